@@ -1,0 +1,626 @@
+//! A group as dense ids: the input of every strategy.
+//!
+//! Topics are numbered in byte order of their names, members in byte order of their ids, and every
+//! partition has one flat id: topic after topic, number after number. Names exist only here; a solver
+//! sees `u32`s and slices. Because the numbering follows the sorted names, a result that depends only
+//! on ids does not depend on the order in which anything was read.
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+use thiserror::Error;
+
+/// "Nobody", "nothing": the id that no topic, member, partition or rack has.
+pub const NONE: u32 = u32::MAX;
+
+/// The generation of a claim that carries none; older than every real one.
+pub const NO_GENERATION: i32 = -1;
+
+/// The most partitions one group may have. Far above any cluster, low enough that flat arrays fit memory.
+pub const MAX_PARTITIONS: u64 = 100_000_000;
+
+/// What can be wrong with the description of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum GroupError {
+    /// A negative partition count.
+    #[error("topic {topic:?} has {count} partitions; a partition count cannot be negative")]
+    NegativeCount {
+        /// The topic's name.
+        topic: String,
+        /// The count that was given.
+        count: i64,
+    },
+    /// More partitions than [`MAX_PARTITIONS`] in all.
+    #[error("the topics up to {topic:?} have {total} partitions together; at most {MAX_PARTITIONS} are supported")]
+    TooManyPartitions {
+        /// The topic at which the limit was passed.
+        topic: String,
+        /// The sum so far.
+        total: u64,
+    },
+    /// A topic given twice.
+    #[error("topic {topic:?} is given twice")]
+    DuplicateTopic {
+        /// The topic's name.
+        topic: String,
+    },
+    /// A list of replica racks whose length is not the partition count.
+    #[error("topic {topic:?} has {count} partitions but racks for {racks}; give one rack set per partition")]
+    RackCount {
+        /// The topic's name.
+        topic: String,
+        /// Its partition count.
+        count: u32,
+        /// The number of rack sets given.
+        racks: usize,
+    },
+}
+
+/// Rows of `u32` in one slab: row `i` is `items[starts[i]..starts[i + 1]]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Csr {
+    starts: Vec<u32>,
+    items: Vec<u32>,
+}
+
+impl Csr {
+    /// No rows; rows are added by [`Csr::push_row`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self { starts: vec![0], items: Vec::new() }
+    }
+
+    /// Appends one row.
+    pub fn push_row(&mut self, row: &[u32]) {
+        self.items.extend_from_slice(row);
+        self.starts.push(self.items.len() as u32);
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Row `i`.
+    #[must_use]
+    pub fn row(&self, i: u32) -> &[u32] {
+        &self.items[self.starts[i as usize] as usize..self.starts[i as usize + 1] as usize]
+    }
+
+    /// The position in [`Csr::items`] at which row `i` starts.
+    #[must_use]
+    pub fn start(&self, i: u32) -> u32 {
+        self.starts[i as usize]
+    }
+
+    /// All rows, one after the other.
+    #[must_use]
+    pub fn items(&self) -> &[u32] {
+        &self.items
+    }
+
+    /// All rows in order.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+        self.starts.windows(2).map(|w| &self.items[w[0] as usize..w[1] as usize])
+    }
+
+    /// Groups `0..keys.len()` by key: row `k` lists, ascending, the positions whose key is `k`. Keys that are not below
+    /// `rows` are left out.
+    #[must_use]
+    pub fn group_by(keys: &[u32], rows: usize) -> Self {
+        let mut starts = vec![0u32; rows + 1];
+        for &key in keys {
+            if (key as usize) < rows {
+                starts[key as usize + 1] += 1;
+            }
+        }
+        for i in 0..rows {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut items = vec![0u32; starts[rows] as usize];
+        for (position, &key) in keys.iter().enumerate() {
+            if let Some(slot) = next.get_mut(key as usize).filter(|_| (key as usize) < rows) {
+                items[*slot as usize] = position as u32;
+                *slot += 1;
+            }
+        }
+        Self { starts, items }
+    }
+
+    /// Row `c` of the result lists, ascending, the rows in which `c` occurs; `columns` is the number of rows of the result.
+    #[must_use]
+    pub fn transpose(&self, columns: usize) -> Self {
+        let mut starts = vec![0u32; columns + 1];
+        for &item in &self.items {
+            starts[item as usize + 1] += 1;
+        }
+        for i in 0..columns {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut items = vec![0u32; self.items.len()];
+        for (i, row) in self.rows().enumerate() {
+            for &item in row {
+                items[next[item as usize] as usize] = i as u32;
+                next[item as usize] += 1;
+            }
+        }
+        Self { starts, items }
+    }
+}
+
+/// Strings in one slab.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    bytes: String,
+    ends: Vec<usize>,
+}
+
+impl Names {
+    /// Appends a name; its id is the number of names before it.
+    pub fn push(&mut self, name: &str) {
+        self.bytes.push_str(name);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The number of names.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is no name.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The name with this id.
+    #[must_use]
+    pub fn get(&self, id: u32) -> &str {
+        let start = if id == 0 { 0 } else { self.ends[id as usize - 1] };
+        &self.bytes[start..self.ends[id as usize]]
+    }
+
+    /// All names in order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len() as u32).map(|id| self.get(id))
+    }
+
+    /// The id of a name, by binary search; the names must be in byte order (topics, members).
+    #[must_use]
+    pub fn find_sorted(&self, name: &str) -> Option<u32> {
+        let (mut low, mut high) = (0, self.len() as u32);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.get(middle).cmp(name) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Some(middle),
+            }
+        }
+        None
+    }
+}
+
+/// Names that are numbered as they are met.
+#[derive(Debug, Clone, Default)]
+pub struct Interner {
+    names: Names,
+    table: HashTable<u32>,
+}
+
+fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
+    FxBuildHasher.hash_one(value)
+}
+
+impl Interner {
+    /// The id of the name, given to it now if it is new.
+    pub fn intern(&mut self, name: &str) -> u32 {
+        let hash = hash_of(name.as_bytes());
+        if let Some(&id) = self.table.find(hash, |&id| self.names.get(id) == name) {
+            return id;
+        }
+        let id = self.names.len() as u32;
+        self.names.push(name);
+        let Self { names, table } = self;
+        table.insert_unique(hash, id, |&id| hash_of(names.get(id).as_bytes()));
+        id
+    }
+
+    /// The id of a name that was met before.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<u32> {
+        self.table.find(hash_of(name.as_bytes()), |&id| self.names.get(id) == name).copied()
+    }
+
+    /// The names in order of their ids.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+}
+
+/// Where a partition's replicas are: sets of racks, numbered; racks too.
+#[derive(Debug, Clone, Default)]
+pub struct Racks {
+    /// Rack names; a member's rack and the items of `sets` are ids into it.
+    pub names: Interner,
+    /// Rack set to its racks, ascending, no repeats. A partition whose replicas are unknown has the empty set.
+    pub sets: Csr,
+    /// Flat partition to rack set; empty when no topic came with racks.
+    pub of_partition: Vec<u32>,
+}
+
+impl Racks {
+    /// Whether a member on `rack` (or without one: [`NONE`]) would read a partition with this rack set from another rack.
+    #[must_use]
+    pub fn mismatch(&self, rack: u32, rack_set: u32) -> bool {
+        rack != NONE && self.sets.row(rack_set).binary_search(&rack).is_err()
+    }
+}
+
+/// One topic as given from outside.
+#[derive(Debug, Clone)]
+pub struct TopicSpec<'a> {
+    /// The topic's name.
+    pub name: &'a str,
+    /// Its partition count.
+    pub partitions: i64,
+    /// The racks of each partition's replicas, by partition number, if known.
+    pub racks: Option<Vec<Vec<&'a str>>>,
+}
+
+/// The topics of a group, in byte order of their names, and the flat space of their partitions.
+#[derive(Debug, Clone)]
+pub struct Topics {
+    names: Names,
+    /// Flat id of partition 0 of each topic, and at the end the number of all partitions.
+    first: Vec<u32>,
+    index: HashTable<u32>,
+    racks: Racks,
+}
+
+impl Topics {
+    /// Numbers the topics.
+    ///
+    /// # Errors
+    /// A negative count, a topic given twice, more than [`MAX_PARTITIONS`] in all, or racks for another number of partitions.
+    pub fn new(mut specs: Vec<TopicSpec<'_>>) -> Result<Self, GroupError> {
+        specs.sort_by(|a, b| a.name.cmp(b.name));
+        let mut names = Names::default();
+        let mut first = Vec::with_capacity(specs.len() + 1);
+        let mut index = HashTable::with_capacity(specs.len());
+        let mut total = 0u64;
+        first.push(0);
+        for (id, spec) in specs.iter().enumerate() {
+            if id > 0 && specs[id - 1].name == spec.name {
+                return Err(GroupError::DuplicateTopic { topic: spec.name.to_owned() });
+            }
+            let count = u64::try_from(spec.partitions)
+                .map_err(|_| GroupError::NegativeCount { topic: spec.name.to_owned(), count: spec.partitions })?;
+            total = total.saturating_add(count);
+            if total > MAX_PARTITIONS {
+                return Err(GroupError::TooManyPartitions { topic: spec.name.to_owned(), total });
+            }
+            if let Some(racks) = spec.racks.as_ref().filter(|racks| racks.len() as u64 != count) {
+                let (topic, count) = (spec.name.to_owned(), count as u32);
+                return Err(GroupError::RackCount { topic, count, racks: racks.len() });
+            }
+            names.push(spec.name);
+            first.push(total as u32);
+            let hash = hash_of(spec.name.as_bytes());
+            index.insert_unique(hash, id as u32, |&id| hash_of(specs[id as usize].name.as_bytes()));
+        }
+        let racks = Self::number_racks(&specs, total as usize);
+        Ok(Self { names, first, index, racks })
+    }
+
+    fn number_racks(specs: &[TopicSpec<'_>], partitions: usize) -> Racks {
+        let mut racks = Racks { sets: Csr::new(), ..Racks::default() };
+        if specs.iter().all(|spec| spec.racks.is_none()) {
+            return racks;
+        }
+        let mut known: HashTable<u32> = HashTable::new();
+        racks.of_partition.reserve(partitions);
+        let mut set = Vec::new();
+        for spec in specs {
+            for number in 0..spec.partitions as usize {
+                set.clear();
+                if let Some(of_topic) = &spec.racks {
+                    let given = of_topic[number].iter().filter(|name| !name.is_empty());
+                    set.extend(given.map(|name| racks.names.intern(name)));
+                    set.sort_unstable();
+                    set.dedup();
+                }
+                let hash = hash_of(set.as_slice());
+                let id = known.find(hash, |&id| racks.sets.row(id) == set).copied().unwrap_or_else(|| {
+                    let id = racks.sets.len() as u32;
+                    racks.sets.push_row(&set);
+                    known.insert_unique(hash, id, |&id| hash_of(racks.sets.row(id)));
+                    id
+                });
+                racks.of_partition.push(id);
+            }
+        }
+        racks
+    }
+
+    /// The number of topics.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there is no topic.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The number of partitions of all topics: the size of the flat space.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
+        self.first[self.len()] as usize
+    }
+
+    /// The names, in order.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The flat ids of a topic's partitions; their order is that of the partition numbers.
+    #[must_use]
+    pub fn range(&self, topic: u32) -> std::ops::Range<u32> {
+        self.first[topic as usize]..self.first[topic as usize + 1]
+    }
+
+    /// The partition count of a topic.
+    #[must_use]
+    pub fn count(&self, topic: u32) -> u32 {
+        self.range(topic).len() as u32
+    }
+
+    /// The topic with this name.
+    #[must_use]
+    pub fn find(&self, name: &[u8]) -> Option<u32> {
+        self.index.find(hash_of(name), |&id| self.names.get(id).as_bytes() == name).copied()
+    }
+
+    /// As [`Topics::find`], trying `guess` first: names that are read in sorted order are found without hashing.
+    #[must_use]
+    pub fn find_near(&self, name: &[u8], guess: u32) -> Option<u32> {
+        if (guess as usize) < self.len() && self.names.get(guess).as_bytes() == name {
+            return Some(guess);
+        }
+        self.find(name)
+    }
+
+    /// The topic of each flat partition.
+    #[must_use]
+    pub fn of_partitions(&self) -> Vec<u32> {
+        let mut topic_of = Vec::with_capacity(self.partitions());
+        for topic in 0..self.len() as u32 {
+            topic_of.resize(self.first[topic as usize + 1] as usize, topic);
+        }
+        topic_of
+    }
+
+    /// The topic and the number of one flat partition. O(log topics); for many, use [`Topics::of_partitions`].
+    #[must_use]
+    pub fn locate(&self, partition: u32) -> (u32, u32) {
+        let topic = self.first.partition_point(|&first| first <= partition) - 1;
+        (topic as u32, partition - self.first[topic])
+    }
+
+    /// Replica racks.
+    #[must_use]
+    pub fn racks(&self) -> &Racks {
+        &self.racks
+    }
+}
+
+/// A group: topics, members, subscriptions, and what each member says it owned.
+#[derive(Debug, Clone)]
+pub struct Group {
+    topics: Topics,
+    member_ids: Names,
+    /// Instance id by member; the empty string is none.
+    instance_ids: Names,
+    patterns: Csr,
+    pattern_of: Vec<u32>,
+    claim_starts: Vec<u32>,
+    claims: Vec<u32>,
+    generations: Vec<i32>,
+    racks: Vec<u32>,
+}
+
+impl Group {
+    /// The topics.
+    #[must_use]
+    pub fn topics(&self) -> &Topics {
+        &self.topics
+    }
+
+    /// The number of members.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.member_ids.len()
+    }
+
+    /// Member ids in byte order; a member's number is its place here.
+    #[must_use]
+    pub fn member_ids(&self) -> &Names {
+        &self.member_ids
+    }
+
+    /// A member's `group.instance.id`.
+    #[must_use]
+    pub fn instance_id(&self, member: u32) -> Option<&str> {
+        Some(self.instance_ids.get(member)).filter(|id| !id.is_empty())
+    }
+
+    /// The distinct subscriptions: rows of topic ids, ascending, without repeats, without topics that have no partition.
+    #[must_use]
+    pub fn patterns(&self) -> &Csr {
+        &self.patterns
+    }
+
+    /// By member, the row of [`Group::patterns`] that it subscribes to.
+    #[must_use]
+    pub fn pattern_of(&self) -> &[u32] {
+        &self.pattern_of
+    }
+
+    /// The topics that a member subscribes to, ascending.
+    #[must_use]
+    pub fn subscription(&self, member: u32) -> &[u32] {
+        self.patterns.row(self.pattern_of[member as usize])
+    }
+
+    /// Whether the member subscribes to the topic. O(log topics).
+    #[must_use]
+    pub fn subscribes(&self, member: u32, topic: u32) -> bool {
+        self.subscription(member).binary_search(&topic).is_ok()
+    }
+
+    /// The flat partitions that a member says it owned, in the order in which it said so, repeats included. They exist;
+    /// whether it may still have them is for [`crate::ownership`] to say.
+    #[must_use]
+    pub fn claims(&self, member: u32) -> &[u32] {
+        &self.claims[self.claim_starts[member as usize] as usize..self.claim_starts[member as usize + 1] as usize]
+    }
+
+    /// The number of claims of all members.
+    #[must_use]
+    pub fn claims_total(&self) -> usize {
+        self.claims.len()
+    }
+
+    /// The generation of each member's claims; [`NO_GENERATION`] where it gave none.
+    #[must_use]
+    pub fn generations(&self) -> &[i32] {
+        &self.generations
+    }
+
+    /// Each member's rack, an id of [`Racks::names`]; [`NONE`] for a member without.
+    #[must_use]
+    pub fn racks(&self) -> &[u32] {
+        &self.racks
+    }
+}
+
+/// Builds a [`Group`] member by member, in byte order of their ids.
+#[derive(Debug)]
+pub struct GroupBuilder {
+    group: Group,
+    known: HashTable<u32>,
+    scratch: Vec<u32>,
+}
+
+impl GroupBuilder {
+    /// A group of these topics and, so far, no member.
+    #[must_use]
+    pub fn new(topics: Topics) -> Self {
+        let group = Group {
+            topics,
+            member_ids: Names::default(),
+            instance_ids: Names::default(),
+            patterns: Csr::new(),
+            pattern_of: Vec::new(),
+            claim_starts: vec![0],
+            claims: Vec::new(),
+            generations: Vec::new(),
+            racks: Vec::new(),
+        };
+        Self { group, known: HashTable::new(), scratch: Vec::new() }
+    }
+
+    /// The topics, for looking up names.
+    #[must_use]
+    pub fn topics(&self) -> &Topics {
+        &self.group.topics
+    }
+
+    /// Makes room for this many claims in all.
+    pub fn reserve_claims(&mut self, claims: usize) {
+        self.group.claims.reserve(claims);
+    }
+
+    /// The id of a subscription, for [`GroupBuilder::push_member`]; `topics` may be unsorted and have repeats, and is left
+    /// sorted without them. Topics without partitions do not count.
+    pub fn pattern(&mut self, topics: &[u32]) -> u32 {
+        let Self { group, known, scratch } = self;
+        scratch.clear();
+        scratch.extend(topics.iter().filter(|&&topic| group.topics.count(topic) > 0));
+        if !scratch.is_sorted_by(|a, b| a < b) {
+            scratch.sort_unstable();
+            scratch.dedup();
+        }
+        let hash = hash_of(scratch.as_slice());
+        if let Some(&id) = known.find(hash, |&id| group.patterns.row(id) == scratch) {
+            return id;
+        }
+        let id = group.patterns.len() as u32;
+        group.patterns.push_row(scratch);
+        known.insert_unique(hash, id, |&id| hash_of(group.patterns.row(id)));
+        id
+    }
+
+    /// Adds a claim of the member that the next [`GroupBuilder::push_member`] adds.
+    pub fn push_claim(&mut self, partition: u32) {
+        debug_assert!((partition as usize) < self.group.topics.partitions());
+        self.group.claims.push(partition);
+    }
+
+    /// Adds the member to whom all claims since the last one belong. Ids come in strictly ascending byte order.
+    ///
+    /// # Panics
+    /// In debug builds, if the ids do not ascend.
+    pub fn push_member(&mut self, id: &str, instance_id: &str, pattern: u32, generation: i32, rack: &str) {
+        let group = &mut self.group;
+        let last = group.member_ids.len() as u32;
+        debug_assert!(last == 0 || group.member_ids.get(last - 1) < id, "member ids must ascend");
+        group.member_ids.push(id);
+        group.instance_ids.push(instance_id);
+        group.pattern_of.push(pattern);
+        group.claim_starts.push(group.claims.len() as u32);
+        group.generations.push(generation.max(NO_GENERATION));
+        // A rack that no replica is on matches nothing, but it is a rack: it gets an id of its own.
+        group.racks.push(if rack.is_empty() { NONE } else { group.topics.racks.names.intern(rack) });
+    }
+
+    /// The group.
+    #[must_use]
+    pub fn finish(self) -> Group {
+        self.group
+    }
+}
+
+/// The order in which members are added: positions sorted by id, of equal ids only the first. Also the positions left out.
+#[must_use]
+pub fn sorted_members(ids: &[&str]) -> (Vec<u32>, Vec<u32>) {
+    let mut order: Vec<u32> = (0..ids.len() as u32).collect();
+    if !ids.is_sorted() {
+        order.sort_by_key(|&position| ids[position as usize]);
+    }
+    let mut repeats = Vec::new();
+    order.dedup_by(|next, kept| {
+        let repeated = ids[*next as usize] == ids[*kept as usize];
+        if repeated {
+            repeats.push(*next);
+        }
+        repeated
+    });
+    (order, repeats)
+}
