@@ -4,7 +4,13 @@
 //! ([`group`]); inside there are dense ids and flat arrays.
 #![forbid(unsafe_code)]
 
+pub mod cooperative;
 pub mod group;
 pub mod ownership;
 pub mod plan;
+pub mod range;
+pub mod round_robin;
 pub mod score;
+pub mod sticky;
+pub mod strategy;
+pub mod wire;

@@ -1,0 +1,100 @@
+//! The strategies by name, and one call that runs any of them.
+
+use crate::cooperative;
+use crate::group::{Group, NONE};
+use crate::ownership::{self, Ownership};
+use crate::plan::Plan;
+use crate::range;
+use crate::round_robin;
+use crate::sticky;
+
+/// What the sticky strategies put first (KIP-54 and the two alternatives that it names).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The least balance score, and among those plans the most partitions kept.
+    #[default]
+    FairYetSticky,
+    /// Nothing that is validly owned moves; the rest goes where it makes the least balance score.
+    StickyYetFair,
+    /// The least balance score; the past does not count.
+    Fair,
+}
+
+/// Where rack matches stand among the objectives (KIP-881). Balance comes first in either case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RackOrder {
+    /// Balance, racks, stickiness: Java's order.
+    #[default]
+    BeforeStickiness,
+    /// Balance, stickiness, racks.
+    AfterStickiness,
+}
+
+/// The objectives of a sticky plan, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Objective {
+    /// Balance against stickiness.
+    pub mode: Mode,
+    /// Racks against stickiness.
+    pub racks: RackOrder,
+}
+
+/// A strategy with its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// KIP-54, eager.
+    Sticky(Objective),
+    /// KIP-54 in the two phases of KIP-429.
+    CooperativeSticky(Objective),
+    /// Kafka's range assignor.
+    Range,
+    /// Kafka's round-robin assignor.
+    RoundRobin,
+}
+
+/// A plan and what it was made from.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Who gets what now.
+    pub plan: Plan,
+    /// Who will have what once withheld partitions are free; differs from `plan` only in cooperative rebalancing.
+    pub target: Plan,
+    /// Who owned what.
+    pub ownership: Ownership,
+}
+
+impl Outcome {
+    /// The partitions withheld from the member that is to have them, since another member still holds them.
+    pub fn withheld(&self) -> impl Iterator<Item = u32> {
+        let owners = self.plan.owner.iter().zip(&self.target.owner);
+        (0u32..).zip(owners).filter(|(_, (now, then))| now != then).map(|(partition, _)| partition)
+    }
+
+    /// Kept, moved: partitions that stay with the member that owned them, and partitions that had an owner and change it. A
+    /// withheld partition counts by its target.
+    #[must_use]
+    pub fn kept_and_moved(&self) -> (u32, u32) {
+        let (mut kept, mut moved) = (0, 0);
+        for (&before, &after) in self.ownership.owner.iter().zip(&self.target.owner) {
+            kept += u32::from(before != NONE && before == after);
+            moved += u32::from(before != NONE && before != after);
+        }
+        (kept, moved)
+    }
+}
+
+/// Runs a strategy. `forming` is the generation being formed, where it is known: see [`ownership::settle`].
+#[must_use]
+pub fn assign(group: &Group, strategy: Strategy, forming: Option<i32>) -> Outcome {
+    let cooperative = matches!(strategy, Strategy::CooperativeSticky(_));
+    let ownership = ownership::settle(group, forming, cooperative);
+    let target = match strategy {
+        Strategy::Sticky(objective) | Strategy::CooperativeSticky(objective) => {
+            sticky::assign(group, &ownership, objective)
+        }
+        Strategy::Range => range::assign(group),
+        Strategy::RoundRobin => round_robin::assign(group),
+    };
+    let plan = if cooperative { cooperative::withhold(&target, &ownership) } else { target.clone() };
+    Outcome { plan, target, ownership }
+}

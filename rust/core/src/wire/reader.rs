@@ -1,0 +1,169 @@
+//! A bounded reader of Kafka's big-endian primitives.
+//!
+//! The bytes come from other members and from the network. No length or count is believed: each is checked against the
+//! bytes that remain before anything is sliced or reserved, so work and memory stay linear in the input.
+
+use thiserror::Error;
+
+/// Why bytes could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("cannot read {what} at byte {at}: {problem}")]
+pub struct ReadError {
+    /// The field.
+    pub what: &'static str,
+    /// The offset at which it starts.
+    pub at: usize,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// The kinds of [`ReadError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// The input ends inside the field.
+    #[error("the input ends too early")]
+    Truncated,
+    /// A length that no such field can have, or a count whose elements cannot fit the bytes that remain.
+    #[error("length {0} is impossible here")]
+    Length(i64),
+    /// A variable-length integer of more than its bytes.
+    #[error("the variable-length integer is too long")]
+    Varint,
+    /// A string that is not UTF-8.
+    #[error("the string is not UTF-8")]
+    Utf8,
+}
+
+/// A cursor over bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from the start.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// The offset of the next byte.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The number of bytes not yet read.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// The bytes not yet read.
+    #[must_use]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    fn fail<T>(&self, what: &'static str, problem: Problem) -> Result<T, ReadError> {
+        Err(ReadError { what, at: self.at, problem })
+    }
+
+    /// The next `length` bytes as they are.
+    pub fn take(&mut self, length: usize, what: &'static str) -> Result<&'a [u8], ReadError> {
+        if length > self.remaining() {
+            return self.fail(what, Problem::Truncated);
+        }
+        let taken = &self.bytes[self.at..self.at + length];
+        self.at += length;
+        Ok(taken)
+    }
+
+    fn fixed<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], ReadError> {
+        match self.rest().first_chunk::<N>() {
+            Some(chunk) => {
+                self.at += N;
+                Ok(*chunk)
+            }
+            None => self.fail(what, Problem::Truncated),
+        }
+    }
+
+    /// INT8.
+    pub fn i8(&mut self, what: &'static str) -> Result<i8, ReadError> {
+        self.fixed(what).map(i8::from_be_bytes)
+    }
+
+    /// INT16.
+    pub fn i16(&mut self, what: &'static str) -> Result<i16, ReadError> {
+        self.fixed(what).map(i16::from_be_bytes)
+    }
+
+    /// INT32.
+    pub fn i32(&mut self, what: &'static str) -> Result<i32, ReadError> {
+        self.fixed(what).map(i32::from_be_bytes)
+    }
+
+    /// INT64.
+    pub fn i64(&mut self, what: &'static str) -> Result<i64, ReadError> {
+        self.fixed(what).map(i64::from_be_bytes)
+    }
+
+    /// BOOLEAN: any byte but 0 is true.
+    pub fn bool(&mut self, what: &'static str) -> Result<bool, ReadError> {
+        self.i8(what).map(|byte| byte != 0)
+    }
+
+    /// UNSIGNED_VARINT.
+    pub fn unsigned_varint(&mut self, what: &'static str) -> Result<u32, ReadError> {
+        let start = self.at;
+        let mut value = 0u64;
+        for shift in (0..35).step_by(7) {
+            let byte = self.fixed::<1>(what)?[0];
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return u32::try_from(value).or(Err(ReadError { what, at: start, problem: Problem::Varint }));
+            }
+        }
+        Err(ReadError { what, at: start, problem: Problem::Varint })
+    }
+
+    /// The bytes of a STRING; a negative length is an error.
+    pub fn string_bytes(&mut self, what: &'static str) -> Result<&'a [u8], ReadError> {
+        match self.nullable_string_bytes(what)? {
+            Some(bytes) => Ok(bytes),
+            None => self.fail(what, Problem::Length(-1)),
+        }
+    }
+
+    /// The bytes of a NULLABLE_STRING; any negative length is null.
+    pub fn nullable_string_bytes(&mut self, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
+        let length = self.i16(what)?;
+        usize::try_from(length).ok().map(|length| self.take(length, what)).transpose()
+    }
+
+    /// BYTES; a negative length is an error.
+    pub fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], ReadError> {
+        match self.nullable_bytes(what)? {
+            Some(bytes) => Ok(bytes),
+            None => self.fail(what, Problem::Length(-1)),
+        }
+    }
+
+    /// NULLABLE_BYTES; any negative length is null.
+    pub fn nullable_bytes(&mut self, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
+        let length = self.i32(what)?;
+        usize::try_from(length).ok().map(|length| self.take(length, what)).transpose()
+    }
+
+    /// The count of an ARRAY whose elements have at least `least` bytes each: never negative, never more than can follow.
+    pub fn count(&mut self, least: usize, what: &'static str) -> Result<usize, ReadError> {
+        let start = self.at;
+        let count = self.i32(what)?;
+        match usize::try_from(count) {
+            Ok(count) if count <= self.remaining() / least.max(1) => Ok(count),
+            _ => Err(ReadError { what, at: start, problem: Problem::Length(i64::from(count)) }),
+        }
+    }
+}
