@@ -1,0 +1,57 @@
+"""The errors of the package.
+
+Every error is a [`KafkaAssignorsError`][kafka_assignors.errors.KafkaAssignorsError] and also the built-in exception that
+fits, so that code that knows nothing of this package catches it by its usual name. A message says what was wrong, where,
+and what to do about it. No message prints a member's bytes.
+
+>>> issubclass(GroupError, KafkaAssignorsError) and issubclass(GroupError, ValueError)
+True
+"""
+
+__all__ = [
+    "GroupError",
+    "GroupTypeError",
+    "KafkaAssignorsError",
+    "MissingDependencyError",
+    "OptionError",
+    "PlanError",
+    "RecordSizeWarning",
+    "StateError",
+    "UserDataError",
+]
+
+
+class KafkaAssignorsError(Exception):
+    """The root of all errors that this package raises on purpose."""
+
+
+class GroupError(KafkaAssignorsError, ValueError):
+    """The description of a group is not valid: a negative partition count, a member id given twice, racks that do not fit."""
+
+
+class GroupTypeError(GroupError, TypeError):
+    """A part of the description of a group has the wrong type: a partition number that is not an integer, say."""
+
+
+class OptionError(KafkaAssignorsError, ValueError):
+    """An option of an assignor has a value that it does not know."""
+
+
+class PlanError(KafkaAssignorsError, ValueError):
+    """A plan breaks a rule: [`Plan.verify`][kafka_assignors.Plan.verify] says which one, and where."""
+
+
+class UserDataError(KafkaAssignorsError, ValueError):
+    """Bytes of the group protocol that cannot be read, or a value that it has no form for."""
+
+
+class StateError(KafkaAssignorsError, RuntimeError):
+    """An object is used in a way that its state does not allow: one assignor instance given to two consumers, say."""
+
+
+class MissingDependencyError(KafkaAssignorsError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+class RecordSizeWarning(UserWarning):
+    """A group whose record comes near, or passes, the broker's default size limit."""
