@@ -1,8 +1,8 @@
 """The errors of the package.
 
-Every error is a [`KafkaAssignorsError`][kafka_assignors.errors.KafkaAssignorsError] and also the built-in exception that
-fits, so that code that knows nothing of this package catches it by its usual name. A message says what was wrong, where,
-and what to do about it. No message prints a member's bytes.
+Every error is a [`KafkaAssignorsError`][kafka_assignors.errors.KafkaAssignorsError] and also the built-in exception
+that fits, so that code that knows nothing of this package catches it by its usual name. A message says what was wrong,
+where, and what to do about it. No message prints a member's bytes.
 
 >>> issubclass(GroupError, KafkaAssignorsError) and issubclass(GroupError, ValueError)
 True
@@ -26,7 +26,7 @@ class KafkaAssignorsError(Exception):
 
 
 class GroupError(KafkaAssignorsError, ValueError):
-    """The description of a group is not valid: a negative partition count, a member id given twice, racks that do not fit."""
+    """A group described wrongly: a negative partition count, a member id given twice, racks that do not fit."""
 
 
 class GroupTypeError(GroupError, TypeError):

@@ -1,0 +1,107 @@
+# Every target does its own set-up. Python 3.11+ and cargo are enough to start from; the tests that run against a real
+# Kafka broker need Java 17 and Maven too. `make help` lists the targets.
+
+PYTHON ?= python3
+# The cargo profile of the extension. `make PROFILE=dev build` compiles faster and runs many times slower.
+PROFILE ?= release
+# Most tests that take long are waiting (for a session to expire, for a broker), so two cores carry four of them.
+WORKERS ?= 4
+PYTEST_ARGS ?=
+
+# Without make's job server, which is not open to what a recipe starts and only makes cargo warn.
+CARGO := env -u MAKEFLAGS cargo
+VENV := .venv
+BIN := $(VENV)/bin
+WHEELS := target/wheels
+PYTEST := KAFKA_ASSIGNORS_INSTALLED=1 $(BIN)/python -P -m pytest
+SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
+  $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup build demo test test-rust test-python test-long gate bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---- set-up ---------------------------------------------------------------------------------------------------------
+
+setup: $(VENV)/.stamp ## the virtual environment with everything that tests and linters need
+
+$(VENV)/.stamp: pyproject.toml requirements/constraints.txt
+	@echo "=== set-up: virtual environment"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements/constraints.txt --group dev
+	@touch $@
+
+# One wheel, which lint, tests, benchmarks and demo all run as installed: what is tested is what is shipped.
+$(WHEELS)/.stamp: $(VENV)/.stamp $(SOURCES)
+	@echo "=== build: wheel ($(PROFILE))"
+	@rm -rf $(WHEELS) && mkdir -p $(WHEELS)
+	@env -u MAKEFLAGS $(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter $(BIN)/python --out $(WHEELS)
+	@touch $@
+
+# FORCE, since `maturin develop` may have put an editable install in the wheel's place.
+$(VENV)/.installed: $(WHEELS)/.stamp FORCE
+	@if [ $(WHEELS)/.stamp -nt $@ ] || ! $(BIN)/python -P -c 'import kafka_assignors as k, sys; sys.exit(not k.__file__.startswith(sys.prefix))' 2>/dev/null; \
+	  then $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall $(WHEELS)/*.whl && touch $@; fi
+
+build: $(VENV)/.installed ## the wheel, in target/wheels and installed in .venv
+	@ls $(WHEELS)/*.whl
+
+lock: $(VENV)/.stamp ## newer versions for requirements/constraints.txt
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev --no-annotate \
+	  --custom-compile-command 'make lock' --output-file requirements/constraints.txt
+
+clean: ## away with everything that these targets made
+	@rm -rf $(VENV) target dist .cache .hypothesis .pytest_cache .mypy_cache .ruff_cache .benchmarks
+
+# ---- checks ---------------------------------------------------------------------------------------------------------
+
+# What compiles and what downloads go side by side; then one after the other, the cheapest refusal first. The tests come
+# last, so that pytest's closing lines end the log.
+test: ## everything that CI runs, once
+	@$(MAKE) -j2 --output-sync=target $(VENV)/.installed rust
+	@$(MAKE) lint-python
+	@$(MAKE) gate
+	@$(MAKE) test-python
+
+# One recipe, since clippy and the tests wait for the same lock on target/debug.
+rust:
+	@$(MAKE) lint-rust
+	@$(MAKE) test-rust
+
+lint: lint-rust lint-python ## formatting, clippy, ruff, mypy, the stub against the built module
+
+lint-rust:
+	@echo "=== lint: cargo fmt, clippy"
+	@$(CARGO) fmt --all --check
+	@$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
+
+lint-python: $(VENV)/.installed
+	@echo "=== lint: ruff, mypy, stubtest"
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/mypy --no-error-summary
+	@MYPYPATH= $(BIN)/python -P -m mypy.stubtest --concise --mypy-config-file pyproject.toml kafka_assignors._core
+
+test-rust:
+	@echo "=== test: cargo test"
+	@$(CARGO) test --quiet --package kafka-assignors-core --locked
+
+test-python: $(VENV)/.installed ## only pytest, against the wheel: make test-python PYTEST_ARGS='-k name'
+	@echo "=== test: pytest"
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+gate: $(VENV)/.installed ## the quick half of the benchmarks against the committed bounds on their ratios
+	@echo "=== gate: benchmarks"
+	@if [ -d benches ]; then $(PYTEST) benches --benchmark-only -m quick --quiet $(PYTEST_ARGS); else echo "no benches yet"; fi
+
+bench: $(VENV)/.installed ## all benchmarks, beside the peers
+	@$(PYTEST) benches --benchmark-only $(PYTEST_ARGS)
+
+docs: $(VENV)/.installed ## the examples of README and docs/, executed; the Rust documentation, built
+	@$(PYTEST) tests/test_docs.py
+	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --quiet --no-deps --locked --package kafka-assignors-core
