@@ -8,6 +8,7 @@ pub mod cooperative;
 pub mod group;
 pub mod ownership;
 pub mod plan;
+pub mod protocol;
 pub mod range;
 pub mod round_robin;
 pub mod score;

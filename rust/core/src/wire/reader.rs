@@ -166,4 +166,34 @@ impl<'a> Reader<'a> {
             _ => Err(ReadError { what, at: start, problem: Problem::Length(i64::from(count)) }),
         }
     }
+
+    /// The length or count in front of a COMPACT type whose elements have at least `least` bytes each; null is `None`.
+    /// Never more than can follow.
+    pub fn compact_count(&mut self, least: usize, what: &'static str) -> Result<Option<usize>, ReadError> {
+        let start = self.at;
+        let Some(count) = self.unsigned_varint(what)?.checked_sub(1) else { return Ok(None) };
+        match usize::try_from(count) {
+            Ok(length) if length <= self.remaining() / least.max(1) => Ok(Some(length)),
+            _ => Err(ReadError { what, at: start, problem: Problem::Length(i64::from(count)) }),
+        }
+    }
+
+    /// The bytes of a COMPACT_NULLABLE_STRING or of COMPACT_NULLABLE_BYTES.
+    pub fn compact_nullable_bytes(&mut self, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
+        self.compact_count(1, what)?.map(|length| self.take(length, what)).transpose()
+    }
+
+    /// Skips the tagged fields at the end of a flexible structure (KIP-482). We know none, so none is kept.
+    pub fn skip_tagged_fields(&mut self, what: &'static str) -> Result<(), ReadError> {
+        for _ in 0..self.unsigned_varint(what)? {
+            self.unsigned_varint(what)?;
+            let start = self.at;
+            let length = self.unsigned_varint(what)?;
+            match usize::try_from(length) {
+                Ok(length) if length <= self.remaining() => self.take(length, what)?,
+                _ => return Err(ReadError { what, at: start, problem: Problem::Length(i64::from(length)) }),
+            };
+        }
+        Ok(())
+    }
 }

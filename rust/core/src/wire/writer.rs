@@ -101,6 +101,22 @@ pub trait Write {
             }
         }
     }
+
+    /// The length or count in front of a COMPACT type; null is `None`.
+    fn compact_count(&mut self, length: Option<usize>, what: &'static str) -> Result<(), WriteError> {
+        match length {
+            Some(length) if length > i32::MAX as usize => Err(WriteError::LongArray { what, length }),
+            // Less than 2^31, so one more fits 32 bits.
+            Some(length) => {
+                self.unsigned_varint(length as u32 + 1);
+                Ok(())
+            }
+            None => {
+                self.unsigned_varint(0);
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Write for Vec<u8> {

@@ -1,0 +1,93 @@
+//! The requests of the protocol by key, and the versions of each that we read and write.
+
+/// One row of the table below becomes one variant of [`ApiKey`].
+macro_rules! api_keys {
+    ($($name:ident = $key:literal, $least:literal ..= $most:literal, $flexible:expr;)*) => {
+        /// The key of a request, with Kafka's name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(i16)]
+        #[allow(missing_docs)]
+        pub enum ApiKey { $($name = $key,)* }
+
+        impl ApiKey {
+            /// Every key we speak, ascending.
+            pub const ALL: &[ApiKey] = &[$(ApiKey::$name,)*];
+
+            /// The key on the wire.
+            #[must_use]
+            pub fn code(self) -> i16 {
+                self as i16
+            }
+
+            /// The key with this code, if we speak it.
+            #[must_use]
+            pub fn from_code(code: i16) -> Option<Self> {
+                match code {
+                    $($key => Some(ApiKey::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Kafka's name.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(ApiKey::$name => stringify!($name),)* }
+            }
+
+            /// The lowest and the highest version that our codecs read and write.
+            #[must_use]
+            pub fn versions(self) -> (i16, i16) {
+                match self { $(ApiKey::$name => ($least, $most),)* }
+            }
+
+            /// The first version with compact types and tagged fields (KIP-482).
+            #[must_use]
+            pub fn flexible_from(self) -> i16 {
+                match self { $(ApiKey::$name => $flexible,)* }
+            }
+        }
+    };
+}
+
+/// No version of the request is flexible.
+const NEVER: i16 = i16::MAX;
+
+// OffsetCommit 10 and OffsetFetch 10 need topic ids, which only a broker can give: not spoken.
+api_keys! {
+    Produce = 0, 3..=8, 9;
+    Fetch = 1, 4..=11, 12;
+    ListOffsets = 2, 1..=7, 6;
+    Metadata = 3, 0..=9, 9;
+    OffsetCommit = 8, 2..=8, 8;
+    OffsetFetch = 9, 1..=8, 6;
+    FindCoordinator = 10, 0..=4, 3;
+    JoinGroup = 11, 0..=9, 6;
+    Heartbeat = 12, 0..=4, 4;
+    LeaveGroup = 13, 0..=5, 4;
+    SyncGroup = 14, 0..=5, 4;
+    DescribeGroups = 15, 0..=5, 5;
+    ListGroups = 16, 0..=4, 3;
+    SaslHandshake = 17, 0..=1, NEVER;
+    ApiVersions = 18, 0..=3, 3;
+    CreateTopics = 19, 0..=5, 5;
+    DeleteTopics = 20, 0..=4, 4;
+    InitProducerId = 22, 0..=3, 2;
+    OffsetForLeaderEpoch = 23, 0..=4, 4;
+    SaslAuthenticate = 36, 0..=2, 2;
+    DeleteGroups = 42, 0..=2, 2;
+}
+
+impl ApiKey {
+    /// Whether our codecs speak this version.
+    #[must_use]
+    pub fn speaks(self, version: i16) -> bool {
+        let (least, most) = self.versions();
+        (least..=most).contains(&version)
+    }
+
+    /// Whether this version has compact types and tagged fields.
+    #[must_use]
+    pub fn is_flexible(self, version: i16) -> bool {
+        version >= self.flexible_from()
+    }
+}

@@ -1,0 +1,118 @@
+//! DescribeGroups, ListGroups and DeleteGroups: groups seen from outside.
+
+use super::field::message;
+use super::{ApiKey, Body, ErrorCode};
+
+message! {
+    /// The request for descriptions.
+    pub struct DescribeGroupsRequest {
+        /// The groups.
+        groups: Vec<String> [0..],
+        /// Whether to tell what the caller may do.
+        include_authorized_operations: bool [3..],
+    }
+
+    /// A member seen from outside.
+    pub struct DescribedGroupMember {
+        /// The member.
+        member_id: String [0..],
+        /// Set for static members.
+        group_instance_id: Option<String> [4..],
+        /// The client's name for itself.
+        client_id: String [0..],
+        /// Where it connects from.
+        client_host: String [0..],
+        /// Its metadata for the chosen protocol; empty unless the group is Stable.
+        member_metadata: Vec<u8> [0..],
+        /// Its share; empty unless the group is Stable.
+        member_assignment: Vec<u8> [0..],
+    }
+
+    /// A group seen from outside.
+    pub struct DescribedGroup {
+        /// Success or why not.
+        error_code: ErrorCode [0..],
+        /// The group.
+        group_id: String [0..],
+        /// `Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable` or `Dead`.
+        group_state: String [0..],
+        /// `consumer` for consumers.
+        protocol_type: String [0..],
+        /// The chosen protocol; empty unless the group is Stable.
+        protocol_data: String [0..],
+        /// Everyone.
+        members: Vec<DescribedGroupMember> [0..],
+        /// A bit set, or the smallest number when it was not asked for.
+        authorized_operations: i32 [3..] = i32::MIN,
+    }
+
+    /// The descriptions.
+    pub struct DescribeGroupsResponse {
+        /// How long the broker throttled the client.
+        throttle_time_ms: i32 [1..],
+        /// One for each group of the request.
+        groups: Vec<DescribedGroup> [0..],
+    }
+
+    /// The request for the list.
+    pub struct ListGroupsRequest {
+        /// Only groups in one of these states; empty for all.
+        states_filter: Vec<String> [4..],
+    }
+
+    /// A group in the list.
+    pub struct ListedGroup {
+        /// The group.
+        group_id: String [0..],
+        /// `consumer` for consumers.
+        protocol_type: String [0..],
+        /// As in [`DescribedGroup::group_state`].
+        group_state: String [4..],
+    }
+
+    /// The list.
+    pub struct ListGroupsResponse {
+        /// How long the broker throttled the client.
+        throttle_time_ms: i32 [1..],
+        /// Success or why not.
+        error_code: ErrorCode [0..],
+        /// The groups.
+        groups: Vec<ListedGroup> [0..],
+    }
+
+    /// The request to forget groups and their offsets.
+    pub struct DeleteGroupsRequest {
+        /// The groups.
+        groups_names: Vec<String> [0..],
+    }
+
+    /// What became of one group.
+    pub struct DeleteGroupResult {
+        /// The group.
+        group_id: String [0..],
+        /// Success or why not.
+        error_code: ErrorCode [0..],
+    }
+
+    /// What became of the groups.
+    pub struct DeleteGroupsResponse {
+        /// How long the broker throttled the client.
+        throttle_time_ms: i32 [0..],
+        /// One for each group of the request.
+        results: Vec<DeleteGroupResult> [0..],
+    }
+}
+
+macro_rules! bodies {
+    ($($key:ident: $($body:ty),*;)*) => {$($(
+        impl Body for $body {
+            const KEY: ApiKey = ApiKey::$key;
+        }
+    )*)*};
+}
+
+bodies! {
+    DescribeGroups: DescribeGroupsRequest, DescribeGroupsResponse;
+    ListGroups: ListGroupsRequest, ListGroupsResponse;
+    DeleteGroups: DeleteGroupsRequest, DeleteGroupsResponse;
+}

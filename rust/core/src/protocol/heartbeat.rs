@@ -1,0 +1,34 @@
+//! Heartbeat: a member says that it lives.
+
+use super::field::message;
+use super::{ApiKey, Body, ErrorCode};
+
+message! {
+    /// The request.
+    pub struct HeartbeatRequest {
+        /// The group.
+        group_id: String [0..],
+        /// The member's generation.
+        generation_id: i32 [0..],
+        /// The member.
+        member_id: String [0..],
+        /// Set for static members.
+        group_instance_id: Option<String> [3..],
+    }
+
+    /// The response.
+    pub struct HeartbeatResponse {
+        /// How long the broker throttled the client.
+        throttle_time_ms: i32 [1..],
+        /// Success or why not.
+        error_code: ErrorCode [0..],
+    }
+}
+
+impl Body for HeartbeatRequest {
+    const KEY: ApiKey = ApiKey::Heartbeat;
+}
+
+impl Body for HeartbeatResponse {
+    const KEY: ApiKey = ApiKey::Heartbeat;
+}

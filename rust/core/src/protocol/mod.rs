@@ -1,0 +1,174 @@
+//! Requests and responses of the Kafka protocol, both directions, old and flexible versions.
+//!
+//! A frame here is what stands behind the 4-byte length: a header and a body. Both sides use the same codecs: a
+//! coordinator reads requests and writes responses, a member writes requests and reads responses. The layouts are those
+//! of Kafka's message definitions.
+//!
+//! Writing a message of the protocol: declare it with `message!` (see [`field`]), implement [`Body`] for the two top
+//! structures, add the versions to the table in `api.rs`, and the pair to the round-trip tests.
+
+mod api;
+mod error_code;
+pub mod field;
+pub mod group_admin;
+pub mod heartbeat;
+pub mod join_group;
+pub mod leave_group;
+pub mod offsets;
+#[cfg(test)]
+mod samples;
+pub mod sync_group;
+#[cfg(test)]
+mod tests;
+
+pub use api::ApiKey;
+pub use error_code::ErrorCode;
+use field::{Field, Format};
+
+use crate::wire::reader::{ReadError, Reader};
+use crate::wire::writer::{Write, WriteError};
+use thiserror::Error;
+
+/// The body of a request or of a response.
+pub trait Body: Field {
+    /// The request it is, or answers.
+    const KEY: ApiKey;
+}
+
+/// Why a frame could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// Its bytes do not have the layout.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A request that we do not speak.
+    #[error("api_key {0} is not a request we speak")]
+    UnknownApi(i16),
+    /// A version that we do not speak.
+    #[error("{} version {version} is not spoken here: use {} to {}", .api.name(), .api.versions().0, .api.versions().1)]
+    UnsupportedVersion {
+        /// The request.
+        api: ApiKey,
+        /// Its version.
+        version: i16,
+    },
+    /// Bytes behind the end of the body: the two sides do not mean the same layout.
+    #[error("{} version {version} leaves {remaining} bytes behind its body", .api.name())]
+    Trailing {
+        /// The request.
+        api: ApiKey,
+        /// Its version.
+        version: i16,
+        /// How many bytes.
+        remaining: usize,
+    },
+    /// The answer to another request.
+    #[error("the response has correlation id {got}, expected {expected}: close the connection")]
+    Correlation {
+        /// The id in the frame.
+        got: i32,
+        /// The id of the request.
+        expected: i32,
+    },
+}
+
+/// The header of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestHeader {
+    /// Which request.
+    pub api: ApiKey,
+    /// Its version. Reading a header does not refuse versions we do not speak, so that ApiVersions can be answered with
+    /// UNSUPPORTED_VERSION; [`read_body`] does.
+    pub version: i16,
+    /// Echoed in the response.
+    pub correlation_id: i32,
+    /// The client's name for itself.
+    pub client_id: Option<String>,
+}
+
+impl RequestHeader {
+    /// Reads the header (version 1, or 2 where the request is flexible) and leaves the reader at the body.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
+        let code = reader.i16("api_key")?;
+        let version = reader.i16("api_version")?;
+        let correlation_id = reader.i32("correlation_id")?;
+        let api = ApiKey::from_code(code).ok_or(FrameError::UnknownApi(code))?;
+        // Never compact, also in header version 2.
+        let client_id = Option::<String>::read(reader, Format { version: 1, flexible: false }, "client_id")?;
+        if api.is_flexible(version) {
+            reader.skip_tagged_fields("request header")?;
+        }
+        Ok(Self { api, version, correlation_id, client_id })
+    }
+
+    /// Appends the header.
+    pub fn write(&self, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        out.i16(self.api.code());
+        out.i16(self.version);
+        out.i32(self.correlation_id);
+        out.nullable_string(self.client_id.as_deref(), "client_id")?;
+        if self.api.is_flexible(self.version) {
+            out.unsigned_varint(0);
+        }
+        Ok(())
+    }
+}
+
+/// The layout of `B` in a version, refused when we do not speak it.
+pub fn format_of<B: Body>(version: i16) -> Result<Format, FrameError> {
+    if B::KEY.speaks(version) {
+        Ok(Format { version, flexible: B::KEY.is_flexible(version) })
+    } else {
+        Err(FrameError::UnsupportedVersion { api: B::KEY, version })
+    }
+}
+
+/// Reads a body to the end of the frame.
+pub fn read_body<B: Body>(reader: &mut Reader<'_>, version: i16) -> Result<B, FrameError> {
+    let body = B::read(reader, format_of::<B>(version)?, B::KEY.name())?;
+    match reader.remaining() {
+        0 => Ok(body),
+        remaining => Err(FrameError::Trailing { api: B::KEY, version, remaining }),
+    }
+}
+
+/// The frame of a request. `version` must be one of [`ApiKey::versions`]: others have no defined layout.
+pub fn write_request<B: Body>(header: &RequestHeader, body: &B) -> Result<Vec<u8>, WriteError> {
+    let mut out = Vec::new();
+    header.write(&mut out)?;
+    body.write(&mut out, layout(header), B::KEY.name())?;
+    Ok(out)
+}
+
+/// The frame of the response to the request with this header.
+pub fn write_response<B: Body>(header: &RequestHeader, body: &B) -> Result<Vec<u8>, WriteError> {
+    let mut out = Vec::new();
+    out.i32(header.correlation_id);
+    if has_flexible_response_header(header.api, header.version) {
+        out.unsigned_varint(0);
+    }
+    body.write(&mut out, layout(header), B::KEY.name())?;
+    Ok(out)
+}
+
+/// Reads the frame of the response to the request with this header.
+pub fn read_response<B: Body>(header: &RequestHeader, frame: &[u8]) -> Result<B, FrameError> {
+    let mut reader = Reader::new(frame);
+    let got = reader.i32("correlation_id")?;
+    if got != header.correlation_id {
+        return Err(FrameError::Correlation { got, expected: header.correlation_id });
+    }
+    if has_flexible_response_header(header.api, header.version) {
+        reader.skip_tagged_fields("response header")?;
+    }
+    read_body(&mut reader, header.version)
+}
+
+fn layout(header: &RequestHeader) -> Format {
+    Format { version: header.version, flexible: header.api.is_flexible(header.version) }
+}
+
+/// The header of an ApiVersions response never has tagged fields: its reader may not know the version yet.
+fn has_flexible_response_header(api: ApiKey, version: i16) -> bool {
+    api != ApiKey::ApiVersions && api.is_flexible(version)
+}

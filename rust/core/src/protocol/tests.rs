@@ -1,0 +1,137 @@
+//! Round trips of every message in every version, and hostile bytes.
+
+use super::samples::Sample;
+use super::*;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// Random bodies of each version survive writing and reading; no prefix of the bytes is a whole body; and a body cut
+/// or changed anywhere is refused or read, never a panic.
+fn round_trips<B: Body + Sample + PartialEq>() {
+    let (least, most) = B::KEY.versions();
+    for version in least..=most {
+        let format = format_of::<B>(version).unwrap();
+        let mut runner = TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
+        runner
+            .run(&(B::sample(format), any::<prop::sample::Index>(), any::<u8>()), |(body, place, byte)| {
+                let mut bytes = Vec::new();
+                body.write(&mut bytes, format, "body").unwrap();
+                prop_assert_eq!(&read_body::<B>(&mut Reader::new(&bytes), version).unwrap(), &body);
+                if bytes.is_empty() {
+                    return Ok(());
+                }
+                let cut = place.index(bytes.len());
+                let prefix = read_body::<B>(&mut Reader::new(&bytes[..cut]), version);
+                prop_assert!(prefix.is_err(), "{} of {} bytes were read as {prefix:?}", cut, bytes.len());
+                bytes.push(0);
+                prop_assert!(read_body::<B>(&mut Reader::new(&bytes), version).is_err());
+                bytes.pop();
+                bytes[cut] = byte;
+                if let Ok(changed) = read_body::<B>(&mut Reader::new(&bytes), version) {
+                    let mut again = Vec::new();
+                    changed.write(&mut again, format, "body").unwrap();
+                    prop_assert_eq!(read_body::<B>(&mut Reader::new(&again), version).unwrap(), changed);
+                }
+                Ok(())
+            })
+            .unwrap_or_else(|error| panic!("{} version {version}: {error}", B::KEY.name()));
+    }
+}
+
+macro_rules! round_trip_tests {
+    ($($name:ident: $($body:path),*;)*) => {$(
+        #[test]
+        fn $name() {
+            $(round_trips::<$body>();)*
+        }
+    )*};
+}
+
+round_trip_tests! {
+    join_group_round_trips: join_group::JoinGroupRequest, join_group::JoinGroupResponse;
+    sync_group_round_trips: sync_group::SyncGroupRequest, sync_group::SyncGroupResponse;
+    heartbeat_round_trips: heartbeat::HeartbeatRequest, heartbeat::HeartbeatResponse;
+    leave_group_round_trips: leave_group::LeaveGroupRequest, leave_group::LeaveGroupResponse;
+    offset_commit_round_trips: offsets::OffsetCommitRequest, offsets::OffsetCommitResponse;
+    offset_fetch_round_trips: offsets::OffsetFetchRequest, offsets::OffsetFetchResponse;
+    describe_groups_round_trips: group_admin::DescribeGroupsRequest, group_admin::DescribeGroupsResponse;
+    list_groups_round_trips: group_admin::ListGroupsRequest, group_admin::ListGroupsResponse;
+    delete_groups_round_trips: group_admin::DeleteGroupsRequest, group_admin::DeleteGroupsResponse;
+}
+
+#[test]
+fn frames_round_trip_with_their_headers() {
+    for &api in ApiKey::ALL {
+        for version in api.versions().0..=api.versions().1 {
+            for client_id in [None, Some("tests".to_owned())] {
+                let header = RequestHeader { api, version, correlation_id: -7, client_id };
+                let mut bytes = Vec::new();
+                header.write(&mut bytes).unwrap();
+                let mut reader = Reader::new(&bytes);
+                assert_eq!(RequestHeader::read(&mut reader).unwrap(), header);
+                assert_eq!(reader.remaining(), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_response_answers_its_request_only() {
+    let header = RequestHeader { api: ApiKey::Heartbeat, version: 4, correlation_id: 9, client_id: None };
+    let body = heartbeat::HeartbeatResponse { throttle_time_ms: 3, error_code: ErrorCode::REBALANCE_IN_PROGRESS };
+    let frame = write_response(&header, &body).unwrap();
+    assert_eq!(read_response::<heartbeat::HeartbeatResponse>(&header, &frame), Ok(body));
+    let other = RequestHeader { correlation_id: 10, ..header };
+    assert_eq!(
+        read_response::<heartbeat::HeartbeatResponse>(&other, &frame),
+        Err(FrameError::Correlation { got: 9, expected: 10 })
+    );
+}
+
+#[test]
+fn versions_we_do_not_speak_are_refused() {
+    let error = read_body::<join_group::JoinGroupRequest>(&mut Reader::new(&[]), 10).unwrap_err();
+    assert_eq!(error.to_string(), "JoinGroup version 10 is not spoken here: use 0 to 9");
+    assert_eq!(
+        format_of::<offsets::OffsetFetchRequest>(0).unwrap_err(),
+        FrameError::UnsupportedVersion { api: ApiKey::OffsetFetch, version: 0 }
+    );
+    assert_eq!(
+        RequestHeader::read(&mut Reader::new(&[0x7f, 0, 0, 0, 0, 0, 0, 1])),
+        Err(FrameError::UnknownApi(0x7f00))
+    );
+}
+
+#[test]
+fn unknown_tagged_fields_are_skipped_and_bounded() {
+    // Heartbeat v4 response: throttle 0, error 27, then tag 5 with two bytes.
+    let body = [0, 0, 0, 0, 0, 27, 1, 5, 2, 0xaa, 0xbb];
+    let read = read_body::<heartbeat::HeartbeatResponse>(&mut Reader::new(&body), 4).unwrap();
+    assert_eq!(read.error_code, ErrorCode::REBALANCE_IN_PROGRESS);
+    let hostile = [0, 0, 0, 0, 0, 27, 1, 5, 0xff, 0xff, 0xff, 0xff, 0x0f];
+    assert!(read_body::<heartbeat::HeartbeatResponse>(&mut Reader::new(&hostile), 4).is_err());
+    let endless = [0, 0, 0, 0, 0, 27, 0xff, 0xff, 0xff, 0xff, 0x0f];
+    assert!(read_body::<heartbeat::HeartbeatResponse>(&mut Reader::new(&endless), 4).is_err());
+}
+
+#[test]
+fn hostile_counts_are_refused_before_anything_is_reserved() {
+    // DescribeGroups request: 2^31 - 1 groups, compact 2^32 - 2 groups, a count below -1 where null is no value.
+    for (version, body) in [
+        (0, vec![0x7f, 0xff, 0xff, 0xff]),
+        (5, vec![0xff, 0xff, 0xff, 0xff, 0x0f]),
+        (0, vec![0xff, 0xff, 0xff, 0xfe]),
+        (5, vec![0]),
+    ] {
+        assert!(read_body::<group_admin::DescribeGroupsRequest>(&mut Reader::new(&body), version).is_err(), "{body:?}");
+    }
+}
+
+#[test]
+fn codes_have_names() {
+    assert_eq!(ErrorCode(82).to_string(), "FENCED_INSTANCE_ID (82)");
+    assert_eq!(ErrorCode(31000).to_string(), "error code 31000");
+    for &api in ApiKey::ALL {
+        assert_eq!(ApiKey::from_code(api.code()), Some(api));
+    }
+}
