@@ -9,7 +9,7 @@ WORKERS ?= 4
 PYTEST_ARGS ?=
 
 # Without make's job server, which is not open to what a recipe starts and only makes cargo warn.
-CARGO := env -u MAKEFLAGS cargo
+CARGO := env -u MAKEFLAGS -u MFLAGS cargo
 VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := target/wheels
@@ -40,7 +40,7 @@ $(VENV)/.stamp: pyproject.toml requirements/constraints.txt
 $(WHEELS)/.stamp: $(VENV)/.stamp $(SOURCES)
 	@echo "=== build: wheel ($(PROFILE))"
 	@rm -rf $(WHEELS) && mkdir -p $(WHEELS)
-	@env -u MAKEFLAGS $(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter $(BIN)/python --out $(WHEELS)
+	@env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter $(BIN)/python --out $(WHEELS)
 	@touch $@
 
 # FORCE, since `maturin develop` may have put an editable install in the wheel's place.

@@ -1,0 +1,107 @@
+"""Who may know whom (docs/design.md): the import graph of the package, imports inside functions included."""
+
+import subprocess
+import sys
+from functools import cache
+
+import grimp
+
+PACKAGE = "kafka_assignors"
+
+# From the top down; a part may import what stands below it, never what stands beside or above.
+LEVELS = (
+    ("cli",),
+    ("planner", "spark"),
+    ("report", "cluster", "clients", "embedded"),
+    ("net", "assignors", "partitioners", "lag"),
+    ("userdata", "group"),
+    ("errors", "_core"),
+)
+LEVEL = {part: len(LEVELS) - depth for depth, parts in enumerate(LEVELS) for part in parts}
+
+KAFKA_CLIENTS = {"kafka", "aiokafka", "confluent_kafka"}
+# Neighbours that do know each other, one way.
+SIDEWAYS = {("assignors", "lag"), ("userdata", "group")}
+
+# Who may import which optional dependency.
+ALLOWED = {
+    **{client: {"clients", "cluster", "lag"} for client in KAFKA_CLIENTS},
+    "pyspark": {"spark"},
+    "rich": {"report", "cli"},
+    "pytest": {"embedded"},
+}
+
+
+@cache
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph(PACKAGE, include_external_packages=True, cache_dir=None)
+
+
+def edges() -> list[tuple[str, str]]:
+    """All direct imports, importer first; the root package re-exports the vocabulary and is nobody's part."""
+    found = graph()
+    return sorted(
+        (importer, imported)
+        for importer in found.modules
+        if importer.startswith(f"{PACKAGE}.")
+        for imported in found.find_modules_directly_imported_by(importer)
+    )
+
+
+def part(module: str) -> str:
+    """`clients` for `kafka_assignors.clients.aiokafka`."""
+    return module.split(".")[1]
+
+
+def test_every_part_has_a_level() -> None:
+    parts = {part(module) for module in graph().modules if module.startswith(f"{PACKAGE}.")}
+    assert parts <= set(LEVEL), f"give {sorted(parts - set(LEVEL))} a place in LEVELS and in docs/design.md"
+
+
+def test_imports_go_downwards() -> None:
+    upwards = [
+        (importer, imported)
+        for importer, imported in edges()
+        if imported.startswith(f"{PACKAGE}.")
+        and part(importer) != part(imported)
+        and LEVEL[part(imported)] >= LEVEL[part(importer)]
+        and (part(importer), part(imported)) not in SIDEWAYS
+    ]
+    assert upwards == []
+
+
+def test_nobody_below_imports_the_root() -> None:
+    assert [edge for edge in edges() if edge[1] == PACKAGE and part(edge[0]) != "cli"] == []
+
+
+def test_clients_never_import_each_other() -> None:
+    def client(module: str) -> str:
+        return module.split(".")[2] if module.count(".") >= 2 else ""
+
+    crossing = [
+        (importer, imported)
+        for importer, imported in edges()
+        if imported.startswith(f"{PACKAGE}.") and part(importer) == part(imported) == "clients"
+        if client(importer) != client(imported) and not client(imported).startswith("_")
+    ]
+    assert crossing == []
+
+
+def test_optional_dependencies_stay_in_their_rooms() -> None:
+    strays = [
+        (importer, imported)
+        for importer, imported in edges()
+        if imported in ALLOWED and part(importer) not in ALLOWED[imported]
+    ]
+    assert strays == []
+
+
+def test_the_package_needs_nothing_but_the_standard_library() -> None:
+    foreign = {imported for _, imported in edges() if not imported.startswith(PACKAGE)}
+    assert foreign - sys.stdlib_module_names - set(ALLOWED) == set()
+
+
+def test_importing_the_package_imports_no_client() -> None:
+    script = f"import sys, {PACKAGE}; print(*sorted({set(ALLOWED)!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
