@@ -1,29 +1,48 @@
-//! The sticky strategy: least balance score, then most partitions kept.
+//! The sticky strategy: the least balance score, and among those plans the most partitions kept.
+//!
+//! KIP-54 defines the result; the way there is exact. When all subscriptions are equal, how much everybody keeps has a
+//! closed form ([`uniform`]). Otherwise topics with the same subscribers are merged into [`rows`], every member keeps what
+//! it has and the rest is proposed to the least loaded ([`proposal`]), members are split into blocks in which every
+//! optimal plan has loads of `b` or `b + 1` ([`levels`]), inside them a minimum-cost flow leads from the proposal to the
+//! optimum ([`flow`]), and only then partitions are handed out one by one ([`deal`]).
 
-use crate::group::{Csr, Group, NONE};
+mod deal;
+mod flow;
+mod least_loaded;
+mod levels;
+mod proposal;
+mod rows;
+mod uniform;
+
+use crate::group::{Group, NONE};
 use crate::ownership::Ownership;
 use crate::plan::Plan;
 use crate::strategy::{Mode, Objective};
+use rows::Problem;
 
 /// Plans a group.
+///
+/// O(partitions + claims + subscriptions) when subscriptions are equal. Otherwise, with `A` the number of pairs of a row and
+/// a subscriber, O(A) for each search of a flow besides; a group whose proposal is balanced needs none.
 #[must_use]
 pub fn assign(group: &Group, ownership: &Ownership, objective: Objective) -> Plan {
-    let mut plan = match objective.mode {
-        Mode::Fair => Plan::unassigned(group),
-        _ => Plan { owner: ownership.owner.clone() },
+    let forgotten;
+    let owner: &[u32] = if objective.mode == Mode::Fair {
+        forgotten = vec![NONE; ownership.owner.len()];
+        &forgotten
+    } else {
+        &ownership.owner
     };
-    let mut loads = plan.loads(group.members());
-    let subscribers = group.patterns().transpose(group.topics().len());
-    let members = Csr::group_by(group.pattern_of(), group.patterns().len());
-    for topic in 0..group.topics().len() as u32 {
-        for partition in group.topics().range(topic) {
-            let owner = &mut plan.owner[partition as usize];
-            let candidates = subscribers.row(topic).iter().flat_map(|&pattern| members.row(pattern));
-            if let Some(&member) = candidates.min_by_key(|&&m| (loads[m as usize], m)).filter(|_| *owner == NONE) {
-                *owner = member;
-                loads[member as usize] += 1;
-            }
-        }
+    let racks = rows::racks_matter(group);
+    if objective.mode != Mode::StickyYetFair
+        && !racks
+        && let Some(pattern) = uniform::only_pattern(group)
+    {
+        return uniform::assign(group, pattern, owner);
     }
-    plan
+    let problem = Problem::new(group, owner, objective.mode == Mode::StickyYetFair, racks);
+    let proposed = proposal::propose(&problem);
+    let blocks = levels::split(&problem, &proposed);
+    let share = flow::cheapest(&problem, &blocks, &proposed, objective.racks);
+    deal::deal(&problem, owner, &share)
 }

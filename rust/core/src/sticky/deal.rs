@@ -1,0 +1,72 @@
+//! From how much to which: the partitions of each row are handed to the members that have a share of it.
+
+use super::least_loaded::LeastLoaded;
+use super::rows::{Problem, Segment};
+use crate::group::NONE;
+use crate::plan::Plan;
+
+/// The plan in which each member has its `share` of each arc. O(partitions + arcs log arcs).
+///
+/// Of what a member holds in a row it keeps the first by (number, topic); the rest of the row goes, in the order of the
+/// segments, to the member with the fewest partitions so far that still has room.
+pub(super) fn deal(problem: &Problem, previous: &[u32], share: &[u32]) -> Plan {
+    let mut owner = previous.to_vec();
+    let kept: Vec<u32> = problem.held.iter().zip(share).map(|(&held, &share)| held.min(share)).collect();
+    release(problem, &mut owner, &kept);
+    let room = share.iter().zip(&kept).map(|(&share, &kept)| share - kept).collect();
+    let mut least_loaded = LeastLoaded::new(problem, problem.loads(&kept), room);
+    let mut free = Vec::new();
+    for (row, segments) in problem.runs() {
+        free.clear();
+        for &Segment { start, end, .. } in &problem.segments[segments] {
+            free.extend((start..end).filter(|&partition| owner[partition as usize] == NONE));
+        }
+        let mut next = free.iter();
+        least_loaded.give(row, free.len() as u32, |arc| {
+            if let Some(&partition) = next.next() {
+                owner[partition as usize] = problem.member(arc);
+            }
+        });
+    }
+    Plan { owner }
+}
+
+/// Takes from each member what it holds of a row beyond `kept`.
+fn release(problem: &Problem, owner: &mut [u32], kept: &[u32]) {
+    // By member, where its keys start among those of the row's losers; NONE for who loses nothing of the row.
+    let mut next = vec![NONE; problem.members];
+    let mut keys: Vec<u64> = Vec::new();
+    for row in 0..problem.rows() as u32 {
+        let losers = problem.arcs_of_row(row).filter(|&arc| problem.held[arc as usize] > kept[arc as usize]);
+        keys.clear();
+        for arc in losers.clone() {
+            next[problem.member(arc) as usize] = keys.len() as u32;
+            keys.resize(keys.len() + problem.held[arc as usize] as usize, 0);
+        }
+        if keys.is_empty() {
+            continue;
+        }
+        for &at in problem.segments_of.row(row) {
+            let Segment { first, start, end, .. } = problem.segments[at as usize];
+            for partition in start..end {
+                let owner = owner[partition as usize];
+                if owner != NONE && next[owner as usize] != NONE {
+                    // Among equal numbers the flat id orders by topic.
+                    keys[next[owner as usize] as usize] = u64::from(partition - first) << 32 | u64::from(partition);
+                    next[owner as usize] += 1;
+                }
+            }
+        }
+        let mut start = 0;
+        for arc in losers {
+            let (held, kept) = (problem.held[arc as usize] as usize, kept[arc as usize] as usize);
+            let keys = &mut keys[start..start + held];
+            keys.select_nth_unstable(kept);
+            for &key in &keys[kept..] {
+                owner[key as u32 as usize] = NONE;
+            }
+            start += held;
+            next[problem.member(arc) as usize] = NONE;
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Giving to the least loaded, ties to the smallest id.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::rows::Problem;
+
+/// A run of fewer than this part of the candidates is given by the heap, a longer one level by level.
+const SHORT_RUN: usize = 8;
+
+/// Loads that grow as partitions are given away.
+pub(super) struct LeastLoaded<'a> {
+    problem: &'a Problem,
+    pub loads: Vec<u32>,
+    /// By arc, how much more may go over it.
+    pub room: Vec<u32>,
+    /// By row, its candidates by the load they had when they were last looked at. Loads only grow, so an entry never
+    /// overstates, and one that states the present load is the least.
+    heaps: Vec<BinaryHeap<Reverse<(u32, u32)>>>,
+    candidates: Vec<(u32, u32)>,
+    active: Vec<u32>,
+    merged: Vec<u32>,
+}
+
+impl<'a> LeastLoaded<'a> {
+    pub(super) fn new(problem: &'a Problem, loads: Vec<u32>, room: Vec<u32>) -> Self {
+        let heaps = vec![BinaryHeap::new(); problem.rows()];
+        Self { problem, loads, room, heaps, candidates: Vec::new(), active: Vec::new(), merged: Vec::new() }
+    }
+
+    /// Gives `count` partitions of the row, one by one, each to the least loaded of its subscribers with room, and tells
+    /// `gave` the arc. There must be room for them.
+    pub(super) fn give(&mut self, row: u32, count: u32, gave: impl FnMut(u32)) {
+        let candidates = self.problem.arcs_of_row(row).len();
+        if count == 0 {
+        } else if (count as usize) < candidates / SHORT_RUN {
+            self.give_by_heap(row, count, gave);
+        } else {
+            self.give_by_level(row, count, gave);
+        }
+    }
+
+    fn give_by_heap(&mut self, row: u32, count: u32, mut gave: impl FnMut(u32)) {
+        let Self { problem, loads, room, heaps, .. } = self;
+        let heap = &mut heaps[row as usize];
+        if heap.is_empty() {
+            let with_room = problem.arcs_of_row(row).filter(|&arc| room[arc as usize] > 0);
+            *heap = with_room.map(|arc| Reverse((loads[problem.member(arc) as usize], arc))).collect();
+        }
+        let mut left = count;
+        while left > 0 {
+            let Some(mut top) = heap.peek_mut() else { return };
+            let Reverse((stated, arc)) = *top;
+            let load = &mut loads[problem.member(arc) as usize];
+            if room[arc as usize] == 0 {
+                std::collections::binary_heap::PeekMut::pop(top);
+                continue;
+            }
+            if stated == *load {
+                room[arc as usize] -= 1;
+                *load += 1;
+                left -= 1;
+                gave(arc);
+            }
+            top.0.0 = *load;
+        }
+    }
+
+    /// The sequence of the least loaded is one round after another: in the round of load `l` everybody with this load gets
+    /// one, by ascending id.
+    fn give_by_level(&mut self, row: u32, count: u32, mut gave: impl FnMut(u32)) {
+        let Self { problem, loads, room, candidates, active, merged, .. } = self;
+        candidates.clear();
+        let with_room = problem.arcs_of_row(row).filter(|&arc| room[arc as usize] > 0);
+        candidates.extend(with_room.map(|arc| (loads[problem.member(arc) as usize], arc)));
+        if candidates.len() > count as usize {
+            // Only the `count` least loaded can come to their turn.
+            candidates.select_nth_unstable(count as usize);
+            candidates.truncate(count as usize);
+        }
+        candidates.sort_unstable();
+        active.clear();
+        let mut left = count;
+        let mut joining = 0;
+        let mut level = 0;
+        while left > 0 {
+            if active.is_empty() {
+                let Some(&(load, _)) = candidates.get(joining) else { return };
+                level = load;
+            }
+            let joins = candidates[joining..].iter().take_while(|&&(load, _)| load == level).count();
+            if joins > 0 {
+                let newcomers = &candidates[joining..joining + joins];
+                merged.clear();
+                let mut waiting = active.iter().copied().peekable();
+                for &(_, arc) in newcomers {
+                    while let Some(before) = waiting.next_if(|&before| before < arc) {
+                        merged.push(before);
+                    }
+                    merged.push(arc);
+                }
+                merged.extend(waiting);
+                std::mem::swap(active, merged);
+                joining += joins;
+            }
+            let round = (active.len() as u32).min(left);
+            let mut full = false;
+            for &arc in &active[..round as usize] {
+                room[arc as usize] -= 1;
+                full |= room[arc as usize] == 0;
+                loads[problem.member(arc) as usize] += 1;
+                gave(arc);
+            }
+            left -= round;
+            level += 1;
+            if full {
+                active.retain(|&arc| room[arc as usize] > 0);
+            }
+        }
+    }
+}

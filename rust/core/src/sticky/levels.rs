@@ -1,0 +1,244 @@
+//! Balance: members split into blocks whose loads, in every optimal plan, are `low` or `low + 1`.
+//!
+//! A plan is balance-optimal if no chain of moves leads from a member to one with at least two partitions fewer (Harvey,
+//! Ladner, Lovász, Tamir 2006). Whoever a chain reaches from a member above a threshold has, in every optimal plan, at least
+//! the threshold; whoever it does not reach has at most that. So a maximum flow at a threshold cuts the group in two, and
+//! partitions that the lower part can take never go to the upper one.
+
+use super::rows::Problem;
+
+/// Members that share a level. In every optimal plan each of them has `low` or `low + 1` partitions, and `high_members` of
+/// them the latter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block {
+    pub low: u32,
+    pub high_members: u32,
+}
+
+/// The blocks, and who is in which.
+pub(super) struct Blocks {
+    pub blocks: Vec<Block>,
+    /// By member; members without an arc are in none and have no meaningful entry.
+    pub of_member: Vec<u32>,
+    /// By row: the block that serves it. An arc to a member of another block carries nothing.
+    pub of_row: Vec<u32>,
+}
+
+/// A part of the group for which it is known that optimal loads lie between `low` and `high`.
+struct Piece {
+    members: Vec<u32>,
+    rows: Vec<u32>,
+    low: u32,
+    high: u32,
+}
+
+/// Finds the blocks, starting from the plan `proposed`. O(arcs) for each search of a flow; a plan in which loads already
+/// differ by at most one needs none.
+pub(super) fn split(problem: &Problem, proposed: &[u32]) -> Blocks {
+    let members: Vec<u32> =
+        (0..problem.members as u32).filter(|&member| !problem.arcs_of.row(member).is_empty()).collect();
+    let loads = problem.loads(proposed);
+    let mut blocks =
+        Blocks { blocks: Vec::new(), of_member: vec![0; problem.members], of_row: vec![0; problem.rows()] };
+    let low = members.iter().map(|&member| loads[member as usize]).min().unwrap_or(0);
+    let high = members.iter().map(|&member| loads[member as usize]).max().unwrap_or(0);
+    let whole = Piece { members, rows: (0..problem.rows() as u32).collect(), low, high };
+    if high - low <= 1 {
+        blocks.close(&whole, &loads);
+        return blocks;
+    }
+    let mut network = Network::new(problem, proposed.to_vec(), loads);
+    let mut pieces = vec![whole];
+    while let Some(mut piece) = pieces.pop() {
+        let total: u64 = piece.members.iter().map(|&member| u64::from(network.loads[member as usize])).sum();
+        let count = piece.members.len() as u64;
+        if piece.high - piece.low <= 1
+            || total == count * u64::from(piece.low)
+            || total == count * u64::from(piece.high)
+        {
+            blocks.close(&piece, &network.loads);
+            continue;
+        }
+        // Strictly between the bounds, so that each cut narrows them.
+        let threshold = ((total / count) as u32).max(piece.low + 1);
+        network.level(&piece, threshold);
+        let (upper, lower): (Vec<u32>, Vec<u32>) =
+            piece.members.iter().partition(|&&member| network.member_layer[member as usize] != UNREACHED);
+        if upper.is_empty() {
+            piece.high = threshold;
+            pieces.push(piece);
+        } else if lower.is_empty() {
+            piece.low = threshold;
+            pieces.push(piece);
+        } else {
+            let (upper_rows, lower_rows): (Vec<u32>, Vec<u32>) =
+                piece.rows.iter().partition(|&&row| network.row_layer[row as usize] != UNREACHED);
+            network.cut(&upper, &lower_rows);
+            pieces.push(Piece { members: upper, rows: upper_rows, low: threshold, high: piece.high });
+            pieces.push(Piece { members: lower, rows: lower_rows, low: piece.low, high: threshold });
+        }
+    }
+    blocks
+}
+
+impl Blocks {
+    fn close(&mut self, piece: &Piece, loads: &[u32]) {
+        if piece.members.is_empty() {
+            return;
+        }
+        let id = self.blocks.len() as u32;
+        let total: u64 = piece.members.iter().map(|&member| u64::from(loads[member as usize])).sum();
+        let count = piece.members.len() as u64;
+        self.blocks.push(Block { low: (total / count) as u32, high_members: (total % count) as u32 });
+        for &member in &piece.members {
+            self.of_member[member as usize] = id;
+        }
+        for &row in &piece.rows {
+            self.of_row[row as usize] = id;
+        }
+    }
+}
+
+const UNREACHED: u32 = u32::MAX;
+
+/// Rows and members with the present flow, and the layers of the last search.
+struct Network<'a> {
+    problem: &'a Problem,
+    flow: Vec<u32>,
+    loads: Vec<u32>,
+    /// Arcs that still connect, by row and by member: after a cut those between the parts are gone.
+    row_arcs: Vec<Vec<u32>>,
+    member_arcs: Vec<Vec<u32>>,
+    row_layer: Vec<u32>,
+    member_layer: Vec<u32>,
+    row_next: Vec<u32>,
+    member_next: Vec<u32>,
+    queue: Vec<u32>,
+}
+
+impl<'a> Network<'a> {
+    fn new(problem: &'a Problem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
+        Self {
+            flow,
+            loads,
+            row_arcs: (0..problem.rows() as u32).map(|row| problem.arcs_of_row(row).collect()).collect(),
+            member_arcs: problem.arcs_of.rows().map(<[u32]>::to_vec).collect(),
+            row_layer: vec![UNREACHED; problem.rows()],
+            member_layer: vec![UNREACHED; problem.members],
+            row_next: vec![0; problem.rows()],
+            member_next: vec![0; problem.members],
+            queue: Vec::new(),
+            problem,
+        }
+    }
+
+    /// Moves as many partitions as chains allow from members above the threshold to members below it. Afterwards the
+    /// layers tell who can be reached from a member that is still above.
+    fn level(&mut self, piece: &Piece, threshold: u32) {
+        while self.layer(piece, threshold) {
+            for &source in &piece.members {
+                while self.loads[source as usize] > threshold && self.augment(source, threshold) {}
+            }
+        }
+    }
+
+    /// Breadth-first layers from the members above the threshold; whether a member below it was reached.
+    fn layer(&mut self, piece: &Piece, threshold: u32) -> bool {
+        for &row in &piece.rows {
+            self.row_layer[row as usize] = UNREACHED;
+            self.row_next[row as usize] = 0;
+        }
+        self.queue.clear();
+        for &member in &piece.members {
+            self.member_next[member as usize] = 0;
+            let above = self.loads[member as usize] > threshold;
+            self.member_layer[member as usize] = if above { 0 } else { UNREACHED };
+            if above {
+                self.queue.push(member);
+            }
+        }
+        let mut found = false;
+        let mut at = 0;
+        while at < self.queue.len() {
+            let member = self.queue[at];
+            at += 1;
+            let layer = self.member_layer[member as usize];
+            for &arc in &self.member_arcs[member as usize] {
+                let row = self.problem.arc_row[arc as usize];
+                if self.flow[arc as usize] == 0 || self.row_layer[row as usize] != UNREACHED {
+                    continue;
+                }
+                self.row_layer[row as usize] = layer;
+                for &arc in &self.row_arcs[row as usize] {
+                    let next = self.problem.member(arc);
+                    if self.member_layer[next as usize] == UNREACHED {
+                        self.member_layer[next as usize] = layer + 1;
+                        found |= self.loads[next as usize] < threshold;
+                        self.queue.push(next);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Moves partitions along one shortest chain from `source`; false if the layers offer none.
+    fn augment(&mut self, source: u32, threshold: u32) -> bool {
+        // The chain: the arc on which each member gives up, and the one on which the next receives.
+        let mut chain: Vec<(u32, u32)> = Vec::new();
+        let mut member = source;
+        loop {
+            if self.loads[member as usize] < threshold {
+                break;
+            }
+            if let Some((gives, receives)) = self.step(member) {
+                chain.push((gives, receives));
+                member = self.problem.member(receives);
+            } else {
+                let Some((gives, _)) = chain.pop() else { return false };
+                // A dead end: the row's pointer passes it.
+                self.row_next[self.problem.arc_row[gives as usize] as usize] += 1;
+                member = self.problem.member(gives);
+            }
+        }
+        let most = (self.loads[source as usize] - threshold).min(threshold - self.loads[member as usize]);
+        let amount = chain.iter().map(|&(gives, _)| self.flow[gives as usize]).fold(most, u32::min);
+        for &(gives, receives) in &chain {
+            self.flow[gives as usize] -= amount;
+            self.flow[receives as usize] += amount;
+        }
+        self.loads[source as usize] -= amount;
+        self.loads[member as usize] += amount;
+        true
+    }
+
+    /// The next way from a member to one a layer on.
+    fn step(&mut self, member: u32) -> Option<(u32, u32)> {
+        let layer = self.member_layer[member as usize];
+        while let Some(&gives) = self.member_arcs[member as usize].get(self.member_next[member as usize] as usize) {
+            let row = self.problem.arc_row[gives as usize];
+            if self.flow[gives as usize] > 0 && self.row_layer[row as usize] == layer {
+                while let Some(&receives) = self.row_arcs[row as usize].get(self.row_next[row as usize] as usize) {
+                    if self.member_layer[self.problem.member(receives) as usize] == layer + 1 {
+                        return Some((gives, receives));
+                    }
+                    self.row_next[row as usize] += 1;
+                }
+            }
+            self.member_next[member as usize] += 1;
+        }
+        None
+    }
+
+    /// Drops the arcs from the rows of the lower part to the members of the upper part.
+    fn cut(&mut self, upper: &[u32], lower_rows: &[u32]) {
+        for &row in lower_rows {
+            let Self { problem, row_arcs, member_layer, .. } = self;
+            row_arcs[row as usize].retain(|&arc| member_layer[problem.member(arc) as usize] == UNREACHED);
+        }
+        for &member in upper {
+            let Self { problem, member_arcs, row_layer, .. } = self;
+            member_arcs[member as usize].retain(|&arc| row_layer[problem.arc_row[arc as usize] as usize] != UNREACHED);
+        }
+    }
+}

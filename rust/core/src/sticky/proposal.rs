@@ -1,0 +1,27 @@
+//! The plan from which the optimum is sought: everybody keeps what it holds, the rest goes to the least loaded.
+
+use super::least_loaded::LeastLoaded;
+use super::rows::Problem;
+
+/// By arc, how much of the row the member would have; of each row its whole supply. O(arcs log arcs + partitions).
+pub(super) fn propose(problem: &Problem) -> Vec<u32> {
+    let mut share = problem.held.clone();
+    let loads = problem.loads(&share);
+    let mut room = vec![u32::MAX; share.len()];
+    if !problem.mismatch.is_empty() {
+        for row in 0..problem.rows() as u32 {
+            let arcs = problem.arcs_of_row(row);
+            if arcs.clone().any(|arc| !problem.mismatched(arc)) {
+                for arc in arcs.filter(|&arc| problem.mismatched(arc)) {
+                    room[arc as usize] = 0;
+                }
+            }
+        }
+    }
+    let mut least_loaded = LeastLoaded::new(problem, loads, room);
+    for (row, segments) in problem.runs() {
+        let free = problem.free[segments].iter().sum();
+        least_loaded.give(row, free, |arc| share[arc as usize] += 1);
+    }
+    share
+}
