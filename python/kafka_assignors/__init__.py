@@ -1,5 +1,58 @@
-"""Exact, fast and sticky partition assignment for Kafka consumer groups."""
+"""Exact, fast and sticky partition assignment for Kafka consumer groups.
+
+>>> group = Group(
+...     topics={"orders": 4, "payments": 2},
+...     members=[
+...         Member("c0", topics=["orders", "payments"], owned={"orders": [0, 1, 2, 3]}, generation=7),
+...         Member("c1", topics=["orders"]),
+...     ],
+... )
+>>> plan = StickyAssignor().assign(group)
+>>> sorted(plan)
+['c0', 'c1']
+"""
 
 from kafka_assignors._core import __version__
+from kafka_assignors.assignors import (
+    CooperativeStickyAssignor,
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+)
+from kafka_assignors.errors import (
+    GroupError,
+    GroupTypeError,
+    KafkaAssignorsError,
+    MissingDependencyError,
+    OptionError,
+    PlanError,
+    RecordSizeWarning,
+    StateError,
+    UserDataError,
+)
+from kafka_assignors.group import Group, Member, MemberState, Move, Plan, Topic, Unassigned, balance_score
 
-__all__ = ["__version__"]
+__all__ = [
+    "CooperativeStickyAssignor",
+    "Group",
+    "GroupError",
+    "GroupTypeError",
+    "KafkaAssignorsError",
+    "Member",
+    "MemberState",
+    "MissingDependencyError",
+    "Move",
+    "OptionError",
+    "Plan",
+    "PlanError",
+    "RangeAssignor",
+    "RecordSizeWarning",
+    "RoundRobinAssignor",
+    "StateError",
+    "StickyAssignor",
+    "Topic",
+    "Unassigned",
+    "UserDataError",
+    "__version__",
+    "balance_score",
+]

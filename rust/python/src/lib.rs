@@ -1,15 +1,51 @@
 //! The Python module `kafka_assignors._core`: conversions only, no logic.
+
+mod errors;
+mod group;
+mod options;
+mod plan;
+
 use pyo3::prelude::*;
 
 /// Bindings of the Rust core. Private: the public names live in `kafka_assignors`.
 #[pymodule]
 mod _core {
-    use super::*;
+    use kafka_assignors_core::score;
+    use pyo3::prelude::*;
+    use pyo3::types::PyDict;
+
+    use crate::group::read_group;
+    use crate::options::strategy;
+    #[pymodule_export]
+    use crate::plan::Plan;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("build_profile", if cfg!(debug_assertions) { "debug" } else { "release" })?;
         Ok(())
+    }
+
+    /// Plans a group of Python objects.
+    #[pyfunction]
+    #[pyo3(signature = (name, mode, racks, topics, members, generation))]
+    fn assign(
+        py: Python<'_>,
+        name: &str,
+        mode: &str,
+        racks: &str,
+        topics: &Bound<'_, PyDict>,
+        members: &Bound<'_, PyAny>,
+        generation: Option<i32>,
+    ) -> PyResult<Plan> {
+        let strategy = strategy(name, mode, racks)?;
+        Ok(Plan::solve(py, read_group(topics, members)?, strategy, generation))
+    }
+
+    /// The KIP-54 balance score of loads.
+    #[pyfunction]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted from Python as a value")]
+    fn balance_score(loads: Vec<u64>) -> u128 {
+        score::balance_score(&loads)
     }
 }

@@ -1,0 +1,391 @@
+"""The vocabulary of everything else: a group, its members and topics, and the plan that an assignor makes of them.
+
+The descriptions (`Topic`, `Member`, `Group`) are values: frozen, comparable, picklable. They are checked when they are
+made; what depends on the whole group, such as the sum of all partitions, is checked by `assign`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, SupportsIndex
+
+from kafka_assignors import _core
+from kafka_assignors.errors import GroupError, GroupTypeError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = [
+    "Group",
+    "Member",
+    "MemberState",
+    "Move",
+    "Plan",
+    "Topic",
+    "Unassigned",
+    "balance_score",
+]
+
+
+def _type_name(value: object) -> str:
+    return type(value).__name__
+
+
+def _check_text(value: object, what: str, *, optional: bool = False) -> None:
+    if not (isinstance(value, str) or (optional and value is None)):
+        wanted = "a str or None" if optional else "a str"
+        raise GroupTypeError(f"{what} is of type {_type_name(value)}; give {wanted}")
+
+
+def _check_integer(value: object, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise GroupTypeError(f"{what} is of type {_type_name(value)}; give an integer")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic: its partition count and, if known, where its replicas are.
+
+    Args:
+        partitions: the number of partitions, 0 or more; they are numbered from 0.
+        racks: for each partition, by number, the racks of its replicas; None, or an empty set, where they are unknown.
+
+    Raises:
+        GroupError: a negative count, or racks for another number of partitions.
+        GroupTypeError: a count that is not an integer, or racks that are not collections of strings.
+
+    >>> Topic(2, racks=[{"a", "b"}, {"b"}]).racks[1]
+    frozenset({'b'})
+    """
+
+    partitions: int
+    racks: Sequence[Collection[str] | None] | None = None
+
+    def __post_init__(self) -> None:
+        _check_integer(self.partitions, "partitions of a Topic")
+        if self.partitions < 0:
+            raise GroupError(f"partitions of a Topic is {self.partitions}; a partition count cannot be negative")
+        if self.racks is None:
+            return
+        if isinstance(self.racks, str) or not isinstance(self.racks, Iterable):
+            raise GroupTypeError(
+                f"racks of a Topic is of type {_type_name(self.racks)}; give a set of str per partition"
+            )
+        sets: list[frozenset[str]] = []
+        for number, racks in enumerate(self.racks):
+            if isinstance(racks, str) or not (racks is None or isinstance(racks, Iterable)):
+                raise GroupTypeError(f"racks[{number}] of a Topic is of type {_type_name(racks)}; give a set of str")
+            sets.append(frozenset(racks or ()))
+        if len(sets) != self.partitions:
+            raise GroupError(
+                f"a Topic has {self.partitions} partitions but racks for {len(sets)}; give one set per partition"
+            )
+        for rack in frozenset().union(*sets):
+            _check_text(rack, "a rack of a Topic")
+        object.__setattr__(self, "racks", tuple(sets))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a group: what it subscribes to, and what it says it owned.
+
+    Args:
+        id: the member id, unique in its group.
+        topics: the topics it subscribes to; order and repeats carry no meaning.
+        owned: topic to the partition numbers that it held so far; None and an empty mapping mean the same. What no
+            longer exists, or is no longer subscribed, does not count; it is no error.
+        generation: the generation in which it got them; None, or a negative number, if it does not know. Of two members
+            that claim one partition the newer generation wins; of equal ones neither.
+        instance_id: `group.instance.id` of a static member.
+        rack: where it runs, for assignors that prefer replicas nearby.
+
+    Raises:
+        GroupTypeError: a field has the wrong type.
+
+    >>> Member("c0", ["orders"], owned={"orders": range(2)}, generation=7).owned
+    {'orders': [0, 1]}
+    """
+
+    id: str
+    topics: Collection[str]
+    owned: Mapping[str, Iterable[int]] | None = None
+    generation: int | None = None
+    instance_id: str | None = None
+    rack: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_text(self.id, "a member's id")
+        of = f"of member {self.id!r}"
+        if isinstance(self.topics, str | bytes) or not isinstance(self.topics, Iterable):
+            raise GroupTypeError(f"topics {of} is of type {_type_name(self.topics)}; give a list of topic names")
+        topics = frozenset(self.topics)
+        for topic in topics:
+            _check_text(topic, f"a topic {of}")
+        object.__setattr__(self, "topics", tuple(sorted(topics)))
+        if self.owned is not None:
+            object.__setattr__(self, "owned", _owned(self.owned, of))
+        if self.generation is not None:
+            _check_integer(self.generation, f"generation {of}")
+            if self.generation >= 2**31:
+                raise GroupError(f"generation {of} is {self.generation}; generations are 32-bit integers")
+        _check_text(self.instance_id, f"instance_id {of}", optional=True)
+        _check_text(self.rack, f"rack {of}", optional=True)
+
+
+def _owned(owned: object, of: str) -> dict[str, list[int]]:
+    if not isinstance(owned, Mapping):
+        raise GroupTypeError(f"owned {of} is of type {_type_name(owned)}; give a mapping of topic to partition numbers")
+    copied: dict[str, list[int]] = {}
+    for topic, partitions in owned.items():
+        _check_text(topic, f"a topic in owned {of}")
+        if isinstance(partitions, str | bytes) or not isinstance(partitions, Iterable):
+            raise GroupTypeError(
+                f"owned[{topic!r}] {of} is of type {_type_name(partitions)}; give a list of partition numbers"
+            )
+        copied[topic] = list(partitions)
+    return copied
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What an assignor plans: topics and members.
+
+    Args:
+        topics: topic to partition count, or to `Topic` where replica racks are known.
+        members: the members, in any order: it carries no meaning.
+
+    Raises:
+        GroupError: a negative partition count, or a member id given twice.
+        GroupTypeError: a field has the wrong type.
+
+    Topics that members name and `topics` lacks are left out, as a leader does with topics that the cluster does not
+    know.
+
+    >>> Group(topics={"orders": 3}, members=[Member("c0", ["orders"]), Member("c0", ["orders"])])
+    Traceback (most recent call last):
+        ...
+    kafka_assignors.errors.GroupError: member id 'c0' is given twice; ids must be unique in a group
+    """
+
+    topics: Mapping[str, int | Topic]
+    members: Sequence[Member]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "topics", checked_topics(self.topics))
+        if isinstance(self.members, str | bytes | Mapping) or not isinstance(self.members, Iterable):
+            raise GroupTypeError(f"members of a Group is of type {_type_name(self.members)}; give a list of Member")
+        members = tuple(self.members)
+        seen: set[str] = set()
+        for position, member in enumerate(members):
+            if not isinstance(member, Member):
+                raise GroupTypeError(f"members[{position}] is of type {_type_name(member)}; give a Member")
+            if member.id in seen:
+                raise GroupError(f"member id {member.id!r} is given twice; ids must be unique in a group")
+            seen.add(member.id)
+        object.__setattr__(self, "members", members)
+
+
+def checked_topics(topics: Mapping[str, int | Topic]) -> dict[str, int | Topic]:
+    """A copy of a mapping of topic to partition count or `Topic`, checked.
+
+    Raises:
+        GroupError: a negative partition count.
+        GroupTypeError: not such a mapping.
+    """
+    if not isinstance(topics, Mapping):
+        raise GroupTypeError(f"topics is of type {_type_name(topics)}; give a mapping of topic to partition count")
+    copied = dict(topics)
+    for name, topic in copied.items():
+        _check_text(name, "a topic's name")
+        if isinstance(topic, Topic):
+            continue
+        _check_integer(topic, f"the partition count of topic {name!r}")
+        if topic < 0:
+            raise GroupError(f"topic {name!r} has {topic} partitions; a partition count cannot be negative")
+    return copied
+
+
+@dataclass(slots=True)
+class MemberState:
+    """What one consumer remembers from one rebalance to the next: plain data of its own, shared with no other.
+
+    Attributes:
+        owned: topic to the partition numbers of its last assignment; empty before the first.
+        generation: the generation of that assignment; None before the first, or where it is not known.
+        rack: where the consumer runs (`client.rack`); None if that does not matter.
+
+    >>> state = MemberState(rack="a")
+    >>> state
+    MemberState(owned={}, generation=None, rack='a')
+    """
+
+    owned: dict[str, list[int]] = field(default_factory=dict)
+    generation: int | None = None
+    rack: str | None = None
+
+    def forget(self) -> None:
+        """Drops what was owned, as when the membership is lost: old claims must not be made again. The rack stays."""
+        self.owned = {}
+        self.generation = None
+
+
+class Move(NamedTuple):
+    """A partition that changes its owner. `source` is None if nobody owned it; `target` is None if nobody gets it."""
+
+    topic: str
+    partition: int
+    source: str | None
+    target: str | None
+
+
+class Unassigned(NamedTuple):
+    """A partition that nobody gets now, and the reason in words."""
+
+    topic: str
+    partition: int
+    reason: str
+
+
+NO_SUBSCRIBER = "no subscriber"
+
+
+def _reason(target: str | None, holder: str | None) -> str:
+    if target is None:
+        return NO_SUBSCRIBER
+    if holder is None:
+        return f"withheld from {target!r} until the members that claim it have revoked it"
+    return f"withheld from {target!r} until {holder!r} revokes it"
+
+
+class Plan(Mapping[str, dict[str, list[int]]]):
+    """Who gets which partition: what an assignor made of a group.
+
+    A read-only mapping of member id to that member's partitions, `{topic: ascending partition numbers}`; every member
+    has a key. Everything is derived when it is first asked for and then kept; the dictionaries and lists that a plan
+    returns are its own and must not be changed. Plans may be read by several threads.
+
+    Source: KIP-54 (score, stickiness), KIP-429 (withheld partitions).
+
+    >>> from kafka_assignors import StickyAssignor
+    >>> plan = StickyAssignor().assign(Group({"orders": 2, "audit": 1}, [Member("c0", ["orders"])]))
+    >>> plan["c0"]
+    {'orders': [0, 1]}
+    >>> plan.unassigned
+    [Unassigned(topic='audit', partition=0, reason='no subscriber')]
+    """
+
+    def __init__(self, core: _core.Plan) -> None:
+        self._core = core
+
+    def __getitem__(self, member_id: str) -> dict[str, list[int]]:
+        """The partitions of one member. O(members' log + its partitions) until `assignment` has been asked for."""
+        if "assignment" in self.__dict__:
+            return self.assignment[member_id]
+        share = self._core.share_of(member_id) if isinstance(member_id, str) else None
+        if share is None:
+            raise KeyError(member_id)
+        return share
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._core.member_ids)
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Plan of {len(self)} members: balance score {self.balance_score}, {self.kept} kept, {self.moved} moved, "
+            f"{len(self.unassigned)} unassigned>"
+        )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Plan cannot be pickled; pickle plan.assignment, or the Group and plan it again")
+
+    @cached_property
+    def assignment(self) -> dict[str, dict[str, list[int]]]:
+        """Member to topic to partition numbers: members and topics in byte order, numbers ascending. O(partitions)."""
+        return self._core.assignment()
+
+    @cached_property
+    def balance_score(self) -> int:
+        """The sum of the load differences of all pairs of members (KIP-54); 0 is perfect."""
+        return self._core.balance_score
+
+    @cached_property
+    def _kept_and_moved(self) -> tuple[int, int]:
+        return self._core.kept_and_moved()
+
+    @property
+    def kept(self) -> int:
+        """How many partitions stay with the member that owned them."""
+        return self._kept_and_moved[0]
+
+    @property
+    def moved(self) -> int:
+        """How many partitions had an owner and change it. A withheld partition counts by the member it is meant for."""
+        return self._kept_and_moved[1]
+
+    @cached_property
+    def moves(self) -> list[Move]:
+        """Every change of owner, by topic and partition; also partitions that had no owner (`source` is None).
+
+        An owner is a present, subscribed member whose claim counted. A withheld partition is listed with the member it
+        is meant for.
+        """
+        return list(map(Move._make, self._core.moves()))
+
+    @cached_property
+    def unassigned(self) -> list[Unassigned]:
+        """Every partition that nobody gets now, by topic and partition, with the reason.
+
+        `"no subscriber"`; or, in cooperative rebalancing, which member must revoke it before it can be handed out.
+        """
+        reasons: dict[tuple[str | None, str | None], str] = {}
+        unassigned = []
+        for topic, partition, target, holder in self._core.unassigned():
+            reason = reasons.get((target, holder))
+            if reason is None:
+                reason = reasons[target, holder] = _reason(target, holder)
+            unassigned.append(Unassigned(topic, partition, reason))
+        return unassigned
+
+    @cached_property
+    def faults(self) -> dict[str, str]:
+        """Members whose metadata could not be read in full, with the reason. They were served as far as possible."""
+        return dict(self._core.faults)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took to read the members' metadata (where that came as bytes), plan, and write assignments."""
+        return self._core.seconds
+
+
+def balance_score(loads: Mapping[str, int] | Iterable[int]) -> int:
+    """The KIP-54 balance score of loads: the sum of |difference| over all pairs of members. O(members log members).
+
+    Args:
+        loads: partitions per member: a mapping of member to count, or any iterable of counts.
+
+    Raises:
+        GroupError: a count that is negative or does not fit 64 bits.
+        GroupTypeError: a count that is not an integer.
+
+    >>> balance_score({"c0": 1, "c1": 2, "c2": 3})
+    4
+    >>> balance_score([7, 7])
+    0
+    """
+    counts = list(loads.values() if isinstance(loads, Mapping) else loads)
+    for count in counts:
+        _check_integer(count, "a load")
+    if counts and not 0 <= min(counts) <= max(counts) < 2**64:
+        raise GroupError("a load is negative or does not fit 64 bits; loads are counts of partitions")
+    return _core.balance_score(counts)

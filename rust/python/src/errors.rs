@@ -1,0 +1,31 @@
+//! The Python exceptions that the bindings raise; they are defined in `kafka_assignors.errors`.
+
+use kafka_assignors_core::group::GroupError as CoreGroupError;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+pyo3::import_exception!(kafka_assignors.errors, GroupError);
+pyo3::import_exception!(kafka_assignors.errors, GroupTypeError);
+pyo3::import_exception!(kafka_assignors.errors, OptionError);
+pyo3::import_exception!(kafka_assignors.errors, PlanError);
+
+/// The Python exception for a group that the core refuses.
+#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+pub(crate) fn group_error(error: CoreGroupError) -> PyErr {
+    GroupError::new_err(error.to_string())
+}
+
+/// A [`GroupTypeError`]: `what` has the type of `value`, but should be `wanted`.
+pub(crate) fn wrong_type(what: &str, value: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
+    let name = value.get_type().name().map_or_else(|_| "an unnamed type".to_owned(), |name| name.to_string());
+    GroupTypeError::new_err(format!("{what} is of type {name}; give {wanted}"))
+}
+
+/// The error of a failed conversion of `what` to `wanted`: of the wrong type, or of the right one but not representable.
+pub(crate) fn conversion(error: &PyErr, what: &str, value: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
+    if error.is_instance_of::<PyTypeError>(value.py()) {
+        wrong_type(what, value, wanted)
+    } else {
+        GroupError::new_err(format!("{what} cannot be represented ({error}); give {wanted}"))
+    }
+}

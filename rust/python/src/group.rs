@@ -1,0 +1,200 @@
+//! Python's description of a group, read into the core's dense ids.
+
+use std::ops::Deref;
+
+use kafka_assignors_core::group::{Group, GroupBuilder, NO_GENERATION, TopicSpec, Topics, sorted_members};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyDict, PyInt, PyList, PyString};
+
+use crate::errors::{GroupError, conversion, group_error, wrong_type};
+
+const INT64: &str = "an integer that fits 64 bits";
+
+/// A string of Python's, without a copy.
+pub(crate) fn text(value: &Bound<'_, PyAny>, what: &dyn Fn() -> String) -> PyResult<PyBackedStr> {
+    value.extract().map_err(|error: PyErr| conversion(&error, &what(), value, "a string of valid Unicode"))
+}
+
+fn optional_text(value: &Bound<'_, PyAny>, what: &dyn Fn() -> String) -> PyResult<Option<PyBackedStr>> {
+    if value.is_none() { Ok(None) } else { text(value, what).map(Some) }
+}
+
+fn or_empty(value: &Option<PyBackedStr>) -> &str {
+    value.as_ref().map_or("", Deref::deref)
+}
+
+/// The topics of a group, as read from Python.
+pub(crate) struct PyTopics<'py> {
+    names: Vec<(Bound<'py, PyString>, PyBackedStr)>,
+    counts: Vec<i64>,
+    racks: Vec<Option<Vec<Vec<PyBackedStr>>>>,
+}
+
+impl<'py> PyTopics<'py> {
+    /// Reads a mapping of topic to partition count, or to an object with `partitions` and `racks`.
+    pub(crate) fn read(topics: &Bound<'py, PyDict>) -> PyResult<Self> {
+        let mut read = Self { names: Vec::new(), counts: Vec::new(), racks: Vec::new() };
+        for (key, value) in topics {
+            let name = text(&key, &|| "a topic's name".to_owned())?;
+            let key = key.cast_into::<PyString>()?;
+            let (count, racks) = if value.is_instance_of::<PyInt>() {
+                (value, None)
+            } else {
+                let count = value.getattr(intern!(value.py(), "partitions")).map_err(|_| {
+                    wrong_type(&format!("topics[{:?}]", &*name), &value, "a partition count or a Topic")
+                })?;
+                let racks = value.getattr(intern!(value.py(), "racks"))?;
+                let racks = if racks.is_none() { None } else { Some(read_racks(&racks, &name)?) };
+                (count, racks)
+            };
+            let count = count.extract().map_err(|error: PyErr| {
+                conversion(&error, &format!("the partition count of topic {:?}", &*name), &count, INT64)
+            })?;
+            read.names.push((key, name));
+            read.counts.push(count);
+            read.racks.push(racks);
+        }
+        Ok(read)
+    }
+
+    /// The core's topics.
+    pub(crate) fn number(&self) -> PyResult<Topics> {
+        let specs = self.names.iter().zip(&self.counts).zip(&self.racks).map(|(((_, name), &partitions), racks)| {
+            let racks =
+                racks.as_ref().map(|racks| racks.iter().map(|set| set.iter().map(|rack| &**rack).collect()).collect());
+            TopicSpec { name, partitions, racks }
+        });
+        Topics::new(specs.collect()).map_err(group_error)
+    }
+
+    /// The names as Python has them, by the core's id.
+    fn by_id(&self, topics: &Topics) -> Vec<&Bound<'py, PyString>> {
+        let mut order: Vec<_> = self.names.iter().collect();
+        order.sort_unstable_by(|a, b| a.1.as_bytes().cmp(b.1.as_bytes()));
+        debug_assert_eq!(order.len(), topics.len());
+        order.into_iter().map(|(key, _)| key).collect()
+    }
+}
+
+fn read_racks(racks: &Bound<'_, PyAny>, topic: &str) -> PyResult<Vec<Vec<PyBackedStr>>> {
+    let mut sets = Vec::new();
+    for set in racks.try_iter()? {
+        let set = set?;
+        if set.is_none() {
+            sets.push(Vec::new());
+            continue;
+        }
+        let what = || format!("a rack of partition {} of topic {topic:?}", sets.len());
+        let mut names = set.try_iter()?.map(|rack| text(&rack?, &what)).collect::<PyResult<Vec<_>>>()?;
+        // Python's sets have an order of their own, another in each process.
+        names.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
+        sets.push(names);
+    }
+    Ok(sets)
+}
+
+/// Looks topics up by the identity of the Python string before its text: names are mostly the same objects everywhere.
+struct Lookup<'a, 'py> {
+    names: Vec<&'a Bound<'py, PyString>>,
+    guess: u32,
+}
+
+impl<'py> Lookup<'_, 'py> {
+    fn find(&mut self, topics: &Topics, name: &Bound<'py, PyAny>, member: &str, field: &str) -> PyResult<Option<u32>> {
+        let found = match self.names.get(self.guess as usize) {
+            Some(known) if known.is(name) => Some(self.guess),
+            _ => {
+                let what = || format!("a topic in {field} of member {member:?}");
+                let name = text(name, &what)?;
+                topics.find_near(name.as_bytes(), self.guess)
+            }
+        };
+        if let Some(topic) = found {
+            self.guess = topic + 1;
+        }
+        Ok(found)
+    }
+}
+
+/// Reads `Group.topics` and `Group.members` of Python.
+///
+/// Topics that do not exist are left out of subscriptions and claims, and so are claims out of range.
+pub(crate) fn read_group(topics: &Bound<'_, PyDict>, members: &Bound<'_, PyAny>) -> PyResult<Group> {
+    let py = topics.py();
+    let topics = PyTopics::read(topics)?;
+    let mut builder = GroupBuilder::new(topics.number()?);
+    let mut lookup = Lookup { names: topics.by_id(builder.topics()), guess: 0 };
+
+    let members = members.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+    let ids = members
+        .iter()
+        .map(|member| text(&member.getattr(intern!(py, "id"))?, &|| "a member's id".to_owned()))
+        .collect::<PyResult<Vec<_>>>()?;
+    let ids: Vec<&str> = ids.iter().map(Deref::deref).collect();
+    let (order, repeats) = sorted_members(&ids);
+    if let Some(&repeat) = repeats.first() {
+        let id = ids[repeat as usize];
+        return Err(GroupError::new_err(format!("member id {id:?} is given twice; ids must be unique in a group")));
+    }
+
+    let mut subscription = Vec::new();
+    for position in order {
+        let (id, member) = (ids[position as usize], &members[position as usize]);
+        subscription.clear();
+        lookup.guess = 0;
+        for topic in member.getattr(intern!(py, "topics"))?.try_iter()? {
+            subscription.extend(lookup.find(builder.topics(), &topic?, id, "topics")?);
+        }
+        let pattern = builder.pattern(&subscription);
+        let owned = member.getattr(intern!(py, "owned"))?;
+        if !owned.is_none() {
+            lookup.guess = 0;
+            let owned = owned.cast::<PyDict>().map_err(|_| {
+                wrong_type(&format!("owned of member {id:?}"), &owned, "a mapping of topic to partition numbers")
+            })?;
+            for (topic, partitions) in owned {
+                if let Some(topic) = lookup.find(builder.topics(), &topic, id, "owned")? {
+                    read_claims(&mut builder, topic, &partitions, id)?;
+                }
+            }
+        }
+        let generation = member.getattr(intern!(py, "generation"))?;
+        let generation = if generation.is_none() { NO_GENERATION } else { read_generation(&generation, id)? };
+        let rack = optional_text(&member.getattr(intern!(py, "rack"))?, &|| format!("rack of member {id:?}"))?;
+        let instance_id = member.getattr(intern!(py, "instance_id"))?;
+        let instance_id = optional_text(&instance_id, &|| format!("instance_id of member {id:?}"))?;
+        builder.push_member(id, or_empty(&instance_id), pattern, generation, or_empty(&rack));
+    }
+    Ok(builder.finish())
+}
+
+fn read_generation(generation: &Bound<'_, PyAny>, member: &str) -> PyResult<i32> {
+    generation.extract().map_err(|error: PyErr| {
+        let what = format!("generation of member {member:?}");
+        conversion(&error, &what, generation, "an integer that fits 32 bits, or None")
+    })
+}
+
+fn read_claims(builder: &mut GroupBuilder, topic: u32, partitions: &Bound<'_, PyAny>, member: &str) -> PyResult<()> {
+    let range = builder.topics().range(topic);
+    let mut read = |number: &Bound<'_, PyAny>| match number.extract::<i64>() {
+        Ok(number) => {
+            // Too large for the topic is also too large for any: claims of partitions that do not exist are no claims.
+            if (0..i64::from(range.end - range.start)).contains(&number) {
+                builder.push_claim(range.start + number as u32);
+            }
+            Ok(())
+        }
+        Err(_) if number.is_instance_of::<PyInt>() => Ok(()),
+        Err(error) => {
+            Err(conversion(&error, &format!("a partition number in owned of member {member:?}"), number, "an integer"))
+        }
+    };
+    if let Ok(list) = partitions.cast::<PyList>() {
+        list.iter().try_for_each(|number| read(&number))
+    } else {
+        partitions.try_iter()?.try_for_each(|number| read(&number?))
+    }
+}

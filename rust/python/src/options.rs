@@ -1,0 +1,33 @@
+//! The options of a strategy, by the names that Python gives them.
+
+use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy};
+use pyo3::prelude::*;
+
+use crate::errors::OptionError;
+
+fn unknown<T>(option: &str, value: &str, known: &str) -> PyResult<T> {
+    Err(OptionError::new_err(format!("{option} is {value:?}; give one of {known}")))
+}
+
+/// The strategy with this wire name; `mode` and `racks` count for the sticky ones and must be valid for all.
+pub(crate) fn strategy(name: &str, mode: &str, racks: &str) -> PyResult<Strategy> {
+    let mode = match mode {
+        "fair-yet-sticky" => Mode::FairYetSticky,
+        "sticky-yet-fair" => Mode::StickyYetFair,
+        "fair" => Mode::Fair,
+        _ => return unknown("mode", mode, "'fair-yet-sticky', 'sticky-yet-fair', 'fair'"),
+    };
+    let racks = match racks {
+        "before-stickiness" => RackOrder::BeforeStickiness,
+        "after-stickiness" => RackOrder::AfterStickiness,
+        _ => return unknown("racks", racks, "'before-stickiness', 'after-stickiness'"),
+    };
+    let objective = Objective { mode, racks };
+    Ok(match name {
+        "sticky" => Strategy::Sticky(objective),
+        "cooperative-sticky" => Strategy::CooperativeSticky(objective),
+        "range" => Strategy::Range,
+        "roundrobin" => Strategy::RoundRobin,
+        _ => return unknown("strategy", name, "'sticky', 'cooperative-sticky', 'range', 'roundrobin'"),
+    })
+}

@@ -1,0 +1,206 @@
+//! A plan as Python sees it: a handle that turns itself into dictionaries and lists when it is asked.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use kafka_assignors_core::group::{Csr, Group, NONE, Topics};
+use kafka_assignors_core::ownership::CONTESTED;
+use kafka_assignors_core::score;
+use kafka_assignors_core::strategy::{Outcome, Strategy, assign};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyInt, PyList, PyString};
+
+/// A member whose metadata could not be read in full, and why.
+pub(crate) type Fault = (String, String);
+
+/// Topic, number, the member that had it, the member that gets it.
+type Move<'py> = (Bound<'py, PyString>, u32, Option<Bound<'py, PyString>>, Option<Bound<'py, PyString>>);
+
+/// Topic, number, the member that is to have it (none: nobody subscribes), the member that must revoke it first (none:
+/// several claim it).
+type Unassigned<'py> = Move<'py>;
+
+/// What a strategy made of a group.
+#[pyclass(frozen, module = "kafka_assignors._core")]
+pub(crate) struct Plan {
+    group: Group,
+    outcome: Outcome,
+    faults: Vec<Fault>,
+    elapsed: Duration,
+    by_member: OnceLock<Csr>,
+}
+
+impl Plan {
+    pub(crate) fn new(group: Group, outcome: Outcome, faults: Vec<Fault>, elapsed: Duration) -> Self {
+        Self { group, outcome, faults, elapsed, by_member: OnceLock::new() }
+    }
+
+    /// Plans a group, letting other Python threads run meanwhile.
+    pub(crate) fn solve(py: Python<'_>, group: Group, strategy: Strategy, forming: Option<i32>) -> Self {
+        py.detach(|| {
+            let start = Instant::now();
+            let outcome = assign(&group, strategy, forming);
+            Self::new(group, outcome, Vec::new(), start.elapsed())
+        })
+    }
+
+    fn topics(&self) -> &Topics {
+        self.group.topics()
+    }
+
+    fn by_member(&self) -> &Csr {
+        self.by_member.get_or_init(|| Csr::group_by(&self.outcome.plan.owner, self.group.members()))
+    }
+
+    fn loads(&self) -> Vec<u64> {
+        self.by_member().rows().map(|row| row.len() as u64).collect()
+    }
+
+    fn topic_name<'py>(&self, py: Python<'py>, topic: u32) -> Bound<'py, PyString> {
+        PyString::new(py, self.topics().names().get(topic))
+    }
+
+    fn topic_names<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
+        self.topics().names().iter().map(|name| PyString::new(py, name)).collect()
+    }
+
+    fn member_names<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyString>> {
+        self.group.member_ids().iter().map(|id| PyString::new(py, id)).collect()
+    }
+
+    /// The partitions of one member as a dictionary, given how to name a topic, the topic of a flat partition, and the
+    /// Python integer of a number.
+    fn share<'py>(
+        &self,
+        py: Python<'py>,
+        member: u32,
+        name: impl Fn(u32) -> Bound<'py, PyString>,
+        topic_of: impl Fn(u32) -> u32,
+        number: impl Fn(u32) -> Bound<'py, PyInt>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let share = PyDict::new(py);
+        let mut row = self.by_member().row(member);
+        while let Some(&first) = row.first() {
+            let topic = topic_of(first);
+            let range = self.topics().range(topic);
+            let length = row.iter().position(|&partition| partition >= range.end).unwrap_or(row.len());
+            let (here, rest) = row.split_at(length);
+            let numbers = PyList::new(py, here.iter().map(|&partition| number(partition - range.start)))?;
+            share.set_item(name(topic), numbers)?;
+            row = rest;
+        }
+        Ok(share)
+    }
+
+    /// Walks all partitions with their topic and number.
+    fn each(&self, mut visit: impl FnMut(usize, u32, u32)) {
+        for topic in 0..self.topics().len() as u32 {
+            let range = self.topics().range(topic);
+            for partition in range.clone() {
+                visit(partition as usize, topic, partition - range.start);
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Plan {
+    /// Every member's partitions: member to topic to ascending numbers.
+    fn assignment<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let names = self.topic_names(py);
+        let topic_of = self.topics().of_partitions();
+        // Small integers repeat from topic to topic: each is made once.
+        let highest = (0..self.topics().len() as u32).map(|topic| self.topics().count(topic)).max().unwrap_or(0);
+        let numbers: Vec<_> = (0..highest).map(|number| PyInt::new(py, number)).collect();
+        let assignment = PyDict::new(py);
+        for (member, id) in (0u32..).zip(self.member_names(py)) {
+            let share = self.share(
+                py,
+                member,
+                |topic| names[topic as usize].clone(),
+                |partition| topic_of[partition as usize],
+                |number| numbers[number as usize].clone(),
+            )?;
+            assignment.set_item(id, share)?;
+        }
+        Ok(assignment)
+    }
+
+    /// One member's partitions; None if there is no such member.
+    fn share_of<'py>(&self, py: Python<'py>, member_id: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(member) = self.group.member_ids().find_sorted(member_id) else { return Ok(None) };
+        let share = self.share(
+            py,
+            member,
+            |topic| self.topic_name(py, topic),
+            |partition| self.topics().locate(partition).0,
+            |number| PyInt::new(py, number),
+        )?;
+        Ok(Some(share))
+    }
+
+    /// The ids of all members, in byte order.
+    #[getter]
+    fn member_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.member_names(py))
+    }
+
+    /// The number of members.
+    fn __len__(&self) -> usize {
+        self.group.members()
+    }
+
+    /// The KIP-54 balance score.
+    #[getter]
+    fn balance_score(&self) -> u128 {
+        score::balance_score(&self.loads())
+    }
+
+    /// Partitions that stay with their owner, and partitions that had one and change it.
+    fn kept_and_moved(&self) -> (u32, u32) {
+        self.outcome.kept_and_moved()
+    }
+
+    /// Every change of owner: topic, number, source, target.
+    fn moves<'py>(&self, py: Python<'py>) -> Vec<Move<'py>> {
+        let (topics, members) = (self.topic_names(py), self.member_names(py));
+        let (before, after) = (&self.outcome.ownership.owner, &self.outcome.target.owner);
+        let mut moves = Vec::new();
+        self.each(|partition, topic, number| {
+            let (source, target) = (before[partition], after[partition]);
+            if source != target {
+                let member = |member: u32| members.get(member as usize).cloned();
+                moves.push((topics[topic as usize].clone(), number, member(source), member(target)));
+            }
+        });
+        moves
+    }
+
+    /// Every partition that nobody gets now: topic, number, target, holder.
+    fn unassigned<'py>(&self, py: Python<'py>) -> Vec<Unassigned<'py>> {
+        let (topics, members) = (self.topic_names(py), self.member_names(py));
+        let Outcome { plan, target, ownership } = &self.outcome;
+        let mut unassigned = Vec::new();
+        self.each(|partition, topic, number| {
+            if plan.owner[partition] == NONE {
+                let target = members.get(target.owner[partition] as usize).cloned();
+                let holder = ownership.held.get(partition).filter(|&&holder| holder != CONTESTED);
+                let holder = holder.and_then(|&holder| members.get(holder as usize)).filter(|_| target.is_some());
+                unassigned.push((topics[topic as usize].clone(), number, target.clone(), holder.cloned()));
+            }
+        });
+        unassigned
+    }
+
+    /// Members whose metadata could not be read in full, each with the reason.
+    #[getter]
+    fn faults(&self) -> Vec<Fault> {
+        self.faults.clone()
+    }
+
+    /// How long reading, planning and writing took, in seconds.
+    #[getter]
+    fn seconds(&self) -> f64 {
+        self.elapsed.as_secs_f64()
+    }
+}
