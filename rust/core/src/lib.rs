@@ -14,4 +14,5 @@ pub mod round_robin;
 pub mod score;
 pub mod sticky;
 pub mod strategy;
+mod subscribers;
 pub mod wire;

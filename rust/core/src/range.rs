@@ -1,10 +1,254 @@
-//! Kafka's range assignor.
+//! Kafka's range assignor, with racks (KIP-881).
 
-use crate::group::Group;
+use std::collections::BTreeMap;
+
+use crate::group::{Group, NONE};
 use crate::plan::Plan;
+use crate::subscribers::Subscribers;
 
-/// Plans a group: topic by topic, each subscriber gets a contiguous run of partitions, the first ones one more.
+/// Plans a group: topic by topic, each subscriber gets a contiguous run of partitions, the first ones one more. Static
+/// members come first, by instance id; the others by member id. The past does not count.
+///
+/// Racks count once they say something about some topic: a subscriber's rack is one of its replicas' racks, and not all its
+/// partitions are on the same racks (KIP-881). Then, before the runs are laid, partitions go to members on a rack of
+/// theirs, within the same shares. Topics with the same subscribers and the same number of partitions are co-partitioned:
+/// number `n` of all of them goes to one member, which must be on a rack of each. A member without a rack is at home everywhere.
+///
+/// O(partitions and their racks + subscription entries).
 #[must_use]
 pub fn assign(group: &Group) -> Plan {
-    Plan::unassigned(group)
+    let mut plan = Plan::unassigned(group);
+    let subscribers = Subscribers::new(group);
+    let lineups = subscribers.in_java_order(group);
+    let mut matcher = Matcher::new(group);
+    // Topics with the same subscribers and partition count, where somebody subscribes.
+    let mut alike: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+    for topic in 0..group.topics().len() as u32 {
+        let set = subscribers.set_of[topic as usize];
+        if !lineups.row(set).is_empty() && group.topics().count(topic) > 0 {
+            alike.entry((set, group.topics().count(topic))).or_default().push(topic);
+        }
+    }
+    let informative: Vec<bool> = (0..group.topics().len() as u32)
+        .map(|topic| matcher.informative(topic, lineups.row(subscribers.set_of[topic as usize])))
+        .collect();
+    let rack_aware = informative.contains(&true);
+    for ((set, count), topics) in alike {
+        let lineup = lineups.row(set);
+        if rack_aware && topics.len() > 1 {
+            let mut shares = Shares::new(group, lineup, count);
+            matcher.match_together(&topics, lineup, &mut shares, &mut plan.owner);
+            for topic in topics {
+                shares.clone().lay_runs(lineup, matcher.owners(topic, &mut plan.owner));
+            }
+        } else {
+            for topic in topics {
+                let mut shares = Shares::new(group, lineup, count);
+                if informative[topic as usize] {
+                    matcher.match_alone(topic, lineup, &mut shares, &mut plan.owner);
+                }
+                shares.lay_runs(lineup, matcher.owners(topic, &mut plan.owner));
+            }
+        }
+    }
+    plan
+}
+
+/// How much of one topic each subscriber may still get.
+#[derive(Clone)]
+struct Shares {
+    /// What everybody gets.
+    each: u32,
+    /// How many may get one more.
+    extra: u32,
+    /// What members got before the runs are laid, by place in the lineup; empty as long as nobody got any.
+    got: Vec<u32>,
+}
+
+impl Shares {
+    fn new(group: &Group, lineup: &[u32], count: u32) -> Self {
+        debug_assert!(lineup.len() <= group.members());
+        let subscribers = lineup.len() as u32;
+        Self { each: count / subscribers, extra: count % subscribers, got: Vec::new() }
+    }
+
+    fn got(&self, place: usize) -> u32 {
+        self.got.get(place).copied().unwrap_or(0)
+    }
+
+    /// How many more the member may get now. Never grows.
+    fn room(&self, place: usize) -> u32 {
+        (self.each + u32::from(self.extra > 0)).saturating_sub(self.got(place))
+    }
+
+    fn take(&mut self, place: usize, lineup: &[u32], count: u32) {
+        self.got.resize(lineup.len(), 0);
+        self.got[place] += count;
+        if count > 0 && self.got[place] > self.each {
+            self.extra -= 1;
+        }
+    }
+
+    /// Gives what is free to the members in turn, each as much as it may still get.
+    fn lay_runs(&mut self, lineup: &[u32], owners: &mut [u32]) {
+        let mut free = owners.iter_mut().filter(|owner| **owner == NONE).peekable();
+        for (place, &member) in lineup.iter().enumerate() {
+            if free.peek().is_none() {
+                break;
+            }
+            let mut count = 0;
+            for owner in free.by_ref().take(self.room(place) as usize) {
+                *owner = member;
+                count += 1;
+            }
+            // A member who got one more uses up an extra; who it is need not be remembered any more.
+            self.extra -= u32::from(count > 0 && self.got(place) + count > self.each);
+        }
+    }
+}
+
+/// Finds partitions on members' racks. Holds scratch space that is indexed by rack.
+struct Matcher<'a> {
+    group: &'a Group,
+    /// By rack, and at the end for members without a rack: places in a lineup or partitions, in order.
+    lists: Vec<Vec<u32>>,
+    /// By rack as above, how much of the list is behind us.
+    heads: Vec<usize>,
+    /// By rack, a counter.
+    seen: Vec<u32>,
+}
+
+impl<'a> Matcher<'a> {
+    fn new(group: &'a Group) -> Self {
+        let racks = group.topics().racks().names.names().len();
+        Self { group, lists: vec![Vec::new(); racks + 1], heads: vec![0; racks + 1], seen: vec![0; racks] }
+    }
+
+    /// The index of a member's rack in the lists.
+    fn rack(&self, member: u32) -> usize {
+        (self.group.racks()[member as usize] as usize).min(self.seen.len())
+    }
+
+    fn owners<'b>(&self, topic: u32, owner: &'b mut [u32]) -> &'b mut [u32] {
+        let range = self.group.topics().range(topic);
+        &mut owner[range.start as usize..range.end as usize]
+    }
+
+    /// The racks of a partition's replicas.
+    fn racks_of(&self, partition: u32) -> &'a [u32] {
+        let racks = self.group.topics().racks();
+        racks.of_partition.get(partition as usize).map_or(&[], |&set| racks.sets.row(set))
+    }
+
+    /// Whether racks say something about the topic.
+    fn informative(&mut self, topic: u32, lineup: &[u32]) -> bool {
+        let partitions = self.group.topics().range(topic);
+        if self.group.topics().racks().of_partition.is_empty() || lineup.is_empty() {
+            return false;
+        }
+        let mut all = Vec::new();
+        for partition in partitions.clone() {
+            for &rack in self.racks_of(partition) {
+                if self.seen[rack as usize] == 0 {
+                    self.seen[rack as usize] = 1;
+                    all.push(rack);
+                }
+            }
+        }
+        let home = lineup.iter().any(|&member| self.seen.get(self.rack(member)) == Some(&1));
+        let uneven = partitions.into_iter().any(|partition| self.racks_of(partition).len() != all.len());
+        for rack in all {
+            self.seen[rack as usize] = 0;
+        }
+        home && uneven
+    }
+
+    /// Each member in turn gets the first partitions on its rack.
+    fn match_alone(&mut self, topic: u32, lineup: &[u32], shares: &mut Shares, owner: &mut [u32]) {
+        let nowhere = self.seen.len();
+        for partition in self.group.topics().range(topic) {
+            for &rack in self.racks_of(partition) {
+                self.lists[rack as usize].push(partition);
+            }
+            self.lists[nowhere].push(partition);
+        }
+        for (place, &member) in lineup.iter().enumerate() {
+            let rack = self.rack(member);
+            let room = shares.room(place);
+            let mut count = 0;
+            // What lies behind a rack's head is given away, so no list is gone through twice.
+            while let Some(&partition) = self.lists[rack].get(self.heads[rack]).filter(|_| count < room) {
+                self.heads[rack] += 1;
+                if owner[partition as usize] == NONE {
+                    owner[partition as usize] = member;
+                    count += 1;
+                }
+            }
+            shares.take(place, lineup, count);
+        }
+        for partition in self.group.topics().range(topic) {
+            for &rack in self.racks_of(partition) {
+                self.forget(rack as usize);
+            }
+        }
+        self.forget(nowhere);
+    }
+
+    /// Each partition number in turn goes to the first member with room that is on a rack of that number in every topic.
+    fn match_together(&mut self, topics: &[u32], lineup: &[u32], shares: &mut Shares, owner: &mut [u32]) {
+        let nowhere = self.seen.len();
+        if lineup.iter().all(|&member| self.rack(member) == nowhere) {
+            return;
+        }
+        for (place, &member) in (0u32..).zip(lineup) {
+            let rack = self.rack(member);
+            self.lists[rack].push(place);
+        }
+        let first = self.group.topics().range(topics[0]);
+        let mut common = Vec::new();
+        for number in 0..first.len() as u32 {
+            common.clear();
+            common.push(nowhere);
+            for &topic in topics {
+                for &rack in self.racks_of(self.group.topics().range(topic).start + number) {
+                    self.seen[rack as usize] += 1;
+                    if self.seen[rack as usize] as usize == topics.len() {
+                        common.push(rack as usize);
+                    }
+                }
+            }
+            for &topic in topics {
+                for &rack in self.racks_of(self.group.topics().range(topic).start + number) {
+                    self.seen[rack as usize] = 0;
+                }
+            }
+            let best = common.iter().filter_map(|&rack| self.first_with_room(rack, shares)).min();
+            if let Some(place) = best {
+                shares.take(place as usize, lineup, 1);
+                for &topic in topics {
+                    owner[(self.group.topics().range(topic).start + number) as usize] = lineup[place as usize];
+                }
+            }
+        }
+        for &member in lineup {
+            let rack = self.rack(member);
+            self.forget(rack);
+        }
+    }
+
+    /// The first place on a rack's list that still has room. Room never grows, so who has none is passed for good.
+    fn first_with_room(&mut self, rack: usize, shares: &Shares) -> Option<u32> {
+        while let Some(&place) = self.lists[rack].get(self.heads[rack]) {
+            if shares.room(place as usize) > 0 {
+                return Some(place);
+            }
+            self.heads[rack] += 1;
+        }
+        None
+    }
+
+    fn forget(&mut self, rack: usize) {
+        self.lists[rack].clear();
+        self.heads[rack] = 0;
+    }
 }
