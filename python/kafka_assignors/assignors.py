@@ -111,6 +111,12 @@ class StickyAssignor(_StickyOptions):
 
     Raises:
         OptionError: an unknown value.
+
+    >>> from kafka_assignors import Group, Member
+    >>> group = Group({"t": 2}, [Member("c0", ["t"], owned={"t": [0, 1]}, generation=1), Member("c1", ["t"])])
+    >>> plan = StickyAssignor().assign(group)
+    >>> plan.kept, plan.moved, plan.balance_score
+    (1, 1, 0)
     """
 
     mode: Mode = "fair-yet-sticky"
