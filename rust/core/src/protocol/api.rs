@@ -73,8 +73,11 @@ api_keys! {
     DeleteTopics = 20, 0..=4, 4;
     InitProducerId = 22, 0..=3, 2;
     OffsetForLeaderEpoch = 23, 0..=4, 4;
+    DescribeConfigs = 32, 0..=4, 4;
     SaslAuthenticate = 36, 0..=2, 2;
+    CreatePartitions = 37, 0..=3, 2;
     DeleteGroups = 42, 0..=2, 2;
+    IncrementalAlterConfigs = 44, 0..=1, 1;
 }
 
 impl ApiKey {

@@ -313,4 +313,13 @@ macro_rules! or_default {
     };
 }
 
-pub(crate) use {message, or_default};
+/// Says which messages are the bodies of which request.
+macro_rules! bodies {
+    ($($key:ident: $($body:ty),*;)*) => {$($(
+        impl $crate::protocol::Body for $body {
+            const KEY: $crate::protocol::ApiKey = $crate::protocol::ApiKey::$key;
+        }
+    )*)*};
+}
+
+pub(crate) use {bodies, message, or_default};

@@ -1,7 +1,7 @@
 //! DescribeGroups, ListGroups and DeleteGroups: groups seen from outside.
 
-use super::field::message;
-use super::{ApiKey, Body, ErrorCode};
+use super::ErrorCode;
+use super::field::{bodies, message};
 
 message! {
     /// The request for descriptions.
@@ -101,14 +101,6 @@ message! {
         /// One for each group of the request.
         results: Vec<DeleteGroupResult> [0..],
     }
-}
-
-macro_rules! bodies {
-    ($($key:ident: $($body:ty),*;)*) => {$($(
-        impl Body for $body {
-            const KEY: ApiKey = ApiKey::$key;
-        }
-    )*)*};
 }
 
 bodies! {

@@ -8,6 +8,7 @@
 //! structures, add the versions to the table in `api.rs`, and the pair to the round-trip tests.
 
 mod api;
+pub mod cluster;
 mod error_code;
 pub mod field;
 pub mod group_admin;
@@ -15,11 +16,13 @@ pub mod heartbeat;
 pub mod join_group;
 pub mod leave_group;
 pub mod offsets;
+pub mod records;
 #[cfg(test)]
 mod samples;
 pub mod sync_group;
 #[cfg(test)]
 mod tests;
+pub mod topics;
 
 pub use api::ApiKey;
 pub use error_code::ErrorCode;

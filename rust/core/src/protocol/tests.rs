@@ -48,6 +48,19 @@ macro_rules! round_trip_tests {
 }
 
 round_trip_tests! {
+    api_versions_round_trips: cluster::ApiVersionsRequest, cluster::ApiVersionsResponse;
+    metadata_round_trips: cluster::MetadataRequest, cluster::MetadataResponse;
+    find_coordinator_round_trips: cluster::FindCoordinatorRequest, cluster::FindCoordinatorResponse;
+    produce_round_trips: records::ProduceRequest, records::ProduceResponse;
+    fetch_round_trips: records::FetchRequest, records::FetchResponse;
+    list_offsets_round_trips: records::ListOffsetsRequest, records::ListOffsetsResponse;
+    offset_for_leader_epoch_round_trips: records::OffsetForLeaderEpochRequest, records::OffsetForLeaderEpochResponse;
+    init_producer_id_round_trips: records::InitProducerIdRequest, records::InitProducerIdResponse;
+    create_topics_round_trips: topics::CreateTopicsRequest, topics::CreateTopicsResponse;
+    delete_topics_round_trips: topics::DeleteTopicsRequest, topics::DeleteTopicsResponse;
+    create_partitions_round_trips: topics::CreatePartitionsRequest, topics::CreatePartitionsResponse;
+    describe_configs_round_trips: topics::DescribeConfigsRequest, topics::DescribeConfigsResponse;
+    incremental_alter_configs_round_trips: topics::IncrementalAlterConfigsRequest, topics::IncrementalAlterConfigsResponse;
     join_group_round_trips: join_group::JoinGroupRequest, join_group::JoinGroupResponse;
     sync_group_round_trips: sync_group::SyncGroupRequest, sync_group::SyncGroupResponse;
     heartbeat_round_trips: heartbeat::HeartbeatRequest, heartbeat::HeartbeatResponse;
