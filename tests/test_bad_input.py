@@ -1,0 +1,127 @@
+"""Bad descriptions of a group: each has a defined result, or one error that names what is wrong."""
+
+import re
+
+import pytest
+
+from kafka_assignors import (
+    CooperativeStickyAssignor,
+    Group,
+    GroupError,
+    GroupTypeError,
+    KafkaAssignorsError,
+    Member,
+    OptionError,
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+    Topic,
+)
+
+ALL = [StickyAssignor(), CooperativeStickyAssignor(), RangeAssignor(), RoundRobinAssignor()]
+
+
+def refuses(error: type[Exception], message: str) -> "pytest.RaisesExc[Exception]":
+    return pytest.raises(error, match=re.escape(message))
+
+
+def test_values_are_checked_where_they_are_made() -> None:
+    with refuses(GroupError, "partitions of a Topic is -1; a partition count cannot be negative"):
+        Topic(-1)
+    with refuses(GroupTypeError, "partitions of a Topic is of type str; give an integer"):
+        Topic("3")  # type: ignore[arg-type]
+    with refuses(GroupError, "a Topic has 2 partitions but racks for 1; give one set per partition"):
+        Topic(2, racks=[{"a"}])
+    with refuses(GroupTypeError, "racks[0] of a Topic is of type str; give a set of str"):
+        Topic(1, racks=["abc"])
+    with refuses(GroupTypeError, "a rack of a Topic is of type int; give a str"):
+        Topic(1, racks=[{7}])  # type: ignore[arg-type]
+    with refuses(GroupTypeError, "a member's id is of type int; give a str"):
+        Member(3, ["t"])  # type: ignore[arg-type]
+    with refuses(GroupTypeError, "topics of member 'c0' is of type str; give a list of topic names"):
+        Member("c0", "orders")
+    with refuses(GroupTypeError, "a topic of member 'c0' is of type int; give a str"):
+        Member("c0", [1])  # type: ignore[list-item]
+    with refuses(GroupTypeError, "owned of member 'c0' is of type list; give a mapping of topic to partition numbers"):
+        Member("c0", ["t"], owned=[0])  # type: ignore[arg-type]
+    with refuses(GroupTypeError, "owned['t'] of member 'c0' is of type int; give a list of partition numbers"):
+        Member("c0", ["t"], owned={"t": 0})  # type: ignore[dict-item]
+    with refuses(GroupTypeError, "generation of member 'c0' is of type str; give an integer"):
+        Member("c0", ["t"], generation="7")  # type: ignore[arg-type]
+    with refuses(GroupError, "generation of member 'c0' is 2147483648; generations are 32-bit integers"):
+        Member("c0", ["t"], generation=2**31)
+    with refuses(GroupTypeError, "rack of member 'c0' is of type bytes; give a str or None"):
+        Member("c0", ["t"], rack=b"a")  # type: ignore[arg-type]
+    with refuses(GroupError, "topic 't' has -3 partitions; a partition count cannot be negative"):
+        Group({"t": -3}, [])
+    with refuses(GroupTypeError, "the partition count of topic 't' is of type float; give an integer"):
+        Group({"t": 3.0}, [])  # type: ignore[dict-item]
+    with refuses(GroupTypeError, "topics is of type list; give a mapping of topic to partition count"):
+        Group(["t"], [])  # type: ignore[arg-type]
+    with refuses(GroupTypeError, "members[0] is of type str; give a Member"):
+        Group({}, ["c0"])  # type: ignore[list-item]
+    with refuses(GroupError, "member id 'c1' is given twice"):
+        Group({}, [Member("c1", []), Member("c0", []), Member("c1", ["t"])])
+
+
+@pytest.mark.parametrize("assignor", ALL)
+def test_values_are_checked_where_they_are_used(assignor: StickyAssignor) -> None:
+    with refuses(GroupTypeError, "group is of type dict; give a Group"):
+        assignor.assign({})  # type: ignore[arg-type]
+    with refuses(GroupError, "at most 100000000 are supported"):
+        assignor.assign(Group({"t": 99_999_999, "u": 2}, []))
+    with refuses(GroupError, 'the partition count of topic "t" cannot be represented'):
+        assignor.assign(Group({"t": 10**30}, []))
+    with refuses(GroupTypeError, 'a partition number in owned of member "c0" is of type str; give an integer'):
+        assignor.assign(Group({"t": 2}, [Member("c0", ["t"], owned={"t": ["0"]})]))  # type: ignore[list-item]
+    with refuses(GroupError, "a member's id cannot be represented"):
+        assignor.assign(Group({"t": 2}, [Member("\udc80", ["t"])]))
+
+
+def test_errors_are_what_callers_expect() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        Topic(-1)
+    with pytest.raises(TypeError, match="give an integer"):
+        Topic("3")  # type: ignore[arg-type]
+    with pytest.raises(KafkaAssignorsError):
+        Topic("3")  # type: ignore[arg-type]
+
+
+def test_options() -> None:
+    with refuses(OptionError, "mode is 'fairest'; give one of 'fair-yet-sticky', 'sticky-yet-fair', 'fair'"):
+        StickyAssignor(mode="fairest")  # type: ignore[arg-type]
+    with refuses(OptionError, "racks is None; give one of 'before-stickiness', 'after-stickiness'"):
+        CooperativeStickyAssignor(racks=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("assignor", ALL)
+def test_what_is_odd_but_defined(assignor: StickyAssignor) -> None:
+    empty = assignor.assign(Group({}, []))
+    assert (empty.assignment, empty.balance_score, empty.moves, empty.unassigned) == ({}, 0, [], [])
+
+    nobody = assignor.assign(Group({"t": 2}, []))
+    assert nobody.assignment == {}
+    assert nobody.unassigned == [("t", 0, "no subscriber"), ("t", 1, "no subscriber")]
+
+    idle = assignor.assign(Group({"t": 2, "nobody's": 1, "empty": 0}, [Member("c0", []), Member("c1", ["t", "empty"])]))
+    assert idle.assignment == {"c0": {}, "c1": {"t": [0, 1]}}
+    assert idle.unassigned == [("nobody's", 0, "no subscriber")]
+
+    unknown = assignor.assign(Group({"t": 1}, [Member("c0", ["t", "gone"], owned={"gone": [0]}, generation=1)]))
+    assert unknown.assignment == {"c0": {"t": [0]}}
+    assert unknown.unassigned == []
+
+
+@pytest.mark.parametrize("assignor", ALL[:2])
+@pytest.mark.parametrize("numbers", [[-1, 2, 2**31, 2**70, -(2**70)], [0, 0, 1, -5], []])
+def test_claims_that_cannot_be_true_do_not_count(assignor: StickyAssignor, numbers: list[int]) -> None:
+    plan = assignor.assign(Group({"t": 2}, [Member("c0", ["t"], owned={"t": numbers}, generation=1)]))
+    assert plan.assignment == {"c0": {"t": [0, 1]}}
+    assert (plan.kept, plan.moved) == (len({0, 1} & set(numbers)), 0)
+
+
+def test_a_claim_as_new_as_the_generation_being_formed_is_false() -> None:
+    group = Group({"t": 2}, [Member("c0", ["t"], owned={"t": [0]}, generation=5), Member("c1", ["t"])])
+    assert StickyAssignor().assign(group, generation=6).kept == 1
+    assert StickyAssignor().assign(group, generation=5).kept == 0
+    assert StickyAssignor().assign(group, generation=-1).kept == 1
