@@ -9,6 +9,8 @@ import pytest
 
 import kafka_assignors
 
+pytest_plugins = ["support.fixtures"]
+
 hypothesis.settings.register_profile("quick", max_examples=100, deadline=None)
 hypothesis.settings.register_profile("long", max_examples=5_000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

@@ -1,0 +1,162 @@
+"""Fixtures that give a test a Kafka: the one that the whole run shares, or one for itself.
+
+One real broker of each release serves the whole test run, also when pytest-xdist spreads it over several processes, so
+tests take names of their own for topics and groups (`support.broker.unique`) and leave the broker's settings alone; one
+that has to change or stop its broker asks `start_kafka` for its own.
+
+- ``KAFKA_BOOTSTRAP`` points these fixtures at a broker that already runs.
+- ``KAFKA_VERSIONS`` lists the releases to run, separated by commas; the first is `kafka_broker`'s. One by default.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, TypedDict
+
+import pytest
+
+from support import jars
+from support.broker import DEFAULT_VERSION, ApacheKafka, Kafka, external
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+    from pathlib import Path
+
+
+def versions() -> list[str]:
+    """The releases of Apache Kafka that this run is about."""
+    named = [version.strip() for version in os.environ.get("KAFKA_VERSIONS", "").split(",")]
+    return [version for version in named if version] or [DEFAULT_VERSION]
+
+
+@pytest.fixture(scope="session")
+def kafka_of_version(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Kafka]]:
+    """The broker of a release, started when first asked for and shared by the whole run."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    brokers: dict[str, _SharedBroker] = {}
+
+    def give(version: str) -> Kafka:
+        if version not in brokers:
+            broker = _SharedBroker(shared / f"kafka-{version}", version)
+            broker.acquire()
+            brokers[version] = broker
+        return brokers[version].kafka
+
+    yield give
+    for broker in brokers.values():
+        broker.release()
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(kafka_of_version: Callable[[str], Kafka]) -> Kafka:
+    """A real Apache Kafka."""
+    return external() or kafka_of_version(versions()[0])
+
+
+@pytest.fixture
+def start_kafka(tmp_path: Path) -> Iterator[Callable[..., ApacheKafka]]:
+    """Start an Apache Kafka for one test alone: ``start_kafka(version, group_max_size=3)``."""
+    started: list[ApacheKafka] = []
+
+    def start(version: str | None = None, **config: str | int) -> ApacheKafka:
+        kafka = ApacheKafka(tmp_path / f"kafka-{len(started)}", version or versions()[0], **config)
+        started.append(kafka)
+        kafka.start()
+        return kafka
+
+    yield start
+    for kafka in started:
+        kafka.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Name the broker's log in the report of a test that failed."""
+    report = yield
+    if report.failed:
+        for kafka in getattr(item, "funcargs", {}).values():
+            if isinstance(kafka, ApacheKafka | _Attached):
+                report.sections.append((f"Apache Kafka {kafka.version}", f"its log: {kafka.log_path}"))
+    return report
+
+
+class _Attached(Kafka):
+    """A broker that another process of this test run started."""
+
+    def __init__(self, bootstrap_servers: str, version: str, log_path: Path) -> None:
+        super().__init__(bootstrap_servers, version)
+        self.log_path = log_path
+
+
+class _State(TypedDict):
+    starter: int
+    bootstrap_servers: str
+    users: list[int]
+
+
+class _SharedBroker:
+    """One broker for several processes: whoever comes first starts it, and stops it when all others have let go.
+
+    The file beside it says where it is and which processes use it; it is read and written under a lock. A user that
+    died without letting go does not count.
+    """
+
+    kafka: Kafka
+
+    def __init__(self, directory: Path, version: str) -> None:
+        self.directory = directory
+        self.version = version
+        self._lock = directory.with_suffix(directory.suffix + ".lock")
+        self._state = directory / "shared.json"
+
+    def acquire(self) -> None:
+        with jars.locked(self._lock):
+            state = self._read()
+            if state is not None and _alive(state["starter"]):
+                self.kafka = _Attached(state["bootstrap_servers"], self.version, self.directory / "broker.log")
+                state["users"].append(os.getpid())
+                self._write(state)
+                return
+            own = ApacheKafka(self.directory, self.version)
+            own.start()
+            self.kafka = own
+            self._write({"starter": os.getpid(), "bootstrap_servers": own.bootstrap_servers, "users": []})
+
+    def release(self) -> None:
+        if not isinstance(self.kafka, ApacheKafka):
+            with jars.locked(self._lock):
+                state = self._read()
+                if state is not None:
+                    state["users"].remove(os.getpid())
+                    self._write(state)
+            return
+        while True:
+            with jars.locked(self._lock):
+                state = self._read()
+                if state is None or not any(_alive(pid) for pid in state["users"]):
+                    self._state.unlink(missing_ok=True)
+                    self.kafka.stop()
+                    return
+            time.sleep(0.05)
+
+    def _read(self) -> _State | None:
+        try:
+            state: _State = json.loads(self._state.read_text())
+        except FileNotFoundError:
+            return None
+        return state
+
+    def _write(self, state: _State) -> None:
+        self._state.write_text(json.dumps(state))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

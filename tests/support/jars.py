@@ -1,0 +1,134 @@
+"""The jars of an Apache Kafka release and the Java test member, in a cache inside the clone.
+
+Everything below ``.cache/kafka-<version>/`` is made once, under a lock that holds between processes, in a directory of
+its own that is renamed into place when complete: a test run that is interrupted leaves nothing half made.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache"
+JAVA_SOURCES = ROOT / "tests" / "java"
+
+# The smallest heap and the cheapest compiler and collector: these processes live for seconds, several at a time.
+JVM_OPTIONS = ("-Xms32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
+_FETCH_TIMEOUT = 300
+_TOOL_TIMEOUT = 60
+
+
+class ToolMissingError(RuntimeError):
+    """Java or Maven is not installed: the broker tests need both, and fail without them."""
+
+
+@cache
+def tool(name: str) -> str:
+    """The path of ``java``, ``javac`` or ``mvn``."""
+    path = shutil.which(name)
+    if path is None:
+        msg = (
+            f"{name} is not on PATH: the tests against a real Apache Kafka need a Java development kit, version 17 or "
+            "newer, and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"
+        )
+        raise ToolMissingError(msg)
+    return path
+
+
+def run(command: Sequence[str | Path], what: str, timeout: float = _TOOL_TIMEOUT) -> str:
+    """Run a tool to its end and return what it printed; its whole output is in the error if it fails."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    if done.returncode != 0:
+        msg = f"{what} failed with exit code {done.returncode}:\n{done.stdout[-8000:]}"
+        raise RuntimeError(msg)
+    return done.stdout
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on ``path`` against every other process; the kernel frees it if this one dies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def home(version: str) -> Path:
+    """The cache directory of one Kafka release."""
+    return CACHE / f"kafka-{version}"
+
+
+def libs(version: str) -> Path:
+    """The directory with all jars of Apache Kafka ``version``: server, tools and the Java client."""
+    pom = JAVA_SOURCES / "pom.xml"
+
+    def fetch(target: Path) -> None:
+        goal = (tool("mvn"), "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime")
+        run(
+            (*goal, f"-Dkafka.version={version}", f"-DoutputDirectory={target}"),
+            f"fetching Apache Kafka {version} with Maven",
+            _FETCH_TIMEOUT,
+        )
+
+    return made_once(version, f"libs-{_digest(pom)}", fetch)
+
+
+def member_classes(version: str) -> Path:
+    """The compiled Java test member, for the client of ``version``."""
+    source = JAVA_SOURCES / "Member.java"
+    jars = libs(version)
+
+    def compile_member(target: Path) -> None:
+        target.mkdir()
+        command = (tool("javac"), "-Xlint:all,-classfile,-processing", "-Werror", "--release", "17", "-proc:none")
+        run((*command, "-cp", f"{jars}/*", "-d", target, source), "compiling Member.java")
+
+    return made_once(version, f"member-{_digest(source)}", compile_member)
+
+
+def classpath(*entries: Path) -> str:
+    """Directories as they are and every jar in ``libs`` directories, in a fixed order."""
+    parts: list[str] = []
+    for entry in entries:
+        jars = sorted(str(jar) for jar in entry.glob("*.jar"))
+        parts += jars or [str(entry)]
+    return os.pathsep.join(parts)
+
+
+def made_once(version: str, name: str, make: Callable[[Path], None]) -> Path:
+    """The directory or file ``name`` in the cache of ``version``; ``make`` builds it where it is missing."""
+    target = home(version) / name
+    if not target.exists():
+        with locked(CACHE / f"kafka-{version}.lock"):
+            if not target.exists():
+                unfinished = home(version) / f"{name}.{os.getpid()}.unfinished"
+                unfinished.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    make(unfinished)
+                    unfinished.rename(target)
+                finally:
+                    shutil.rmtree(unfinished, ignore_errors=True)
+    return target
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
