@@ -583,6 +583,29 @@ impl GroupBuilder {
         self.group.claims.push(partition);
     }
 
+    /// Adds claims of the member that the next [`GroupBuilder::push_member`] adds, by topic name and partition number, as
+    /// they were sent; those on partitions that do not exist are left out. `pattern` is the member's own: its topics in
+    /// their order are what is looked for first.
+    pub fn push_claims<'a, N: Iterator<Item = i32>>(
+        &mut self,
+        claimed: impl IntoIterator<Item = (&'a [u8], N)>,
+        pattern: u32,
+    ) {
+        let Group { topics, patterns, claims, .. } = &mut self.group;
+        let expected = patterns.row(pattern);
+        let mut next = 0;
+        for (name, numbers) in claimed {
+            let Some(topic) = topics.find_near(name, expected.get(next).copied().unwrap_or(NONE)) else { continue };
+            match expected.get(next) {
+                Some(&guess) if guess == topic => next += 1,
+                _ => next = expected.partition_point(|&known| known <= topic),
+            }
+            let range = topics.range(topic);
+            let count = range.len() as u32;
+            claims.extend(numbers.map(i32::cast_unsigned).filter(|&number| number < count).map(|n| range.start + n));
+        }
+    }
+
     /// Adds the member to whom all claims since the last one belong. Ids come in strictly ascending byte order.
     ///
     /// # Panics

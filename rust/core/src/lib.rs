@@ -6,6 +6,7 @@
 
 pub mod cooperative;
 pub mod group;
+pub mod leader;
 pub mod ownership;
 pub mod plan;
 pub mod protocol;

@@ -32,6 +32,9 @@ pub enum Problem {
     /// A string that is not UTF-8.
     #[error("the string is not UTF-8")]
     Utf8,
+    /// A negative version.
+    #[error("version {0} does not exist")]
+    Version(i16),
 }
 
 /// A cursor over bytes.
@@ -56,12 +59,14 @@ impl<'a> Reader<'a> {
 
     /// The number of bytes not yet read.
     #[must_use]
+    #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
     /// The bytes not yet read.
     #[must_use]
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
@@ -71,6 +76,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `length` bytes as they are.
+    #[inline]
     pub fn take(&mut self, length: usize, what: &'static str) -> Result<&'a [u8], ReadError> {
         if length > self.remaining() {
             return self.fail(what, Problem::Truncated);
@@ -80,6 +86,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
+    #[inline]
     fn fixed<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], ReadError> {
         match self.rest().first_chunk::<N>() {
             Some(chunk) => {
@@ -90,17 +97,30 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The INT16 version in front of a structure; a negative one has no meaning.
+    #[inline]
+    pub fn version(&mut self) -> Result<i16, ReadError> {
+        let start = self.at;
+        let version = self.i16("version")?;
+        if version < 0 {
+            return Err(ReadError { what: "version", at: start, problem: Problem::Version(version) });
+        }
+        Ok(version)
+    }
+
     /// INT8.
     pub fn i8(&mut self, what: &'static str) -> Result<i8, ReadError> {
         self.fixed(what).map(i8::from_be_bytes)
     }
 
     /// INT16.
+    #[inline]
     pub fn i16(&mut self, what: &'static str) -> Result<i16, ReadError> {
         self.fixed(what).map(i16::from_be_bytes)
     }
 
     /// INT32.
+    #[inline]
     pub fn i32(&mut self, what: &'static str) -> Result<i32, ReadError> {
         self.fixed(what).map(i32::from_be_bytes)
     }
@@ -130,6 +150,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The bytes of a STRING; a negative length is an error.
+    #[inline]
     pub fn string_bytes(&mut self, what: &'static str) -> Result<&'a [u8], ReadError> {
         match self.nullable_string_bytes(what)? {
             Some(bytes) => Ok(bytes),
@@ -138,6 +159,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The bytes of a NULLABLE_STRING; any negative length is null.
+    #[inline]
     pub fn nullable_string_bytes(&mut self, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
         let length = self.i16(what)?;
         usize::try_from(length).ok().map(|length| self.take(length, what)).transpose()
@@ -152,12 +174,14 @@ impl<'a> Reader<'a> {
     }
 
     /// NULLABLE_BYTES; any negative length is null.
+    #[inline]
     pub fn nullable_bytes(&mut self, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
         let length = self.i32(what)?;
         usize::try_from(length).ok().map(|length| self.take(length, what)).transpose()
     }
 
     /// The count of an ARRAY whose elements have at least `least` bytes each: never negative, never more than can follow.
+    #[inline]
     pub fn count(&mut self, least: usize, what: &'static str) -> Result<usize, ReadError> {
         let start = self.at;
         let count = self.i32(what)?;

@@ -1,0 +1,152 @@
+//! Lists of topics with partition numbers: the element that subscriptions, assignments and user data share.
+
+use std::collections::BTreeMap;
+
+use super::reader::{ReadError, Reader};
+use super::writer::{Write, WriteError};
+
+/// The least bytes of an element: an empty name and an empty list.
+const LEAST: usize = 6;
+
+/// An ARRAY of INT32, as bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Numbers<'a> {
+    items: &'a [[u8; 4]],
+}
+
+impl<'a> Numbers<'a> {
+    /// Reads the count and skips over the numbers.
+    ///
+    /// # Errors
+    /// A count that is negative or that cannot fit the bytes that remain.
+    #[inline]
+    pub fn read(reader: &mut Reader<'a>, what: &'static str) -> Result<Self, ReadError> {
+        let count = reader.count(4, what)?;
+        let (items, _) = reader.take(count * 4, what)?.as_chunks();
+        Ok(Self { items })
+    }
+
+    /// How many there are, repeats included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The numbers in the order in which they were sent.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = i32> + use<'a> {
+        self.items.iter().map(|&bytes| i32::from_be_bytes(bytes))
+    }
+}
+
+/// An ARRAY of topics with partition numbers, checked as a whole and lent element by element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TopicPartitions<'a> {
+    bytes: &'a [u8],
+    topics: usize,
+    partitions: usize,
+}
+
+impl<'a> TopicPartitions<'a> {
+    /// Checks every length up to the end of the array, in O(elements), and leaves the reader behind it.
+    ///
+    /// # Errors
+    /// The first length or count that does not fit.
+    #[inline]
+    pub fn read(reader: &mut Reader<'a>, what: &'static str) -> Result<Self, ReadError> {
+        let topics = reader.count(LEAST, what)?;
+        let start = reader.rest();
+        let mut partitions = 0;
+        for _ in 0..topics {
+            reader.string_bytes(what)?;
+            partitions += Numbers::read(reader, what)?.len();
+        }
+        Ok(Self { bytes: &start[..start.len() - reader.remaining()], topics, partitions })
+    }
+
+    /// The number of elements; a topic may have several.
+    #[must_use]
+    pub fn topics(&self) -> usize {
+        self.topics
+    }
+
+    /// The number of partition numbers in all elements, repeats included.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
+        self.partitions
+    }
+
+    /// Whether no partition is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.partitions == 0
+    }
+
+    /// The elements in the order in which they were sent. A name is whatever bytes came: not necessarily UTF-8.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Numbers<'a>)> + use<'a> {
+        let mut reader = Reader::new(self.bytes);
+        (0..self.topics).map_while(move |_| {
+            let name = reader.string_bytes("topic").ok()?;
+            let numbers = Numbers::read(&mut reader, "partitions").ok()?;
+            Some((name, numbers))
+        })
+    }
+}
+
+/// Partitions by topic in canonical form: names in byte order, one element per topic, numbers ascending without repeats,
+/// no topic without numbers. The same content gives the same bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CanonicalPartitions<'a> {
+    topics: BTreeMap<&'a str, Vec<i32>>,
+}
+
+impl<'a> CanonicalPartitions<'a> {
+    /// Sorts and merges what is given.
+    #[must_use]
+    pub fn new<N: IntoIterator<Item = i32>>(given: impl IntoIterator<Item = (&'a str, N)>) -> Self {
+        let mut topics: BTreeMap<&'a str, Vec<i32>> = BTreeMap::new();
+        for (topic, numbers) in given {
+            topics.entry(topic).or_default().extend(numbers);
+        }
+        for numbers in topics.values_mut() {
+            numbers.sort_unstable();
+            numbers.dedup();
+        }
+        topics.retain(|_, numbers| !numbers.is_empty());
+        Self { topics }
+    }
+
+    /// The topics with their numbers, in the order in which they are written.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a str, &[i32])> {
+        self.topics.iter().map(|(&topic, numbers)| (topic, numbers.as_slice()))
+    }
+
+    /// Appends the array.
+    ///
+    /// # Errors
+    /// A topic's name of more than 32,767 bytes.
+    pub fn write(&self, out: &mut impl Write) -> Result<(), WriteError> {
+        out.count(self.topics.len(), "topics")?;
+        for (topic, numbers) in self.iter() {
+            out.string(topic, "topic")?;
+            write_numbers(out, numbers)?;
+        }
+        Ok(())
+    }
+}
+
+/// Appends an ARRAY of INT32 as given.
+pub(super) fn write_numbers(out: &mut impl Write, numbers: &[i32]) -> Result<(), WriteError> {
+    out.count(numbers.len(), "partitions")?;
+    for &number in numbers {
+        out.i32(number);
+    }
+    Ok(())
+}
