@@ -27,63 +27,87 @@ pub struct Ownership {
 #[must_use]
 pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
     let partitions = group.topics().partitions();
-    let mut subscribed = Slots::new(partitions);
-    let mut any = Slots::new(if held { partitions } else { 0 });
-    let topic_of = if group.claims_total() == 0 { Vec::new() } else { group.topics().of_partitions() };
-    // Topic to the last pattern (plus one) found to contain it: one pass over a pattern serves all members that share it.
-    let mut stamp = vec![0u32; group.topics().len()];
-    let mut stamped = 0;
-    for member in 0..group.members() as u32 {
-        let generation = group.generations()[member as usize];
-        let claims = group.claims(member);
-        if claims.is_empty() || forming.is_some_and(|forming| generation >= forming) {
-            continue;
-        }
-        let pattern = group.pattern_of()[member as usize] + 1;
-        if pattern != stamped {
-            stamped = pattern;
-            for &topic in group.subscription(member) {
-                stamp[topic as usize] = pattern;
+    let generations = group.generations();
+    let mut claimants: Vec<u32> = (0..group.members() as u32)
+        .filter(|&member| !group.claims(member).is_empty())
+        .filter(|&member| forming.is_none_or(|forming| generations[member as usize] < forming))
+        .collect();
+    // Newest first, so that a slot is settled by the first generation that reaches it; members with the same subscription
+    // together, so that one look at a subscription serves them all.
+    claimants.sort_by_key(|&member| {
+        (std::cmp::Reverse(generations[member as usize]), group.pattern_of()[member as usize], member)
+    });
+    let mut owner = vec![NONE; partitions];
+    let mut any = vec![NONE; if held { partitions } else { 0 }];
+    let mut subscribed = Subscribed::new(group);
+    for &member in &claimants {
+        subscribed.turn_to(member);
+        for &partition in group.claims(member) {
+            if subscribed.contains(partition) {
+                claim(&mut owner[partition as usize], member, generations);
             }
         }
-        for &partition in claims {
-            if stamp[topic_of[partition as usize] as usize] == pattern {
-                subscribed.claim(partition, member, generation);
-            }
-            if held {
-                any.claim(partition, member, generation);
+        if held {
+            for &partition in group.claims(member) {
+                claim(&mut any[partition as usize], member, generations);
             }
         }
     }
-    let mut owner = subscribed.owner;
     for slot in &mut owner {
         if *slot == CONTESTED {
             *slot = NONE;
         }
     }
-    Ownership { owner, held: any.owner }
+    Ownership { owner, held: any }
 }
 
-/// One slot per partition: the best claim so far.
-struct Slots {
-    owner: Vec<u32>,
-    generation: Vec<i32>,
+/// Enters a claim into a slot; claims come newest generation first. A contested slot stays so: if an older claim could step
+/// in, the result would depend on more than the newest claims.
+fn claim(slot: &mut u32, member: u32, generations: &[i32]) {
+    if *slot == NONE {
+        *slot = member;
+    } else if *slot != CONTESTED && *slot != member && generations[*slot as usize] == generations[member as usize] {
+        *slot = CONTESTED;
+    }
 }
 
-impl Slots {
-    fn new(partitions: usize) -> Self {
-        Self { owner: vec![NONE; partitions], generation: vec![i32::MIN; partitions] }
+/// Which partitions one member at a time subscribes to.
+struct Subscribed<'a> {
+    group: &'a Group,
+    /// By topic, the last pattern (plus one) found to contain it.
+    stamp: Vec<u32>,
+    pattern: u32,
+    /// The topic of the last partition asked for, and its flat range: claims come topic by topic.
+    topic: u32,
+    range: std::ops::Range<u32>,
+}
+
+impl<'a> Subscribed<'a> {
+    fn new(group: &'a Group) -> Self {
+        Self { group, stamp: vec![0; group.topics().len()], pattern: 0, topic: 0, range: 0..0 }
     }
 
-    /// Newer replaces, equal from another member contests, older is ignored. A contested slot stays so until a newer claim
-    /// comes: if an older one could step in, the result would depend on the order of the members.
-    fn claim(&mut self, partition: u32, member: u32, generation: i32) {
-        let slot = partition as usize;
-        if generation > self.generation[slot] {
-            self.generation[slot] = generation;
-            self.owner[slot] = member;
-        } else if generation == self.generation[slot] && self.owner[slot] != member {
-            self.owner[slot] = CONTESTED;
+    fn turn_to(&mut self, member: u32) {
+        let pattern = self.group.pattern_of()[member as usize] + 1;
+        if pattern != self.pattern {
+            self.pattern = pattern;
+            for &topic in self.group.subscription(member) {
+                self.stamp[topic as usize] = pattern;
+            }
         }
+    }
+
+    fn contains(&mut self, partition: u32) -> bool {
+        if !self.range.contains(&partition) {
+            let topics = self.group.topics();
+            let next = self.topic + 1;
+            self.topic = if (next as usize) < topics.len() && topics.range(next).contains(&partition) {
+                next
+            } else {
+                topics.locate(partition).0
+            };
+            self.range = topics.range(self.topic);
+        }
+        self.stamp[self.topic as usize] == self.pattern
     }
 }

@@ -15,6 +15,7 @@ use std::ops::{Add, Neg, Sub};
 
 use super::levels::Blocks;
 use super::rows::Problem;
+use crate::group::NONE;
 use crate::strategy::RackOrder;
 
 /// By arc, the share of the cheapest plan that the blocks allow.
@@ -28,128 +29,165 @@ pub(super) fn cheapest(problem: &Problem, blocks: &Blocks, proposed: &[u32], ord
 }
 
 trait Cost: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Neg<Output = Self> + From<i32> {
-    /// The cost of (racks, moved, distance) in the given order, each of the three outweighing any chain of the next.
-    fn weigh(order: RackOrder, nodes: usize, racks: i64, moved: i64, distance: i64) -> Self;
+    /// The cost of partitions on other racks and of moved ones in the given order, each outweighing any chain of what comes
+    /// after it; last comes the distance, which costs 1.
+    fn weigh(order: RackOrder, nodes: usize, racks: i32, moved: i32) -> Self;
 }
 
 impl Cost for i64 {
-    fn weigh(_: RackOrder, nodes: usize, _: i64, moved: i64, distance: i64) -> Self {
-        moved * (4 * nodes as i64 + 4) + distance
+    fn weigh(_: RackOrder, nodes: usize, _: i32, moved: i32) -> Self {
+        i64::from(moved) * (4 * nodes as i64 + 4)
     }
 }
 
 impl Cost for i128 {
-    fn weigh(order: RackOrder, nodes: usize, racks: i64, moved: i64, distance: i64) -> Self {
+    fn weigh(order: RackOrder, nodes: usize, racks: i32, moved: i32) -> Self {
         let weight = 4 * nodes as i128 + 4;
         let (first, second) = match order {
             RackOrder::BeforeStickiness => (racks, moved),
             RackOrder::AfterStickiness => (moved, racks),
         };
-        (i128::from(first) * weight + i128::from(second)) * weight + i128::from(distance)
+        (i128::from(first) * weight + i128::from(second)) * weight
     }
 }
 
+/// An arc of a row and a member of the same block, with what carrying costs on it.
+#[derive(Debug, Clone, Copy)]
+struct Arc {
+    share: u32,
+    held: u32,
+    proposed: u32,
+    mismatch: bool,
+}
+
 /// Nodes are numbered members first, then rows, then one hub a block that holds the right to `low + 1`.
-struct Flow<'a, C> {
-    problem: &'a Problem,
-    blocks: &'a Blocks,
-    proposed: &'a [u32],
-    order: RackOrder,
-    share: Vec<u32>,
+struct Flow<C> {
+    members: u32,
+    rows: u32,
+    arcs: Vec<Arc>,
+    /// Edges out of each node: where to, and over which arc; [`NONE`] between a member and the hub.
+    edge_starts: Vec<u32>,
+    edges: Vec<(u32, u32)>,
     /// By member, whether it uses its right to `low + 1`.
     raised: Vec<bool>,
     /// By node, units that are too many (positive) or missing (negative).
     excess: Vec<i64>,
     potential: Vec<C>,
-    hub_members: Vec<Vec<u32>>,
+    /// The cost of a partition on another rack, and of one that moves; the distance costs 1.
+    rack: C,
+    moved: C,
 }
 
-impl<'a, C: Cost> Flow<'a, C> {
-    fn new(problem: &'a Problem, blocks: &'a Blocks, proposed: &'a [u32], order: RackOrder) -> Self {
+impl<C: Cost> Flow<C> {
+    fn new(problem: &Problem, blocks: &Blocks, proposed: &[u32], order: RackOrder) -> Self {
+        let (members, rows) = (problem.members as u32, problem.rows() as u32);
         let nodes = problem.members + problem.rows() + blocks.blocks.len();
+        let arcs = (0..proposed.len()).map(|arc| Arc {
+            share: 0,
+            held: problem.held[arc],
+            proposed: proposed[arc],
+            mismatch: problem.mismatched(arc as u32),
+        });
         let mut flow = Self {
-            problem,
-            blocks,
-            proposed,
-            order,
-            share: vec![0; proposed.len()],
+            members,
+            rows,
+            arcs: arcs.collect(),
+            edge_starts: Vec::with_capacity(nodes + 1),
+            edges: Vec::with_capacity(2 * proposed.len() + 2 * problem.members),
             raised: vec![false; problem.members],
             excess: vec![0; nodes],
             potential: vec![C::from(0); nodes],
-            hub_members: vec![Vec::new(); blocks.blocks.len()],
+            rack: C::weigh(order, nodes, 1, 0),
+            moved: C::weigh(order, nodes, 0, 1),
         };
-        flow.start();
+        flow.connect(problem, blocks);
+        flow.start(problem, blocks);
         flow
     }
 
-    fn row_node(&self, row: u32) -> usize {
-        self.problem.members + row as usize
+    /// Lays the edges. An arc between a row and a member of another block carries nothing and gets none.
+    fn connect(&mut self, problem: &Problem, blocks: &Blocks) {
+        let (members, rows) = (self.members, self.rows);
+        let mut of_hub = vec![Vec::new(); blocks.blocks.len()];
+        self.edge_starts.push(0);
+        for member in 0..members {
+            let arcs = problem.arcs_of.row(member);
+            let block = blocks.of_member[member as usize];
+            for &arc in arcs {
+                let row = problem.arc_row[arc as usize];
+                if blocks.of_row[row as usize] == block {
+                    self.edges.push((members + row, arc));
+                }
+            }
+            if !arcs.is_empty() {
+                self.edges.push((members + rows + block, NONE));
+                of_hub[block as usize].push((member, NONE));
+            }
+            self.edge_starts.push(self.edges.len() as u32);
+        }
+        for row in 0..rows {
+            for arc in problem.arcs_of_row(row) {
+                let member = problem.member(arc);
+                if blocks.of_row[row as usize] == blocks.of_member[member as usize] {
+                    self.edges.push((member, arc));
+                }
+            }
+            self.edge_starts.push(self.edges.len() as u32);
+        }
+        for edges in of_hub {
+            self.edges.extend(edges);
+            self.edge_starts.push(self.edges.len() as u32);
+        }
     }
 
-    fn hub_node(&self, block: u32) -> usize {
-        self.problem.members + self.problem.rows() + block as usize
-    }
-
-    fn connects(&self, arc: u32) -> bool {
-        let row = self.problem.arc_row[arc as usize];
-        self.blocks.of_row[row as usize] == self.blocks.of_member[self.problem.member(arc) as usize]
+    fn edges_of(&self, node: u32) -> std::ops::Range<u32> {
+        self.edge_starts[node as usize]..self.edge_starts[node as usize + 1]
     }
 
     /// The cost of the `unit`-th partition on an arc, from 1.
-    fn cost(&self, arc: u32, unit: u32) -> C {
-        let moved = i64::from(unit > self.problem.held[arc as usize]);
-        let distance = if unit > self.proposed[arc as usize] { 1 } else { -1 };
-        C::weigh(self.order, self.excess.len(), i64::from(self.problem.mismatched(arc)), moved, distance)
+    fn cost(&self, arc: &Arc, unit: u32) -> C {
+        let mut cost = C::from(if unit > arc.proposed { 1 } else { -1 });
+        if unit > arc.held {
+            cost = cost + self.moved;
+        }
+        if arc.mismatch {
+            cost = cost + self.rack;
+        }
+        cost
     }
 
     /// The start: each row has a price, and its arcs carry the units that cost less.
-    fn start(&mut self) {
-        let problem = self.problem;
-        for row in 0..problem.rows() as u32 {
-            let arcs = || problem.arcs_of_row(row).filter(|&arc| self.connects(arc));
+    fn start(&mut self, problem: &Problem, blocks: &Blocks) {
+        for row in 0..self.rows {
+            let node = self.members + row;
+            let edges = self.edges_of(node);
+            let arcs = || edges.clone().map(|edge| self.edges[edge as usize].1);
             // Units that are moved, at no distance: the proposal is just what costs less. On another rack only where the
             // block has nobody on a better one.
-            let elsewhere = !arcs().any(|arc| !problem.mismatched(arc));
-            let price = C::weigh(self.order, self.excess.len(), i64::from(elsewhere), 1, 0);
+            let elsewhere = arcs().all(|arc| self.arcs[arc as usize].mismatch);
+            let price = if elsewhere { self.moved + self.rack } else { self.moved };
             let mut left = i64::from(problem.supply[row as usize]);
-            let mut shares = Vec::new();
-            for arc in arcs() {
-                let (held, proposed) = (problem.held[arc as usize], self.proposed[arc as usize]);
-                let share = if proposed > held && self.cost(arc, proposed) < price {
-                    proposed
-                } else if held > 0 && self.cost(arc, held) < price {
-                    held
-                } else {
-                    0
-                };
-                left -= i64::from(share);
-                shares.push((arc, share));
+            for edge in edges.clone() {
+                let at = self.edges[edge as usize].1 as usize;
+                let arc = self.arcs[at];
+                let units = [arc.proposed, arc.held].into_iter().find(|&n| n > 0 && self.cost(&arc, n) < price);
+                self.arcs[at].share = units.unwrap_or(0);
+                left -= i64::from(self.arcs[at].share);
             }
-            for (arc, share) in shares {
-                self.share[arc as usize] = share;
-            }
-            let node = self.row_node(row);
-            self.potential[node] = -price;
-            self.excess[node] = left;
+            self.potential[node as usize] = -price;
+            self.excess[node as usize] = left;
         }
-        let loads = problem.loads(&self.share);
-        for block in 0..self.blocks.blocks.len() as u32 {
-            let node = self.hub_node(block);
-            self.excess[node] = -i64::from(self.blocks.blocks[block as usize].high_members);
-        }
-        for member in 0..problem.members as u32 {
-            if problem.arcs_of.row(member).is_empty() {
-                continue;
+        let shares: Vec<u32> = self.arcs.iter().map(|arc| arc.share).collect();
+        let loads = problem.loads(&shares);
+        for (block, hub) in (self.members + self.rows..).enumerate().take(blocks.blocks.len()) {
+            self.excess[hub as usize] = -i64::from(blocks.blocks[block].high_members);
+            for edge in self.edges_of(hub) {
+                let member = self.edges[edge as usize].0 as usize;
+                let above = i64::from(loads[member]) - i64::from(blocks.blocks[block].low);
+                self.raised[member] = above > 0;
+                self.excess[hub as usize] += i64::from(above > 0);
+                self.excess[member] = above - i64::from(above > 0);
             }
-            let block = self.blocks.of_member[member as usize];
-            let low = self.blocks.blocks[block as usize].low;
-            let load = loads[member as usize];
-            let raised = load > low;
-            let hub = self.hub_node(block);
-            self.raised[member as usize] = raised;
-            self.excess[hub] += i64::from(raised);
-            self.excess[member as usize] = i64::from(load) - i64::from(low) - i64::from(raised);
-            self.hub_members[block as usize].push(member);
         }
     }
 
@@ -162,99 +200,64 @@ impl<'a, C: Cost> Flow<'a, C> {
             if !reached {
                 break;
             }
-            while self.layer(&sources, &mut search) {
-                for &source in &sources {
-                    while self.excess[source as usize] > 0 && self.augment(source, &mut search) {}
-                }
+            self.layer(&sources, &mut search);
+            for &source in &sources {
+                while self.excess[source as usize] > 0 && self.augment(source, &mut search) {}
             }
             sources.retain(|&source| self.excess[source as usize] > 0);
         }
-        self.share
+        self.arcs.iter().map(|arc| arc.share).collect()
     }
 
-    /// The number of places for edges out of a node.
-    fn degree(&self, node: u32) -> usize {
-        let (members, rows) = (self.problem.members as u32, self.problem.rows() as u32);
-        if node < members {
-            self.problem.arcs_of.row(node).len() + 1
-        } else if node < members + rows {
-            self.problem.arcs_of_row(node - members).len()
-        } else {
-            self.hub_members[(node - members - rows) as usize].len()
-        }
-    }
-
-    /// The residual edge at a place, if there is one now.
-    fn edge(&self, node: u32, place: usize) -> Option<Edge<C>> {
-        let (members, rows) = (self.problem.members as u32, self.problem.rows() as u32);
-        let (by, to, cost) = if node < members {
-            if let Some(&arc) = self.problem.arcs_of.row(node).get(place) {
-                let share = self.share[arc as usize];
-                if share == 0 || !self.connects(arc) {
-                    return None;
-                }
-                (By::GiveBack(arc), members + self.problem.arc_row[arc as usize], -self.cost(arc, share))
+    /// The reduced cost of an edge out of `node`, never negative; nothing if the edge has no unit to carry.
+    fn reduced(&self, node: u32, edge: u32) -> Option<C> {
+        let (to, arc) = self.edges[edge as usize];
+        let cost = if let Some(arc) = self.arcs.get(arc as usize) {
+            if node >= self.members {
+                self.cost(arc, arc.share + 1)
+            } else if arc.share > 0 {
+                -self.cost(arc, arc.share)
             } else {
-                if self.raised[node as usize] {
-                    return None;
-                }
-                let hub = members + rows + self.blocks.of_member[node as usize];
-                (By::Raise(node), hub, C::from(0))
-            }
-        } else if node < members + rows {
-            let arc = self.problem.arcs.start(node - members) + place as u32;
-            if !self.connects(arc) {
                 return None;
             }
-            (By::Take(arc), self.problem.member(arc), self.cost(arc, self.share[arc as usize] + 1))
         } else {
-            let member = self.hub_members[(node - members - rows) as usize][place];
-            if !self.raised[member as usize] {
+            let free = if node < self.members { !self.raised[node as usize] } else { self.raised[to as usize] };
+            if !free {
                 return None;
             }
-            (By::Lower(member), member, C::from(0))
+            C::from(0)
         };
         let reduced = cost + self.potential[node as usize] - self.potential[to as usize];
         debug_assert!(reduced >= C::from(0), "potentials stay feasible");
-        Some(Edge { to, by, reduced })
+        Some(reduced)
     }
 
     /// How many units an edge carries at its present cost.
-    fn capacity(&self, by: By) -> i64 {
-        match by {
-            By::GiveBack(arc) => {
-                let (share, held, proposed) =
-                    (self.share[arc as usize], self.problem.held[arc as usize], self.proposed[arc as usize]);
-                let floor = if share > proposed.max(held) {
-                    proposed.max(held)
-                } else if share > held {
-                    held
-                } else {
-                    0
-                };
-                i64::from(share - floor)
-            }
-            By::Take(arc) => {
-                let (share, held, proposed) =
-                    (self.share[arc as usize], self.problem.held[arc as usize], self.proposed[arc as usize]);
-                if share < held {
-                    i64::from(held - share)
-                } else if share < proposed {
-                    i64::from(proposed - share)
-                } else {
-                    i64::MAX
-                }
-            }
-            By::Raise(_) | By::Lower(_) => 1,
+    fn capacity(&self, node: u32, edge: u32) -> i64 {
+        let Some(&Arc { share, held, proposed, .. }) = self.arcs.get(self.edges[edge as usize].1 as usize) else {
+            return 1;
+        };
+        if node >= self.members {
+            let step = [held, proposed].into_iter().filter(|&step| step > share).min();
+            step.map_or(i64::MAX, |step| i64::from(step - share))
+        } else {
+            let step = [held, proposed].into_iter().filter(|&step| step < share).max().unwrap_or(0);
+            i64::from(share - step)
         }
     }
 
-    fn carry(&mut self, by: By, amount: i64) {
-        match by {
-            By::GiveBack(arc) => self.share[arc as usize] -= amount as u32,
-            By::Take(arc) => self.share[arc as usize] += amount as u32,
-            By::Raise(member) => self.raised[member as usize] = true,
-            By::Lower(member) => self.raised[member as usize] = false,
+    fn carry(&mut self, node: u32, edge: u32, amount: i64) {
+        let (to, arc) = self.edges[edge as usize];
+        if let Some(arc) = self.arcs.get_mut(arc as usize) {
+            if node >= self.members {
+                arc.share += amount as u32;
+            } else {
+                arc.share -= amount as u32;
+            }
+        } else if node < self.members {
+            self.raised[node as usize] = true;
+        } else {
+            self.raised[to as usize] = false;
         }
     }
 
@@ -278,96 +281,73 @@ impl<'a, C: Cost> Flow<'a, C> {
                 }
                 return true;
             }
-            for place in 0..self.degree(node) {
-                if let Some(edge) = self.edge(node, place) {
-                    search.reach(edge.to, distance + edge.reduced);
+            for edge in self.edges_of(node) {
+                if let Some(reduced) = self.reduced(node, edge) {
+                    search.reach(self.edges[edge as usize].0, distance + reduced);
                 }
             }
         }
         false
     }
 
-    /// Breadth-first layers over the edges that cost nothing; whether a deficit was reached.
-    fn layer(&self, sources: &[u32], search: &mut Search<C>) -> bool {
+    /// Breadth-first layers over the edges that cost nothing, up to the first one with a deficit.
+    fn layer(&self, sources: &[u32], search: &mut Search<C>) {
         search.begin();
-        let mut queue: Vec<u32> = sources.iter().copied().filter(|&source| self.excess[source as usize] > 0).collect();
-        for &source in &queue {
-            search.enter(source, 0);
+        for &source in sources {
+            search.enter(source, 0, self.edge_starts[source as usize]);
         }
-        let mut found = false;
+        let mut last = u32::MAX;
         let mut at = 0;
-        while at < queue.len() {
-            let node = queue[at];
+        while at < search.touched.len() {
+            let node = search.touched[at];
             at += 1;
-            found |= self.excess[node as usize] < 0;
-            for place in 0..self.degree(node) {
-                if let Some(edge) = self.edge(node, place).filter(|edge| edge.reduced == C::from(0))
-                    && search.mark[edge.to as usize] != search.round
-                {
-                    search.enter(edge.to, search.layer[node as usize] + 1);
-                    queue.push(edge.to);
+            let layer = search.layer[node as usize];
+            if layer >= last {
+                break;
+            }
+            for edge in self.edges_of(node) {
+                let to = self.edges[edge as usize].0;
+                if search.mark[to as usize] != search.round && self.reduced(node, edge) == Some(C::from(0)) {
+                    search.enter(to, layer + 1, self.edge_starts[to as usize]);
+                    if self.excess[to as usize] < 0 {
+                        last = layer + 1;
+                    }
                 }
             }
         }
-        found
     }
 
     /// Sends units from `source` to a deficit along one shortest way through the layers; false if there is none.
     fn augment(&mut self, source: u32, search: &mut Search<C>) -> bool {
-        let mut way: Vec<(u32, By)> = Vec::new();
+        search.way.clear();
         let mut node = source;
         while self.excess[node as usize] >= 0 {
-            let mut onward = None;
-            while search.next[node as usize] < self.degree(node) {
-                let edge = self.edge(node, search.next[node as usize]).filter(|edge| {
-                    edge.reduced == C::from(0)
-                        && search.mark[edge.to as usize] == search.round
-                        && search.layer[edge.to as usize] == search.layer[node as usize] + 1
-                });
-                if edge.is_some() {
-                    onward = edge;
-                    break;
-                }
-                search.next[node as usize] += 1;
-            }
+            let end = self.edge_starts[node as usize + 1];
+            let onward = (search.next[node as usize]..end).find(|&edge| {
+                let to = self.edges[edge as usize].0 as usize;
+                search.mark[to] == search.round
+                    && search.layer[to] == search.layer[node as usize] + 1
+                    && self.reduced(node, edge) == Some(C::from(0))
+            });
+            search.next[node as usize] = onward.unwrap_or(end);
             if let Some(edge) = onward {
-                way.push((node, edge.by));
-                node = edge.to;
+                search.way.push((node, edge));
+                node = self.edges[edge as usize].0;
             } else {
-                let Some((before, _)) = way.pop() else { return false };
-                search.next[before as usize] += 1;
+                let Some((before, edge)) = search.way.pop() else { return false };
+                search.next[before as usize] = edge + 1;
                 node = before;
             }
         }
         let most = self.excess[source as usize].min(-self.excess[node as usize]);
-        let amount = way.iter().map(|&(_, by)| self.capacity(by)).fold(most, i64::min);
-        for &(_, by) in &way {
-            self.carry(by, amount);
+        let amount = search.way.iter().map(|&(node, edge)| self.capacity(node, edge)).fold(most, i64::min);
+        for &(node, edge) in &search.way {
+            self.carry(node, edge, amount);
         }
         self.excess[source as usize] -= amount;
         self.excess[node as usize] += amount;
         true
     }
-}
-
-/// A residual edge.
-struct Edge<C> {
-    to: u32,
-    by: By,
-    reduced: C,
-}
-
-/// What sending a unit over an edge does.
-#[derive(Debug, Clone, Copy)]
-enum By {
-    /// A member gives a unit of this arc back to the row.
-    GiveBack(u32),
-    /// A member takes one more unit of this arc.
-    Take(u32),
-    /// The member uses its right to one more than `low`.
-    Raise(u32),
-    /// The member gives this right up.
-    Lower(u32),
 }
 
 /// What a search has found; only the nodes marked with the present round have meaningful entries.
@@ -376,8 +356,10 @@ struct Search<C> {
     mark: Vec<u32>,
     distance: Vec<C>,
     layer: Vec<u32>,
-    next: Vec<usize>,
+    /// The first edge that a way through the layers has not been sought over.
+    next: Vec<u32>,
     touched: Vec<u32>,
+    way: Vec<(u32, u32)>,
     heap: BinaryHeap<Reverse<(C, u32)>>,
 }
 
@@ -390,6 +372,7 @@ impl<C: Cost> Search<C> {
             layer: vec![0; nodes],
             next: vec![0; nodes],
             touched: Vec::new(),
+            way: Vec::new(),
             heap: BinaryHeap::new(),
         }
     }
@@ -412,9 +395,10 @@ impl<C: Cost> Search<C> {
         }
     }
 
-    fn enter(&mut self, node: u32, layer: u32) {
+    fn enter(&mut self, node: u32, layer: u32, first_edge: u32) {
         self.mark[node as usize] = self.round;
         self.layer[node as usize] = layer;
-        self.next[node as usize] = 0;
+        self.next[node as usize] = first_edge;
+        self.touched.push(node);
     }
 }
