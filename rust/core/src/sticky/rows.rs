@@ -66,8 +66,13 @@ impl Problem {
     /// `owner` is who holds what; with `pinned`, holdings are fixed load and only the rest is to be placed.
     pub(super) fn new(group: &Group, owner: &[u32], pinned: bool, racks: bool) -> Self {
         let topics = group.topics();
-        let patterns_of_topic = group.patterns().transpose(topics.len());
         let members_of_pattern = Csr::group_by(group.pattern_of(), group.patterns().len());
+        // A pattern that no member has subscribes nobody.
+        let mut patterns = Csr::new();
+        for (row, members) in group.patterns().rows().zip(members_of_pattern.rows()) {
+            patterns.push_row(if members.is_empty() { &[] } else { row });
+        }
+        let patterns_of_topic = patterns.transpose(topics.len());
 
         // Rows: distinct (patterns, rack set) pairs, in order of their first partition.
         let mut known: HashTable<u32> = HashTable::new();

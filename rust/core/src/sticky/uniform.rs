@@ -5,10 +5,10 @@ use crate::plan::Plan;
 
 /// The pattern that every member with a subscription has, if there is just one.
 pub(super) fn only_pattern(group: &Group) -> Option<u32> {
-    let patterns = group.patterns();
-    let mut subscribed = (0..patterns.len() as u32).filter(|&pattern| !patterns.row(pattern).is_empty());
-    let only = subscribed.next();
-    if subscribed.next().is_none() { only } else { None }
+    let mut subscribed =
+        group.pattern_of().iter().copied().filter(|&pattern| !group.patterns().row(pattern).is_empty());
+    let first = subscribed.next();
+    first.filter(|&first| subscribed.all(|pattern| pattern == first))
 }
 
 /// Plans a group whose subscribers all have the pattern `pattern`. O(partitions + members), but for what members lose:
