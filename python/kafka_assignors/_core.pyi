@@ -1,9 +1,13 @@
 from collections.abc import Iterable, Sequence
-from typing import Literal, final
+from typing import Literal, TypeAlias, final
 
 from kafka_assignors.group import Member, Topic
 
+# Member id, group.instance.id if there is one, and ConsumerProtocolSubscription as in JoinGroup.
+_JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
+
 __version__: str
+DEFAULT_RECORD_LIMIT: int
 build_profile: Literal["debug", "release"]
 
 @final
@@ -21,6 +25,8 @@ class Plan:
     @property
     def faults(self) -> list[tuple[str, str]]: ...
     @property
+    def record_bytes(self) -> int: ...
+    @property
     def seconds(self) -> float: ...
 
 def assign(
@@ -31,4 +37,20 @@ def assign(
     members: Iterable[Member],
     generation: int | None,
 ) -> Plan: ...
+def perform_assignment(
+    name: str,
+    mode: str,
+    racks: str,
+    members: Iterable[_JoinedMember],
+    partitions: dict[str, int | Topic],
+    generation: int | None,
+) -> tuple[dict[str, bytes], Plan]: ...
+def codec_floor(
+    name: str,
+    mode: str,
+    racks: str,
+    members: Iterable[_JoinedMember],
+    partitions: dict[str, int | Topic],
+    generation: int | None,
+) -> dict[str, bytes]: ...
 def balance_score(loads: Sequence[int]) -> int: ...

@@ -6,16 +6,21 @@ that the consumer, or the adapter of its client, owns. So one assignor may serve
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from kafka_assignors import _core
-from kafka_assignors.errors import GroupTypeError, OptionError
-from kafka_assignors.group import Group, Plan
+from kafka_assignors.errors import GroupTypeError, OptionError, RecordSizeWarning
+from kafka_assignors.group import Group, Plan, Topic, checked_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "Assignor",
     "CooperativeStickyAssignor",
+    "JoinedMember",
     "Mode",
     "RackOrder",
     "RangeAssignor",
@@ -25,6 +30,10 @@ __all__ = [
 
 Mode = Literal["fair-yet-sticky", "sticky-yet-fair", "fair"]
 RackOrder = Literal["before-stickiness", "after-stickiness"]
+JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
+
+# The share of the broker's default limit from which on a group's record is worth a warning.
+_NEAR = 0.9
 
 _MODES: tuple[Mode, ...] = ("fair-yet-sticky", "sticky-yet-fair", "fair")
 _RACK_ORDERS: tuple[RackOrder, ...] = ("before-stickiness", "after-stickiness")
@@ -71,7 +80,71 @@ class Assignor:
         """
         if not isinstance(group, Group):
             raise GroupTypeError(f"group is of type {type(group).__name__}; give a Group")
-        return Plan(_core.assign(*self._options(), dict(group.topics), group.members, _generation(generation)))
+        plan = Plan(_core.assign(*self._options(), dict(group.topics), group.members, _generation(generation)))
+        _watch_record_size(plan)
+        return plan
+
+    def perform_assignment(
+        self,
+        members: Iterable[JoinedMember],
+        partitions: Mapping[str, int | Topic],
+        *,
+        generation: int | None = None,
+    ) -> dict[str, bytes]:
+        """What the leader of a group does between JoinGroup and SyncGroup, bytes to bytes.
+
+        The members' metadata is read, and their assignments are written, without a Python object per partition.
+
+        Args:
+            members: `(member_id, metadata)` or `(member_id, instance_id, metadata)` of every member, as the coordinator
+                lists them; `metadata` are ConsumerProtocolSubscription bytes. A member listed twice counts once.
+            partitions: the partition count, or the `Topic` with racks, of every topic that members name and that
+                exists.
+            generation: the generation being formed, if known: a claim that is not older than it is false and does not
+                count.
+
+        Returns:
+            Member id to ConsumerProtocolAssignment bytes; every member has a key, one with nothing too.
+
+        Raises:
+            GroupError: a partition count that is not possible, or a text that is not valid Unicode.
+            GroupTypeError: an entry that is not such a tuple.
+
+        A member whose bytes cannot be read costs only itself its partitions: `plan_assignment` tells which.
+        Time and memory are linear in the bytes, but for the balancing of different subscriptions.
+        """
+        return self.plan_assignment(members, partitions, generation=generation)[0]
+
+    def plan_assignment(
+        self,
+        members: Iterable[JoinedMember],
+        partitions: Mapping[str, int | Topic],
+        *,
+        generation: int | None = None,
+    ) -> tuple[dict[str, bytes], Plan]:
+        """As `perform_assignment`, and the plan behind the bytes, for the leader's report.
+
+        The plan's `faults` are the members whose metadata could not be read, or not in full.
+        """
+        if not isinstance(partitions, dict):
+            partitions = checked_topics(partitions)
+        assignments, core = _core.perform_assignment(*self._options(), members, partitions, _generation(generation))
+        plan = Plan(core)
+        _watch_record_size(plan)
+        return assignments, plan
+
+
+def _watch_record_size(plan: Plan) -> None:
+    """Warns if a broker with default settings could refuse the group, or soon will."""
+    size, limit = plan.record_bytes, _core.DEFAULT_RECORD_LIMIT
+    if size < _NEAR * limit:
+        return
+    message = (
+        f"the record of this group has about {size:,} bytes of the {limit:,} that brokers accept by default; "
+        f"{'beyond that' if size < limit else 'unless it is raised'} the group cannot form (SyncGroup fails with "
+        "UNKNOWN_SERVER_ERROR): raise max.message.bytes of the topic __consumer_offsets, or use fewer partitions"
+    )
+    warnings.warn(message, RecordSizeWarning, stacklevel=3)
 
 
 def _generation(generation: int | None) -> int | None:

@@ -137,6 +137,9 @@ class Member:
 def _owned(owned: object, of: str) -> dict[str, list[int]]:
     if not isinstance(owned, Mapping):
         raise GroupTypeError(f"owned {of} is of type {_type_name(owned)}; give a mapping of topic to partition numbers")
+    # Plans give back dictionaries of lists by the million; these need no look at each entry.
+    if set(map(type, owned)) <= {str} and set(map(type, owned.values())) <= {list, tuple, range}:
+        return dict(zip(owned, map(list, owned.values()), strict=True))
     copied: dict[str, list[int]] = {}
     for topic, partitions in owned.items():
         _check_text(topic, f"a topic in owned {of}")
@@ -360,7 +363,20 @@ class Plan(Mapping[str, dict[str, list[int]]]):
     @cached_property
     def faults(self) -> dict[str, str]:
         """Members whose metadata could not be read in full, with the reason. They were served as far as possible."""
-        return dict(self._core.faults)
+        reasons: dict[str, list[str]] = {}
+        for member_id, reason in self._core.faults:
+            reasons.setdefault(member_id, []).append(reason)
+        return {member_id: "; ".join(found) for member_id, found in reasons.items()}
+
+    @property
+    def record_bytes(self) -> int:
+        """The size in bytes of the record that the broker writes for this generation of the group.
+
+        By default brokers refuse more than 1,048,588 (`max.message.bytes` of `__consumer_offsets`); the group then
+        cannot form. Exact but for allowances for what a leader is not told, such as host names. For a plan of a
+        `Group`, the size when all members are of this package and claim what the plan gives them.
+        """
+        return self._core.record_bytes
 
     @property
     def seconds(self) -> float:

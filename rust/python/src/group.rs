@@ -17,7 +17,8 @@ pub(crate) fn text(value: &Bound<'_, PyAny>, what: &dyn Fn() -> String) -> PyRes
     value.extract().map_err(|error: PyErr| conversion(&error, &what(), value, "a string of valid Unicode"))
 }
 
-fn optional_text(value: &Bound<'_, PyAny>, what: &dyn Fn() -> String) -> PyResult<Option<PyBackedStr>> {
+/// As [`text`], where None is allowed.
+pub(crate) fn optional_text(value: &Bound<'_, PyAny>, what: &dyn Fn() -> String) -> PyResult<Option<PyBackedStr>> {
     if value.is_none() { Ok(None) } else { text(value, what).map(Some) }
 }
 

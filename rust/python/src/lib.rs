@@ -2,6 +2,7 @@
 
 mod errors;
 mod group;
+mod leader;
 mod options;
 mod plan;
 
@@ -10,17 +11,20 @@ use pyo3::prelude::*;
 /// Bindings of the Rust core. Private: the public names live in `kafka_assignors`.
 #[pymodule]
 mod _core {
+    use kafka_assignors_core::leader::DEFAULT_RECORD_LIMIT;
     use kafka_assignors_core::score;
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
     use crate::group::read_group;
+    use crate::leader;
     use crate::options::strategy;
     #[pymodule_export]
     use crate::plan::Plan;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("DEFAULT_RECORD_LIMIT", DEFAULT_RECORD_LIMIT)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("build_profile", if cfg!(debug_assertions) { "debug" } else { "release" })?;
         Ok(())
@@ -40,6 +44,38 @@ mod _core {
     ) -> PyResult<Plan> {
         let strategy = strategy(name, mode, racks)?;
         Ok(Plan::solve(py, read_group(topics, members)?, strategy, generation))
+    }
+
+    /// Plans a rebalance, bytes to bytes.
+    #[pyfunction]
+    #[pyo3(signature = (name, mode, racks, members, partitions, generation))]
+    fn perform_assignment<'py>(
+        py: Python<'py>,
+        name: &str,
+        mode: &str,
+        racks: &str,
+        members: &Bound<'py, PyAny>,
+        partitions: &Bound<'py, PyDict>,
+        generation: Option<i32>,
+    ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
+        leader::perform_assignment(py, strategy(name, mode, racks)?, members, partitions, generation)
+    }
+
+    /// Reads what `perform_assignment` reads and writes as much as it writes, without balancing anything: what the bytes
+    /// alone cost.
+    #[pyfunction]
+    #[pyo3(signature = (name, mode, racks, members, partitions, generation))]
+    fn codec_floor<'py>(
+        py: Python<'py>,
+        name: &str,
+        mode: &str,
+        racks: &str,
+        members: &Bound<'py, PyAny>,
+        partitions: &Bound<'py, PyDict>,
+        generation: Option<i32>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let _ = generation;
+        leader::codec_floor(py, strategy(name, mode, racks)?, members, partitions)
     }
 
     /// The KIP-54 balance score of loads.

@@ -4,9 +4,11 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use kafka_assignors_core::group::{Csr, Group, NONE, Topics};
+use kafka_assignors_core::leader::record_bytes_of_plan;
 use kafka_assignors_core::ownership::CONTESTED;
 use kafka_assignors_core::score;
 use kafka_assignors_core::strategy::{Outcome, Strategy, assign};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
 
@@ -26,13 +28,20 @@ pub(crate) struct Plan {
     group: Group,
     outcome: Outcome,
     faults: Vec<Fault>,
+    record_bytes: u64,
     elapsed: Duration,
     by_member: OnceLock<Csr>,
 }
 
 impl Plan {
-    pub(crate) fn new(group: Group, outcome: Outcome, faults: Vec<Fault>, elapsed: Duration) -> Self {
-        Self { group, outcome, faults, elapsed, by_member: OnceLock::new() }
+    pub(crate) fn new(
+        group: Group,
+        outcome: Outcome,
+        faults: Vec<Fault>,
+        record_bytes: u64,
+        elapsed: Duration,
+    ) -> Self {
+        Self { group, outcome, faults, record_bytes, elapsed, by_member: OnceLock::new() }
     }
 
     /// Plans a group, letting other Python threads run meanwhile.
@@ -40,7 +49,9 @@ impl Plan {
         py.detach(|| {
             let start = Instant::now();
             let outcome = assign(&group, strategy, forming);
-            Self::new(group, outcome, Vec::new(), start.elapsed())
+            let elapsed = start.elapsed();
+            let record_bytes = record_bytes_of_plan(&group, &outcome.plan, strategy);
+            Self::new(group, outcome, Vec::new(), record_bytes, elapsed)
         })
     }
 
@@ -103,6 +114,30 @@ impl Plan {
     }
 }
 
+/// Keeps Python's cycle collector from running while millions of containers are made, none of which can be garbage: it would
+/// walk all of them again and again. The interpreter stays attached throughout, so no other thread sees the pause.
+struct CollectorPause<'py>(Option<Bound<'py, PyModule>>);
+
+impl<'py> CollectorPause<'py> {
+    fn new(py: Python<'py>) -> PyResult<Self> {
+        let gc = py.import(intern!(py, "gc"))?;
+        if !gc.call_method0(intern!(py, "isenabled"))?.is_truthy()? {
+            return Ok(Self(None));
+        }
+        gc.call_method0(intern!(py, "disable"))?;
+        Ok(Self(Some(gc)))
+    }
+}
+
+impl Drop for CollectorPause<'_> {
+    fn drop(&mut self) {
+        if let Some(gc) = &self.0 {
+            // Cannot fail; and there is nobody to tell.
+            let _ = gc.call_method0(intern!(gc.py(), "enable"));
+        }
+    }
+}
+
 #[pymethods]
 impl Plan {
     /// Every member's partitions: member to topic to ascending numbers.
@@ -112,6 +147,7 @@ impl Plan {
         // Small integers repeat from topic to topic: each is made once.
         let highest = (0..self.topics().len() as u32).map(|topic| self.topics().count(topic)).max().unwrap_or(0);
         let numbers: Vec<_> = (0..highest).map(|number| PyInt::new(py, number)).collect();
+        let _pause = CollectorPause::new(py)?;
         let assignment = PyDict::new(py);
         for (member, id) in (0u32..).zip(self.member_names(py)) {
             let share = self.share(
@@ -196,6 +232,12 @@ impl Plan {
     #[getter]
     fn faults(&self) -> Vec<Fault> {
         self.faults.clone()
+    }
+
+    /// The size of the record that the broker writes for the group, in bytes.
+    #[getter]
+    fn record_bytes(&self) -> u64 {
+        self.record_bytes
     }
 
     /// How long reading, planning and writing took, in seconds.
