@@ -20,7 +20,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-python test-long gate bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
+.PHONY: help setup build jars demo test test-rust test-python test-long gate bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,12 @@ $(VENV)/.installed: $(WHEELS)/.stamp FORCE
 	@if [ $(WHEELS)/.stamp -nt $@ ] || ! $(BIN)/python -P -c 'import kafka_assignors as k, sys; sys.exit(not k.__file__.startswith(sys.prefix))' 2>/dev/null; \
 	  then $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall $(WHEELS)/*.whl && touch $@; fi
 
+# The real broker and the Java test member, in .cache. The tests make them too, where they are missing; asked for here, Maven
+# downloads while something else compiles.
+jars: $(VENV)/.stamp
+	@echo "=== set-up: Apache Kafka from Maven"
+	@PYTHONPATH=tests $(BIN)/python -P -c 'from support import fixtures, jars; [jars.libs(v) for v in fixtures.versions()]'
+
 build: $(VENV)/.installed ## the wheel, in target/wheels and installed in .venv
 	@ls $(WHEELS)/*.whl
 
@@ -63,7 +69,7 @@ clean: ## away with everything that these targets made
 # What compiles and what downloads go side by side; then one after the other, the cheapest refusal first. The tests come
 # last, so that pytest's closing lines end the log.
 test: ## everything that CI runs, once
-	@$(MAKE) -j2 --output-sync=target $(VENV)/.installed rust
+	@$(MAKE) -j3 --output-sync=target $(VENV)/.installed rust jars
 	@$(MAKE) lint-python
 	@$(MAKE) gate
 	@$(MAKE) test-python
