@@ -16,4 +16,5 @@ pub mod score;
 pub mod sticky;
 pub mod strategy;
 mod subscribers;
+pub mod verify;
 pub mod wire;

@@ -28,3 +28,17 @@ impl Plan {
         loads
     }
 }
+
+/// Why nobody gets a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Nobody subscribes to its topic.
+    NoSubscriber,
+    /// Another member still holds it and must revoke it first (KIP-429); the next round hands it out.
+    Withheld {
+        /// Who holds it.
+        holder: u32,
+    },
+    /// Several members claim it with equal right; all of them must revoke it first (KIP-429).
+    Contested,
+}

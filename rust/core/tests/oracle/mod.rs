@@ -1,6 +1,8 @@
 //! What the tests share: groups described by names, and plans printed by names.
 #![allow(dead_code, unreachable_pub, reason = "every test binary uses another part")]
 
+pub mod brute;
+
 use std::collections::BTreeMap;
 
 use kafka_assignors_core::group::{Group, GroupBuilder, NO_GENERATION, NONE, TopicSpec, Topics, sorted_members};
@@ -167,4 +169,9 @@ impl Random {
             items.swap(i, self.below(i + 1));
         }
     }
+}
+
+/// A plan as the brute force has it: members by place in the sorted list.
+pub fn plan_of(assignment: &[Option<usize>]) -> Plan {
+    Plan { owner: assignment.iter().map(|owner| owner.map_or(NONE, |owner| owner as u32)).collect() }
 }

@@ -1,0 +1,147 @@
+//! Chains of moves from a member to one with at least two partitions fewer.
+
+use super::TooFar;
+use super::network::Network;
+use crate::group::NONE;
+
+/// Applies chains until there is none: then no plan has a lower balance score.
+///
+/// The members are gone through from the fullest. What can be reached from a member without success need not be visited
+/// again from one that is not fuller: all of it has at least the load of the first less one. So a round without success,
+/// which is the proof, costs as much as one pass over the network.
+pub(super) fn level(network: &mut Network, patience: usize) -> Result<(), TooFar> {
+    let mut applied = 0;
+    if patience == usize::MAX {
+        // Far from level, as it may be, whole rows first.
+        for _ in 0..64 {
+            if !network.level_rows() {
+                break;
+            }
+        }
+    }
+    loop {
+        let before = applied;
+        let mut search = Search::new(network);
+        for source in heaviest_first(network) {
+            while let Some(target) = search.run(network, source) {
+                applied += 1;
+                if applied > patience {
+                    return Err(TooFar);
+                }
+                search.apply(network, source, target);
+            }
+        }
+        if applied == before {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether there is no chain.
+pub(super) fn is_level(network: &Network) -> bool {
+    let mut search = Search::new(network);
+    heaviest_first(network).into_iter().all(|source| search.run(network, source).is_none())
+}
+
+fn heaviest_first(network: &Network) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..network.loads.len() as u32).collect();
+    order.sort_by_key(|&member| std::cmp::Reverse(network.loads[member as usize]));
+    order
+}
+
+struct Search {
+    /// Members that were reached, or searched from.
+    reached: Vec<bool>,
+    /// By row, the cell of the member from which it was reached.
+    row_from: Vec<u32>,
+    /// By class, the row from which it was reached.
+    class_from: Vec<u32>,
+    queue: Vec<u32>,
+    rows: Vec<u32>,
+    classes: Vec<u32>,
+}
+
+impl Search {
+    fn new(network: &Network) -> Self {
+        Self {
+            reached: vec![false; network.loads.len()],
+            row_from: vec![NONE; network.rows()],
+            class_from: vec![NONE; network.members_of.len()],
+            queue: Vec::new(),
+            rows: Vec::new(),
+            classes: Vec::new(),
+        }
+    }
+
+    /// Looks for a member with at least two partitions fewer. Without success, what was reached stays marked.
+    fn run(&mut self, network: &Network, source: u32) -> Option<u32> {
+        self.queue.clear();
+        self.rows.clear();
+        self.classes.clear();
+        if self.reached[source as usize] {
+            return None;
+        }
+        self.reached[source as usize] = true;
+        self.queue.push(source);
+        let mut next = 0;
+        while let Some(&member) = self.queue.get(next) {
+            next += 1;
+            for &id in &network.cells_of_member[member as usize] {
+                let cell = network.cells[id as usize];
+                if cell.has == 0 || self.row_from[cell.row as usize] != NONE {
+                    continue;
+                }
+                self.row_from[cell.row as usize] = id;
+                self.rows.push(cell.row);
+                for &class in network.classes_of.row(cell.row) {
+                    if self.class_from[class as usize] != NONE {
+                        continue;
+                    }
+                    self.class_from[class as usize] = cell.row;
+                    self.classes.push(class);
+                    let members = network.members_of.row(class);
+                    let lightest = members.iter().min_by_key(|&&member| network.loads[member as usize]);
+                    let light = |&&member: &&u32| network.loads[member as usize] + 2 <= network.loads[source as usize];
+                    if let Some(&target) = lightest.filter(light) {
+                        return Some(target);
+                    }
+                    for &member in members {
+                        if !self.reached[member as usize] {
+                            self.reached[member as usize] = true;
+                            self.queue.push(member);
+                        }
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Moves along the chain that [`Search::run`] found as much as levels the two ends, and forgets that search's marks.
+    fn apply(&mut self, network: &mut Network, source: u32, target: u32) {
+        let mut chain = Vec::new();
+        let mut count =
+            ((network.loads[source as usize] - network.loads[target as usize]) / 2).min(u64::from(u32::MAX));
+        let mut member = target;
+        while member != source {
+            let row = self.class_from[network.class_of[member as usize] as usize];
+            let from = self.row_from[row as usize];
+            chain.push((from, row, member));
+            count = count.min(u64::from(network.cells[from as usize].has));
+            member = network.cells[from as usize].member;
+        }
+        for (from, row, member) in chain {
+            let to = network.cell(row, member);
+            network.shift(from, to, count as u32);
+        }
+        for &member in &self.queue {
+            self.reached[member as usize] = false;
+        }
+        for &row in &self.rows {
+            self.row_from[row as usize] = NONE;
+        }
+        for &class in &self.classes {
+            self.class_from[class as usize] = NONE;
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Is a plan valid, and is it the best there is? A proof that shares nothing with the solver.
+//!
+//! A plan is *valid* if every partition that has a subscriber goes to one of its subscribers. How good it can be at best is
+//! found out in two steps, whatever the plan under test looks like:
+//!
+//! 1. *Balance.* No plan has a lower KIP-54 score if no chain of moves leads from a member to one with at least two
+//!    partitions fewer (Harvey, Ladner, Lovász, Tamir 2006). Chains are applied to a scratch copy until none is left.
+//! 2. *Racks and stickiness.* All plans with that score come from the scratch copy by moving partitions in circles, where
+//!    a circle may close from a member to one with exactly one partition more: the two swap loads. So a scratch copy is the
+//!    cheapest iff the graph of possible moves has no negative cycle (Klein 1967), and it has none iff potentials exist under
+//!    which no move has a negative reduced cost. Negative cycles are cancelled until potentials are found.
+//!
+//! The bounds are the values of that scratch copy, and they count only after one more pass over all moves: no chain, and no
+//! negative reduced cost. They bind every plan of the group, Kafka's own strategies' included.
+
+mod balance;
+mod network;
+mod potentials;
+
+use thiserror::Error;
+
+use crate::group::{Group, NONE};
+use crate::ownership::{CONTESTED, Ownership};
+use crate::plan::{Plan, Reason};
+use crate::score::balance_score;
+use crate::strategy::{Mode, Objective, Outcome, Strategy};
+use network::Network;
+
+/// Why a plan is not valid.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlanFault {
+    /// The plan is for another number of partitions.
+    #[error(
+        "the plan has {given} partitions but the group has {expected}; verify a plan with the group it was made for"
+    )]
+    Length {
+        /// Partitions of the plan.
+        given: usize,
+        /// Partitions of the group.
+        expected: usize,
+    },
+    /// The ownership is not one of this group's.
+    #[error("the ownership does not fit the group at {partition}; settle the claims of the group that is verified")]
+    Ownership {
+        /// The partition, or what else does not fit.
+        partition: String,
+    },
+    /// An owner that is no member.
+    #[error("partition {partition} goes to member number {owner}, but the group has {members} members")]
+    NoSuchMember {
+        /// Topic and number.
+        partition: String,
+        /// The owner's number.
+        owner: u32,
+        /// The number of members.
+        members: usize,
+    },
+    /// An owner that does not subscribe to the topic.
+    #[error("partition {partition} goes to member {member:?}, which does not subscribe to its topic")]
+    NotSubscribed {
+        /// Topic and number.
+        partition: String,
+        /// The owner.
+        member: String,
+    },
+    /// A partition that nobody gets although somebody could.
+    #[error("partition {partition} goes to nobody, although its topic has subscribers and no other member holds it")]
+    Incomplete {
+        /// Topic and number.
+        partition: String,
+    },
+    /// A partition handed out while another member may still be reading it (KIP-429).
+    #[error("partition {partition} goes to member {member:?} while {holder} still holds it; it must be revoked first")]
+    HandedOver {
+        /// Topic and number.
+        partition: String,
+        /// The member that is to have it.
+        member: String,
+        /// Who holds it.
+        holder: String,
+    },
+    /// A partition that goes to another member than the target plan says.
+    #[error("partition {partition} goes to member {member:?}, but the target plan has it elsewhere")]
+    OffTarget {
+        /// Topic and number.
+        partition: String,
+        /// The member.
+        member: String,
+    },
+    /// The verification contradicts itself. A defect of this module, never of the plan.
+    #[error("the bounds could not be proven ({what}); this is a defect of the verification, please report it")]
+    Unproven {
+        /// The check that failed.
+        what: &'static str,
+    },
+}
+
+/// What a valid plan is worth, and what the best plan is worth.
+///
+/// The bounds are exact and belong together: one plan meets them all. They are taken in the order that the objective
+/// promises, so each is the least value among the plans that meet the bounds before it; a plan that misses an earlier one may
+/// well be below a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Certificate {
+    /// What was promised.
+    pub objective: Objective,
+    /// The plan's KIP-54 balance score.
+    pub score: u128,
+    /// The least possible one. In [`Mode::StickyYetFair`]: with every owned partition staying where it is.
+    pub score_bound: u128,
+    /// Partitions that stay with the member that owned them.
+    pub kept: u64,
+    /// Partitions that were owned and change their owner.
+    pub moved: u64,
+    /// The least possible number of them. In [`Mode::Fair`], where it does not count, 0.
+    pub moved_bound: u64,
+    /// Partitions that their owner reads from another rack; 0 where racks say nothing (see [`racks_matter`]).
+    pub rack_misses: u64,
+    /// The least possible number of them.
+    pub rack_misses_bound: u64,
+}
+
+impl Certificate {
+    /// Whether no plan is better, in the order that the objective promises.
+    #[must_use]
+    pub fn is_optimal(&self) -> bool {
+        let sticky = self.objective.mode == Mode::Fair || self.moved == self.moved_bound;
+        self.score == self.score_bound && self.rack_misses == self.rack_misses_bound && sticky
+    }
+}
+
+/// Whether racks say something (KIP-881): a member is on a rack that a partition's replicas are on, and not all partitions
+/// are on the same racks. Only partitions that somebody can get count.
+#[must_use]
+pub fn racks_matter(group: &Group) -> bool {
+    let racks = group.topics().racks();
+    if racks.of_partition.is_empty() {
+        return false;
+    }
+    let mut used = vec![false; racks.sets.len()];
+    for topic in subscribed_topics(group) {
+        for partition in group.topics().range(topic) {
+            used[racks.of_partition[partition as usize] as usize] = true;
+        }
+    }
+    let sets = || used.iter().zip(racks.sets.rows()).filter(|(used, _)| **used).map(|(_, set)| set);
+    let mut all: Vec<u32> = sets().flatten().copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    group.racks().iter().any(|rack| all.binary_search(rack).is_ok()) && sets().any(|set| set.len() != all.len())
+}
+
+/// The topics that somebody subscribes to, ascending.
+fn subscribed_topics(group: &Group) -> impl Iterator<Item = u32> {
+    let mut used = vec![false; group.patterns().len()];
+    for &pattern in group.pattern_of() {
+        used[pattern as usize] = true;
+    }
+    let mut subscribed = vec![false; group.topics().len()];
+    for (_, topics) in used.into_iter().zip(group.patterns().rows()).filter(|(used, _)| *used) {
+        for &topic in topics {
+            subscribed[topic as usize] = true;
+        }
+    }
+    (0u32..).zip(subscribed).filter(|(_, subscribed)| *subscribed).map(|(topic, _)| topic)
+}
+
+/// Checks a plan and proves how good a plan of this group can be.
+///
+/// Fast where the plan is as good as it can be, a few passes over rows and their subscribers, with topics of equal
+/// subscribers and racks merged into rows; slower the more there is to improve.
+///
+/// # Errors
+/// The first fault that makes the plan invalid. A plan that is valid but not optimal is no error.
+pub fn verify(
+    group: &Group,
+    ownership: &Ownership,
+    plan: &Plan,
+    objective: Objective,
+) -> Result<Certificate, PlanFault> {
+    check_ownership(group, ownership)?;
+    check_plan(group, plan)?;
+    let loads: Vec<u64> = plan.loads(group.members()).into_iter().map(u64::from).collect();
+    let (mut kept, mut moved) = (0, 0);
+    for (&before, &after) in ownership.owner.iter().zip(&plan.owner) {
+        kept += u64::from(before != NONE && before == after);
+        moved += u64::from(before != NONE && before != after);
+    }
+    let best = best(group, ownership, plan, objective)?;
+    Ok(Certificate {
+        objective,
+        score: balance_score(&loads),
+        score_bound: best.score,
+        kept,
+        moved,
+        moved_bound: best.moved,
+        rack_misses: if racks_matter(group) { rack_misses(group, plan) } else { 0 },
+        rack_misses_bound: best.misses,
+    })
+}
+
+/// As [`verify`], for the plan of one phase of cooperative rebalancing: the target is verified, and `plan` must be what of
+/// it can be handed out while others still hold what they have. The certificate is the target's.
+///
+/// # Errors
+/// As [`verify`]; and if a partition is handed out while another member holds it, held back without need, or goes elsewhere.
+pub fn verify_cooperative(
+    group: &Group,
+    ownership: &Ownership,
+    target: &Plan,
+    plan: &Plan,
+    objective: Objective,
+) -> Result<Certificate, PlanFault> {
+    let certificate = verify(group, ownership, target, objective)?;
+    unassigned(group, ownership, target, plan)?;
+    Ok(certificate)
+}
+
+/// Verifies what [`crate::strategy::assign`] returned, by the order that the strategy promises; Kafka's own strategies,
+/// which promise none, by the default order.
+///
+/// # Errors
+/// As [`verify`] and [`verify_cooperative`].
+pub fn verify_outcome(group: &Group, strategy: Strategy, outcome: &Outcome) -> Result<Certificate, PlanFault> {
+    let Outcome { plan, target, ownership } = outcome;
+    match strategy {
+        Strategy::CooperativeSticky(objective) => verify_cooperative(group, ownership, target, plan, objective),
+        Strategy::Sticky(objective) => verify(group, ownership, plan, objective),
+        _ => verify(group, ownership, plan, Objective::default()),
+    }
+}
+
+/// Every partition that nobody gets, with the reason, derived from the group, the claims and the target plan; ascending.
+/// For an eager plan, the target is the plan itself.
+///
+/// # Errors
+/// A partition that is handed out while another member holds it, goes elsewhere than in the target, or that nobody gets
+/// without a reason.
+pub fn unassigned(
+    group: &Group,
+    ownership: &Ownership,
+    target: &Plan,
+    plan: &Plan,
+) -> Result<Vec<(u32, Reason)>, PlanFault> {
+    let partitions = group.topics().partitions();
+    for given in [target.owner.len(), plan.owner.len()] {
+        if given != partitions {
+            return Err(PlanFault::Length { given, expected: partitions });
+        }
+    }
+    if !ownership.held.is_empty() && ownership.held.len() != partitions {
+        return Err(PlanFault::Ownership { partition: "the list of holders".to_owned() });
+    }
+    let mut subscribed = vec![false; partitions];
+    for topic in subscribed_topics(group) {
+        let range = group.topics().range(topic);
+        subscribed[range.start as usize..range.end as usize].fill(true);
+    }
+    let mut reasons = Vec::new();
+    for partition in 0..partitions as u32 {
+        let (then, now) = (target.owner[partition as usize], plan.owner[partition as usize]);
+        let holder = ownership.held.get(partition as usize).copied().unwrap_or(NONE);
+        let blocked = holder != NONE && holder != then;
+        if now != NONE {
+            if now as usize >= group.members() {
+                return Err(no_such_member(group, partition, now));
+            }
+            let (partition, member) = (name(group, partition), member_name(group, now));
+            if now != then {
+                return Err(PlanFault::OffTarget { partition, member });
+            }
+            if blocked {
+                let holder = match holder {
+                    CONTESTED => "one of several members".to_owned(),
+                    holder => format!("member {:?}", member_name(group, holder)),
+                };
+                return Err(PlanFault::HandedOver { partition, member, holder });
+            }
+        } else if !subscribed[partition as usize] {
+            reasons.push((partition, Reason::NoSubscriber));
+        } else if !blocked {
+            return Err(PlanFault::Incomplete { partition: name(group, partition) });
+        } else if holder == CONTESTED {
+            reasons.push((partition, Reason::Contested));
+        } else {
+            reasons.push((partition, Reason::Withheld { holder }));
+        }
+    }
+    Ok(reasons)
+}
+
+/// The values of a best plan, proven.
+struct Best {
+    score: u128,
+    moved: u64,
+    misses: u64,
+}
+
+/// A scratch copy so far from the optimum that starting elsewhere is quicker.
+struct TooFar;
+
+/// How many chains and cycles may be applied to a plan before the search starts again from what was owned.
+const PATIENCE: usize = 64;
+
+fn best(group: &Group, ownership: &Ownership, plan: &Plan, objective: Objective) -> Result<Best, PlanFault> {
+    let racks = racks_matter(group);
+    let mut network = Network::of_plan(group, ownership, objective, racks, plan);
+    if improve(&mut network, PATIENCE)?.is_err() {
+        network = Network::of_ownership(group, ownership, objective, racks);
+        if improve(&mut network, usize::MAX)?.is_err() {
+            return Err(PlanFault::Unproven { what: "patience" });
+        }
+    }
+    Ok(Best { score: network.score(), moved: network.moved(), misses: network.misses() })
+}
+
+/// Brings a network to its optimum and proves that it is there.
+fn improve(network: &mut Network, patience: usize) -> Result<Result<(), TooFar>, PlanFault> {
+    if balance::level(network, patience).is_err() {
+        return Ok(Err(TooFar));
+    }
+    match potentials::cheapen(network, patience)? {
+        Err(TooFar) => return Ok(Err(TooFar)),
+        Ok(potentials) => {
+            if !network.is_consistent() {
+                return Err(PlanFault::Unproven { what: "supplies and loads" });
+            }
+            if !balance::is_level(network) {
+                return Err(PlanFault::Unproven { what: "a chain to a lighter member is left" });
+            }
+            potentials::prove(network, &potentials)?;
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn rack_misses(group: &Group, plan: &Plan) -> u64 {
+    let racks = group.topics().racks();
+    let owned = plan.owner.iter().zip(&racks.of_partition).filter(|(owner, _)| **owner != NONE);
+    owned.filter(|(owner, set)| racks.mismatch(group.racks()[**owner as usize], **set)).count() as u64
+}
+
+fn check_ownership(group: &Group, ownership: &Ownership) -> Result<(), PlanFault> {
+    if ownership.owner.len() != group.topics().partitions() {
+        return Err(PlanFault::Ownership { partition: "the list of owners".to_owned() });
+    }
+    match misplaced(group, &ownership.owner) {
+        Some(partition) => Err(PlanFault::Ownership { partition: name(group, partition) }),
+        None => Ok(()),
+    }
+}
+
+/// The first partition whose owner is no subscriber of it.
+fn misplaced(group: &Group, owner: &[u32]) -> Option<u32> {
+    for topic in 0..group.topics().len() as u32 {
+        for partition in group.topics().range(topic) {
+            let owner = owner[partition as usize];
+            if owner != NONE && (owner as usize >= group.members() || !group.subscribes(owner, topic)) {
+                return Some(partition);
+            }
+        }
+    }
+    None
+}
+
+fn check_plan(group: &Group, plan: &Plan) -> Result<(), PlanFault> {
+    if plan.owner.len() != group.topics().partitions() {
+        return Err(PlanFault::Length { given: plan.owner.len(), expected: group.topics().partitions() });
+    }
+    if let Some(partition) = misplaced(group, &plan.owner) {
+        let owner = plan.owner[partition as usize];
+        if owner as usize >= group.members() {
+            return Err(no_such_member(group, partition, owner));
+        }
+        let (partition, member) = (name(group, partition), member_name(group, owner));
+        return Err(PlanFault::NotSubscribed { partition, member });
+    }
+    for topic in subscribed_topics(group) {
+        if let Some(partition) = group.topics().range(topic).find(|&p| plan.owner[p as usize] == NONE) {
+            return Err(PlanFault::Incomplete { partition: name(group, partition) });
+        }
+    }
+    Ok(())
+}
+
+fn no_such_member(group: &Group, partition: u32, owner: u32) -> PlanFault {
+    PlanFault::NoSuchMember { partition: name(group, partition), owner, members: group.members() }
+}
+
+fn member_name(group: &Group, member: u32) -> String {
+    if (member as usize) < group.members() { group.member_ids().get(member).to_owned() } else { format!("#{member}") }
+}
+
+fn name(group: &Group, partition: u32) -> String {
+    let (topic, number) = group.topics().locate(partition);
+    format!("{}-{number}", group.topics().names().get(topic))
+}

@@ -1,0 +1,335 @@
+//! The scratch copy of a plan: how many partitions of each kind each member has.
+
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
+
+use crate::group::{Csr, Group, NONE};
+use crate::ownership::Ownership;
+use crate::plan::Plan;
+use crate::score::balance_score;
+use crate::strategy::{Mode, Objective, RackOrder};
+use crate::subscribers::Subscribers;
+
+/// Rows of interchangeable partitions, members, and how many partitions of a row each member has.
+///
+/// Partitions with the same subscribers (and, where racks matter, on the same racks) are one row. Members with the same
+/// subscription (and rack) are one class: what an additional partition of a row costs is the same for all of a class, so a
+/// row has arcs to classes, and a *cell* of its own only for a member that has or owned something of it.
+pub(super) struct Network<'a> {
+    group: &'a Group,
+    pub(super) objective: Objective,
+    pub(super) racks: bool,
+    /// By row, the number of its partitions.
+    supply: Vec<u64>,
+    /// By row, the classes that may have it.
+    pub(super) classes_of: Csr,
+    /// By row, its rack set, where racks matter.
+    rack_set_of: Vec<u32>,
+    /// Along the items of `classes_of`: whether the class reads the row from another rack.
+    pub(super) off_rack: Vec<bool>,
+    /// By member, its class.
+    pub(super) class_of: Vec<u32>,
+    /// By class, its members.
+    pub(super) members_of: Csr,
+    pub(super) cells: Vec<Cell>,
+    pub(super) cells_of_row: Vec<Vec<u32>>,
+    pub(super) cells_of_member: Vec<Vec<u32>>,
+    index: HashMap<(u32, u32), u32, FxBuildHasher>,
+    /// By member, the number of its partitions.
+    pub(super) loads: Vec<u64>,
+    /// What of the loads no move can change: owned partitions in [`Mode::StickyYetFair`].
+    pinned: Vec<u64>,
+    pinned_misses: u64,
+    /// How many partitions of the rows were owned.
+    owned: u64,
+}
+
+/// What one member has of one row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cell {
+    pub(super) row: u32,
+    pub(super) member: u32,
+    /// Partitions that it has.
+    pub(super) has: u32,
+    /// Partitions that it owned before: having as many again moves none of them.
+    pub(super) owned: u32,
+    pub(super) off_rack: bool,
+}
+
+impl<'a> Network<'a> {
+    /// The scratch copy of a valid plan. In [`Mode::StickyYetFair`] owned partitions stay where they are, whatever the plan
+    /// says, and only the others are in rows.
+    pub(super) fn of_plan(
+        group: &'a Group,
+        ownership: &Ownership,
+        objective: Objective,
+        racks: bool,
+        plan: &Plan,
+    ) -> Self {
+        Self::new(group, ownership, objective, racks, Some(plan))
+    }
+
+    /// Everybody keeps what it owned, and the rest of each row goes to the members with the least.
+    pub(super) fn of_ownership(group: &'a Group, ownership: &Ownership, objective: Objective, racks: bool) -> Self {
+        let mut network = Self::new(group, ownership, objective, racks, None);
+        network.pour();
+        network
+    }
+
+    fn new(group: &'a Group, ownership: &Ownership, objective: Objective, racks: bool, plan: Option<&Plan>) -> Self {
+        let (row_of, mut network) = Self::empty(group, objective, racks);
+        for (partition, &row) in row_of.iter().enumerate().filter(|(_, row)| **row != NONE) {
+            let owner = ownership.owner[partition];
+            if objective.mode == Mode::StickyYetFair && owner != NONE {
+                network.pinned[owner as usize] += 1;
+                network.loads[owner as usize] += 1;
+                let set = group.topics().racks().of_partition.get(partition);
+                let miss = set
+                    .is_some_and(|&set| racks && group.topics().racks().mismatch(group.racks()[owner as usize], set));
+                network.pinned_misses += u64::from(miss);
+                continue;
+            }
+            network.supply[row as usize] += 1;
+            let remembered = owner != NONE && objective.mode != Mode::Fair;
+            if remembered {
+                let cell = network.cell(row, owner);
+                network.cells[cell as usize].owned += 1;
+                network.owned += 1;
+            }
+            let start = plan.map_or(if remembered { owner } else { NONE }, |plan| plan.owner[partition]);
+            if start != NONE {
+                let cell = network.cell(row, start);
+                network.cells[cell as usize].has += 1;
+                network.loads[start as usize] += 1;
+            }
+        }
+        network
+    }
+
+    /// The rows, classes and members, and by partition its row.
+    fn empty(group: &'a Group, objective: Objective, racks: bool) -> (Vec<u32>, Self) {
+        let subscribers = Subscribers::new(group);
+        let replicas = group.topics().racks();
+        let mut class_ids: HashMap<(u32, u32), u32, FxBuildHasher> = HashMap::default();
+        let mut class_keys: Vec<(u32, u32)> = Vec::new();
+        let mut class_of = Vec::with_capacity(group.members());
+        for (&pattern, &rack) in group.pattern_of().iter().zip(group.racks()) {
+            let key = (pattern, if racks { rack } else { NONE });
+            class_of.push(*class_ids.entry(key).or_insert_with(|| {
+                class_keys.push(key);
+                class_keys.len() as u32 - 1
+            }));
+        }
+        let members_of = Csr::group_by(&class_of, class_keys.len());
+        let patterns: Vec<u32> = class_keys.iter().map(|key| key.0).collect();
+        let classes_of_pattern = Csr::group_by(&patterns, group.patterns().len());
+
+        let mut row_ids: HashMap<(u32, u32), u32, FxBuildHasher> = HashMap::default();
+        let mut row_of = vec![NONE; group.topics().partitions()];
+        let (mut classes_of, mut off_rack, mut rack_set_of) = (Csr::new(), Vec::new(), Vec::new());
+        for topic in 0..group.topics().len() as u32 {
+            let set = subscribers.set_of[topic as usize];
+            if subscribers.sets.row(set).is_empty() {
+                continue;
+            }
+            let mut last = (NONE, NONE);
+            for partition in group.topics().range(topic) {
+                let rack_set = if racks { replicas.of_partition[partition as usize] } else { 0 };
+                if last.0 != rack_set || last.1 == NONE {
+                    let row = *row_ids.entry((set, rack_set)).or_insert_with(|| {
+                        let classes = subscribers.sets.row(set).iter().flat_map(|&p| classes_of_pattern.row(p));
+                        let classes: Vec<u32> = classes.copied().collect();
+                        off_rack.extend(
+                            classes.iter().map(|&c| racks && replicas.mismatch(class_keys[c as usize].1, rack_set)),
+                        );
+                        rack_set_of.push(rack_set);
+                        classes_of.push_row(&classes);
+                        classes_of.len() as u32 - 1
+                    });
+                    last = (rack_set, row);
+                }
+                row_of[partition as usize] = last.1;
+            }
+        }
+        let network = Self {
+            group,
+            rack_set_of,
+            objective,
+            racks,
+            supply: vec![0; classes_of.len()],
+            cells_of_row: vec![Vec::new(); classes_of.len()],
+            cells_of_member: vec![Vec::new(); group.members()],
+            classes_of,
+            off_rack,
+            class_of,
+            members_of,
+            cells: Vec::new(),
+            index: HashMap::default(),
+            loads: vec![0; group.members()],
+            pinned: vec![0; group.members()],
+            pinned_misses: 0,
+            owned: 0,
+        };
+        (row_of, network)
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.supply.len()
+    }
+
+    /// The cell of a row and a member that may have it, made if need be.
+    pub(super) fn cell(&mut self, row: u32, member: u32) -> u32 {
+        if let Some(&cell) = self.index.get(&(row, member)) {
+            return cell;
+        }
+        let racks = self.group.topics().racks();
+        let rack = self.group.racks()[member as usize];
+        let off_rack = self.racks && racks.mismatch(rack, self.rack_set_of[row as usize]);
+        let id = self.cells.len() as u32;
+        self.cells.push(Cell { row, member, has: 0, owned: 0, off_rack });
+        self.cells_of_row[row as usize].push(id);
+        self.cells_of_member[member as usize].push(id);
+        self.index.insert((row, member), id);
+        id
+    }
+
+    /// Moves partitions of a cell's row from its member to another.
+    pub(super) fn shift(&mut self, from: u32, to: u32, count: u32) {
+        let (giver, taker) = (self.cells[from as usize].member, self.cells[to as usize].member);
+        self.cells[from as usize].has -= count;
+        self.cells[to as usize].has += count;
+        self.loads[giver as usize] -= u64::from(count);
+        self.loads[taker as usize] += u64::from(count);
+    }
+
+    /// Gives what nobody has yet of each row to the members with the least load.
+    fn pour(&mut self) {
+        let mut placed = vec![0u64; self.rows()];
+        for cell in &self.cells {
+            placed[cell.row as usize] += u64::from(cell.has);
+        }
+        for row in 0..self.rows() as u32 {
+            let left = self.supply[row as usize] - placed[row as usize];
+            if left > 0 {
+                let members = self.members_of_row(row);
+                let loads: Vec<u64> = members.iter().map(|&member| self.loads[member as usize]).collect();
+                for (member, count) in members.iter().zip(fill(&loads, left)).filter(|(_, count)| *count > 0) {
+                    let cell = self.cell(row, *member);
+                    self.cells[cell as usize].has += count as u32;
+                    self.loads[*member as usize] += count;
+                }
+            }
+        }
+    }
+
+    /// Levels each row by itself, all others as they are: whoever is above the common level gives what it has of the row,
+    /// whoever is below gets it. Returns whether anything changed.
+    pub(super) fn level_rows(&mut self) -> bool {
+        let mut changed = false;
+        for row in 0..self.rows() as u32 {
+            let members = self.members_of_row(row);
+            let mut has: HashMap<u32, u64, FxBuildHasher> = HashMap::default();
+            for &cell in &self.cells_of_row[row as usize] {
+                let cell = self.cells[cell as usize];
+                has.insert(cell.member, u64::from(cell.has));
+            }
+            let before: Vec<u64> = members.iter().map(|member| has.get(member).copied().unwrap_or(0)).collect();
+            let bases: Vec<u64> = members.iter().zip(&before).map(|(&m, has)| self.loads[m as usize] - has).collect();
+            let mut after = fill(&bases, self.supply[row as usize]);
+            settle_ties(&bases, &before, &mut after);
+            let squares = |counts: &[u64]| -> u128 {
+                bases.iter().zip(counts).map(|(base, count)| u128::from(base + count).pow(2)).sum()
+            };
+            if squares(&after) < squares(&before) {
+                changed = true;
+                for ((&member, &before), &after) in members.iter().zip(&before).zip(&after) {
+                    if before != after {
+                        let cell = self.cell(row, member);
+                        self.cells[cell as usize].has = after as u32;
+                        self.loads[member as usize] = self.loads[member as usize] - before + after;
+                    }
+                }
+            }
+        }
+        changed
+    }
+
+    fn members_of_row(&self, row: u32) -> Vec<u32> {
+        self.classes_of.row(row).iter().flat_map(|&class| self.members_of.row(class)).copied().collect()
+    }
+
+    pub(super) fn score(&self) -> u128 {
+        balance_score(&self.loads)
+    }
+
+    /// Owned partitions that change their owner.
+    pub(super) fn moved(&self) -> u64 {
+        self.owned - self.cells.iter().map(|cell| u64::from(cell.has.min(cell.owned))).sum::<u64>()
+    }
+
+    pub(super) fn misses(&self) -> u64 {
+        let cells = self.cells.iter().filter(|cell| cell.off_rack);
+        self.pinned_misses + cells.map(|cell| u64::from(cell.has)).sum::<u64>()
+    }
+
+    /// What a rack miss and a move cost, so that any number of the lesser on a simple path is worth less than one of the
+    /// greater; 0 for what does not count.
+    pub(super) fn weights(&self, nodes: usize) -> (i64, i64) {
+        let heavy = 4 * nodes as i64 + 4;
+        let (miss, moved) = match self.objective.racks {
+            RackOrder::BeforeStickiness => (heavy, 1),
+            RackOrder::AfterStickiness => (1, heavy),
+        };
+        let sticky = self.objective.mode == Mode::FairYetSticky;
+        (if self.racks { miss } else { 0 }, if sticky { moved } else { 0 })
+    }
+
+    /// Whether every partition of every row is somewhere, and loads are what the cells say.
+    pub(super) fn is_consistent(&self) -> bool {
+        let (mut supply, mut loads) = (vec![0; self.rows()], self.pinned.clone());
+        for cell in &self.cells {
+            supply[cell.row as usize] += u64::from(cell.has);
+            loads[cell.member as usize] += u64::from(cell.has);
+        }
+        supply == self.supply && loads == self.loads
+    }
+}
+
+/// Spreads `count` over members with these loads so that the fullest ends up as low as can be: how much each gets.
+fn fill(loads: &[u64], count: u64) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..loads.len()).collect();
+    order.sort_by_key(|&i| loads[i]);
+    // The first `many` in order take part: up to the level at which `count` is used up.
+    let (mut many, mut sum) = (0u64, 0u64);
+    for &i in &order {
+        if many * loads[i] >= sum + count && many > 0 {
+            break;
+        }
+        many += 1;
+        sum += loads[i];
+    }
+    let mut gets = vec![0; loads.len()];
+    if !order.is_empty() {
+        let (level, rest) = ((sum + count) / many, (sum + count) % many);
+        for (place, &i) in (0u64..).zip(&order[..many as usize]) {
+            gets[i] = level + u64::from(place < rest) - loads[i];
+        }
+    }
+    gets
+}
+
+/// Of the members that end up at one of two neighbouring loads, lets those that had more have more.
+fn settle_ties(bases: &[u64], before: &[u64], after: &mut [u64]) {
+    let top = bases.iter().zip(&*after).filter(|(_, after)| **after > 0).map(|(base, after)| base + after).max();
+    let Some(top) = top else { return };
+    let mut tied: Vec<usize> = (0..bases.len())
+        .filter(|&i| bases[i] < top && bases[i] + after[i] + 1 >= top && bases[i] + after[i] <= top)
+        .collect();
+    let mut extras = tied.iter().filter(|&&i| bases[i] + after[i] == top).count();
+    tied.sort_by_key(|&i| std::cmp::Reverse(bases[i] + before[i]));
+    for i in tied {
+        after[i] = top - 1 - bases[i] + u64::from(extras > 0);
+        extras = extras.saturating_sub(1);
+    }
+}

@@ -1,0 +1,311 @@
+//! Potentials under which no move pays: the proof that a scratch copy is the cheapest of its balance.
+//!
+//! Nodes are members, rows, classes and, between any two loads that differ by one, a hub. An arc is a move that is possible:
+//! a member gives a partition back to its row (which takes back what it cost), a row gives one to a member that owned more
+//! than it has, or to any member of a class. A member leads to the hub above its load and a hub to the members above it: one
+//! ends up with one more, the other with one fewer, and the balance is the same. Every difference between two plans of the
+//! least score is a set of cycles of such arcs.
+
+use std::collections::VecDeque;
+
+use super::network::{Cell, Network};
+use super::{PlanFault, TooFar};
+use crate::group::{Csr, NONE};
+
+/// By node, its potential.
+pub(super) struct Potentials(Vec<i64>);
+
+/// Cancels negative cycles until there is none, and returns potentials that show it. The network must be level.
+pub(super) fn cheapen(network: &mut Network, patience: usize) -> Result<Result<Potentials, TooFar>, PlanFault> {
+    let mut search = Search::new(network);
+    let mut cancelled = 0;
+    loop {
+        let cycles = search.correct(network);
+        if cycles.is_empty() {
+            return Ok(Ok(Potentials(search.label)));
+        }
+        for cycle in cycles {
+            cancelled += 1;
+            if cancelled > patience {
+                return Ok(Err(TooFar));
+            }
+            search.cancel(network, &cycle)?;
+        }
+        search.parent.fill(Parent { node: NONE, cell: NONE });
+    }
+}
+
+/// Goes through all arcs once more: none has a negative reduced cost.
+pub(super) fn prove(network: &Network, potentials: &Potentials) -> Result<(), PlanFault> {
+    let nodes = Nodes::new(network);
+    if potentials.0.len() != nodes.len() {
+        return Err(PlanFault::Unproven { what: "potentials for another network" });
+    }
+    let mut sound = true;
+    for node in 0..nodes.len() as u32 {
+        nodes.arcs(network, node, |to, cost, _| {
+            sound &= potentials.0[node as usize] + cost >= potentials.0[to as usize];
+        });
+    }
+    if sound { Ok(()) } else { Err(PlanFault::Unproven { what: "a move has a negative reduced cost" }) }
+}
+
+/// The numbering of the nodes, what arcs cost, and who has which load.
+struct Nodes {
+    members: u32,
+    rows: u32,
+    classes: u32,
+    /// The distinct loads, ascending.
+    loads: Vec<u64>,
+    /// By load, its members.
+    by_load: Vec<Vec<u32>>,
+    /// By member, the place of its load, and its place among the members with that load.
+    place: Vec<(u32, u32)>,
+    miss: i64,
+    moved: i64,
+}
+
+impl Nodes {
+    fn new(network: &Network) -> Self {
+        let mut loads = network.loads.clone();
+        loads.sort_unstable();
+        loads.dedup();
+        let level: Vec<u32> =
+            network.loads.iter().map(|load| loads.partition_point(|other| other < load) as u32).collect();
+        let by_load: Vec<Vec<u32>> = Csr::group_by(&level, loads.len()).rows().map(<[u32]>::to_vec).collect();
+        let mut place = vec![(0, 0); level.len()];
+        for (level, members) in (0u32..).zip(&by_load) {
+            for (at, &member) in (0u32..).zip(members) {
+                place[member as usize] = (level, at);
+            }
+        }
+        let (members, rows) = (network.loads.len() as u32, network.rows() as u32);
+        let classes = network.members_of.len() as u32;
+        let mut nodes = Self { members, rows, classes, loads, by_load, place, miss: 0, moved: 0 };
+        (nodes.miss, nodes.moved) = network.weights(nodes.len());
+        nodes
+    }
+
+    /// Members, rows, classes, and one hub below each load; the lowest one's has no arcs.
+    fn len(&self) -> usize {
+        (self.members + self.rows + self.classes) as usize + self.loads.len()
+    }
+
+    fn row(&self, row: u32) -> u32 {
+        self.members + row
+    }
+
+    fn class(&self, class: u32) -> u32 {
+        self.members + self.rows + class
+    }
+
+    /// The hub below a load.
+    fn hub(&self, level: u32) -> u32 {
+        self.members + self.rows + self.classes + level
+    }
+
+    fn is_hub(&self, node: u32) -> bool {
+        node >= self.hub(0)
+    }
+
+    /// Whether the load has a neighbour that is one lower.
+    fn has_hub(&self, level: u32) -> bool {
+        let level = level as usize;
+        level > 0 && level < self.loads.len() && self.loads[level - 1] + 1 == self.loads[level]
+    }
+
+    /// What the member's last partition of the row cost, which it saves by giving it back.
+    fn saved(&self, cell: &Cell) -> i64 {
+        let miss = if cell.off_rack { self.miss } else { 0 };
+        miss + if cell.has > cell.owned { self.moved } else { 0 }
+    }
+
+    /// Calls `visit(to, cost, cell)` for every arc of a node; `cell` is [`NONE`] for arcs without one.
+    fn arcs(&self, network: &Network, node: u32, mut visit: impl FnMut(u32, i64, u32)) {
+        if node < self.members {
+            for &id in &network.cells_of_member[node as usize] {
+                let cell = &network.cells[id as usize];
+                if cell.has > 0 {
+                    visit(self.row(cell.row), -self.saved(cell), id);
+                }
+            }
+            let above = self.place[node as usize].0 + 1;
+            if self.has_hub(above) {
+                visit(self.hub(above), 0, NONE);
+            }
+        } else if node < self.class(0) {
+            let row = node - self.members;
+            let start = network.classes_of.start(row) as usize;
+            for (&class, &off_rack) in network.classes_of.row(row).iter().zip(&network.off_rack[start..]) {
+                visit(self.class(class), self.moved + if off_rack { self.miss } else { 0 }, NONE);
+            }
+            for &id in &network.cells_of_row[row as usize] {
+                let cell = &network.cells[id as usize];
+                if cell.has < cell.owned {
+                    visit(cell.member, if cell.off_rack { self.miss } else { 0 }, id);
+                }
+            }
+        } else if !self.is_hub(node) {
+            for &member in network.members_of.row(node - self.class(0)) {
+                visit(member, 0, NONE);
+            }
+        } else if self.has_hub(node - self.hub(0)) {
+            for &member in &self.by_load[(node - self.hub(0)) as usize] {
+                visit(member, 0, NONE);
+            }
+        }
+    }
+
+    /// Puts a member where its load now belongs. Plans of the least score have the same loads, so the load exists.
+    fn replace(&mut self, member: u32, load: u64) -> Result<(), PlanFault> {
+        let (level, at) = self.place[member as usize];
+        if self.loads[level as usize] == load {
+            return Ok(());
+        }
+        let new =
+            self.loads.binary_search(&load).map_err(|_| PlanFault::Unproven { what: "a cycle made a new load" })?;
+        self.by_load[level as usize].swap_remove(at as usize);
+        if let Some(&other) = self.by_load[level as usize].get(at as usize) {
+            self.place[other as usize].1 = at;
+        }
+        self.place[member as usize] = (new as u32, self.by_load[new].len() as u32);
+        self.by_load[new].push(member);
+        Ok(())
+    }
+}
+
+/// The arc by which a node got its label.
+#[derive(Debug, Clone, Copy)]
+struct Parent {
+    node: u32,
+    cell: u32,
+}
+
+/// Label-correcting shortest paths (Bellman, Ford, Moore) from everywhere at once.
+struct Search {
+    nodes: Nodes,
+    label: Vec<i64>,
+    parent: Vec<Parent>,
+    queue: VecDeque<u32>,
+    queued: Vec<bool>,
+}
+
+impl Search {
+    fn new(network: &Network) -> Self {
+        let nodes = Nodes::new(network);
+        let count = nodes.len();
+        Self {
+            nodes,
+            label: vec![0; count],
+            parent: vec![Parent { node: NONE, cell: NONE }; count],
+            queue: (0..count as u32).collect(),
+            queued: vec![true; count],
+        }
+    }
+
+    /// Corrects labels until all are right, or until the arcs by which nodes got theirs contain cycles, which are negative:
+    /// returned as nodes, each after the one it got its label from.
+    fn correct(&mut self, network: &Network) -> Vec<Vec<u32>> {
+        let mut corrections = 0;
+        while let Some(node) = self.queue.pop_front() {
+            self.queued[node as usize] = false;
+            let from = self.label[node as usize];
+            let Self { nodes, label, parent, queue, queued } = self;
+            nodes.arcs(network, node, |to, cost, cell| {
+                if from + cost < label[to as usize] {
+                    label[to as usize] = from + cost;
+                    parent[to as usize] = Parent { node, cell };
+                    corrections += 1;
+                    if !queued[to as usize] {
+                        queued[to as usize] = true;
+                        queue.push_back(to);
+                    }
+                }
+            });
+            if corrections > self.nodes.len() {
+                corrections = 0;
+                let cycles = self.cycles();
+                if !cycles.is_empty() {
+                    return cycles;
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// The cycles of the parents; no two have a node in common.
+    fn cycles(&self) -> Vec<Vec<u32>> {
+        let mut seen = vec![NONE; self.label.len()];
+        let mut cycles = Vec::new();
+        for start in 0..self.label.len() as u32 {
+            let mut node = start;
+            while node != NONE && seen[node as usize] == NONE {
+                seen[node as usize] = start;
+                node = self.parent[node as usize].node;
+            }
+            if node != NONE && seen[node as usize] == start {
+                let mut cycle = vec![node];
+                let mut at = self.parent[node as usize].node;
+                while at != node {
+                    cycle.push(at);
+                    at = self.parent[at as usize].node;
+                }
+                cycle.reverse();
+                cycles.push(cycle);
+            }
+        }
+        cycles
+    }
+
+    /// Moves partitions along a negative cycle, as many as cost the same, and lets the nodes whose arcs changed correct others.
+    fn cancel(&mut self, network: &mut Network, cycle: &[u32]) -> Result<(), PlanFault> {
+        let mut count = u32::MAX;
+        for &to in cycle {
+            let Parent { node: from, cell } = self.parent[to as usize];
+            if cell != NONE {
+                let Cell { has, owned, .. } = network.cells[cell as usize];
+                let same = if from >= self.nodes.members {
+                    owned - has
+                } else if has > owned {
+                    has - owned
+                } else {
+                    has
+                };
+                count = count.min(same);
+            } else if self.nodes.is_hub(to) {
+                count = 1;
+            }
+        }
+        for &to in cycle {
+            let Parent { node: from, cell } = self.parent[to as usize];
+            if to < self.nodes.members && !self.nodes.is_hub(from) {
+                let taken = if cell == NONE {
+                    let row = self.parent[from as usize].node - self.nodes.members;
+                    network.cell(row, to)
+                } else {
+                    cell
+                };
+                network.cells[taken as usize].has += count;
+                network.loads[to as usize] += u64::from(count);
+            } else if from < self.nodes.members && cell != NONE {
+                network.cells[cell as usize].has -= count;
+                network.loads[from as usize] -= u64::from(count);
+            }
+        }
+        for &node in cycle {
+            self.enqueue(node);
+            if node < self.nodes.members {
+                self.nodes.replace(node, network.loads[node as usize])?;
+                self.enqueue(self.nodes.hub(self.nodes.place[node as usize].0));
+            }
+        }
+        Ok(())
+    }
+
+    fn enqueue(&mut self, node: u32) {
+        if !self.queued[node as usize] {
+            self.queued[node as usize] = true;
+            self.queue.push_back(node);
+        }
+    }
+}
