@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cooperative;
+pub mod coordinator;
 pub mod group;
 pub mod leader;
 pub mod ownership;

@@ -1,5 +1,6 @@
 //! The Python module `kafka_assignors._core`: conversions only, no logic.
 
+mod coordinator;
 mod errors;
 mod group;
 mod leader;
@@ -16,6 +17,8 @@ mod _core {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
+    #[pymodule_export]
+    use crate::coordinator::Coordinator;
     use crate::group::read_group;
     use crate::leader;
     use crate::options::strategy;

@@ -103,8 +103,16 @@ fn not_null<T: Nullable>(reader: &mut Reader<'_>, format: Format, what: &'static
 impl Nullable for String {
     fn read_nullable(reader: &mut Reader<'_>, format: Format, what: &'static str) -> Result<Option<Self>, ReadError> {
         let at = reader.position();
-        let bytes =
-            if format.flexible { reader.compact_nullable_bytes(what)? } else { reader.nullable_string_bytes(what)? };
+        let bytes = if format.flexible {
+            let bytes = reader.compact_nullable_bytes(what)?;
+            // The compact form could carry more; Kafka refuses it, and no old form could answer with it.
+            if let Some(bytes) = bytes.filter(|bytes| bytes.len() > i16::MAX as usize) {
+                return Err(ReadError { what, at, problem: Problem::Length(bytes.len() as i64) });
+            }
+            bytes
+        } else {
+            reader.nullable_string_bytes(what)?
+        };
         bytes.map(|bytes| std::str::from_utf8(bytes).map(str::to_owned)).transpose().map_err(|_| ReadError {
             what,
             at,
@@ -123,7 +131,6 @@ impl Nullable for String {
         }
         let length = value.map_or(0, String::len);
         if length > i16::MAX as usize {
-            // The compact form could carry more; Kafka refuses it all the same.
             return Err(WriteError::LongString { what, length });
         }
         out.compact_count(value.map(String::len), what)?;

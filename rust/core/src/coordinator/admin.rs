@@ -1,0 +1,73 @@
+//! DescribeGroups, ListGroups and DeleteGroups.
+
+use super::group::{Group, State};
+use crate::protocol::ErrorCode;
+use crate::protocol::group_admin::{
+    DeleteGroupResult, DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
+    DescribedGroup, DescribedGroupMember, ListGroupsRequest, ListGroupsResponse, ListedGroup,
+};
+use std::collections::BTreeMap;
+
+type Groups = BTreeMap<String, Group>;
+
+/// Subscriptions and the protocol's name show only while the group is Stable.
+fn describe_one(group_id: String, group: Option<&Group>) -> DescribedGroup {
+    let Some(group) = group else {
+        return DescribedGroup { group_id, group_state: "Dead".to_owned(), ..Default::default() };
+    };
+    let stable = group.state == State::Stable;
+    let members = group.members.iter().map(|(id, member)| DescribedGroupMember {
+        member_id: id.clone(),
+        group_instance_id: member.instance_id.clone(),
+        client_id: member.client_id.clone(),
+        client_host: member.client_host.clone(),
+        member_metadata: if stable { group.metadata_of(member).to_vec() } else { Vec::new() },
+        member_assignment: member.assignment.clone(),
+    });
+    DescribedGroup {
+        error_code: ErrorCode::NONE,
+        group_id,
+        group_state: group.state.name().to_owned(),
+        protocol_type: group.protocol_type.clone().unwrap_or_default(),
+        protocol_data: group.protocol.clone().filter(|_| stable).unwrap_or_default(),
+        members: members.collect(),
+        ..Default::default()
+    }
+}
+
+pub(super) fn describe(groups: &Groups, request: DescribeGroupsRequest) -> DescribeGroupsResponse {
+    let describe = |id: String| {
+        let group = groups.get(&id);
+        describe_one(id, group)
+    };
+    DescribeGroupsResponse { throttle_time_ms: 0, groups: request.groups.into_iter().map(describe).collect() }
+}
+
+pub(super) fn list(groups: &Groups, request: &ListGroupsRequest) -> ListGroupsResponse {
+    let filter = &request.states_filter;
+    let wanted =
+        |group: &&Group| filter.is_empty() || filter.iter().any(|state| state.eq_ignore_ascii_case(group.state.name()));
+    let listed = groups.values().filter(wanted).map(|group| ListedGroup {
+        group_id: group.id.clone(),
+        protocol_type: group.protocol_type.clone().unwrap_or_default(),
+        group_state: group.state.name().to_owned(),
+    });
+    ListGroupsResponse { throttle_time_ms: 0, error_code: ErrorCode::NONE, groups: listed.collect() }
+}
+
+/// Only empty groups can be deleted; their offsets go with them.
+pub(super) fn delete(groups: &mut Groups, request: DeleteGroupsRequest) -> DeleteGroupsResponse {
+    let mut delete = |group_id: String| {
+        let error_code = match groups.get(&group_id).map(|group| group.state) {
+            None => ErrorCode::GROUP_ID_NOT_FOUND,
+            Some(State::Empty) => {
+                groups.remove(&group_id);
+                ErrorCode::NONE
+            }
+            Some(_) => ErrorCode::NON_EMPTY_GROUP,
+        };
+        DeleteGroupResult { group_id, error_code }
+    };
+    let results = request.groups_names.into_iter().map(&mut delete).collect();
+    DeleteGroupsResponse { throttle_time_ms: 0, results }
+}

@@ -1,0 +1,170 @@
+//! From one generation to the next: waiting for the members, closing the join phase, and what happens when somebody
+//! stays away.
+
+use super::group::{Context, Group, InitialWait, State};
+use super::request::{answer_join, refuse_sync};
+use super::timers::Timer;
+use crate::protocol::ErrorCode;
+
+impl Group {
+    /// Starts a rebalance, or, where one runs, ends its join phase if nobody is missing.
+    pub(super) fn rebalance_or_complete_join(&mut self, context: &mut Context<'_>) {
+        if self.state == State::PreparingRebalance {
+            self.maybe_complete_join(context);
+        } else {
+            self.prepare_rebalance(context);
+        }
+    }
+
+    /// Ends the join phase if nobody is missing. The initial wait is for those not yet known, so it runs its time.
+    pub(super) fn maybe_complete_join(&mut self, context: &mut Context<'_>) {
+        if self.state == State::PreparingRebalance && self.initial.is_none() && self.all_joined() {
+            self.complete_join(context);
+        }
+    }
+
+    /// Asks every member to join again.
+    pub(super) fn prepare_rebalance(&mut self, context: &mut Context<'_>) {
+        if self.state == State::CompletingRebalance {
+            self.drop_plan(context, ErrorCode::REBALANCE_IN_PROGRESS);
+        }
+        self.pending_sync.clear();
+        context.timers.cancel(Timer::Sync(self.id.clone()));
+
+        let was_empty = self.state == State::Empty;
+        self.state = State::PreparingRebalance;
+        if was_empty {
+            let delay_ms = context.config.initial_rebalance_delay_ms;
+            let remaining_ms = self.rebalance_timeout_ms().saturating_sub(delay_ms);
+            self.initial = Some(InitialWait { delay_ms, remaining_ms });
+            self.wait_for_joins(context, delay_ms);
+        } else if self.all_joined() {
+            self.complete_join(context);
+        } else {
+            self.wait_for_joins(context, self.rebalance_timeout_ms());
+        }
+    }
+
+    fn wait_for_joins(&self, context: &mut Context<'_>, wait_ms: u64) {
+        context.timers.set(Timer::Join(self.id.clone()), context.now.saturating_add(wait_ms));
+    }
+
+    /// The wait for joins is over.
+    pub(super) fn join_phase_expired(&mut self, context: &mut Context<'_>) {
+        if self.state != State::PreparingRebalance {
+            return;
+        }
+        match self.initial {
+            Some(InitialWait { delay_ms, remaining_ms }) if self.new_member_added && remaining_ms > 0 => {
+                self.new_member_added = false;
+                let next_ms = context.config.initial_rebalance_delay_ms.min(remaining_ms);
+                let remaining_ms = remaining_ms.saturating_sub(delay_ms);
+                self.initial = Some(InitialWait { delay_ms: next_ms, remaining_ms });
+                self.wait_for_joins(context, next_ms);
+            }
+            _ => self.complete_join(context),
+        }
+    }
+
+    /// Closes the join phase: whoever waits is in the next generation, dynamic members that did not come are out, static
+    /// ones stay until their session ends.
+    fn complete_join(&mut self, context: &mut Context<'_>) {
+        context.timers.cancel(Timer::Join(self.id.clone()));
+        let missing = |member: &super::group::Member| member.joining.is_none() && member.instance_id.is_none();
+        let gone: Vec<String> =
+            self.members.iter().filter(|(_, member)| missing(member)).map(|(id, _)| id.clone()).collect();
+        for id in gone {
+            self.remove(context, &id);
+        }
+        if !self.elect_joined_leader() && !self.members.is_empty() {
+            // Only absent static members: wait until one comes or their sessions end. Never a wait of no time at all.
+            return self.wait_for_joins(context, self.rebalance_timeout_ms().max(1));
+        }
+
+        self.initial = None;
+        self.new_member_added = false;
+        self.pending_sync.clear();
+        // A broker's generation is an int32 too.
+        self.generation = self.generation.checked_add(1).unwrap_or(0);
+        self.protocol = self.elect_protocol();
+        if self.members.is_empty() {
+            self.state = State::Empty;
+            return;
+        }
+        self.state = State::CompletingRebalance;
+        for id in self.members.keys().cloned().collect::<Vec<_>>() {
+            let response = self.join_response(&id, self.is_leader(&id));
+            if let Some(member) = self.members.get_mut(&id) {
+                member.is_new = false;
+                if let Some(ticket) = member.joining.take() {
+                    answer_join(context.connections, ticket, response);
+                }
+            }
+            self.renew_session(context, &id);
+            self.pending_sync.insert(id);
+        }
+        let deadline = context.now.saturating_add(self.rebalance_timeout_ms());
+        context.timers.set(Timer::Sync(self.id.clone()), deadline);
+    }
+
+    /// Makes sure that the leader is one that has joined; false if nobody has.
+    fn elect_joined_leader(&mut self) -> bool {
+        let joined = |id: &String| self.members.get(id).is_some_and(|member| member.joining.is_some());
+        if self.leader.as_ref().is_some_and(joined) {
+            return true;
+        }
+        match self.members.keys().find(|id| joined(id)).cloned() {
+            Some(id) => {
+                self.leader = Some(id);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Forgets the plan of a generation that never got stable, and tells those who wait for it.
+    pub(super) fn drop_plan(&mut self, context: &mut Context<'_>, code: ErrorCode) {
+        for id in self.members.keys().cloned().collect::<Vec<_>>() {
+            let Some(member) = self.members.get_mut(&id) else { continue };
+            member.assignment.clear();
+            if let Some(ticket) = member.syncing.take() {
+                refuse_sync(context.connections, ticket, code);
+                self.renew_session(context, &id);
+            }
+        }
+    }
+
+    /// The members of this generation should have synced by now: those that have not are out.
+    pub(super) fn sync_phase_expired(&mut self, context: &mut Context<'_>) {
+        if !matches!(self.state, State::CompletingRebalance | State::Stable) || self.pending_sync.is_empty() {
+            return;
+        }
+        for id in std::mem::take(&mut self.pending_sync) {
+            self.remove(context, &id);
+        }
+        self.prepare_rebalance(context);
+    }
+
+    /// A member, or an id given out, has been silent for its session timeout.
+    pub(super) fn session_expired(&mut self, context: &mut Context<'_>, member_id: &str) {
+        if self.pending.contains(member_id) {
+            self.remove(context, member_id);
+            if self.state == State::PreparingRebalance && self.all_joined() {
+                self.complete_join(context);
+            }
+            return;
+        }
+        let Some(member) = self.members.get(member_id) else { return };
+        // Who waits for an answer cannot send heartbeats on that connection and need not; its session starts anew with
+        // the answer. A newcomer that waits this long is gone.
+        if !member.is_new && (member.joining.is_some() || member.syncing.is_some()) {
+            return;
+        }
+        self.remove(context, member_id);
+        match self.state {
+            State::Stable | State::CompletingRebalance => self.prepare_rebalance(context),
+            State::PreparingRebalance if self.all_joined() => self.complete_join(context),
+            State::PreparingRebalance | State::Empty => {}
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Scripted scenarios.
+
+use super::*;
+
+#[test]
+fn frames_that_cannot_be_read_change_nothing() {
+    let mut coordinator = Coordinator::new(Config::default());
+    for frame in [&[][..], &[0, 11], &[0, 11, 0, 9, 0, 0, 0, 1, 0xff, 0xff, 0], &[0, 3, 0, 0, 0, 0, 0, 1, 0xff, 0xff]] {
+        assert!(coordinator.handle(0, 1, frame).is_err(), "{frame:?}");
+    }
+    assert!(coordinator.groups().is_empty());
+    assert!(!coordinator.is_waiting(1));
+}
