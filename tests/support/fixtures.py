@@ -13,16 +13,21 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, TypedDict
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 import pytest
 
 from support import jars
-from support.broker import DEFAULT_VERSION, ApacheKafka, Kafka, external
+from support.broker import DEFAULT_VERSION, AnyKafka, ApacheKafka, Kafka, external
+from support.members import Member
+from support.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
+
+M = TypeVar("M", bound=Member)
 
 
 def versions() -> list[str]:
@@ -71,6 +76,31 @@ def start_kafka(tmp_path: Path) -> Iterator[Callable[..., ApacheKafka]]:
     yield start
     for kafka in started:
         kafka.stop()
+
+
+@pytest.fixture
+def trace() -> Trace:
+    """The record of all members that this test starts."""
+    return Trace()
+
+
+class StartMember(Protocol):
+    """Start a consumer process; ``config`` are settings of its client, with underscores for dots."""
+
+    def __call__(self, kind: Callable[..., M], name: str, kafka: AnyKafka, group: str, **config: Any) -> M: ...
+
+
+@pytest.fixture
+def start_member(trace: Trace, tmp_path: Path) -> Iterator[StartMember]:
+    """Start consumer processes that end with the test."""
+    with ExitStack() as started:
+
+        def start(kind: Callable[..., M], name: str, kafka: AnyKafka, group: str, **config: Any) -> M:
+            member = kind(trace, name, kafka, group, tmp_path, **config)
+            started.callback(member.kill)
+            return member
+
+        yield start
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,0 +1,237 @@
+"""Consumers in processes of their own, Java's and ours, which a test can command, freeze and kill.
+
+A member reads commands from its standard input, one a line, and answers each with an event ``<command>-done``:
+
+- ``subscribe t1,t2``: subscribe, or change the subscription; from the first on it polls;
+- ``stall ms``: stop polling for so long, while the client's background work goes on;
+- ``commit``: commit the positions; ``close``: leave the group and end.
+
+It writes events to its standard output, one JSON object a line, each with ``at``, microseconds since the epoch:
+``started``; ``planned`` (Java's leader); ``synced`` with the share it was given in a generation and whether it planned
+that generation; ``assigned``, ``revoked`` and ``lost`` as the rebalance listener was called; ``closing`` where a client
+does not tell its listener; ``consumed`` with ranges of offsets; ``error``. All events of a test end up in one `Trace`,
+which ``ended`` closes for each member.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+from support import jars
+from support.broker import DEFAULT_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from support.broker import AnyKafka
+    from support.trace import Event, Trace
+
+Strategy = Literal["sticky", "cooperative-sticky"]
+
+JAVA_ASSIGNORS = {
+    "sticky": "Member$TracedStickyAssignor",
+    "cooperative-sticky": "Member$TracedCooperativeStickyAssignor",
+}
+
+# Long enough for a busy machine with two cores, short enough to wait for.
+SESSION_MS = 4000
+HEARTBEAT_MS = 300
+METADATA_AGE_MS = 500
+
+_CLOSE_TIMEOUT = 30.0
+
+
+class Member:
+    """A consumer process; `JavaMember`, `KafkaPythonMember` and `AiokafkaMember` start one."""
+
+    def __init__(self, trace: Trace, name: str, command: Sequence[str], log_directory: Path) -> None:
+        self.trace = trace
+        self.name = name
+        self.log_path = log_directory / f"{name}.log"
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=log_directory
+            )
+        self._reader = threading.Thread(target=self._read, name=f"events of {name}", daemon=True)
+        self._reader.start()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs, frozen or not."""
+        return self._process.poll() is None
+
+    def send(self, command: str) -> None:
+        """Give a command and do not wait for it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(command.encode() + b"\n")
+        self._process.stdin.flush()
+
+    def subscribe(self, *topics: str) -> None:
+        """Subscribe, which is also how a member joins its group."""
+        self.trace.record(self.name, {"event": "subscribe", "topics": topics, "at": _now()})
+        self.send(f"subscribe {','.join(topics)}")
+
+    def stall(self, milliseconds: int) -> None:
+        """Stop polling for so long; the client's heartbeats go on until ``max.poll.interval.ms`` is over."""
+        self.trace.record(self.name, {"event": "stall", "at": _now()})
+        self.send(f"stall {milliseconds}")
+
+    def commit(self, timeout: float = 15.0) -> None:
+        """Commit the positions and wait for the answer."""
+        since = len(self.trace.events)
+        self.send("commit")
+        self.wait_for("commit-done", timeout, since=since)
+
+    def close(self) -> None:
+        """Leave the group in good order, and wait for the process to end."""
+        self.send("close")
+        try:
+            code = self._process.wait(_CLOSE_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(self.failure(f"did not close within {_CLOSE_TIMEOUT} s")) from None
+        self._finish()
+        if code != 0:
+            raise RuntimeError(self.failure(f"ended with exit code {code}"))
+
+    def kill(self) -> None:
+        """SIGKILL: no goodbye to the group."""
+        if self.alive:
+            self.trace.record(self.name, {"event": "killed", "at": _now()})
+            self._process.kill()
+            self._process.wait()
+        self._finish()
+
+    def freeze(self) -> None:
+        """SIGSTOP: the process stands still, heartbeats and all."""
+        self.trace.record(self.name, {"event": "frozen", "at": _now()})
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT: it goes on, and believes what it believed when it was frozen."""
+        self.trace.record(self.name, {"event": "thawed", "at": _now()})
+        self._process.send_signal(signal.SIGCONT)
+
+    def wait_for(self, event: str, timeout: float = 20.0, *, since: int = 0, **fields: object) -> Event:
+        """The first event of that kind, at or after position ``since`` of the trace, whose fields have these values."""
+
+        def found(events: list[Event]) -> Event | None:
+            for one in events[since:]:
+                if one.member == self.name and one.kind == event and fields.items() <= one.fields.items():
+                    return one
+                if one.member == self.name and one.kind == "ended":
+                    raise RuntimeError(self.failure(f"ended without {event} {fields or ''}"))
+            return None
+
+        return self.trace.wait_until(found, timeout, lambda: self.failure(f"no {event} {fields or ''}"))
+
+    def failure(self, what: str) -> str:
+        """A message with the end of the member's log and of its events."""
+        log = "\n".join(self.log_path.read_text(errors="replace").splitlines()[-15:])
+        return f"{self.name} {what}; its log is {self.log_path}, which ends:\n{log}\n{self.trace.tail()}"
+
+    def _finish(self) -> None:
+        # Everything that the process wrote is in the trace when this returns.
+        self._reader.join(_CLOSE_TIMEOUT)
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self.trace.record(self.name, json.loads(line))
+        self.trace.record(self.name, {"event": "ended", "at": _now()})
+
+
+class JavaMember(Member):
+    """A Java consumer with Kafka's own assignor.
+
+    ``assignor`` names another class of its classpath, or several, separated by commas. `JAVA_ASSIGNORS` are Kafka's
+    own that also write ``synced`` events, without which `Trace.settle` does not see a member.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        name: str,
+        kafka: AnyKafka,
+        group: str,
+        log_directory: Path,
+        *,
+        strategy: Strategy = "sticky",
+        assignor: str | None = None,
+        **config: object,
+    ) -> None:
+        settings = _common(kafka.bootstrap_servers, group, name) | {
+            "partition.assignment.strategy": assignor or JAVA_ASSIGNORS[strategy],
+            "group.protocol": "classic",
+        }
+        settings |= {key.replace("_", "."): value for key, value in config.items()}
+        version = getattr(kafka, "version", "unknown")
+        version = DEFAULT_VERSION if version == "unknown" else version
+        classpath = jars.classpath(jars.member_classes(version), jars.libs(version))
+        command = [jars.tool("java"), *jars.JVM_OPTIONS, "-Xmx128m", "-cp", classpath, "Member"]
+        super().__init__(trace, name, [*command, *(f"{key}={value}" for key, value in settings.items())], log_directory)
+
+
+class _PythonMember(Member):
+    client: str
+
+    def __init__(
+        self,
+        trace: Trace,
+        name: str,
+        kafka: AnyKafka,
+        group: str,
+        log_directory: Path,
+        *,
+        strategy: Strategy = "sticky",
+        **config: object,
+    ) -> None:
+        common = _common(kafka.bootstrap_servers, group, name)
+        settings = {key.replace(".", "_"): value for key, value in common.items()} | config
+        program = jars.ROOT / "tests" / "support" / "python_member.py"
+        command = [sys.executable, "-P", str(program), self.client, strategy]
+        super().__init__(
+            trace, name, [*command, *(f"{key}={json.dumps(value)}" for key, value in settings.items())], log_directory
+        )
+
+
+class KafkaPythonMember(_PythonMember):
+    """A consumer of kafka-python with our assignor."""
+
+    client = "kafka-python"
+
+
+class AiokafkaMember(_PythonMember):
+    """A consumer of aiokafka with our assignor."""
+
+    client = "aiokafka"
+
+
+def _common(bootstrap_servers: str, group: str, name: str) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": group,
+        "client.id": name,
+        "session.timeout.ms": SESSION_MS,
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+        "metadata.max.age.ms": METADATA_AGE_MS,
+        "auto.offset.reset": "earliest",
+    }
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

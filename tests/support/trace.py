@@ -1,0 +1,191 @@
+"""What happened to all members of a group, in one order, and what must hold in it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+T = TypeVar("T")
+
+Partition = tuple[str, int]
+
+_TAIL = 40
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of one member. ``partitions`` is empty where the event has none."""
+
+    at: int
+    member: str
+    kind: str
+    generation: int
+    partitions: frozenset[Partition]
+    fields: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A generation that every expected member knows and in which every partition has one owner."""
+
+    generation: int
+    leader: str
+    owners: Mapping[Partition, str]
+    member_ids: Mapping[str, str]
+
+    @property
+    def loads(self) -> Counter[str]:
+        """How many partitions each member has."""
+        loads = Counter(self.owners.values())
+        return Counter({name: loads[name] for name in self.member_ids})
+
+    def kept(self, before: Settled) -> int:
+        """How many partitions stayed with an owner that was a member all the time."""
+        return sum(
+            before.owners.get(partition) == name and before.member_ids[name] == self.member_ids[name]
+            for partition, name in self.owners.items()
+        )
+
+    def most_kept(self, before: Settled) -> int:
+        """The most that any balanced plan can keep if all members subscribe to the same: a closed form."""
+        held = before.loads
+        holdings = [held[name] for name, ident in self.member_ids.items() if before.member_ids.get(name) == ident]
+        quota, rest = divmod(len(self.owners), len(self.member_ids))
+        return sum(min(own, quota) for own in holdings) + min(rest, sum(own > quota for own in holdings))
+
+    def check_uniform(self, before: Settled | None = None) -> None:
+        """For equal subscriptions: balanced, and of what ``before`` had, the least possible moved."""
+        assert max(self.loads.values()) - min(self.loads.values()) <= 1, f"unbalanced: {self.loads}"
+        if before is not None:
+            kept, most = self.kept(before), self.most_kept(before)
+            assert kept == most, f"{kept} partitions kept, {most} possible: {before} became {self}"
+
+
+class Trace:
+    """The events of all members; safe to fill from several threads."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._changed = threading.Condition()
+
+    def record(self, member: str, line: Mapping[str, Any]) -> None:
+        """Add what a member said."""
+        partitions = frozenset((topic, number) for topic, number in line.get("partitions", ()))
+        event = Event(line["at"], member, line["event"], line.get("generation", -1), partitions, line)
+        with self._changed:
+            self.events.append(event)
+            self._changed.notify_all()
+
+    def wait_until(self, find: Callable[[list[Event]], T | None], timeout: float, message: Callable[[], str]) -> T:
+        """What ``find`` makes of the events so far, as soon as that is something."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while True:
+                found = find(self.events)
+                if found is not None:
+                    return found
+                if not self._changed.wait(deadline - time.monotonic()):
+                    break
+        raise TimeoutError(message())
+
+    def settle(self, members: Iterable[str], partitions: Collection[Partition], timeout: float = 30.0) -> Settled:
+        """Wait until these members, and they only, own these partitions in one generation.
+
+        All must have the same latest generation, its shares must be disjoint and complete, and what each member's
+        listener was told it holds must be its share.
+        """
+        names, expected = sorted(members), frozenset(partitions)
+        message = f"waiting for {names} to own {sorted(expected)} in one generation"
+
+        def settled(events: list[Event]) -> Settled | None:
+            gone = [event for event in events if event.kind == "ended" and event.member in names]
+            if gone:
+                raise RuntimeError(f"{gone[0].member} ended while {message}\n{self.tail()}")
+            latest = {event.member: event for event in events if event.kind == "synced"}
+            shares = [latest[name] for name in names if name in latest]
+            if len(shares) < len(names) or len({event.generation for event in shares}) != 1:
+                return None
+            owners = {partition: event.member for event in shares for partition in event.partitions}
+            if owners.keys() != expected or sum(len(event.partitions) for event in shares) != len(expected):
+                return None
+            held = holdings(events)
+            if any(held[event.member] != event.partitions for event in shares):
+                return None
+            leaders = [event.member for event in shares if event.fields["leader"]]
+            if len(leaders) != 1:
+                return None
+            ids = {event.member: event.fields["member"] for event in shares}
+            return Settled(shares[0].generation, leaders[0], owners, ids)
+
+        result = self.wait_until(settled, timeout, lambda: f"still {message} after {timeout} s\n{self.tail()}")
+        self.check()
+        return result
+
+    def check(self) -> None:
+        """No partition was given to two members in one generation, and none was held by two at any time."""
+        with self._changed:
+            events = list(self.events)
+        given: dict[tuple[int, Partition], str] = {}
+        for event in events:
+            if event.kind == "synced":
+                for partition in event.partitions:
+                    other = given.setdefault((event.generation, partition), event.member)
+                    assert other == event.member, (
+                        f"{partition} was given to {other} and {event.member} in generation {event.generation}\n"
+                        f"{self.tail()}"
+                    )
+        holdings(events)
+
+    def tail(self) -> str:
+        """The latest events, for an error message."""
+        lines = [f"  {event.at / 1e6:.3f} {event.member}: {dict(event.fields)}" for event in _ordered(self.events)]
+        return "\n".join(["the latest events:", *lines[-_TAIL:]])
+
+
+def holdings(events: Iterable[Event]) -> dict[str, frozenset[Partition]]:
+    """What each member holds at the end; asserts that no partition was ever held by two.
+
+    A member holds a partition from the call that assigned it to the call that took it. One that was killed, or is
+    closing, holds nothing. One that is frozen or stalled uses nothing until its client tells it what became of its
+    membership: the group may expel it meanwhile, and what it then still believes to hold does not count.
+    """
+    held: dict[str, frozenset[Partition]] = {}
+    owner: dict[Partition, str] = {}
+
+    def let_go(name: str, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            if owner.get(partition) == name:
+                del owner[partition]
+
+    def take(name: str, partitions: Iterable[Partition], event: Event) -> None:
+        for partition in partitions:
+            other = owner.setdefault(partition, name)
+            assert other == name, f"{partition} is held by {other} and given to {name}: {event}"
+
+    for event in _ordered(events):
+        name = event.member
+        own = held.get(name, frozenset())
+        match event.kind:
+            case "assigned":
+                own |= event.partitions
+                take(name, own, event)
+            case "revoked" | "lost":
+                let_go(name, event.partitions)
+                own -= event.partitions
+            case "killed" | "closing" | "ended":
+                let_go(name, own)
+                own = frozenset()
+            case "frozen" | "stall":
+                let_go(name, own)
+        held[name] = own
+    return held
+
+
+def _ordered(events: Iterable[Event]) -> list[Event]:
+    return sorted(events, key=lambda event: event.at)
