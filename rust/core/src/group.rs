@@ -400,10 +400,14 @@ impl Topics {
     /// As [`Topics::find`], trying `guess` first: names that are read in sorted order are found without hashing.
     #[must_use]
     pub fn find_near(&self, name: &[u8], guess: u32) -> Option<u32> {
-        if (guess as usize) < self.len() && self.names.get(guess).as_bytes() == name {
-            return Some(guess);
-        }
-        self.find(name)
+        if (guess as usize) < self.len() && self.is_named(guess, name) { Some(guess) } else { self.find(name) }
+    }
+
+    /// Whether this is the topic's name.
+    #[inline]
+    #[must_use]
+    pub fn is_named(&self, topic: u32, name: &[u8]) -> bool {
+        self.names.get(topic).as_bytes() == name
     }
 
     /// The topic of each flat partition.
@@ -586,24 +590,50 @@ impl GroupBuilder {
     /// Adds claims of the member that the next [`GroupBuilder::push_member`] adds, by topic name and partition number, as
     /// they were sent; those on partitions that do not exist are left out. `pattern` is the member's own: its topics in
     /// their order are what is looked for first.
-    pub fn push_claims<'a, N: Iterator<Item = i32>>(
+    #[inline]
+    pub fn push_claims<'a, N: IntoIterator<Item = i32>>(
         &mut self,
         claimed: impl IntoIterator<Item = (&'a [u8], N)>,
         pattern: u32,
     ) {
         let Group { topics, patterns, claims, .. } = &mut self.group;
         let expected = patterns.row(pattern);
-        let mut next = 0;
+        // Writers sort, and plans deal in turn: the next topic is mostly as far behind the last one as that was behind the
+        // one before it, else right behind it. Positions are those in `expected`.
+        let (mut next, mut step) = (0, 1);
         for (name, numbers) in claimed {
-            let Some(topic) = topics.find_near(name, expected.get(next).copied().unwrap_or(NONE)) else { continue };
-            match expected.get(next) {
-                Some(&guess) if guess == topic => next += 1,
-                _ => next = expected.partition_point(|&known| known <= topic),
-            }
+            let is_at = |position: usize| expected.get(position).is_some_and(|&topic| topics.is_named(topic, name));
+            let position = match next {
+                _ if is_at(next + step - 1) => next + step - 1,
+                _ if step > 1 && is_at(next) => next,
+                _ => usize::MAX,
+            };
+            let topic = match expected.get(position) {
+                Some(&topic) => {
+                    (next, step) = (position + 1, position + 1 - next);
+                    topic
+                }
+                None => {
+                    let Some(topic) = topics.find(name) else { continue };
+                    let behind = expected.partition_point(|&known| known <= topic);
+                    (next, step) = (behind, behind.saturating_sub(next).max(1));
+                    topic
+                }
+            };
             let range = topics.range(topic);
             let count = range.len() as u32;
-            claims.extend(numbers.map(i32::cast_unsigned).filter(|&number| number < count).map(|n| range.start + n));
+            for number in numbers {
+                if number.cast_unsigned() < count {
+                    claims.push(range.start + number.cast_unsigned());
+                }
+            }
         }
+    }
+
+    /// Forgets the claims of the member that the next [`GroupBuilder::push_member`] adds.
+    pub fn drop_claims(&mut self) {
+        let start = self.group.claim_starts.last().map_or(0, |&start| start as usize);
+        self.group.claims.truncate(start);
     }
 
     /// Adds the member to whom all claims since the last one belong. Ids come in strictly ascending byte order.

@@ -202,8 +202,16 @@ impl<'a> Reading<'a> {
         match self.source {
             ClaimSource::None => Ok(NO_GENERATION),
             ClaimSource::Sticky => {
-                let StickyUserData { partitions, generation } = StickyUserData::read(subscription.user_data)?;
-                self.builder.push_claims(partitions.iter().map(|(name, numbers)| (name, numbers.iter())), pattern);
+                let Some(bytes) = subscription.user_data else { return Ok(NO_GENERATION) };
+                let builder = &mut self.builder;
+                if let Some(generation) =
+                    StickyUserData::visit_bare(bytes, |claims| builder.push_claims(claims, pattern))
+                {
+                    return Ok(generation);
+                }
+                builder.drop_claims();
+                let StickyUserData { partitions, generation } = StickyUserData::read(Some(bytes))?;
+                builder.push_claims(&mut partitions.iter(), pattern);
                 Ok(generation)
             }
             ClaimSource::Cooperative => {

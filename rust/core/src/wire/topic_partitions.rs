@@ -40,8 +40,38 @@ impl<'a> Numbers<'a> {
 
     /// The numbers in the order in which they were sent.
     #[inline]
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = i32> + use<'a> {
-        self.items.iter().map(|&bytes| i32::from_be_bytes(bytes))
+    #[must_use]
+    pub fn iter(&self) -> NumbersIter<'a> {
+        self.into_iter()
+    }
+}
+
+/// The numbers in the order in which they were sent.
+#[derive(Debug, Clone)]
+pub struct NumbersIter<'a>(std::slice::Iter<'a, [u8; 4]>);
+
+impl Iterator for NumbersIter<'_> {
+    type Item = i32;
+
+    #[inline]
+    fn next(&mut self) -> Option<i32> {
+        self.0.next().copied().map(i32::from_be_bytes)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for NumbersIter<'_> {}
+
+impl<'a> IntoIterator for Numbers<'a> {
+    type Item = i32;
+    type IntoIter = NumbersIter<'a>;
+
+    #[inline]
+    fn into_iter(self) -> NumbersIter<'a> {
+        NumbersIter(self.items.iter())
     }
 }
 
@@ -90,13 +120,49 @@ impl<'a> TopicPartitions<'a> {
 
     /// The elements in the order in which they were sent. A name is whatever bytes came: not necessarily UTF-8.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Numbers<'a>)> + use<'a> {
-        let mut reader = Reader::new(self.bytes);
-        (0..self.topics).map_while(move |_| {
-            let name = reader.string_bytes("topic").ok()?;
-            let numbers = Numbers::read(&mut reader, "partitions").ok()?;
-            Some((name, numbers))
-        })
+    #[must_use]
+    pub fn iter(&self) -> Elements<'a> {
+        Elements { reader: Reader::new(self.bytes), left: self.topics }
+    }
+}
+
+/// The elements of an array of topics with partition numbers, read one by one: what comes is not yet known to be whole.
+#[derive(Debug, Clone)]
+pub struct Elements<'a> {
+    reader: Reader<'a>,
+    left: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// Starts at the count. Without one, or with one that cannot fit, there are no elements and no end.
+    #[inline]
+    #[must_use]
+    pub fn read(mut reader: Reader<'a>) -> Self {
+        match reader.count(LEAST, "topics") {
+            Ok(left) => Self { reader, left },
+            Err(_) => Self { reader, left: usize::MAX },
+        }
+    }
+
+    /// Behind the last element; `None` if it has not come, and after a malformed one it never does.
+    #[inline]
+    #[must_use]
+    pub fn end(self) -> Option<Reader<'a>> {
+        (self.left == 0).then_some(self.reader)
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = (&'a [u8], Numbers<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 || self.left == usize::MAX {
+            return None;
+        }
+        let read = self.reader.string_bytes("topic").and_then(|name| Ok((name, Numbers::read(&mut self.reader, "")?)));
+        self.left = if read.is_ok() { self.left - 1 } else { usize::MAX };
+        read.ok()
     }
 }
 

@@ -5,7 +5,7 @@
 use thiserror::Error;
 
 use super::reader::Reader;
-use super::topic_partitions::{CanonicalPartitions, Numbers, TopicPartitions, write_numbers};
+use super::topic_partitions::{CanonicalPartitions, Elements, Numbers, TopicPartitions, write_numbers};
 use super::writer::{Write, WriteError};
 use crate::group::NO_GENERATION;
 
@@ -41,6 +41,21 @@ impl<'a> StickyUserData<'a> {
         let Some(bytes) = data.filter(|bytes| !bytes.is_empty()) else { return Ok(Self::default()) };
         let bare = || Self::read_bare(bytes).map(|(data, _)| data);
         Self::read_whole(bytes).or_else(bare).ok_or(UnknownForm(bytes.len()))
+    }
+
+    /// Hands the partitions to `visit` in one pass, without looking first whether they are whole. The generation, if the
+    /// data is bare version 1 or version 0 to the last byte, as nearly all data is; otherwise `None`, and what `visit` got
+    /// is void: [`StickyUserData::read`] says what the data is.
+    #[inline]
+    pub fn visit_bare(bytes: &'a [u8], visit: impl FnOnce(&mut Elements<'a>)) -> Option<i32> {
+        let mut elements = Elements::read(Reader::new(bytes));
+        visit(&mut elements);
+        let mut reader = elements.end()?;
+        match reader.remaining() {
+            0 => Some(NO_GENERATION),
+            4 => reader.i32("generation").ok().map(|generation| generation.max(NO_GENERATION)),
+            _ => None,
+        }
     }
 
     /// The data in the first form that takes every byte.
