@@ -211,7 +211,7 @@ impl<'a> Reading<'a> {
                 }
                 builder.drop_claims();
                 let StickyUserData { partitions, generation } = StickyUserData::read(Some(bytes))?;
-                builder.push_claims(&mut partitions.iter(), pattern);
+                builder.push_claims(partitions.iter(), pattern);
                 Ok(generation)
             }
             ClaimSource::Cooperative => {
