@@ -15,6 +15,7 @@ from kafka_assignors import (
     Group,
     Member,
     Plan,
+    PlanError,
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
@@ -144,6 +145,42 @@ def test_what_a_plan_says_fits_together(assignor: StickyAssignor, seed: int) -> 
     assert all(set(share) <= subscriptions[member] for member, share in plan.items())
     assert plan.moved == sum(move.source is not None for move in plan.moves)
     assert plan.kept + len(plan.moves) + sum("no sub" in reason for *_, reason in plan.unassigned) == len(partitions)
+
+
+@pytest.mark.parametrize(
+    "assignor",
+    [
+        *ALL[:2],
+        StickyAssignor(mode="sticky-yet-fair"),
+        StickyAssignor(mode="fair"),
+        StickyAssignor(racks="after-stickiness"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("seed", range(20))
+def test_sticky_plans_are_the_best_there_are(assignor: StickyAssignor, seed: int) -> None:
+    plan = assignor.assign(random_group(seed))
+    certificate = plan.verify(require_optimal=True)
+    assert certificate.optimal
+    assert certificate.balance_score == certificate.balance_score_bound
+    assert (certificate.kept, certificate.moved) == (plan.kept, plan.moved)
+    assert isinstance(assignor, CooperativeStickyAssignor) or certificate.balance_score == plan.balance_score
+    assert plan.verify() is certificate
+
+
+def test_a_valid_plan_that_is_not_the_best_is_told_what_it_lacks() -> None:
+    topics = {f"t{i}": 1 for i in range(4)}
+    owned = {topic: [0] for topic in topics}
+    members = [Member("c0", topics, owned=owned, generation=1), Member("c1", topics)]
+    group = Group(topics, members)
+    plan = RangeAssignor().assign(group)
+    certificate = plan.verify()
+    assert not certificate.optimal
+    assert (certificate.balance_score, certificate.balance_score_bound) == (4, 0)
+    assert (certificate.moved, certificate.moved_bound, certificate.kept) == (0, 2, 4)
+    with pytest.raises(PlanError, match="not optimal: balance score 4 where 0 is possible; assign"):
+        plan.verify(require_optimal=True)
+    assert StickyAssignor().assign(group).verify(require_optimal=True).moved == 2
 
 
 HASH_SEED_SCRIPT = """

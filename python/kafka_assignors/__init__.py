@@ -30,9 +30,10 @@ from kafka_assignors.errors import (
     StateError,
     UserDataError,
 )
-from kafka_assignors.group import Group, Member, MemberState, Move, Plan, Topic, Unassigned, balance_score
+from kafka_assignors.group import Certificate, Group, Member, MemberState, Move, Plan, Topic, Unassigned, balance_score
 
 __all__ = [
+    "Certificate",
     "CooperativeStickyAssignor",
     "Group",
     "GroupError",

@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, SupportsIndex
 
 from kafka_assignors import _core
-from kafka_assignors.errors import GroupError, GroupTypeError
+from kafka_assignors.errors import GroupError, GroupTypeError, PlanError
 
 if TYPE_CHECKING:
     from typing import Self
 
 __all__ = [
+    "Certificate",
     "Group",
     "Member",
     "MemberState",
@@ -251,6 +252,35 @@ class Unassigned(NamedTuple):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a valid plan is worth, and the best that any plan of the group could be.
+
+    The bounds are exact: one plan meets them all. They are taken in the order that the assignor's mode promises, so
+    each is the least value among the plans that meet the bounds before it. A plan that misses an earlier bound may
+    well be below a later one.
+
+    Attributes:
+        balance_score: the plan's KIP-54 balance score; of a cooperative plan, once withheld partitions are handed out.
+        balance_score_bound: the least possible one; in the mode `"sticky-yet-fair"`, with everything owned staying.
+        moved: partitions that had an owner and change it.
+        moved_bound: the least possible number of them; 0 in the mode `"fair"`, where it does not count.
+        kept: partitions that stay with their owner.
+        rack_misses: partitions that are read from another rack; 0 where racks say nothing.
+        rack_misses_bound: the least possible number of them.
+        optimal: whether the plan meets every bound that its mode promises.
+    """
+
+    balance_score: int
+    balance_score_bound: int
+    moved: int
+    moved_bound: int
+    kept: int
+    rack_misses: int
+    rack_misses_bound: int
+    optimal: bool
+
+
 NO_SUBSCRIBER = "no subscriber"
 
 
@@ -359,6 +389,45 @@ class Plan(Mapping[str, dict[str, list[int]]]):
                 reason = reasons[target, holder] = _reason(target, holder)
             unassigned.append(Unassigned(topic, partition, reason))
         return unassigned
+
+    @cached_property
+    def _certificate(self) -> Certificate:
+        score, moved, kept, misses, optimal = self._core.verify()
+        return Certificate(*score, *moved, kept, *misses, optimal)
+
+    def verify(self, require_optimal: bool = False) -> Certificate:
+        """Checks the plan by code of its own, which shares nothing with the solver.
+
+        The plan is valid if every partition goes to one subscriber, but for those in `unassigned`, whose reasons are
+        derived again; and if, in cooperative rebalancing, none is handed out while another member holds it. Then the
+        best possible balance score, and the fewest possible moves, are proven.
+
+        Args:
+            require_optimal: whether a valid plan that is not the best one is an error too.
+
+        Raises:
+            PlanError: the plan is not valid, or not optimal where that is required.
+
+        Takes about as long as planning where the plan is optimal, longer the more there is to improve.
+
+        >>> from kafka_assignors import StickyAssignor
+        >>> plan = StickyAssignor().assign(Group({"t": 3}, [Member("c0", ["t"]), Member("c1", ["t"])]))
+        >>> plan.verify(require_optimal=True).balance_score_bound
+        1
+        """
+        certificate = self._certificate
+        if require_optimal and not certificate.optimal:
+            found = ", ".join(
+                f"{what} {value} where {bound} is possible"
+                for what, value, bound in (
+                    ("balance score", certificate.balance_score, certificate.balance_score_bound),
+                    ("rack misses", certificate.rack_misses, certificate.rack_misses_bound),
+                    ("moved", certificate.moved, certificate.moved_bound),
+                )
+                if value > bound
+            )
+            raise PlanError(f"the plan is valid but not optimal: {found}; assign with StickyAssignor for the best one")
+        return certificate
 
     @cached_property
     def faults(self) -> dict[str, str]:

@@ -2,8 +2,8 @@
 
 use crate::cooperative;
 use crate::group::{Group, NONE};
-use crate::ownership::{self, Ownership};
-use crate::plan::Plan;
+use crate::ownership::{self, CONTESTED, Ownership};
+use crate::plan::{Plan, Reason};
 use crate::range;
 use crate::round_robin;
 use crate::sticky;
@@ -68,6 +68,21 @@ impl Outcome {
     pub fn withheld(&self) -> impl Iterator<Item = u32> {
         let owners = self.plan.owner.iter().zip(&self.target.owner);
         (0u32..).zip(owners).filter(|(_, (now, then))| now != then).map(|(partition, _)| partition)
+    }
+
+    /// The partitions that nobody gets now, ascending, each with the reason. O(partitions).
+    pub fn unassigned(&self) -> impl Iterator<Item = (u32, Reason)> {
+        let Self { plan, target, ownership } = self;
+        let open = (0u32..).zip(&plan.owner).filter(|(_, owner)| **owner == NONE).map(|(partition, _)| partition);
+        open.map(|partition| {
+            let holder = ownership.held.get(partition as usize).copied().unwrap_or(NONE);
+            let reason = match (target.owner[partition as usize], holder) {
+                (NONE, _) => Reason::NoSubscriber,
+                (_, CONTESTED) => Reason::Contested,
+                (_, holder) => Reason::Withheld { holder },
+            };
+            (partition, reason)
+        })
     }
 
     /// Kept, moved: partitions that stay with the member that owned them, and partitions that had an owner and change it. A

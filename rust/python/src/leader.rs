@@ -84,7 +84,7 @@ pub(crate) fn perform_assignment<'py>(
     let leader::Performed { outcome, group, assignments, faults, record_bytes, .. } = performed;
     let bytes = to_dict(py, &group, &assignments)?;
     let faults = faults.into_iter().map(|fault| (fault.member_id, fault.reason.to_string())).collect();
-    Ok((bytes, Plan::new(group, outcome, faults, record_bytes, start.elapsed())))
+    Ok((bytes, Plan::new(group, strategy, outcome, faults, record_bytes, start.elapsed())))
 }
 
 /// What reading the same bytes and writing as many costs, nothing balanced.

@@ -3,14 +3,17 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use kafka_assignors_core::group::{Csr, Group, NONE, Topics};
+use kafka_assignors_core::group::{Csr, Group, Topics};
 use kafka_assignors_core::leader::record_bytes_of_plan;
-use kafka_assignors_core::ownership::CONTESTED;
+use kafka_assignors_core::plan::Reason;
 use kafka_assignors_core::score;
 use kafka_assignors_core::strategy::{Outcome, Strategy, assign};
+use kafka_assignors_core::verify::verify_outcome;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
+
+use crate::errors::PlanError;
 
 /// A member whose metadata could not be read in full, and why.
 pub(crate) type Fault = (String, String);
@@ -22,10 +25,14 @@ type Move<'py> = (Bound<'py, PyString>, u32, Option<Bound<'py, PyString>>, Optio
 /// several claim it).
 type Unassigned<'py> = Move<'py>;
 
+/// Balance score, moved, kept, rack misses, optimal; values with a bound as pairs.
+type Certificate = ((u128, u128), (u64, u64), u64, (u64, u64), bool);
+
 /// What a strategy made of a group.
 #[pyclass(frozen, module = "kafka_assignors._core")]
 pub(crate) struct Plan {
     group: Group,
+    strategy: Strategy,
     outcome: Outcome,
     faults: Vec<Fault>,
     record_bytes: u64,
@@ -36,12 +43,13 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(
         group: Group,
+        strategy: Strategy,
         outcome: Outcome,
         faults: Vec<Fault>,
         record_bytes: u64,
         elapsed: Duration,
     ) -> Self {
-        Self { group, outcome, faults, record_bytes, elapsed, by_member: OnceLock::new() }
+        Self { group, strategy, outcome, faults, record_bytes, elapsed, by_member: OnceLock::new() }
     }
 
     /// Plans a group, letting other Python threads run meanwhile.
@@ -51,7 +59,7 @@ impl Plan {
             let outcome = assign(&group, strategy, forming);
             let elapsed = start.elapsed();
             let record_bytes = record_bytes_of_plan(&group, &outcome.plan, strategy);
-            Self::new(group, outcome, Vec::new(), record_bytes, elapsed)
+            Self::new(group, strategy, outcome, Vec::new(), record_bytes, elapsed)
         })
     }
 
@@ -215,17 +223,29 @@ impl Plan {
     /// Every partition that nobody gets now: topic, number, target, holder.
     fn unassigned<'py>(&self, py: Python<'py>) -> Vec<Unassigned<'py>> {
         let (topics, members) = (self.topic_names(py), self.member_names(py));
-        let Outcome { plan, target, ownership } = &self.outcome;
         let mut unassigned = Vec::new();
-        self.each(|partition, topic, number| {
-            if plan.owner[partition] == NONE {
-                let target = members.get(target.owner[partition] as usize).cloned();
-                let holder = ownership.held.get(partition).filter(|&&holder| holder != CONTESTED);
-                let holder = holder.and_then(|&holder| members.get(holder as usize)).filter(|_| target.is_some());
-                unassigned.push((topics[topic as usize].clone(), number, target.clone(), holder.cloned()));
-            }
-        });
+        for (partition, reason) in self.outcome.unassigned() {
+            let (topic, number) = self.topics().locate(partition);
+            let member = |member: u32| members.get(member as usize).cloned();
+            let target = member(self.outcome.target.owner[partition as usize]);
+            let holder = if let Reason::Withheld { holder } = reason { member(holder) } else { None };
+            unassigned.push((topics[topic as usize].clone(), number, target, holder));
+        }
         unassigned
+    }
+
+    /// Checks the plan by code that shares nothing with the solver, while other Python threads run. Gives balance score and
+    /// its bound, moved and its bound, kept, rack misses and their bound, and whether no plan is better.
+    fn verify(&self, py: Python<'_>) -> PyResult<Certificate> {
+        let certificate = py.detach(|| verify_outcome(&self.group, self.strategy, &self.outcome));
+        let certificate = certificate.map_err(|fault| PlanError::new_err(fault.to_string()))?;
+        Ok((
+            (certificate.score, certificate.score_bound),
+            (certificate.moved, certificate.moved_bound),
+            certificate.kept,
+            (certificate.rack_misses, certificate.rack_misses_bound),
+            certificate.is_optimal(),
+        ))
     }
 
     /// Members whose metadata could not be read in full, each with the reason.

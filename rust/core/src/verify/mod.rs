@@ -87,6 +87,14 @@ pub enum PlanFault {
         /// The member.
         member: String,
     },
+    /// A partition that is unassigned for another reason than the plan says.
+    #[error(
+        "partition {partition} is unassigned for another reason than the plan gives; this is a defect, please report it"
+    )]
+    WrongReason {
+        /// Topic and number.
+        partition: String,
+    },
     /// The verification contradicts itself. A defect of this module, never of the plan.
     #[error("the bounds could not be proven ({what}); this is a defect of the verification, please report it")]
     Unproven {
@@ -217,16 +225,21 @@ pub fn verify_cooperative(
 }
 
 /// Verifies what [`crate::strategy::assign`] returned, by the order that the strategy promises; Kafka's own strategies,
-/// which promise none, by the default order.
+/// which promise none, by the default order. The reasons that it gives for unassigned partitions are derived again.
 ///
 /// # Errors
-/// As [`verify`] and [`verify_cooperative`].
+/// As [`verify`] and [`verify_cooperative`]; and a partition that is unassigned for another reason than the outcome says.
 pub fn verify_outcome(group: &Group, strategy: Strategy, outcome: &Outcome) -> Result<Certificate, PlanFault> {
     let Outcome { plan, target, ownership } = outcome;
-    match strategy {
-        Strategy::CooperativeSticky(objective) => verify_cooperative(group, ownership, target, plan, objective),
-        Strategy::Sticky(objective) => verify(group, ownership, plan, objective),
-        _ => verify(group, ownership, plan, Objective::default()),
+    let objective = match strategy {
+        Strategy::CooperativeSticky(objective) | Strategy::Sticky(objective) => objective,
+        Strategy::Range | Strategy::RoundRobin => Objective::default(),
+    };
+    let certificate = verify(group, ownership, target, objective)?;
+    let derived = unassigned(group, ownership, target, plan)?;
+    match outcome.unassigned().zip(&derived).find(|(given, derived)| given != *derived) {
+        Some(((partition, _), _)) => Err(PlanFault::WrongReason { partition: name(group, partition) }),
+        None => Ok(certificate),
     }
 }
 
