@@ -47,19 +47,33 @@ pub(super) struct Problem {
 }
 
 /// Whether racks can make a difference: some member is on a rack that has replicas, and not every partition has replicas on
-/// all racks.
+/// all racks. Partitions that nobody subscribes to have no say.
 pub(super) fn racks_matter(group: &Group) -> bool {
     let racks = group.topics().racks();
     if racks.of_partition.is_empty() {
         return false;
     }
+    let members_of_pattern = Csr::group_by(group.pattern_of(), group.patterns().len());
+    let mut subscribed = vec![false; group.topics().len()];
+    for (topics, _) in group.patterns().rows().zip(members_of_pattern.rows()).filter(|(_, members)| !members.is_empty())
+    {
+        for &topic in topics {
+            subscribed[topic as usize] = true;
+        }
+    }
+    let mut used = vec![false; racks.sets.len()];
+    for topic in (0..group.topics().len() as u32).filter(|&topic| subscribed[topic as usize]) {
+        for partition in group.topics().range(topic) {
+            used[racks.of_partition[partition as usize] as usize] = true;
+        }
+    }
+    let sets = || racks.sets.rows().zip(&used).filter(|(_, used)| **used).map(|(set, _)| set);
     let mut replicated = vec![false; racks.names.names().len()];
-    for &rack in racks.sets.items() {
+    for &rack in sets().flatten() {
         replicated[rack as usize] = true;
     }
     let all = replicated.iter().filter(|&&r| r).count();
-    group.racks().iter().any(|&rack| rack != NONE && replicated[rack as usize])
-        && racks.sets.rows().any(|set| set.len() != all)
+    group.racks().iter().any(|&rack| rack != NONE && replicated[rack as usize]) && sets().any(|set| set.len() != all)
 }
 
 impl Problem {
