@@ -117,15 +117,14 @@ fn sticky_trusts_user_data_alone() {
 fn cooperative_trusts_owned_partitions_and_the_field_before_the_user_data() {
     let sticky_form = encode_sticky(&canonical(&[("t", &[0])]), Some(3)).unwrap();
     let java_form = encode_cooperative(Some(4));
-    let cases: [(Option<i32>, Option<&[u8]>, i32); 6] = [
-        (Some(9), Some(&java_form), 9),
+    for (field, user_data, generation) in [
+        (Some(9), Some(&java_form[..]), 9),
         (Some(0), Some(&java_form), 0),
         (None, Some(&java_form), 4),
         (None, Some(&sticky_form), 3),
         (None, None, -1),
         (Some(9), Some(b"unreadable"), 9),
-    ];
-    for (field, user_data, generation) in cases {
+    ] {
         let metadata = cooperative(&["t"], &[("t", &[1])], field, user_data);
         let joined = read_group(&[member("m", &metadata)], topics(&[("t", 2)]), ClaimSource::Cooperative);
         assert_eq!((claims(&joined.group, 0), joined.group.generations()), (vec![("t", 1)], &[generation][..]));

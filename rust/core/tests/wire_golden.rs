@@ -14,6 +14,8 @@ use kafka_assignors_core::wire::user_data::{
 use kafka_assignors_core::wire::writer::WriteError;
 
 type Lists = Vec<(String, Vec<i32>)>;
+/// What is expected, or to be written: topics with partition numbers.
+type Shown<'a> = &'a [(&'a str, &'a [i32])];
 
 fn hex(text: &str) -> Vec<u8> {
     assert!(text.len().is_multiple_of(2));
@@ -25,20 +27,20 @@ fn lists(partitions: TopicPartitions<'_>) -> Lists {
     lists.map(|(name, numbers)| (String::from_utf8(name.to_vec()).unwrap(), numbers.iter().collect())).collect()
 }
 
-fn of(expected: &[(&str, &[i32])]) -> Lists {
+fn of(expected: Shown<'_>) -> Lists {
     expected.iter().map(|&(name, numbers)| (name.to_owned(), numbers.to_vec())).collect()
 }
 
-fn canonical<'a>(given: &[(&'a str, &[i32])]) -> CanonicalPartitions<'a> {
+fn canonical<'a>(given: Shown<'a>) -> CanonicalPartitions<'a> {
     CanonicalPartitions::new(given.iter().map(|&(name, numbers)| (name, numbers.to_vec())))
 }
 
-const T02: &[(&str, &[i32])] = &[("t", &[0, 2])];
-const A1_T02: &[(&str, &[i32])] = &[("a", &[1]), ("t", &[0, 2])];
+const T02: Shown<'_> = &[("t", &[0, 2])];
+const A1_T02: Shown<'_> = &[("a", &[1]), ("t", &[0, 2])];
 
 #[test]
 fn sticky_user_data_of_other_clients_is_read() {
-    let cases: &[(&str, &[(&str, &[i32])], i32)] = &[
+    let cases: &[(&str, Shown<'_>, i32)] = &[
         ("0000000100017400000002000000000000000200000005", T02, 5), // J, version 1
         ("00000000ffffffff", &[], -1),                              // J, version 1
         ("00000001000174000000020000000000000002", T02, -1),        // J, version 0
@@ -146,7 +148,7 @@ const V3: &str =
 
 #[test]
 fn subscriptions_of_all_versions_are_read() {
-    let versions: [(&str, i16, &[(&str, &[i32])], i32, Option<&[u8]>); 5] = [
+    let versions: [(&str, i16, Shown<'_>, i32, Option<&[u8]>); 5] = [
         (V0, 0, &[], -1, None),          // J K
         (V1, 1, A1_T02, -1, None),       // K
         (V2, 2, A1_T02, 5, None),        // K
@@ -201,10 +203,10 @@ fn a_damaged_later_field_costs_itself_and_what_follows() {
     for length in 12..bytes.len() {
         let read = Subscription::read(&bytes[..length]).unwrap();
         let field = match length {
-            ..18 => Some("user_data"),
+            12..18 => Some("user_data"),
             18 | 48 | 52 => None, // between two fields
-            ..48 => Some("owned_partitions"),
-            ..52 => Some("generation_id"),
+            19..48 => Some("owned_partitions"),
+            49..52 => Some("generation_id"),
             _ => Some("rack_id"),
         };
         assert_eq!(read.fault.map(|fault| fault.what), field, "{length}");
