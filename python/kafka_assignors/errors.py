@@ -9,6 +9,7 @@ True
 """
 
 __all__ = [
+    "EmbeddedKafkaError",
     "GroupError",
     "GroupTypeError",
     "KafkaAssignorsError",
@@ -47,6 +48,10 @@ class UserDataError(KafkaAssignorsError, ValueError):
 
 class StateError(KafkaAssignorsError, RuntimeError):
     """An object is used in a way that its state does not allow: one assignor instance given to two consumers, say."""
+
+
+class EmbeddedKafkaError(KafkaAssignorsError, ValueError):
+    """The embedded Kafka was asked for what it cannot do: a topic that exists already, say."""
 
 
 class MissingDependencyError(KafkaAssignorsError, ImportError):

@@ -4,6 +4,7 @@
 //! ([`group`]); inside there are dense ids and flat arrays.
 #![forbid(unsafe_code)]
 
+pub mod broker;
 pub mod cooperative;
 pub mod coordinator;
 pub mod group;

@@ -4,6 +4,7 @@ use kafka_assignors_core::group::GroupError as CoreGroupError;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+pyo3::import_exception!(kafka_assignors.errors, EmbeddedKafkaError);
 pyo3::import_exception!(kafka_assignors.errors, GroupError);
 pyo3::import_exception!(kafka_assignors.errors, GroupTypeError);
 pyo3::import_exception!(kafka_assignors.errors, OptionError);

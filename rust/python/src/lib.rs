@@ -1,6 +1,7 @@
 //! The Python module `kafka_assignors._core`: conversions only, no logic.
 
 mod coordinator;
+mod embedded;
 mod errors;
 mod group;
 mod leader;
@@ -19,6 +20,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::coordinator::Coordinator;
+    #[pymodule_export]
+    use crate::embedded::EmbeddedBroker;
     use crate::group::read_group;
     use crate::leader;
     use crate::options::strategy;

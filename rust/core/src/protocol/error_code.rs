@@ -12,6 +12,15 @@ macro_rules! error_codes {
         impl ErrorCode {
             $(pub const $name: ErrorCode = ErrorCode($code);)*
 
+            /// The code with this name of Kafka's.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $(stringify!($name) => Some(ErrorCode($code)),)*
+                    _ => None,
+                }
+            }
+
             /// Kafka's name of the code, if we know it.
             #[must_use]
             pub fn name(self) -> Option<&'static str> {

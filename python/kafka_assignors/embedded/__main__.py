@@ -1,0 +1,58 @@
+"""Runs the embedded Kafka alone: `python -m kafka_assignors.embedded --port 9092 --topic orders=12`."""
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from kafka_assignors.embedded import EmbeddedKafka
+from kafka_assignors.errors import EmbeddedKafkaError
+
+
+def _topic(text: str) -> tuple[str, int]:
+    name, _, count = text.partition("=")
+    try:
+        return name, int(count or 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: give NAME or NAME=PARTITIONS") from None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serves until it is interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m kafka_assignors.embedded", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, default=9092, help="the port; 0 takes a free one (%(default)s)")
+    parser.add_argument(
+        "--topic",
+        type=_topic,
+        action="append",
+        default=[],
+        metavar="NAME=PARTITIONS",
+        help="a topic to begin with; may be repeated",
+    )
+    parser.add_argument("--auto-create-topics", action="store_true", help="make topics that clients ask for")
+    parser.add_argument("--default-partitions", type=int, default=1, help="the partitions of those (%(default)s)")
+    options = parser.parse_args(arguments)
+
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    try:
+        kafka = EmbeddedKafka(
+            dict(options.topic),
+            host=options.host,
+            port=options.port,
+            auto_create_topics=options.auto_create_topics,
+            default_partitions=options.default_partitions,
+        )
+    except (EmbeddedKafkaError, OSError) as error:
+        parser.exit(1, f"{parser.prog}: {error}\n")
+    with kafka:
+        print(kafka.bootstrap_servers, flush=True)
+        stopped.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

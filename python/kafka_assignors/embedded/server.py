@@ -1,0 +1,334 @@
+"""The sockets of the embedded Kafka: one thread that moves frames between connections and the broker in the core."""
+
+import contextlib
+import heapq
+import itertools
+import logging
+import selectors
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kafka_assignors._core import EmbeddedBroker
+
+__all__ = ["Server"]
+
+log = logging.getLogger("kafka_assignors.embedded")
+
+MAX_FRAME = 100 << 20
+"""The largest request in bytes, as `socket.request.max.bytes` of a broker."""
+
+_READ = 256 << 10
+_READ_AHEAD = 1 << 20
+"""How many bytes are read from a connection whose last request is not answered yet."""
+
+_LENGTH = struct.Struct(">i")
+_API_KEY = struct.Struct(">h")
+
+# The keys of the requests by Kafka's name, for faults of the connection, which are not the broker's.
+API_KEYS = {
+    "Produce": 0,
+    "Fetch": 1,
+    "ListOffsets": 2,
+    "Metadata": 3,
+    "OffsetCommit": 8,
+    "OffsetFetch": 9,
+    "FindCoordinator": 10,
+    "JoinGroup": 11,
+    "Heartbeat": 12,
+    "LeaveGroup": 13,
+    "SyncGroup": 14,
+    "DescribeGroups": 15,
+    "ListGroups": 16,
+    "ApiVersions": 18,
+    "CreateTopics": 19,
+    "DeleteTopics": 20,
+    "InitProducerId": 22,
+    "OffsetForLeaderEpoch": 23,
+    "DescribeConfigs": 32,
+    "CreatePartitions": 37,
+    "DeleteGroups": 42,
+    "IncrementalAlterConfigs": 44,
+}
+
+
+@dataclass
+class Fault:
+    """What happens to the next requests of one kind instead of the usual."""
+
+    delay: float
+    close: Literal["before", "after"] | None
+    times: int
+
+
+@dataclass(eq=False)
+class Connection:
+    """One client's connection. Requests are served one at a time, so answers go out in the order of the requests."""
+
+    number: int
+    socket: socket.socket
+    received: bytearray = field(default_factory=bytearray)
+    sending: memoryview = memoryview(b"")
+    busy: bool = False
+    """Whether a request is unanswered, or its answer not yet sent in full."""
+    close_instead: bool = False
+    """Close the connection when the answer is due."""
+    open: bool = True
+    events: int = selectors.EVENT_READ
+
+
+class Server:
+    """Serves a broker on a TCP port from a thread of its own, from construction until `close`."""
+
+    def __init__(self, broker: EmbeddedBroker, host: str, port: int) -> None:
+        self._broker = broker
+        self._connections: dict[int, Connection] = {}
+        self._numbers = itertools.count(1)
+        self._ready: deque[Connection] = deque()
+        self._delayed: list[tuple[float, int, Connection, bytes, bool]] = []
+        self._faults: dict[int, deque[Fault]] = {}
+        self._closing = False
+        self._lock = threading.Lock()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, port), family=family, backlog=1024)
+        self._listener.setblocking(False)
+        self.host, self.port = host, self._listener.getsockname()[1]
+        broker.listen(host, self.port)
+        self._wake_sender, self._wake_receiver = socket.socketpair()
+        self._wake_receiver.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(self._wake_receiver, selectors.EVENT_READ, self._drain_wake)
+        self._thread = threading.Thread(target=self._run, name=f"embedded-kafka-{self.port}", daemon=True)
+        self._thread.start()
+
+    def add_fault(self, api: str, fault: Fault) -> None:
+        """Lets a fault happen to the next requests of this kind; further ones queue up behind it."""
+        with self._lock:
+            self._faults.setdefault(API_KEYS[api], deque()).append(fault)
+
+    def drop_connections(self) -> None:
+        """Closes every connection, as a broker that restarts would; clients may connect again at once."""
+        for connection in list(self._connections.values()):
+            with contextlib.suppress(OSError):
+                connection.socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Closes every connection and the port. A second call does nothing."""
+        if self._closing:
+            return
+        self._closing = True
+        self._wake_sender.send(b"\0")
+        self._thread.join()
+        self._wake_sender.close()
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                for key, events in self._selector.select(self._patience()):
+                    if isinstance(key.data, Connection):
+                        self._serve(key.data, events)
+                    else:
+                        key.data()
+                self._let_time_pass()
+                self._work()
+        except Exception:
+            log.exception("the embedded Kafka stops serving: this is a defect of it")
+        finally:
+            for connection in list(self._connections.values()):
+                connection.socket.close()
+            self._connections.clear()
+            self._selector.close()
+            self._listener.close()
+            self._wake_receiver.close()
+
+    def _patience(self) -> float | None:
+        if self._ready:
+            return 0
+        due = [self._delayed[0][0]] if self._delayed else []
+        deadline = self._broker.next_deadline()
+        if deadline is not None:
+            due.append(deadline / 1000)
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+    def _let_time_pass(self) -> None:
+        now = time.monotonic()
+        while self._delayed and self._delayed[0][0] <= now:
+            _, _, connection, frame, close = heapq.heappop(self._delayed)
+            if connection.open:
+                self._handle(connection, frame, close)
+        deadline = self._broker.next_deadline()
+        if deadline is not None and deadline <= _milliseconds():
+            self._deliver(self._broker.tick(_milliseconds()))
+
+    def _drain_wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._wake_receiver.recv(1024)
+
+    def _accept(self) -> None:
+        # As many as there are, but not for ever: the others want to be served too.
+        for _ in range(256):
+            try:
+                accepted, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                log.warning("a connection could not be accepted: %s", error)
+                return
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = Connection(next(self._numbers), accepted)
+            self._connections[connection.number] = connection
+            self._selector.register(accepted, connection.events, connection)
+
+    def _serve(self, connection: Connection, events: int) -> None:
+        if events & selectors.EVENT_WRITE and connection.open:
+            self._send(connection)
+        if events & selectors.EVENT_READ and connection.open:
+            try:
+                data = connection.socket.recv(_READ)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._hang_up(connection, None)
+                return
+            connection.received += data
+            if connection.busy:
+                self._watch(connection)
+            else:
+                self._ready.append(connection)
+
+    def _work(self) -> None:
+        """Serves requests that are complete, connection by connection, one request of each in turn."""
+        while self._ready:
+            connection = self._ready.popleft()
+            if connection.busy or not connection.open:
+                continue
+            frame = self._next_frame(connection)
+            if frame is None:
+                continue
+            fault = self._next_fault(frame)
+            if fault is None:
+                self._handle(connection, frame, False)
+            elif fault.close == "before":
+                self._hang_up(connection, "an injected fault closes it")
+            elif fault.delay:
+                connection.busy = True
+                due = time.monotonic() + fault.delay
+                heapq.heappush(
+                    self._delayed, (due, next(self._numbers), connection, frame, fault.close == "after")
+                )
+            else:
+                self._handle(connection, frame, True)
+
+    def _next_frame(self, connection: Connection) -> bytes | None:
+        received = connection.received
+        if len(received) < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(received)
+        if not 0 <= length <= MAX_FRAME:
+            self._hang_up(connection, f"a frame of {length} bytes: at most {MAX_FRAME} are taken")
+            return None
+        end = _LENGTH.size + length
+        if len(received) < end:
+            return None
+        with memoryview(received) as view:
+            frame = bytes(view[_LENGTH.size : end])
+        del received[:end]
+        self._watch(connection)
+        return frame
+
+    def _next_fault(self, frame: bytes) -> Fault | None:
+        if not self._faults or len(frame) < _API_KEY.size:
+            return None
+        with self._lock:
+            queue = self._faults.get(_API_KEY.unpack_from(frame)[0])
+            if not queue:
+                return None
+            fault = queue[0]
+            fault.times -= 1
+            if fault.times <= 0:
+                queue.popleft()
+            return fault
+
+    def _handle(self, connection: Connection, frame: bytes, close_instead: bool) -> None:
+        connection.busy = False
+        connection.close_instead = close_instead
+        try:
+            parked, replies = self._broker.handle(_milliseconds(), connection.number, frame)
+        except ValueError as error:
+            self._hang_up(connection, str(error))
+            return
+        connection.busy = parked
+        self._deliver(replies)
+        if not connection.busy and connection.open and connection.received:
+            self._ready.append(connection)
+
+    def _deliver(self, replies: Iterable[tuple[int, bytes]]) -> None:
+        for number, frame in replies:
+            connection = self._connections.get(number)
+            if connection is None:
+                continue
+            if connection.close_instead:
+                self._hang_up(connection, "an injected fault closes it instead of the answer")
+                continue
+            connection.busy = True
+            connection.sending = memoryview(frame)
+            self._send(connection)
+
+    def _send(self, connection: Connection) -> None:
+        try:
+            while connection.sending:
+                sent = connection.socket.send(connection.sending)
+                connection.sending = connection.sending[sent:]
+        except BlockingIOError:
+            self._watch(connection)
+            return
+        except OSError:
+            self._hang_up(connection, None)
+            return
+        connection.busy = False
+        self._watch(connection)
+        if connection.received:
+            self._ready.append(connection)
+
+    def _watch(self, connection: Connection) -> None:
+        """Asks the selector for what the connection can use: a client that sends ahead of the answers has to wait."""
+        if not connection.open:
+            return
+        reading = not connection.busy or len(connection.received) < _READ_AHEAD
+        events = (selectors.EVENT_READ if reading else 0) | (selectors.EVENT_WRITE if connection.sending else 0)
+        if events == connection.events:
+            return
+        if not events:
+            self._selector.unregister(connection.socket)
+        elif not connection.events:
+            self._selector.register(connection.socket, events, connection)
+        else:
+            self._selector.modify(connection.socket, events, connection)
+        connection.events = events
+
+    def _hang_up(self, connection: Connection, reason: str | None) -> None:
+        if not connection.open:
+            return
+        if reason is not None:
+            log.info("connection %d is closed: %s", connection.number, reason)
+        connection.open = False
+        if connection.events:
+            self._selector.unregister(connection.socket)
+        connection.socket.close()
+        del self._connections[connection.number]
+        self._deliver(self._broker.disconnect(_milliseconds(), connection.number))
+
+
+def _milliseconds() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,218 @@
+//! The header of a record batch (magic 2), checked, and the one search that needs the records themselves.
+//!
+//! Batches are kept as the producer sent them, compressed or not. Only the base offset and the leader epoch are
+//! written over, which stand in front of the bytes that the checksum covers.
+
+use crate::protocol::ErrorCode;
+use crate::wire::reader::{Problem, ReadError, Reader};
+
+/// Bytes in front of the first record.
+const HEADER: usize = 61;
+/// Bytes in front of those that the length field counts.
+const LOG_OVERHEAD: usize = 12;
+/// Where the bytes begin that the checksum covers.
+const CHECKED_FROM: usize = 21;
+/// The bits of the attributes.
+const COMPRESSION: i16 = 0b111;
+const TRANSACTIONAL: i16 = 1 << 4;
+const CONTROL: i16 = 1 << 5;
+
+/// Why a batch is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// What the producer is told.
+    pub(super) code: ErrorCode,
+    /// What is wrong, in words.
+    pub(super) message: &'static str,
+}
+
+impl Refused {
+    fn new(code: ErrorCode, message: &'static str) -> Self {
+        Self { code, message }
+    }
+}
+
+/// A record batch with its header decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Batch {
+    /// The offset of its first record.
+    pub(super) base_offset: i64,
+    /// The offset of its last record.
+    pub(super) last_offset: i64,
+    /// The first record's time.
+    base_timestamp: i64,
+    /// The latest time of a record, milliseconds since 1970.
+    pub(super) max_timestamp: i64,
+    /// Who produced it, -1 for a producer without an id.
+    pub(super) producer_id: i64,
+    /// That producer's epoch.
+    pub(super) producer_epoch: i16,
+    /// The sequence number of the first record.
+    pub(super) base_sequence: i32,
+    compressed: bool,
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    /// Reads what a producer sends to one partition: exactly one batch of magic 2, whole, with a true checksum.
+    pub(super) fn parse(bytes: Vec<u8>) -> Result<Self, Refused> {
+        let corrupt = |message| Refused::new(ErrorCode::CORRUPT_MESSAGE, message);
+        let invalid = |message| Refused::new(ErrorCode::INVALID_RECORD, message);
+        // The magic byte stands at the same place in every version of the format.
+        match bytes.get(16) {
+            None => return Err(corrupt("the record batch ends inside its header")),
+            Some(2) => {}
+            Some(_) => {
+                return Err(invalid("only record batches of magic 2 are taken: use a client of Kafka 0.11 or later"));
+            }
+        }
+        let fields = Fields::read(&bytes).map_err(|_| corrupt("the record batch ends inside its header"))?;
+        let whole = usize::try_from(fields.length).ok().and_then(|length| length.checked_add(LOG_OVERHEAD));
+        match whole {
+            Some(whole) if (HEADER..=bytes.len()).contains(&whole) => {
+                if whole < bytes.len() {
+                    return Err(invalid("exactly one record batch is taken for each partition"));
+                }
+            }
+            _ => return Err(corrupt("the length of the record batch is not that of its bytes")),
+        }
+        if fields.crc != crc32c::crc32c(&bytes[CHECKED_FROM..]) {
+            return Err(corrupt("the checksum of the record batch is wrong"));
+        }
+        if fields.records < 1 || fields.last_offset_delta != fields.records - 1 {
+            return Err(invalid("the record batch counts its records wrongly"));
+        }
+        if fields.attributes & (TRANSACTIONAL | CONTROL) != 0 {
+            return Err(invalid("transactions are not served here"));
+        }
+        if fields.producer_id >= 0 && (fields.producer_epoch < 0 || fields.base_sequence < 0) {
+            return Err(invalid("a producer id comes with an epoch and a sequence number"));
+        }
+        Ok(Self {
+            base_offset: 0,
+            last_offset: i64::from(fields.last_offset_delta),
+            base_timestamp: fields.base_timestamp,
+            max_timestamp: fields.max_timestamp,
+            producer_id: fields.producer_id,
+            producer_epoch: fields.producer_epoch,
+            base_sequence: fields.base_sequence,
+            compressed: fields.attributes & COMPRESSION != 0,
+            bytes,
+        })
+    }
+
+    /// The batch as consumers get it.
+    #[must_use]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many records it has, less one.
+    #[must_use]
+    pub(super) fn last_offset_delta(&self) -> i32 {
+        (self.last_offset - self.base_offset) as i32
+    }
+
+    /// The sequence number of the last record. Sequence numbers wrap at 2^31.
+    #[must_use]
+    pub(super) fn last_sequence(&self) -> i32 {
+        ((i64::from(self.base_sequence) + i64::from(self.last_offset_delta())) & i64::from(i32::MAX)) as i32
+    }
+
+    /// Gives the batch its place in the log.
+    pub(super) fn place(&mut self, base_offset: i64, leader_epoch: i32) {
+        self.last_offset = base_offset + i64::from(self.last_offset_delta());
+        self.base_offset = base_offset;
+        self.bytes[..8].copy_from_slice(&base_offset.to_be_bytes());
+        self.bytes[12..16].copy_from_slice(&leader_epoch.to_be_bytes());
+    }
+
+    /// The first record with at least this time: its offset and its time. In a compressed batch, which is not opened
+    /// here, it is the batch's first record; so a reader that starts there misses none.
+    #[must_use]
+    pub(super) fn first_at(&self, timestamp: i64) -> Option<(i64, i64)> {
+        if self.max_timestamp < timestamp {
+            return None;
+        }
+        if self.compressed {
+            return Some((self.base_offset, self.base_timestamp));
+        }
+        let mut reader = Reader::new(&self.bytes[HEADER..]);
+        loop {
+            match self.next_record(&mut reader) {
+                Ok((offset, time)) if time >= timestamp => return Some((offset, time)),
+                Ok(_) => {}
+                // The records end, or are not what the header says: the batch's own figures stand.
+                Err(_) => return Some((self.base_offset, self.max_timestamp)),
+            }
+        }
+    }
+
+    fn next_record(&self, reader: &mut Reader<'_>) -> Result<(i64, i64), ReadError> {
+        let at = reader.position();
+        let length = signed(u64::from(reader.unsigned_varint("record length")?));
+        let length = usize::try_from(length).map_err(|_| ReadError {
+            what: "record length",
+            at,
+            problem: Problem::Length(length),
+        })?;
+        let mut record = Reader::new(reader.take(length, "record")?);
+        record.i8("record attributes")?;
+        let time = signed(unsigned_varlong(&mut record)?);
+        let delta = signed(u64::from(record.unsigned_varint("record offset")?));
+        Ok((self.base_offset.saturating_add(delta), self.base_timestamp.saturating_add(time)))
+    }
+}
+
+/// Undoes zigzag.
+fn signed(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+fn unsigned_varlong(reader: &mut Reader<'_>) -> Result<u64, ReadError> {
+    let at = reader.position();
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let byte = reader.i8("record time")? as u8;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(ReadError { what: "record time", at, problem: Problem::Varint })
+}
+
+struct Fields {
+    length: i32,
+    crc: u32,
+    attributes: i16,
+    last_offset_delta: i32,
+    base_timestamp: i64,
+    max_timestamp: i64,
+    producer_id: i64,
+    producer_epoch: i16,
+    base_sequence: i32,
+    records: i32,
+}
+
+impl Fields {
+    fn read(bytes: &[u8]) -> Result<Self, ReadError> {
+        let mut reader = Reader::new(bytes);
+        reader.i64("base offset")?;
+        let length = reader.i32("batch length")?;
+        reader.i32("leader epoch")?;
+        reader.i8("magic")?;
+        Ok(Self {
+            length,
+            crc: reader.i32("crc")? as u32,
+            attributes: reader.i16("attributes")?,
+            last_offset_delta: reader.i32("last offset delta")?,
+            base_timestamp: reader.i64("base timestamp")?,
+            max_timestamp: reader.i64("max timestamp")?,
+            producer_id: reader.i64("producer id")?,
+            producer_epoch: reader.i16("producer epoch")?,
+            base_sequence: reader.i32("base sequence")?,
+            records: reader.i32("record count")?,
+        })
+    }
+}

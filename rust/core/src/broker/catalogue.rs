@@ -1,0 +1,351 @@
+//! Which topics there are: their partitions, settings and replicas.
+
+use super::partition::Partition;
+use crate::protocol::ErrorCode;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Partitions of all topics together. A partition costs nothing until it is written to; this bounds what one Metadata
+/// response can grow to.
+pub const MAX_PARTITIONS: u64 = 2_000_000;
+/// The longest name of a topic.
+const MAX_NAME: usize = 249;
+/// The topic of the group coordinator. It has settings, and no data that a client could read.
+pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+/// The settings of a topic that have an effect here, and their defaults as in Kafka.
+pub(super) const MAX_MESSAGE_BYTES: &str = "max.message.bytes";
+/// How many bytes a partition keeps, -1 for all.
+pub(super) const RETENTION_BYTES: &str = "retention.bytes";
+
+/// Every setting that is taken: name, default, type (2 a string, 3 an int, 5 a long, 7 a list; as in DescribeConfigs).
+/// Those but `max.message.bytes` and `retention.bytes` are remembered and have no effect.
+pub(super) const SETTINGS: &[(&str, &str, i8)] = &[
+    ("cleanup.policy", "delete", 7),
+    ("compression.type", "producer", 2),
+    ("delete.retention.ms", "86400000", 5),
+    ("file.delete.delay.ms", "60000", 5),
+    ("flush.messages", "9223372036854775807", 5),
+    ("flush.ms", "9223372036854775807", 5),
+    ("index.interval.bytes", "4096", 3),
+    (MAX_MESSAGE_BYTES, "1048588", 3),
+    ("message.timestamp.type", "CreateTime", 2),
+    ("min.cleanable.dirty.ratio", "0.5", 6),
+    ("min.insync.replicas", "1", 3),
+    (RETENTION_BYTES, "-1", 5),
+    ("retention.ms", "604800000", 5),
+    ("segment.bytes", "1073741824", 3),
+    ("segment.ms", "604800000", 5),
+    ("unclean.leader.election.enable", "false", 1),
+];
+
+/// Why a topic was not made, grown, changed or deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicError {
+    /// What the client is told.
+    pub code: ErrorCode,
+    /// What is wrong and what to do, in words.
+    pub message: String,
+}
+
+impl TopicError {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    pub(crate) fn unknown(name: &str) -> Self {
+        Self::new(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, format!("there is no topic '{name}': create it first"))
+    }
+}
+
+/// The replicas of each partition when the client chose them, else only how many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Placement {
+    /// So many, dealt round robin over the brokers.
+    Dealt(u16),
+    /// These brokers, by node id, for each partition.
+    Chosen(Vec<Vec<i32>>),
+}
+
+/// One topic.
+#[derive(Debug)]
+pub(super) struct Topic {
+    partitions: u32,
+    placement: Placement,
+    settings: BTreeMap<String, String>,
+    logs: FxHashMap<u32, Partition>,
+}
+
+impl Topic {
+    /// How many partitions it has.
+    #[must_use]
+    pub(super) fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    /// The node ids of a partition's replicas, the leader first; `brokers` are the node ids 1..=brokers.
+    #[must_use]
+    pub(super) fn replicas(&self, partition: u32, brokers: u32) -> Vec<i32> {
+        match &self.placement {
+            Placement::Chosen(chosen) if (partition as usize) < chosen.len() => chosen[partition as usize].clone(),
+            Placement::Chosen(chosen) => deal(partition, chosen.first().map_or(1, |first| first.len() as u32), brokers),
+            Placement::Dealt(factor) => deal(partition, u32::from(*factor), brokers),
+        }
+    }
+
+    /// The leader's node id. Time O(1).
+    #[must_use]
+    pub(super) fn leader(&self, partition: u32, brokers: u32) -> i32 {
+        match &self.placement {
+            Placement::Chosen(chosen) if (partition as usize) < chosen.len() => chosen[partition as usize][0],
+            _ => (partition % brokers) as i32 + 1,
+        }
+    }
+
+    /// The log of a partition, unless nobody has written to it yet.
+    #[must_use]
+    pub(super) fn log(&self, partition: u32) -> Option<&Partition> {
+        self.logs.get(&partition)
+    }
+
+    /// The log of a partition of this topic, to write to.
+    pub(super) fn log_mut(&mut self, partition: u32) -> &mut Partition {
+        self.logs.entry(partition).or_default()
+    }
+
+    /// The value of one of [`SETTINGS`], and whether somebody set it.
+    #[must_use]
+    pub(super) fn setting(&self, name: &str) -> Option<(&str, bool)> {
+        match self.settings.get(name) {
+            Some(value) => Some((value, true)),
+            None => default_of(name).map(|value| (value, false)),
+        }
+    }
+
+    /// The most bytes that a batch may have.
+    #[must_use]
+    pub(super) fn max_message_bytes(&self) -> usize {
+        self.number(MAX_MESSAGE_BYTES).and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX)
+    }
+
+    /// How many bytes a partition keeps; `None` is all.
+    #[must_use]
+    pub(super) fn retention_bytes(&self) -> Option<u64> {
+        self.number(RETENTION_BYTES).and_then(|bytes| u64::try_from(bytes).ok())
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        self.setting(name).and_then(|(value, _)| value.parse().ok())
+    }
+}
+
+fn deal(partition: u32, factor: u32, brokers: u32) -> Vec<i32> {
+    (0..factor.min(brokers)).map(|replica| ((partition % brokers + replica) % brokers) as i32 + 1).collect()
+}
+
+fn default_of(name: &str) -> Option<&'static str> {
+    SETTINGS.iter().find(|setting| setting.0 == name).map(|setting| setting.1)
+}
+
+/// All topics, by name.
+#[derive(Debug)]
+pub(super) struct Catalogue {
+    topics: BTreeMap<String, Topic>,
+    total: u64,
+    brokers: u32,
+}
+
+impl Catalogue {
+    /// No topics yet, on brokers with the node ids 1..=`brokers`, at least one.
+    #[must_use]
+    pub(super) fn new(brokers: u32) -> Self {
+        Self { topics: BTreeMap::new(), total: 0, brokers: brokers.max(1) }
+    }
+
+    /// How many brokers there are.
+    #[must_use]
+    pub(super) fn brokers(&self) -> u32 {
+        self.brokers
+    }
+
+    /// How many topics there are.
+    #[must_use]
+    pub(super) fn count(&self) -> usize {
+        self.topics.len()
+    }
+
+    /// The topics in order of name.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &Topic)> {
+        self.topics.iter()
+    }
+
+    /// The topic with this name.
+    #[must_use]
+    pub(super) fn get(&self, name: &str) -> Option<&Topic> {
+        self.topics.get(name)
+    }
+
+    /// A partition to write to, if there is one.
+    pub(super) fn partition_mut(&mut self, topic: &str, partition: i32) -> Option<(&mut Topic, u32)> {
+        let topic = self.topics.get_mut(topic)?;
+        let partition = u32::try_from(partition).ok().filter(|&partition| partition < topic.partitions)?;
+        Some((topic, partition))
+    }
+
+    /// A partition to read from, if there is one.
+    #[must_use]
+    pub(super) fn partition(&self, topic: &str, partition: i32) -> Option<(&Topic, u32)> {
+        let topic = self.topics.get(topic)?;
+        let partition = u32::try_from(partition).ok().filter(|&partition| partition < topic.partitions)?;
+        Some((topic, partition))
+    }
+
+    /// Whether the topic could be made; with the replicas as they will be.
+    pub(super) fn check_new(
+        &self,
+        name: &str,
+        partitions: i32,
+        placement: &Placement,
+        settings: &[(String, Option<String>)],
+    ) -> Result<(), TopicError> {
+        check_name(name)?;
+        if self.topics.contains_key(name) || name == OFFSETS_TOPIC {
+            let message = format!("topic '{name}' exists already: choose another name");
+            return Err(TopicError::new(ErrorCode::TOPIC_ALREADY_EXISTS, message));
+        }
+        self.check_partitions(name, 0, partitions)?;
+        match placement {
+            Placement::Dealt(factor) if *factor == 0 || u32::from(*factor) > self.brokers => {
+                let message =
+                    format!("replication factor {factor} of topic '{name}' must be from 1 to {}", self.brokers);
+                return Err(TopicError::new(ErrorCode::INVALID_REPLICATION_FACTOR, message));
+            }
+            Placement::Dealt(_) => {}
+            Placement::Chosen(chosen) => self.check_chosen(name, chosen)?,
+        }
+        for (setting, value) in settings {
+            check_setting(setting, value.as_deref())?;
+        }
+        Ok(())
+    }
+
+    fn check_chosen(&self, name: &str, chosen: &[Vec<i32>]) -> Result<(), TopicError> {
+        let factor = chosen.first().map_or(0, Vec::len);
+        let good = |replicas: &Vec<i32>| {
+            let known = replicas.iter().all(|id| u32::try_from(*id).is_ok_and(|id| (1..=self.brokers).contains(&id)));
+            let mut sorted = replicas.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            known && factor > 0 && replicas.len() == factor && sorted.len() == factor
+        };
+        if chosen.iter().all(good) {
+            return Ok(());
+        }
+        let message = format!(
+            "the replicas of topic '{name}' must be different brokers with ids from 1 to {}, equally many for each partition",
+            self.brokers
+        );
+        Err(TopicError::new(ErrorCode::INVALID_REPLICA_ASSIGNMENT, message))
+    }
+
+    fn check_partitions(&self, name: &str, now: u32, wanted: i32) -> Result<u32, TopicError> {
+        let refuse = |message| Err(TopicError::new(ErrorCode::INVALID_PARTITIONS, message));
+        let Some(wanted) = u32::try_from(wanted).ok().filter(|&wanted| wanted > 0) else {
+            return refuse(format!("topic '{name}' cannot have {wanted} partitions: at least 1"));
+        };
+        if wanted <= now {
+            return refuse(format!("topic '{name}' has {now} partitions and cannot get {wanted}: topics only grow"));
+        }
+        let total = self.total + u64::from(wanted - now);
+        if total > MAX_PARTITIONS {
+            return refuse(format!(
+                "{wanted} partitions of topic '{name}' make {total} in all; at most {MAX_PARTITIONS} are served"
+            ));
+        }
+        Ok(wanted)
+    }
+
+    /// Makes a topic.
+    pub(super) fn create(
+        &mut self,
+        name: &str,
+        partitions: i32,
+        placement: Placement,
+        settings: Vec<(String, Option<String>)>,
+    ) -> Result<(), TopicError> {
+        self.check_new(name, partitions, &placement, &settings)?;
+        let settings = settings.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let partitions = partitions as u32;
+        self.total += u64::from(partitions);
+        let topic = Topic { partitions, placement, settings, logs: FxHashMap::default() };
+        self.topics.insert(name.to_owned(), topic);
+        Ok(())
+    }
+
+    /// Gives a topic more partitions, `count` in all; checks only if `validate_only`.
+    pub(super) fn grow(&mut self, name: &str, count: i32, validate_only: bool) -> Result<(), TopicError> {
+        let now = self.get(name).ok_or_else(|| TopicError::unknown(name))?.partitions;
+        let count = self.check_partitions(name, now, count)?;
+        if let (false, Some(topic)) = (validate_only, self.topics.get_mut(name)) {
+            topic.partitions = count;
+            self.total += u64::from(count - now);
+        }
+        Ok(())
+    }
+
+    /// Deletes a topic with all its records.
+    pub(super) fn delete(&mut self, name: &str) -> Result<(), TopicError> {
+        let topic = self.topics.remove(name).ok_or_else(|| TopicError::unknown(name))?;
+        self.total -= u64::from(topic.partitions);
+        Ok(())
+    }
+
+    /// Changes settings of a topic; a value of `None` takes one back to its default. All or none; checks only if
+    /// `validate_only`.
+    pub(super) fn configure(
+        &mut self,
+        name: &str,
+        changes: &[(String, Option<String>)],
+        validate_only: bool,
+    ) -> Result<(), TopicError> {
+        let topic = self.topics.get_mut(name).ok_or_else(|| TopicError::unknown(name))?;
+        for (setting, value) in changes {
+            check_setting(setting, value.as_deref())?;
+        }
+        for (setting, value) in changes.iter().filter(|_| !validate_only) {
+            match value {
+                Some(value) => topic.settings.insert(setting.clone(), value.clone()),
+                None => topic.settings.remove(setting),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Whether Kafka takes the name of a topic.
+pub(super) fn check_name(name: &str) -> Result<(), TopicError> {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if !name.is_empty() && name.len() <= MAX_NAME && name != "." && name != ".." && name.bytes().all(legal) {
+        return Ok(());
+    }
+    let message = format!(
+        "the name of a topic has 1 to {MAX_NAME} ASCII letters, digits, '.', '_' and '-', and is not '.' or '..'"
+    );
+    Err(TopicError::new(ErrorCode::INVALID_TOPIC_EXCEPTION, message))
+}
+
+/// Whether the setting exists and the value fits it; `None` takes it back to the default.
+pub(super) fn check_setting(name: &str, value: Option<&str>) -> Result<(), TopicError> {
+    let refuse = |message| Err(TopicError::new(ErrorCode::INVALID_CONFIG, message));
+    let Some(setting) = SETTINGS.iter().find(|setting| setting.0 == name) else {
+        return refuse(format!("a topic has no setting '{name}'"));
+    };
+    let Some(value) = value else { return Ok(()) };
+    let fits = match setting.2 {
+        3 => value.parse::<i32>().is_ok_and(|number| number >= 0),
+        5 => value.parse::<i64>().is_ok_and(|number| number >= -1),
+        6 => value.parse::<f64>().is_ok(),
+        1 => matches!(value, "true" | "false"),
+        _ => name != "message.timestamp.type" || value == "CreateTime",
+    };
+    if fits { Ok(()) } else { refuse(format!("'{value}' is no value for the setting '{name}'")) }
+}

@@ -1,0 +1,69 @@
+//! What an operator would set.
+
+use super::catalogue::{MAX_MESSAGE_BYTES, OFFSETS_TOPIC, TopicError, check_setting};
+use crate::coordinator;
+use crate::protocol::ErrorCode;
+
+/// The settings of a [`Broker`](super::Broker).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The address that clients are told.
+    pub host: String,
+    /// The address that clients are told.
+    pub port: i32,
+    /// The cluster's id.
+    pub cluster_id: String,
+    /// The rack of each broker, in order of node id, which begin with 1. Empty is one broker without a rack.
+    pub racks: Vec<String>,
+    /// Whether asking for a missing topic makes it: `auto.create.topics.enable`.
+    pub auto_create_topics: bool,
+    /// The partitions of a topic for which nobody says how many: `num.partitions`.
+    pub default_partitions: i32,
+    /// The coordinator's settings.
+    pub groups: coordinator::Config,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 9092,
+            cluster_id: "embedded".to_owned(),
+            racks: Vec::new(),
+            auto_create_topics: false,
+            default_partitions: 1,
+            groups: coordinator::Config::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The settings by Kafka's names.
+    pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
+        let groups = &self.groups;
+        vec![
+            ("auto.create.topics.enable", self.auto_create_topics.to_string()),
+            ("group.initial.rebalance.delay.ms", groups.initial_rebalance_delay_ms.to_string()),
+            ("group.max.session.timeout.ms", groups.max_session_timeout_ms.to_string()),
+            ("group.max.size", groups.max_group_size.min(i32::MAX as usize).to_string()),
+            ("group.min.session.timeout.ms", groups.min_session_timeout_ms.to_string()),
+            ("num.partitions", self.default_partitions.to_string()),
+            ("offset.metadata.max.bytes", groups.max_offset_metadata.to_string()),
+        ]
+    }
+}
+
+/// What changes of the settings of `__consumer_offsets` make of the largest record of a group; `None` is no change.
+pub(super) fn record_limit(changes: &[(String, Option<String>)]) -> Result<Option<u64>, TopicError> {
+    let mut limit = None;
+    for (name, value) in changes {
+        if name != MAX_MESSAGE_BYTES {
+            let message = format!("only {MAX_MESSAGE_BYTES} of {OFFSETS_TOPIC} can be changed, not '{name}'");
+            return Err(TopicError::new(ErrorCode::INVALID_CONFIG, message));
+        }
+        check_setting(name, value.as_deref())?;
+        let default = coordinator::Config::default().max_record_bytes;
+        limit = Some(value.as_deref().and_then(|value| value.parse().ok()).unwrap_or(default));
+    }
+    Ok(limit)
+}

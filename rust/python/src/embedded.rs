@@ -1,0 +1,189 @@
+//! The embedded Kafka's broker: frames in, frames out. The sockets are Python's.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kafka_assignors_core::broker::{Broker, Config, TopicError};
+use kafka_assignors_core::coordinator::{self, Reply};
+use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::EmbeddedKafkaError;
+
+/// Frames for connections, each with its length in front, ready to be sent.
+type Frames<'py> = Vec<(u64, Bound<'py, PyBytes>)>;
+
+/// Member id, instance id, client id, host of a parked JoinGroup, of a parked SyncGroup, assignment.
+type MemberRow<'py> = (String, Option<String>, String, bool, bool, Bound<'py, PyBytes>);
+
+/// Group id, state, generation, protocol type, protocol, leader, members.
+type GroupRow<'py> = (String, String, i32, Option<String>, Option<String>, Option<String>, Vec<MemberRow<'py>>);
+
+/// A Kafka cluster in memory, without sockets and clock.
+#[pyclass(frozen, module = "kafka_assignors._core")]
+pub(crate) struct EmbeddedBroker(Mutex<Broker>);
+
+impl EmbeddedBroker {
+    /// A panic while the lock was held would have been a defect of ours; the state is as whole as it was before.
+    fn lock(&self) -> MutexGuard<'_, Broker> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+fn topic_error(error: TopicError) -> PyErr {
+    EmbeddedKafkaError::new_err(error.message)
+}
+
+fn frames(py: Python<'_>, replies: Vec<Reply>) -> PyResult<Frames<'_>> {
+    let with_length = |reply: Reply| {
+        let length = i32::try_from(reply.frame.len())
+            .map_err(|_| PyValueError::new_err(format!("a response of {} bytes is too long", reply.frame.len())))?;
+        let bytes = PyBytes::new_with(py, reply.frame.len() + 4, |bytes| {
+            bytes[..4].copy_from_slice(&length.to_be_bytes());
+            bytes[4..].copy_from_slice(&reply.frame);
+            Ok(())
+        })?;
+        Ok((reply.connection, bytes))
+    };
+    replies.into_iter().map(with_length).collect()
+}
+
+fn api_named(name: &str) -> PyResult<ApiKey> {
+    ApiKey::ALL.iter().copied().find(|api| api.name() == name).ok_or_else(|| {
+        let message = format!("'{name}' is no request that is served here: give Kafka's name, such as 'JoinGroup'");
+        EmbeddedKafkaError::new_err(message)
+    })
+}
+
+#[pymethods]
+impl EmbeddedBroker {
+    #[new]
+    #[pyo3(signature = (
+        *, cluster_id, racks, auto_create_topics, default_partitions, initial_rebalance_delay_ms,
+        min_session_timeout_ms, max_session_timeout_ms, max_group_size, max_record_bytes, seed,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments, one for each setting")]
+    fn new(
+        cluster_id: String,
+        racks: Vec<String>,
+        auto_create_topics: bool,
+        default_partitions: i32,
+        initial_rebalance_delay_ms: u64,
+        min_session_timeout_ms: i32,
+        max_session_timeout_ms: i32,
+        max_group_size: Option<usize>,
+        max_record_bytes: u64,
+        seed: u64,
+    ) -> Self {
+        let defaults = coordinator::Config::default();
+        let groups = coordinator::Config {
+            initial_rebalance_delay_ms,
+            min_session_timeout_ms,
+            max_session_timeout_ms,
+            max_group_size: max_group_size.unwrap_or(defaults.max_group_size),
+            max_record_bytes,
+            seed,
+            ..defaults
+        };
+        let config = Config { cluster_id, racks, auto_create_topics, default_partitions, groups, ..Config::default() };
+        Self(Mutex::new(Broker::new(config)))
+    }
+
+    /// Sets the address that clients are told.
+    fn listen(&self, host: String, port: i32) {
+        self.lock().listen(host, port);
+    }
+
+    /// Serves a request frame: whether its response comes later, and the frames that are now due. `ValueError` says
+    /// that the connection must be closed.
+    fn handle<'py>(
+        &self,
+        py: Python<'py>,
+        now_ms: u64,
+        connection: u64,
+        frame: &[u8],
+    ) -> PyResult<(bool, Frames<'py>)> {
+        let handled = py
+            .detach(|| self.lock().handle(now_ms, connection, frame))
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok((handled.parked, frames(py, handled.replies)?))
+    }
+
+    /// Lets time pass: the frames that are now due.
+    fn tick<'py>(&self, py: Python<'py>, now_ms: u64) -> PyResult<Frames<'py>> {
+        let replies = py.detach(|| self.lock().tick(now_ms));
+        frames(py, replies)
+    }
+
+    /// When to call `tick` next.
+    fn next_deadline(&self) -> Option<u64> {
+        self.lock().next_deadline()
+    }
+
+    /// A connection is gone: the frames that are now due to others.
+    fn disconnect<'py>(&self, py: Python<'py>, now_ms: u64, connection: u64) -> PyResult<Frames<'py>> {
+        let replies = py.detach(|| self.lock().disconnect(now_ms, connection));
+        frames(py, replies)
+    }
+
+    /// Makes a topic.
+    fn create_topic(
+        &self,
+        name: &str,
+        partitions: i32,
+        replication_factor: u16,
+        settings: Vec<(String, Option<String>)>,
+    ) -> PyResult<()> {
+        self.lock().create_topic(name, partitions, replication_factor, settings).map_err(topic_error)
+    }
+
+    /// Gives a topic more partitions.
+    fn grow_topic(&self, name: &str, partitions: i32) -> PyResult<()> {
+        self.lock().grow_topic(name, partitions).map_err(topic_error)
+    }
+
+    /// Deletes a topic.
+    fn delete_topic(&self, name: &str) -> PyResult<()> {
+        self.lock().delete_topic(name).map_err(topic_error)
+    }
+
+    /// Topics and their partition counts.
+    fn topics(&self) -> Vec<(String, u32)> {
+        self.lock().topics()
+    }
+
+    /// First and next offset of each partition of a topic.
+    fn offsets(&self, name: &str) -> PyResult<Vec<(i64, i64)>> {
+        self.lock().offsets(name).map_err(topic_error)
+    }
+
+    /// The groups as they stand.
+    fn groups<'py>(&self, py: Python<'py>) -> Vec<GroupRow<'py>> {
+        let groups = self.lock().groups();
+        let row = |group: coordinator::GroupView| {
+            let members = group.members.into_iter().map(|member| {
+                let assignment = PyBytes::new(py, &member.assignment);
+                (member.member_id, member.instance_id, member.client_id, member.joining, member.syncing, assignment)
+            });
+            let members = members.collect();
+            let state = group.state.name().to_owned();
+            (group.group_id, state, group.generation, group.protocol_type, group.protocol, group.leader, members)
+        };
+        groups.into_iter().map(row).collect()
+    }
+
+    /// Answers the next `times` requests of this API with the error, given by Kafka's name.
+    fn inject(&self, api: &str, error: &str, times: u32) -> PyResult<()> {
+        let api = api_named(api)?;
+        let code = ErrorCode::from_name(error).ok_or_else(|| {
+            let message = format!("'{error}' is no error of Kafka's: give a name, such as 'REBALANCE_IN_PROGRESS'");
+            EmbeddedKafkaError::new_err(message)
+        })?;
+        if self.lock().inject(api, code, times) {
+            return Ok(());
+        }
+        Err(EmbeddedKafkaError::new_err(format!("{} is not served here, so nothing can be injected", api.name())))
+    }
+}
