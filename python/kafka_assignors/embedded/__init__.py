@@ -3,7 +3,7 @@
 kafka-python, aiokafka and confluent-kafka use it with their default settings: producers (idempotent ones too),
 consumers, groups of several members in one process or many, and their admin clients. Groups behave as on a real broker:
 joins in two steps, generations, static members, the vote on the protocol, session expiry, fenced commits. Records are
-kept in memory, as the producers sent them. There are no transactions, no security, and no newer group protocol (KIP-848).
+kept in memory, as the producers sent them. There are no transactions, no security and no KIP-848 groups.
 
 >>> from kafka_assignors.embedded import EmbeddedKafka
 >>> with EmbeddedKafka(topics={"orders": 12}) as kafka:
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
 
-from kafka_assignors._core import EmbeddedBroker
+from kafka_assignors import _core
 from kafka_assignors.embedded.server import API_KEYS, Fault, Server
 from kafka_assignors.errors import EmbeddedKafkaError
 
@@ -94,7 +94,7 @@ class EmbeddedKafka:
     ) -> None:
         if default_partitions < 1:
             raise EmbeddedKafkaError(f"default_partitions is {default_partitions}: give at least 1")
-        self._broker = EmbeddedBroker(
+        self._broker = _core.EmbeddedBroker(
             cluster_id="embedded-kafka",
             racks=list(racks),
             auto_create_topics=auto_create_topics,

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kafka_assignors._core import EmbeddedBroker
+from kafka_assignors import _core
 
 __all__ = ["Server"]
 
@@ -27,6 +27,7 @@ _READ = 256 << 10
 _READ_AHEAD = 1 << 20
 """How many bytes are read from a connection whose last request is not answered yet."""
 
+_NOTHING = memoryview(b"")
 _LENGTH = struct.Struct(">i")
 _API_KEY = struct.Struct(">h")
 
@@ -73,7 +74,7 @@ class Connection:
     number: int
     socket: socket.socket
     received: bytearray = field(default_factory=bytearray)
-    sending: memoryview = memoryview(b"")
+    sending: memoryview = _NOTHING
     busy: bool = False
     """Whether a request is unanswered, or its answer not yet sent in full."""
     close_instead: bool = False
@@ -85,7 +86,7 @@ class Connection:
 class Server:
     """Serves a broker on a TCP port from a thread of its own, from construction until `close`."""
 
-    def __init__(self, broker: EmbeddedBroker, host: str, port: int) -> None:
+    def __init__(self, broker: _core.EmbeddedBroker, host: str, port: int) -> None:
         self._broker = broker
         self._connections: dict[int, Connection] = {}
         self._numbers = itertools.count(1)
@@ -97,7 +98,8 @@ class Server:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family, backlog=1024)
         self._listener.setblocking(False)
-        self.host, self.port = host, self._listener.getsockname()[1]
+        self.host = host
+        self.port: int = self._listener.getsockname()[1]
         broker.listen(host, self.port)
         self._wake_sender, self._wake_receiver = socket.socketpair()
         self._wake_receiver.setblocking(False)
@@ -224,9 +226,7 @@ class Server:
             elif fault.delay:
                 connection.busy = True
                 due = time.monotonic() + fault.delay
-                heapq.heappush(
-                    self._delayed, (due, next(self._numbers), connection, frame, fault.close == "after")
-                )
+                heapq.heappush(self._delayed, (due, next(self._numbers), connection, frame, fault.close == "after"))
             else:
                 self._handle(connection, frame, True)
 

@@ -31,7 +31,6 @@ impl EmbeddedBroker {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 fn topic_error(error: TopicError) -> PyErr {
     EmbeddedKafkaError::new_err(error.message)
 }
