@@ -1,6 +1,7 @@
 """Bad descriptions of a group: each has a defined result, or one error that names what is wrong."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -125,3 +126,50 @@ def test_a_claim_as_new_as_the_generation_being_formed_is_false() -> None:
     assert StickyAssignor().assign(group, generation=6).kept == 1
     assert StickyAssignor().assign(group, generation=5).kept == 0
     assert StickyAssignor().assign(group, generation=-1).kept == 1
+
+
+@pytest.mark.parametrize("assignor", ALL, ids=repr)
+def test_what_a_leader_hands_over_is_checked(assignor: StickyAssignor) -> None:
+    shape = "(member id, metadata) or (member id, instance id, metadata)"
+    anything: Any = assignor.perform_assignment
+    with refuses(GroupTypeError, f"members[1] is of type str; give a tuple {shape}"):
+        anything([("c0", b""), "c1"], {})
+    with refuses(GroupTypeError, f"members[0] is a tuple of 1; give {shape}"):
+        anything([("c0",)], {})
+    with refuses(GroupTypeError, "the member id of members[0] is of type bytes; give a string"):
+        anything([(b"c0", b"")], {})
+    with refuses(GroupTypeError, "the instance id of members[0] is of type int; give a string"):
+        anything([("c0", 1, b"")], {})
+    with refuses(GroupTypeError, "the metadata of members[0] is of type str; give bytes"):
+        anything([("c0", None, "")], {})
+    with refuses(GroupError, "the member id of members[0] cannot be represented"):
+        anything([("\ud800", b"")], {})
+    with refuses(GroupError, 'topic "t" has -1 partitions; a partition count cannot be negative'):
+        anything([], {"t": -1})
+    with refuses(GroupError, "at most 100000000 are supported"):
+        anything([], {"t": 2**62, "u": 2**62})
+    with refuses(GroupError, 'the partition count of topic "t" cannot be represented'):
+        anything([], {"t": 2**64})
+    with refuses(GroupTypeError, 'the partition count of topic "t" is of type str; give an integer'):
+        anything([], {"t": "3"})
+    with refuses(GroupTypeError, "a topic's name is of type int; give a string"):
+        anything([], {3: 3})
+    with refuses(GroupTypeError, "topics is of type list; give a mapping of topic to partition count"):
+        anything([], ["t"])
+    assert anything([], {"t": 3}) == {}
+
+
+class Three:
+    """An integer as other libraries have them."""
+
+    def __index__(self) -> int:
+        return 3
+
+
+def test_integers_of_other_libraries_are_integers() -> None:
+    three: Any = Three()
+    member = Member("c0", ["t"], owned={"t": [three]}, generation=three)
+    for partitions in (4, three, Topic(three, racks=[{"a"}] * 3)):
+        plan = StickyAssignor().assign(Group({"t": partitions}, [member]))
+        assert plan.kept == (1 if partitions == 4 else 0)
+        assert len(plan["c0"]["t"]) == (4 if partitions == 4 else 3)

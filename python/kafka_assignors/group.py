@@ -6,6 +6,7 @@ made; what depends on the whole group, such as the sum of all partitions, is che
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,9 +41,11 @@ def _check_text(value: object, what: str, *, optional: bool = False) -> None:
         raise GroupTypeError(f"{what} is of type {_type_name(value)}; give {wanted}")
 
 
-def _check_integer(value: object, what: str) -> None:
+def _integer(value: object, what: str) -> int:
+    """The value as an `int`; other libraries' integers are integers too."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise GroupTypeError(f"{what} is of type {_type_name(value)}; give an integer")
+    return operator.index(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class Topic:
     racks: Sequence[Collection[str] | None] | None = None
 
     def __post_init__(self) -> None:
-        _check_integer(self.partitions, "partitions of a Topic")
+        object.__setattr__(self, "partitions", _integer(self.partitions, "partitions of a Topic"))
         if self.partitions < 0:
             raise GroupError(f"partitions of a Topic is {self.partitions}; a partition count cannot be negative")
         if self.racks is None:
@@ -128,7 +131,7 @@ class Member:
         if self.owned is not None:
             object.__setattr__(self, "owned", _owned(self.owned, of))
         if self.generation is not None:
-            _check_integer(self.generation, f"generation {of}")
+            object.__setattr__(self, "generation", _integer(self.generation, f"generation {of}"))
             if self.generation >= 2**31:
                 raise GroupError(f"generation {of} is {self.generation}; generations are 32-bit integers")
         _check_text(self.instance_id, f"instance_id {of}", optional=True)
@@ -205,9 +208,9 @@ def checked_topics(topics: Mapping[str, int | Topic]) -> dict[str, int | Topic]:
         _check_text(name, "a topic's name")
         if isinstance(topic, Topic):
             continue
-        _check_integer(topic, f"the partition count of topic {name!r}")
-        if topic < 0:
-            raise GroupError(f"topic {name!r} has {topic} partitions; a partition count cannot be negative")
+        count = copied[name] = _integer(topic, f"the partition count of topic {name!r}")
+        if count < 0:
+            raise GroupError(f"topic {name!r} has {count} partitions; a partition count cannot be negative")
     return copied
 
 
@@ -468,9 +471,7 @@ def balance_score(loads: Mapping[str, int] | Iterable[int]) -> int:
     >>> balance_score([7, 7])
     0
     """
-    counts = list(loads.values() if isinstance(loads, Mapping) else loads)
-    for count in counts:
-        _check_integer(count, "a load")
+    counts = [_integer(count, "a load") for count in (loads.values() if isinstance(loads, Mapping) else loads)]
     if counts and not 0 <= min(counts) <= max(counts) < 2**64:
         raise GroupError("a load is negative or does not fit 64 bits; loads are counts of partitions")
     return _core.balance_score(counts)

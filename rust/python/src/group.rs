@@ -10,8 +10,6 @@ use pyo3::types::{PyDict, PyInt, PyList, PyString};
 
 use crate::errors::{GroupError, conversion, group_error, wrong_type};
 
-const INT64: &str = "an integer that fits 64 bits";
-
 /// A string of Python's, without a copy.
 pub(crate) fn text(value: &Bound<'_, PyAny>, what: &dyn Fn() -> String) -> PyResult<PyBackedStr> {
     value.extract().map_err(|error: PyErr| conversion(&error, &what(), value, "a string of valid Unicode"))
@@ -40,19 +38,18 @@ impl<'py> PyTopics<'py> {
         for (key, value) in topics {
             let name = text(&key, &|| "a topic's name".to_owned())?;
             let key = key.cast_into::<PyString>()?;
-            let (count, racks) = if value.is_instance_of::<PyInt>() {
-                (value, None)
-            } else {
-                let count = value.getattr(intern!(value.py(), "partitions")).map_err(|_| {
-                    wrong_type(&format!("topics[{:?}]", &*name), &value, "a partition count or a Topic")
-                })?;
-                let racks = value.getattr(intern!(value.py(), "racks"))?;
-                let racks = if racks.is_none() { None } else { Some(read_racks(&racks, &name)?) };
-                (count, racks)
+            let described = || value.getattr_opt(intern!(value.py(), "partitions"));
+            let (count, racks) = match value.extract::<i64>() {
+                Ok(count) => (count, None),
+                Err(error) => match described()? {
+                    Some(count) => {
+                        let racks = value.getattr(intern!(value.py(), "racks"))?;
+                        let racks = if racks.is_none() { None } else { Some(read_racks(&racks, &name)?) };
+                        (count.extract().map_err(|error| count_error(&error, &name, &count))?, racks)
+                    }
+                    None => return Err(count_error(&error, &name, &value)),
+                },
             };
-            let count = count.extract().map_err(|error: PyErr| {
-                conversion(&error, &format!("the partition count of topic {:?}", &*name), &count, INT64)
-            })?;
             read.names.push((key, name));
             read.counts.push(count);
             read.racks.push(racks);
@@ -77,6 +74,11 @@ impl<'py> PyTopics<'py> {
         debug_assert_eq!(order.len(), topics.len());
         order.into_iter().map(|(key, _)| key).collect()
     }
+}
+
+fn count_error(error: &PyErr, topic: &str, count: &Bound<'_, PyAny>) -> PyErr {
+    let what = format!("the partition count of topic {topic:?}");
+    conversion(error, &what, count, "an integer that fits 64 bits, or a Topic")
 }
 
 fn read_racks(racks: &Bound<'_, PyAny>, topic: &str) -> PyResult<Vec<Vec<PyBackedStr>>> {
