@@ -7,6 +7,7 @@ use crate::plan::{Plan, Reason};
 use crate::range;
 use crate::round_robin;
 use crate::sticky;
+use crate::verify::{self, Certificate, PlanFault};
 
 /// What the sticky strategies put first (KIP-54 and the two alternatives that it names).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,6 +84,21 @@ impl Outcome {
             };
             (partition, reason)
         })
+    }
+
+    /// Verifies the outcome as [`verify::verify_outcome`] does. For a strategy that does not seek the optimum, the search for the
+    /// bounds starts from a sticky plan, near which it is short; they are proven all the same.
+    ///
+    /// # Errors
+    /// The first fault that makes the plan invalid.
+    pub fn verify(&self, group: &Group, strategy: Strategy) -> Result<Certificate, PlanFault> {
+        match strategy {
+            Strategy::Range | Strategy::RoundRobin => {
+                let start = sticky::assign(group, &self.ownership, Objective::default());
+                verify::verify_outcome_from(group, strategy, self, &start)
+            }
+            _ => verify::verify_outcome(group, strategy, self),
+        }
     }
 
     /// Kept, moved: partitions that stay with the member that owned them, and partitions that had an owner and change it. A

@@ -5,8 +5,10 @@ mod oracle;
 use kafka_assignors_core::group::{Group, NONE};
 use kafka_assignors_core::ownership::settle;
 use kafka_assignors_core::plan::{Plan, Reason};
-use kafka_assignors_core::strategy::{Mode, Objective, RackOrder};
-use kafka_assignors_core::verify::{Certificate, PlanFault, racks_matter, unassigned, verify, verify_cooperative};
+use kafka_assignors_core::strategy::{Mode, Objective, Outcome, RackOrder, Strategy, assign};
+use kafka_assignors_core::verify::{
+    Certificate, PlanFault, racks_matter, unassigned, verify, verify_cooperative, verify_from, verify_outcome,
+};
 use kafka_assignors_core::{cooperative, range, round_robin};
 use oracle::brute::{OBJECTIVES, Plain, Shape, Value, best, random_group};
 use oracle::{GroupDef, Random, member, plan_of};
@@ -59,8 +61,10 @@ fn bounds_are_the_brute_force_optimum_whatever_the_plan() {
                 optimal += u32::from(certificate.is_optimal());
             }
         }
-        for plan in [range::assign(&group), round_robin::assign(&group)] {
-            let certificate = verify(&group, &ownership, &plan, OBJECTIVES[0]).expect("a valid plan");
+        for strategy in [Strategy::Range, Strategy::RoundRobin] {
+            let outcome = assign(&group, strategy, None);
+            let certificate = outcome.verify(&group, strategy).expect("a valid plan");
+            assert_eq!(Ok(certificate), verify_outcome(&group, strategy, &outcome), "seed {seed}");
             assert_eq!(certificate.score_bound, truth[0].0.score, "seed {seed}");
             assert_eq!(certificate.moved_bound, truth[0].0.moved, "seed {seed}");
         }
@@ -215,7 +219,43 @@ fn reasons_are_derived_and_false_ones_refused() {
     assert!(matches!(wrong(0, 0), PlanFault::OffTarget { .. }));
     assert!(matches!(wrong(2, NONE), PlanFault::Incomplete { .. }));
     assert!(matches!(wrong(2, 7), PlanFault::NoSuchMember { .. }));
+    // What is withheld must be on its way to somebody.
+    let mut outcome = Outcome { plan: plan.clone(), target: target.clone(), ownership: ownership.clone() };
+    let strategy = Strategy::CooperativeSticky(Objective::default());
+    assert!(verify_outcome(&group, strategy, &outcome).is_ok());
+    outcome.target.owner[3] = NONE;
+    assert!(matches!(verify_outcome(&group, strategy, &outcome), Err(PlanFault::Incomplete { .. })));
     assert!(wrong(0, 1).to_string().contains("member \"m\""), "{}", wrong(0, 1));
+}
+
+/// Far from the optimum, the search starts again from what was owned; wherever it starts, it ends at the same bounds.
+#[test]
+fn bounds_do_not_depend_on_where_the_search_starts() {
+    let mut far = 0;
+    for seed in 0..150 {
+        let mut random = Random::new(seed ^ 0xFA4);
+        let def = random_group(&mut random, Shape { topics: 9, partitions: 60, members: 24 });
+        let (group, plain) = (def.build(), Plain::new(&def, None));
+        let ownership = settle(&group, None, false);
+        let piled: Vec<Option<usize>> = plain.subscribers.iter().map(|s| s.first().copied()).collect();
+        let starts = [plan_of(&piled), plan_of(&random_plan(&plain, &mut random)), range::assign(&group)];
+        for objective in OBJECTIVES {
+            let bounds = starts.each_ref().map(|start| {
+                let own = verify(&group, &ownership, start, objective).expect("a valid plan");
+                let from = starts.each_ref().map(|from| verify_from(&group, &ownership, start, objective, from));
+                assert!(from.iter().all(|from| *from == Ok(own)), "seed {seed}: {own:?} {from:?}");
+                far += u32::from(own.score > 100 * own.score_bound);
+                (own.score_bound, own.moved_bound, own.rack_misses_bound)
+            });
+            assert!(bounds.iter().all(|other| *other == bounds[0]), "seed {seed}, {objective:?}: {bounds:?}");
+        }
+        let broken = Plan { owner: vec![NONE; plain.partitions.len()] };
+        if plain.subscribers.iter().any(|subscribers| !subscribers.is_empty()) {
+            let verdict = verify_from(&group, &ownership, &starts[0], Objective::default(), &broken);
+            assert!(matches!(verdict, Err(PlanFault::Incomplete { .. })), "seed {seed}");
+        }
+    }
+    assert!(far > 100, "only {far} starts are far from the optimum");
 }
 
 /// A group too large to try everything, where the optimum is known all the same.

@@ -8,7 +8,6 @@ use kafka_assignors_core::leader::record_bytes_of_plan;
 use kafka_assignors_core::plan::Reason;
 use kafka_assignors_core::score;
 use kafka_assignors_core::strategy::{Outcome, Strategy, assign};
-use kafka_assignors_core::verify::verify_outcome;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
@@ -237,7 +236,7 @@ impl Plan {
     /// Checks the plan by code that shares nothing with the solver, while other Python threads run. Gives balance score and
     /// its bound, moved and its bound, kept, rack misses and their bound, and whether no plan is better.
     fn verify(&self, py: Python<'_>) -> PyResult<Certificate> {
-        let certificate = py.detach(|| verify_outcome(&self.group, self.strategy, &self.outcome));
+        let certificate = py.detach(|| self.outcome.verify(&self.group, self.strategy));
         let certificate = certificate.map_err(|fault| PlanError::new_err(fault.to_string()))?;
         Ok((
             (certificate.score, certificate.score_bound),

@@ -176,7 +176,8 @@ fn subscribed_topics(group: &Group) -> impl Iterator<Item = u32> {
 /// Checks a plan and proves how good a plan of this group can be.
 ///
 /// Fast where the plan is as good as it can be, a few passes over rows and their subscribers, with topics of equal
-/// subscribers and racks merged into rows; slower the more there is to improve.
+/// subscribers and racks merged into rows; slower the more there is to improve, up to a minute for a million partitions. For
+/// plans that nobody expects to be optimal, see [`verify_from`].
 ///
 /// # Errors
 /// The first fault that makes the plan invalid. A plan that is valid but not optimal is no error.
@@ -186,15 +187,33 @@ pub fn verify(
     plan: &Plan,
     objective: Objective,
 ) -> Result<Certificate, PlanFault> {
+    verify_from(group, ownership, plan, objective, plan)
+}
+
+/// As [`verify`], seeking the best plan from `start`, another valid plan of the group. The bounds are the same and proven in
+/// the same way wherever the search starts; near an optimum, such as a sticky plan, it is shortest.
+///
+/// # Errors
+/// As [`verify`]; also the first fault of `start`.
+pub fn verify_from(
+    group: &Group,
+    ownership: &Ownership,
+    plan: &Plan,
+    objective: Objective,
+    start: &Plan,
+) -> Result<Certificate, PlanFault> {
     check_ownership(group, ownership)?;
     check_plan(group, plan)?;
+    if !std::ptr::eq(plan, start) {
+        check_plan(group, start)?;
+    }
     let loads: Vec<u64> = plan.loads(group.members()).into_iter().map(u64::from).collect();
     let (mut kept, mut moved) = (0, 0);
     for (&before, &after) in ownership.owner.iter().zip(&plan.owner) {
         kept += u64::from(before != NONE && before == after);
         moved += u64::from(before != NONE && before != after);
     }
-    let best = best(group, ownership, plan, objective)?;
+    let best = best(group, ownership, start, objective)?;
     Ok(Certificate {
         objective,
         score: balance_score(&loads),
@@ -225,17 +244,30 @@ pub fn verify_cooperative(
 }
 
 /// Verifies what [`crate::strategy::assign`] returned, by the order that the strategy promises; Kafka's own strategies,
-/// which promise none, by the default order. The reasons that it gives for unassigned partitions are derived again.
+/// which promise none, by the default order. The reasons for what nobody gets are derived again and compared.
 ///
 /// # Errors
-/// As [`verify`] and [`verify_cooperative`]; and a partition that is unassigned for another reason than the outcome says.
+/// As [`verify`] and [`verify_cooperative`]; also a reason that is not the right one.
 pub fn verify_outcome(group: &Group, strategy: Strategy, outcome: &Outcome) -> Result<Certificate, PlanFault> {
+    verify_outcome_from(group, strategy, outcome, &outcome.target)
+}
+
+/// As [`verify_outcome`], seeking the best plan from `start`; see [`verify_from`].
+///
+/// # Errors
+/// As [`verify_outcome`]; also the first fault of `start`.
+pub fn verify_outcome_from(
+    group: &Group,
+    strategy: Strategy,
+    outcome: &Outcome,
+    start: &Plan,
+) -> Result<Certificate, PlanFault> {
     let Outcome { plan, target, ownership } = outcome;
     let objective = match strategy {
         Strategy::CooperativeSticky(objective) | Strategy::Sticky(objective) => objective,
         Strategy::Range | Strategy::RoundRobin => Objective::default(),
     };
-    let certificate = verify(group, ownership, target, objective)?;
+    let certificate = verify_from(group, ownership, target, objective, start)?;
     let derived = unassigned(group, ownership, target, plan)?;
     match outcome.unassigned().zip(&derived).find(|(given, derived)| given != *derived) {
         Some(((partition, _), _)) => Err(PlanFault::WrongReason { partition: name(group, partition) }),
@@ -315,9 +347,9 @@ struct TooFar;
 /// How many chains and cycles may be applied to a plan before the search starts again from what was owned.
 const PATIENCE: usize = 64;
 
-fn best(group: &Group, ownership: &Ownership, plan: &Plan, objective: Objective) -> Result<Best, PlanFault> {
+fn best(group: &Group, ownership: &Ownership, start: &Plan, objective: Objective) -> Result<Best, PlanFault> {
     let racks = racks_matter(group);
-    let mut network = Network::of_plan(group, ownership, objective, racks, plan);
+    let mut network = Network::of_plan(group, ownership, objective, racks, start);
     if improve(&mut network, PATIENCE)?.is_err() {
         network = Network::of_ownership(group, ownership, objective, racks);
         if improve(&mut network, usize::MAX)?.is_err() {
