@@ -1,6 +1,6 @@
 //! What an operator would set on a broker.
 
-use super::record;
+use crate::leader::DEFAULT_RECORD_LIMIT;
 
 /// The settings of a [`Coordinator`](super::Coordinator). The defaults are Kafka's, but for two that tests want short:
 /// the initial delay and the least session timeout.
@@ -35,7 +35,7 @@ impl Default for Config {
             max_session_timeout_ms: 1_800_000,
             max_group_size: usize::MAX,
             new_member_join_timeout_ms: 300_000,
-            max_record_bytes: record::DEFAULT_LIMIT,
+            max_record_bytes: DEFAULT_RECORD_LIMIT,
             max_offset_metadata: 4_096,
             client_host: "/127.0.0.1".to_owned(),
             seed: 0,

@@ -3,9 +3,6 @@
 
 use super::group::Group;
 
-/// `max.message.bytes` as Kafka ships it.
-pub(super) const DEFAULT_LIMIT: u64 = 1_048_588;
-
 /// The header of a record batch, magic 2.
 const BATCH_OVERHEAD: u64 = 61;
 

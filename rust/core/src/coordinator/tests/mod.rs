@@ -1,4 +1,14 @@
-//! Scripted scenarios.
+//! Scripted scenarios and a simulation, over the bytes of the protocol.
+
+mod admin;
+mod harness;
+mod joining;
+mod leaving;
+mod offsets;
+mod sessions;
+mod simulation;
+mod statics;
+mod syncing;
 
 use super::*;
 
