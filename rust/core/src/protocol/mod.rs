@@ -11,6 +11,8 @@ mod api;
 pub mod cluster;
 mod error_code;
 pub mod field;
+#[cfg(test)]
+mod golden;
 pub mod group_admin;
 pub mod heartbeat;
 pub mod join_group;
