@@ -140,12 +140,14 @@ impl Batch {
         let mut reader = Reader::new(&self.bytes[HEADER..]);
         loop {
             match self.next_record(&mut reader) {
+                Ok((offset, _)) if !(self.base_offset..=self.last_offset).contains(&offset) => break,
                 Ok((offset, time)) if time >= timestamp => return Some((offset, time)),
                 Ok(_) => {}
-                // The records end, or are not what the header says: the batch's own figures stand.
-                Err(_) => return Some((self.base_offset, self.max_timestamp)),
+                Err(_) => break,
             }
         }
+        // The records end, or are not what the header says: the batch's own figures stand.
+        Some((self.base_offset, self.max_timestamp))
     }
 
     fn next_record(&self, reader: &mut Reader<'_>) -> Result<(i64, i64), ReadError> {

@@ -11,6 +11,8 @@ mod config;
 mod data;
 mod partition;
 mod refuse;
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::{MAX_PARTITIONS, OFFSETS_TOPIC, TopicError};
 pub use config::Config;

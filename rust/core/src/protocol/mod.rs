@@ -20,7 +20,7 @@ pub mod leave_group;
 pub mod offsets;
 pub mod records;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 pub mod sync_group;
 #[cfg(test)]
 mod tests;
