@@ -1,7 +1,8 @@
 """Medium groups against a min-cost flow by OR-tools: one node a partition, one arc a subscriber, nothing merged.
 
-The least balance score is the least sum of squared loads, so a member's k-th partition costs `2k - 1`, times more than all
-rack misses and moves together, which are the costs of the arcs. One flow settles all of it, and every plan has to meet it.
+The least balance score is the least sum of squared loads, so a member's k-th partition costs `2k - 1`, times more than
+all rack misses and moves together, which are the costs of the arcs. One flow settles all of it, and every plan must
+meet it.
 """
 
 import random
