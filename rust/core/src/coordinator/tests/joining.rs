@@ -279,6 +279,19 @@ fn a_connection_lost_while_joining_leaves_one_member() {
 }
 
 #[test]
+fn a_connection_never_gets_the_answer_for_an_earlier_one_with_its_number() {
+    let (mut cluster, mut clients) = Cluster::stable(1);
+    let lost = cluster.enter(&mut Client::new(2));
+    cluster.disconnect(2);
+    let mut third = Client::static_member(2, "three");
+    let waiting = cluster.join(&third);
+    let call = cluster.join(&clients[0]);
+    assert_eq!(cluster.joined(&mut clients[0], &call).members.len(), 3);
+    assert!(cluster.is_waiting(&lost));
+    cluster.joined(&mut third, &waiting);
+}
+
+#[test]
 fn requests_behind_a_waiting_join_wait_too_and_keep_their_order() {
     let (mut cluster, mut clients) = Cluster::stable(1);
     let mut second = Client::new(2);

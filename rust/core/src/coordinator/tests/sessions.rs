@@ -96,7 +96,10 @@ fn a_sync_answered_late_starts_the_session_anew() {
     cluster.synced(&call);
     assert_eq!(cluster.synced(&waiting), (ErrorCode::NONE, b"late".to_vec()));
     cluster.pass(9_999);
-    assert_eq!(cluster.heartbeat(&clients[1]), ErrorCode::NONE);
+    assert_eq!(cluster.heartbeat(&clients[0]), ErrorCode::NONE);
+    assert_eq!(cluster.view().members.len(), 2);
+    cluster.pass(1);
+    assert_eq!(cluster.view().members.len(), 1, "its old session's end had no effect, the new one's has");
 }
 
 #[test]

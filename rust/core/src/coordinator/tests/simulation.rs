@@ -178,7 +178,7 @@ impl Simulation {
             Act::Join => {
                 let metadata = this.metadata.to_be_bytes().to_vec();
                 let mut protocols = vec![JoinGroupProtocol { name: "common".to_owned(), metadata }];
-                if member % 2 == 0 {
+                if member.is_multiple_of(2) {
                     protocols.insert(0, JoinGroupProtocol { name: "rare".to_owned(), metadata: Vec::new() });
                 }
                 let request = JoinGroupRequest {
