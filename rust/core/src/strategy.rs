@@ -58,22 +58,28 @@ pub enum Strategy {
 pub struct Outcome {
     /// Who gets what now.
     pub plan: Plan,
-    /// Who will have what once withheld partitions are free; differs from `plan` only in cooperative rebalancing.
-    pub target: Plan,
+    /// Who will have what once withheld partitions are free, where that is not `plan`: only in cooperative rebalancing.
+    pub withholding: Option<Plan>,
     /// Who owned what.
     pub ownership: Ownership,
 }
 
 impl Outcome {
+    /// Who will have what once withheld partitions are free.
+    #[must_use]
+    pub fn target(&self) -> &Plan {
+        self.withholding.as_ref().unwrap_or(&self.plan)
+    }
+
     /// The partitions withheld from the member that is to have them, since another member still holds them.
     pub fn withheld(&self) -> impl Iterator<Item = u32> {
-        let owners = self.plan.owner.iter().zip(&self.target.owner);
+        let owners = self.plan.owner.iter().zip(&self.target().owner);
         (0u32..).zip(owners).filter(|(_, (now, then))| now != then).map(|(partition, _)| partition)
     }
 
     /// The partitions that nobody gets now, ascending, each with the reason. O(partitions).
     pub fn unassigned(&self) -> impl Iterator<Item = (u32, Reason)> {
-        let Self { plan, target, ownership } = self;
+        let (plan, target, ownership) = (&self.plan, self.target(), &self.ownership);
         let open = (0u32..).zip(&plan.owner).filter(|(_, owner)| **owner == NONE).map(|(partition, _)| partition);
         open.map(|partition| {
             let holder = ownership.held.get(partition as usize).copied().unwrap_or(NONE);
@@ -106,7 +112,7 @@ impl Outcome {
     #[must_use]
     pub fn kept_and_moved(&self) -> (u32, u32) {
         let (mut kept, mut moved) = (0, 0);
-        for (&before, &after) in self.ownership.owner.iter().zip(&self.target.owner) {
+        for (&before, &after) in self.ownership.owner.iter().zip(&self.target().owner) {
             kept += u32::from(before != NONE && before == after);
             moved += u32::from(before != NONE && before != after);
         }
@@ -117,8 +123,18 @@ impl Outcome {
 /// Runs a strategy. `forming` is the generation being formed, where it is known: see [`ownership::settle`].
 #[must_use]
 pub fn assign(group: &Group, strategy: Strategy, forming: Option<i32>) -> Outcome {
-    let cooperative = matches!(strategy, Strategy::CooperativeSticky(_));
-    let ownership = ownership::settle(group, forming, cooperative);
+    plan(group, strategy, settle(group, strategy, forming))
+}
+
+/// Settles the claims as far as the strategy needs them. Afterwards it needs [`Group::claims`] no more.
+#[must_use]
+pub fn settle(group: &Group, strategy: Strategy, forming: Option<i32>) -> Ownership {
+    ownership::settle(group, forming, matches!(strategy, Strategy::CooperativeSticky(_)))
+}
+
+/// Plans a group whose claims are settled: the second half of [`assign`].
+#[must_use]
+pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership) -> Outcome {
     let target = match strategy {
         Strategy::Sticky(objective) | Strategy::CooperativeSticky(objective) => {
             sticky::assign(group, &ownership, objective)
@@ -126,6 +142,9 @@ pub fn assign(group: &Group, strategy: Strategy, forming: Option<i32>) -> Outcom
         Strategy::Range => range::assign(group),
         Strategy::RoundRobin => round_robin::assign(group),
     };
-    let plan = if cooperative { cooperative::withhold(&target, &ownership) } else { target.clone() };
-    Outcome { plan, target, ownership }
+    if matches!(strategy, Strategy::CooperativeSticky(_)) {
+        Outcome { plan: cooperative::withhold(&target, &ownership), withholding: Some(target), ownership }
+    } else {
+        Outcome { plan: target, withholding: None, ownership }
+    }
 }

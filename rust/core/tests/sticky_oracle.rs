@@ -15,7 +15,7 @@ use proptest::prelude::{Strategy as _, any};
 use proptest::test_runner::{Config, TestRunner};
 
 fn assignment(outcome: &Outcome) -> Vec<Option<usize>> {
-    outcome.target.owner.iter().map(|&owner| (owner != NONE).then_some(owner as usize)).collect()
+    outcome.target().owner.iter().map(|&owner| (owner != NONE).then_some(owner as usize)).collect()
 }
 
 /// By (subscribers, racks) and member, how many partitions it has.
@@ -62,7 +62,7 @@ fn is_uniform(plain: &Plain) -> bool {
 
 /// What a test says when it fails: enough to see the case without running it.
 fn describe(seed: u64, def: &GroupDef, group: &Group, outcome: &Outcome, objective: Objective) -> String {
-    format!("seed {seed}, {objective:?}\n{def:#?}\nplan {}", show(group, &outcome.target))
+    format!("seed {seed}, {objective:?}\n{def:#?}\nplan {}", show(group, outcome.target()))
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn planned(seed: u64, def: &GroupDef, strategy: Strategy, forming: Option<i32>) 
         Ok(certificate) => assert!(certificate.is_optimal(), "{certificate:?} {}", what()),
         Err(fault) => panic!("{fault} {}", what()),
     }
-    unassigned(&group, &outcome.ownership, &outcome.target, &outcome.plan).unwrap_or_else(|fault| panic!("{fault}"));
+    unassigned(&group, &outcome.ownership, outcome.target(), &outcome.plan).unwrap_or_else(|fault| panic!("{fault}"));
     (group, outcome)
 }
 
@@ -343,7 +343,7 @@ fn a_contested_partition_is_withheld_from_everyone_and_comes_next_round() {
     let strategy = Strategy::CooperativeSticky(Objective::default());
     let (group, outcome) = planned(0, &def, strategy, None);
     assert_eq!(outcome.plan.owner, [NONE, NONE]);
-    let reasons = unassigned(&group, &outcome.ownership, &outcome.target, &outcome.plan).unwrap();
+    let reasons = unassigned(&group, &outcome.ownership, outcome.target(), &outcome.plan).unwrap();
     assert_eq!(reasons, [(0, Reason::Contested), (1, Reason::Contested)]);
     for member in &mut def.members {
         member.owned.clear();

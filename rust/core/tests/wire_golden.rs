@@ -16,6 +16,8 @@ use kafka_assignors_core::wire::writer::WriteError;
 type Lists = Vec<(String, Vec<i32>)>;
 /// What is expected, or to be written: topics with partition numbers.
 type Shown<'a> = &'a [(&'a str, &'a [i32])];
+/// A subscription as it is read: bytes, version, owned partitions, generation, rack.
+type Read<'a> = (&'a str, i16, Shown<'a>, i32, Option<&'a [u8]>);
 
 fn hex(text: &str) -> Vec<u8> {
     assert!(text.len().is_multiple_of(2));
@@ -148,7 +150,7 @@ const V3: &str =
 
 #[test]
 fn subscriptions_of_all_versions_are_read() {
-    let versions: [(&str, i16, Shown<'_>, i32, Option<&[u8]>); 5] = [
+    let versions: [Read<'_>; 5] = [
         (V0, 0, &[], -1, None),          // J K
         (V1, 1, A1_T02, -1, None),       // K
         (V2, 2, A1_T02, 5, None),        // K

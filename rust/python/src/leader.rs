@@ -56,10 +56,12 @@ fn write_error(error: WriteError) -> PyErr {
     GroupError::new_err(error.to_string())
 }
 
-fn to_dict<'py>(py: Python<'py>, group: &Group, assignments: &Assignments) -> PyResult<Bound<'py, PyDict>> {
+fn to_dict<'py>(py: Python<'py>, group: &Group, assignments: Assignments) -> PyResult<Bound<'py, PyDict>> {
+    let mut backwards = Vec::with_capacity(assignments.len());
+    assignments.consume_backwards(|assignment| backwards.push(PyBytes::new(py, assignment)));
     let bytes = PyDict::new(py);
-    for (id, assignment) in group.member_ids().iter().zip(assignments.iter()) {
-        bytes.set_item(PyString::new(py, id), PyBytes::new(py, assignment))?;
+    for (id, assignment) in group.member_ids().iter().zip(backwards.into_iter().rev()) {
+        bytes.set_item(PyString::new(py, id), assignment)?;
     }
     Ok(bytes)
 }
@@ -82,7 +84,7 @@ pub(crate) fn perform_assignment<'py>(
         })
         .map_err(write_error)?;
     let leader::Performed { outcome, group, assignments, faults, record_bytes, .. } = performed;
-    let bytes = to_dict(py, &group, &assignments)?;
+    let bytes = to_dict(py, &group, assignments)?;
     let faults = faults.into_iter().map(|fault| (fault.member_id, fault.reason.to_string())).collect();
     Ok((bytes, Plan::new(group, strategy, outcome, faults, record_bytes, start.elapsed())))
 }
@@ -102,5 +104,5 @@ pub(crate) fn codec_floor<'py>(
             leader::codec_floor(&joined, topics, ClaimSource::of(strategy))
         })
         .map_err(write_error)?;
-    to_dict(py, &joined.group, &assignments)
+    to_dict(py, &joined.group, assignments)
 }

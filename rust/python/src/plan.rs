@@ -7,7 +7,7 @@ use kafka_assignors_core::group::{Csr, Group, Topics};
 use kafka_assignors_core::leader::record_bytes_of_plan;
 use kafka_assignors_core::plan::Reason;
 use kafka_assignors_core::score;
-use kafka_assignors_core::strategy::{Outcome, Strategy, assign};
+use kafka_assignors_core::strategy::{Outcome, Strategy, plan, settle};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
@@ -52,10 +52,12 @@ impl Plan {
     }
 
     /// Plans a group, letting other Python threads run meanwhile.
-    pub(crate) fn solve(py: Python<'_>, group: Group, strategy: Strategy, forming: Option<i32>) -> Self {
+    pub(crate) fn solve(py: Python<'_>, mut group: Group, strategy: Strategy, forming: Option<i32>) -> Self {
         py.detach(|| {
             let start = Instant::now();
-            let outcome = assign(&group, strategy, forming);
+            let ownership = settle(&group, strategy, forming);
+            group.forget_claims();
+            let outcome = plan(&group, strategy, ownership);
             let elapsed = start.elapsed();
             let record_bytes = record_bytes_of_plan(&group, &outcome.plan, strategy);
             Self::new(group, strategy, outcome, Vec::new(), record_bytes, elapsed)
@@ -207,7 +209,7 @@ impl Plan {
     /// Every change of owner: topic, number, source, target.
     fn moves<'py>(&self, py: Python<'py>) -> Vec<Move<'py>> {
         let (topics, members) = (self.topic_names(py), self.member_names(py));
-        let (before, after) = (&self.outcome.ownership.owner, &self.outcome.target.owner);
+        let (before, after) = (&self.outcome.ownership.owner, &self.outcome.target().owner);
         let mut moves = Vec::new();
         self.each(|partition, topic, number| {
             let (source, target) = (before[partition], after[partition]);
@@ -226,7 +228,7 @@ impl Plan {
         for (partition, reason) in self.outcome.unassigned() {
             let (topic, number) = self.topics().locate(partition);
             let member = |member: u32| members.get(member as usize).cloned();
-            let target = member(self.outcome.target.owner[partition as usize]);
+            let target = member(self.outcome.target().owner[partition as usize]);
             let holder = if let Reason::Withheld { holder } = reason { member(holder) } else { None };
             unassigned.push((topics[topic as usize].clone(), number, target, holder));
         }

@@ -23,7 +23,7 @@ use crate::wire::writer::WriteError;
 pub struct Performed {
     /// The plan and what it was made from.
     pub outcome: Outcome,
-    /// What the members sent, as dense ids.
+    /// What the members sent, as dense ids, but for the claims: those are settled in `outcome`.
     pub group: Group,
     /// By member of the group, its position in the input.
     pub order: Vec<u32>,
@@ -53,8 +53,10 @@ pub fn perform_assignment(
 ) -> Result<Performed, WriteError> {
     let source = ClaimSource::of(strategy);
     let forming = forming.filter(|&generation| generation >= 0);
-    let Joined { group, order, faults, max_generation } = read_group(members, topics, source);
-    let outcome = strategy::assign(&group, strategy, forming);
+    let Joined { mut group, order, faults, max_generation } = read_group(members, topics, source);
+    let ownership = strategy::settle(&group, strategy, forming);
+    group.forget_claims();
+    let outcome = strategy::plan(&group, strategy, ownership);
     let generation = source.generation(forming, max_generation);
     let assignments = write_assignments(&group, &outcome.plan, generation)?;
     let record_bytes = record_bytes(members, &order, &assignments);

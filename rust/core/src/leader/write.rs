@@ -37,6 +37,20 @@ impl Assignments {
         (0..self.len() as u32).map(|member| self.get(member))
     }
 
+    /// Gives the assignments to `take` from the last member to the first, and their memory back on the way, so that who
+    /// copies them does not hold everything twice.
+    pub fn consume_backwards(mut self, mut take: impl FnMut(&[u8])) {
+        let step = self.slab.len() / 16 + 1;
+        while self.ends.pop().is_some() {
+            let start = self.ends.last().copied().unwrap_or(0);
+            take(&self.slab[start..]);
+            self.slab.truncate(start);
+            if self.slab.capacity() - start > step {
+                self.slab.shrink_to_fit();
+            }
+        }
+    }
+
     /// The bytes of all assignments.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -5,14 +5,14 @@ use super::rows::{Problem, Segment};
 use crate::group::NONE;
 use crate::plan::Plan;
 
-/// The plan in which each member has its `share` of each arc. O(partitions + arcs log arcs).
+/// Turns what everybody holds into the plan in which each member has its `share` of each arc. O(partitions + arcs log arcs).
 ///
 /// Of what a member holds in a row it keeps the first by (number, topic); the rest of the row goes, in the order of the
 /// segments, to the member with the fewest partitions so far that still has room.
-pub(super) fn deal(problem: &Problem, previous: &[u32], share: &[u32]) -> Plan {
-    let mut owner = previous.to_vec();
+pub(super) fn deal(problem: &Problem, plan: &mut Plan, share: &[u32]) {
+    let owner = &mut plan.owner;
     let kept: Vec<u32> = problem.held.iter().zip(share).map(|(&held, &share)| held.min(share)).collect();
-    release(problem, &mut owner, &kept);
+    release(problem, owner, &kept);
     let room = share.iter().zip(&kept).map(|(&share, &kept)| share - kept).collect();
     let mut least_loaded = LeastLoaded::new(problem, problem.loads(&kept), room);
     let mut free = Vec::new();
@@ -28,7 +28,6 @@ pub(super) fn deal(problem: &Problem, previous: &[u32], share: &[u32]) -> Plan {
             }
         });
     }
-    Plan { owner }
 }
 
 /// Takes from each member what it holds of a row beyond `kept`.

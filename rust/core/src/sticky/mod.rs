@@ -26,23 +26,23 @@ use rows::Problem;
 /// a subscriber, O(A) for each search of a flow besides; a group whose proposal is balanced needs none.
 #[must_use]
 pub fn assign(group: &Group, ownership: &Ownership, objective: Objective) -> Plan {
-    let forgotten;
-    let owner: &[u32] = if objective.mode == Mode::Fair {
-        forgotten = vec![NONE; ownership.owner.len()];
-        &forgotten
-    } else {
-        &ownership.owner
-    };
+    // What the plan starts from and is written over. Taken first, it fits the place that the settled claims left.
+    let mut plan = Plan { owner: ownership.owner.clone() };
+    if objective.mode == Mode::Fair {
+        plan.owner.fill(NONE);
+    }
     let racks = rows::racks_matter(group);
     if objective.mode != Mode::StickyYetFair
         && !racks
         && let Some(pattern) = uniform::only_pattern(group)
     {
-        return uniform::assign(group, pattern, owner);
+        uniform::assign(group, pattern, &mut plan);
+        return plan;
     }
-    let problem = Problem::new(group, owner, objective.mode == Mode::StickyYetFair, racks);
+    let problem = Problem::new(group, &plan.owner, objective.mode == Mode::StickyYetFair, racks);
     let proposed = proposal::propose(&problem);
     let blocks = levels::split(&problem, &proposed);
     let share = flow::cheapest(&problem, &blocks, &proposed, objective.racks);
-    deal::deal(&problem, owner, &share)
+    deal::deal(&problem, &mut plan, &share);
+    plan
 }

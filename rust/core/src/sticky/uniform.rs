@@ -11,12 +11,12 @@ pub(super) fn only_pattern(group: &Group) -> Option<u32> {
     first.filter(|&first| subscribed.all(|pattern| pattern == first))
 }
 
-/// Plans a group whose subscribers all have the pattern `pattern`. O(partitions + members), but for what members lose:
+/// Turns what everybody holds into the plan of a group whose subscribers all have the pattern `pattern`. O(partitions + members), but for what members lose:
 /// O(holdings) of each loser.
 ///
 /// With `q, r = divmod(partitions, members)`, a member that holds at most `q` keeps all of it; of those that hold more, the
 /// first `r` keep `q + 1` and the others `q`. No balanced plan keeps more.
-pub(super) fn assign(group: &Group, pattern: u32, previous: &[u32]) -> Plan {
+pub(super) fn assign(group: &Group, pattern: u32, plan: &mut Plan) {
     let topics = group.topics();
     let subscribers: Vec<u32> =
         (0..group.members() as u32).filter(|&m| group.pattern_of()[m as usize] == pattern).collect();
@@ -24,7 +24,6 @@ pub(super) fn assign(group: &Group, pattern: u32, previous: &[u32]) -> Plan {
     let q = all / subscribers.len() as u32;
     let mut spare = all % subscribers.len() as u32;
 
-    let mut plan = Plan { owner: previous.to_vec() };
     let held = plan.loads(group.members());
     let mut keeps = vec![0; group.members()];
     for &member in &subscribers {
@@ -33,7 +32,7 @@ pub(super) fn assign(group: &Group, pattern: u32, previous: &[u32]) -> Plan {
         spare -= extra;
         keeps[member as usize] = held.min(q + extra);
     }
-    release(group, &mut plan, &held, &keeps);
+    release(group, plan, &held, &keeps);
 
     let below = subscribers.iter().copied().filter(|&m| keeps[m as usize] < q);
     let mut ring = Ring::new(below.map(|m| (m, q - keeps[m as usize])), group.members());
@@ -83,7 +82,6 @@ pub(super) fn assign(group: &Group, pattern: u32, previous: &[u32]) -> Plan {
             of_topic[owner as usize] = 0;
         }
     }
-    plan
 }
 
 /// Takes from each member what it holds beyond what it keeps. What stays is first by (number, topic), so that the loss

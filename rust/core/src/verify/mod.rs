@@ -249,7 +249,7 @@ pub fn verify_cooperative(
 /// # Errors
 /// As [`verify`] and [`verify_cooperative`]; also a reason that is not the right one.
 pub fn verify_outcome(group: &Group, strategy: Strategy, outcome: &Outcome) -> Result<Certificate, PlanFault> {
-    verify_outcome_from(group, strategy, outcome, &outcome.target)
+    verify_outcome_from(group, strategy, outcome, outcome.target())
 }
 
 /// As [`verify_outcome`], seeking the best plan from `start`; see [`verify_from`].
@@ -262,7 +262,7 @@ pub fn verify_outcome_from(
     outcome: &Outcome,
     start: &Plan,
 ) -> Result<Certificate, PlanFault> {
-    let Outcome { plan, target, ownership } = outcome;
+    let (plan, target, ownership) = (&outcome.plan, outcome.target(), &outcome.ownership);
     let objective = match strategy {
         Strategy::CooperativeSticky(objective) | Strategy::Sticky(objective) => objective,
         Strategy::Range | Strategy::RoundRobin => Objective::default(),

@@ -1,0 +1,151 @@
+"""perform_assignment, bytes to bytes, against the codec floor, kafka-python, itself at twice the size; its memory."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import groups
+import pytest
+from kafka.cluster import ClusterMetadata
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.protocol.consumer.group import JoinGroupResponse
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from conftest import BOUNDS, Interleaved, Ratio
+from kafka_assignors import Group, Member, StickyAssignor, _core
+
+OPTIONS = ("sticky", "fair-yet-sticky", "before-stickiness")
+
+QUICK = {
+    "3,000 x 1 topic, 450 members: one leaves",
+    "100 x 100, 100 members on a random half: fresh",
+    "500 x 2,000, 2,000 members: one leaves",
+    "99,000 over 1,000 topics, 500 members on 5 each: doubled",
+}
+# kafka-python takes seconds here, half a minute elsewhere.
+QUICK_PEER = {"3,000 x 1 topic, 450 members: one leaves"}
+
+# Groups of this size need a broker set up for them, and the warning says so; here no broker is involved.
+pytestmark = pytest.mark.filterwarnings("ignore::kafka_assignors.RecordSizeWarning")
+
+
+def _mark(name: str, quick: set[str] = QUICK) -> object:
+    return pytest.param(name, marks=pytest.mark.quick) if name in quick else name
+
+
+def _rounds(case: groups.Case) -> int:
+    return max(7, min(300, 3_000_000 // sum(case.topics.values())))
+
+
+# A bound whose benchmark is gone or renamed guards nothing. (One without a bound fails where it looks its bound up.)
+UNUSED = {
+    name for kind in ("floor", "kafka-python", "objects", "memory") for name in BOUNDS[kind]
+} - groups.cases().keys()
+if UNUSED:
+    raise LookupError(f"bounds.toml names cases that are not measured: {sorted(UNUSED)}")
+
+
+@pytest.mark.parametrize("name", [_mark(name) for name in groups.cases()])
+def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
+    case, members = groups.cases()[name], groups.joined(name)
+
+    def ours() -> object:
+        return _core.perform_assignment(*OPTIONS, members, case.topics, None)
+
+    def floor() -> object:
+        return _core.codec_floor(*OPTIONS, members, case.topics, None)
+
+    _, plan = _core.perform_assignment(*OPTIONS, members, case.topics, None)
+    kept, moved = plan.kept_and_moved()
+    seconds, floor_seconds = interleaved(ours, floor, _rounds(case))
+    ratio.at_most(
+        "floor", name, seconds, floor_seconds, f"kept {kept:,}, moved {moved:,}, score {plan.balance_score:,}"
+    )
+
+
+class _Cluster(ClusterMetadata):
+    """As much of kafka-python's cluster metadata as its assignor asks for."""
+
+    def __init__(self, topics: dict[str, int]) -> None:
+        super().__init__()
+        self.counts = topics
+
+    def topics(self, *_: object) -> set[str]:
+        return set(self.counts)
+
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        return set(range(self.counts[topic]))
+
+
+def _kafka_python(members: groups.JoinGroup, topics: dict[str, int]) -> float:
+    """Seconds that kafka-python's leader takes, bytes to bytes. It reads its own form of the user data only."""
+    cluster = _Cluster(topics)
+    start = perf_counter()
+    joined = []
+    for member, metadata in members:
+        decoded = ConsumerProtocolSubscription.decode(metadata)
+        if decoded.user_data:
+            decoded.user_data = b"\0\1" + decoded.user_data
+        joined.append(
+            JoinGroupResponse.JoinGroupResponseMember(member_id=member, group_instance_id=None, metadata=decoded)
+        )
+    plan = StickyPartitionAssignor().assign(cluster, joined)
+    encoded = {member: assignment.encode() for member, assignment in plan.items()}
+    seconds = perf_counter() - start
+    assert encoded.keys() == dict(members).keys()
+    return seconds
+
+
+@pytest.mark.parametrize("name", [_mark(name, QUICK_PEER) for name in BOUNDS["kafka-python"]])
+def test_kafka_python(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
+    case, members = groups.cases()[name], groups.joined(name)
+    benchmark.pedantic(
+        _core.perform_assignment, args=(*OPTIONS, members, case.topics, None), rounds=_rounds(case), warmup_rounds=1
+    )
+    ratio.at_least("kafka-python", name, benchmark.stats.stats.median, _kafka_python(members, case.topics))
+
+
+@pytest.mark.quick
+def test_growth(interleaved: Interleaved, ratio: Ratio) -> None:
+    name = "500 topics, 2,000 members: one leaves"
+    group = dict.fromkeys(groups.ids(2_000), groups.names(500))
+
+    def sized(partitions: int) -> tuple[groups.JoinGroup, dict[str, int]]:
+        case = groups.Case("", dict.fromkeys(groups.names(500), partitions), group, dict(list(group.items())[1:]))
+        return case.members(), case.topics
+
+    small, large = sized(1_000), sized(2_000)
+    twice, once = interleaved(
+        lambda: _core.perform_assignment(*OPTIONS, *large, None),
+        lambda: _core.perform_assignment(*OPTIONS, *small, None),
+        7,
+    )
+    ratio.at_most("growth", name, twice, once)
+
+
+@pytest.mark.parametrize("name", BOUNDS["objects"])
+def test_objects(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
+    case, joined = groups.cases()[name], groups.joined(name)
+    before = StickyAssignor().assign(
+        Group(case.topics, [Member(member, topics) for member, topics in case.before.items()])
+    )
+    members = [Member(member, topics, owned=before[member], generation=5) for member, topics in case.after.items()]
+    group = Group(case.topics, members)
+    objects, bytes_ = interleaved(
+        lambda: StickyAssignor().assign(group).assignment,
+        lambda: _core.perform_assignment(*OPTIONS, joined, case.topics, None),
+        5,
+    )
+    ratio.at_most("objects", name, objects, bytes_)
+
+
+@pytest.mark.parametrize("name", BOUNDS["memory"])
+def test_memory(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
+    """In a process of its own, since a peak cannot be told from what earlier tests left behind."""
+    command = [sys.executable, "-P", str(Path(__file__).parent / "peak.py"), name]
+    output = benchmark.pedantic(lambda: subprocess.check_output(command, text=True), rounds=1)
+    figures = json.loads(output)
+    ratio.at_most("memory", name, figures["peak"], figures["input"] + figures["output"])
