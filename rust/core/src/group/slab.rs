@@ -1,0 +1,199 @@
+//! Rows of ids and lists of names without an allocation each.
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+/// Rows of `u32` in one slab: row `i` is `items[starts[i]..starts[i + 1]]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Csr {
+    starts: Vec<u32>,
+    items: Vec<u32>,
+}
+
+impl Csr {
+    /// No rows; rows are added by [`Csr::push_row`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self { starts: vec![0], items: Vec::new() }
+    }
+
+    /// Appends one row.
+    pub fn push_row(&mut self, row: &[u32]) {
+        self.items.extend_from_slice(row);
+        self.starts.push(self.items.len() as u32);
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Row `i`.
+    #[must_use]
+    pub fn row(&self, i: u32) -> &[u32] {
+        &self.items[self.starts[i as usize] as usize..self.starts[i as usize + 1] as usize]
+    }
+
+    /// The position in [`Csr::items`] at which row `i` starts.
+    #[must_use]
+    pub fn start(&self, i: u32) -> u32 {
+        self.starts[i as usize]
+    }
+
+    /// All rows, one after the other.
+    #[must_use]
+    pub fn items(&self) -> &[u32] {
+        &self.items
+    }
+
+    /// All rows in order.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+        self.starts.windows(2).map(|w| &self.items[w[0] as usize..w[1] as usize])
+    }
+
+    /// Groups `0..keys.len()` by key: row `k` lists, ascending, the positions whose key is `k`. Keys that are not below
+    /// `rows` are left out.
+    #[must_use]
+    pub fn group_by(keys: &[u32], rows: usize) -> Self {
+        let mut starts = vec![0u32; rows + 1];
+        for &key in keys {
+            if (key as usize) < rows {
+                starts[key as usize + 1] += 1;
+            }
+        }
+        for i in 0..rows {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut items = vec![0u32; starts[rows] as usize];
+        for (position, &key) in keys.iter().enumerate() {
+            if let Some(slot) = next.get_mut(key as usize).filter(|_| (key as usize) < rows) {
+                items[*slot as usize] = position as u32;
+                *slot += 1;
+            }
+        }
+        Self { starts, items }
+    }
+
+    /// Row `c` of the result lists, ascending, the rows in which `c` occurs; `columns` is the number of rows of the result.
+    #[must_use]
+    pub fn transpose(&self, columns: usize) -> Self {
+        let mut starts = vec![0u32; columns + 1];
+        for &item in &self.items {
+            starts[item as usize + 1] += 1;
+        }
+        for i in 0..columns {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut items = vec![0u32; self.items.len()];
+        for (i, row) in self.rows().enumerate() {
+            for &item in row {
+                items[next[item as usize] as usize] = i as u32;
+                next[item as usize] += 1;
+            }
+        }
+        Self { starts, items }
+    }
+}
+
+/// Strings in one slab.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    bytes: String,
+    ends: Vec<usize>,
+}
+
+impl Names {
+    /// Appends a name; its id is the number of names before it.
+    pub fn push(&mut self, name: &str) {
+        self.bytes.push_str(name);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The number of names.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is no name.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The name with this id.
+    #[must_use]
+    pub fn get(&self, id: u32) -> &str {
+        let start = if id == 0 { 0 } else { self.ends[id as usize - 1] };
+        &self.bytes[start..self.ends[id as usize]]
+    }
+
+    /// All names in order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len() as u32).map(|id| self.get(id))
+    }
+
+    /// The id of a name, by binary search; the names must be in byte order (topics, members).
+    #[must_use]
+    pub fn find_sorted(&self, name: &str) -> Option<u32> {
+        let (mut low, mut high) = (0, self.len() as u32);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.get(middle).cmp(name) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Some(middle),
+            }
+        }
+        None
+    }
+}
+
+/// Names that are numbered as they are met.
+#[derive(Debug, Clone, Default)]
+pub struct Interner {
+    names: Names,
+    table: HashTable<u32>,
+}
+
+pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
+    FxBuildHasher.hash_one(value)
+}
+
+impl Interner {
+    /// The id of the name, given to it now if it is new.
+    pub fn intern(&mut self, name: &str) -> u32 {
+        let hash = hash_of(name.as_bytes());
+        if let Some(&id) = self.table.find(hash, |&id| self.names.get(id) == name) {
+            return id;
+        }
+        let id = self.names.len() as u32;
+        self.names.push(name);
+        let Self { names, table } = self;
+        table.insert_unique(hash, id, |&id| hash_of(names.get(id).as_bytes()));
+        id
+    }
+
+    /// The id of a name that was met before.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<u32> {
+        self.table.find(hash_of(name.as_bytes()), |&id| self.names.get(id) == name).copied()
+    }
+
+    /// The names in order of their ids.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+}
