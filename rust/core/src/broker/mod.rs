@@ -19,7 +19,7 @@ pub use config::Config;
 
 use crate::coordinator::{Coordinator, GroupView, Reply};
 use crate::protocol::records::FetchRequest;
-use crate::protocol::{ApiKey, Body, ErrorCode, FrameError, RequestHeader, read_body, write_response};
+use crate::protocol::{ApiKey, Body, ErrorCode, FrameError, RequestHeader, read_request, write_response};
 use crate::wire::reader::Reader;
 use crate::wire::writer::WriteError;
 use catalogue::{Catalogue, Placement};
@@ -151,7 +151,7 @@ impl Broker {
             ApiKey::Fetch => return self.fetch(now_ms, connection, header, reader),
             ApiKey::ApiVersions => self.api_versions(&header, reader)?,
             ApiKey::Metadata => {
-                let request = read_body(reader, version)?;
+                let request = read_request(reader, version)?;
                 let before = self.catalogue.count();
                 let response = admin::metadata(&mut self.catalogue, &self.config, version, request);
                 if self.catalogue.count() != before {
@@ -160,34 +160,36 @@ impl Broker {
                 answer(&header, &response)?
             }
             ApiKey::FindCoordinator => {
-                answer(&header, &admin::coordinator(&self.config, version, read_body(reader, version)?))?
+                answer(&header, &admin::coordinator(&self.config, version, read_request(reader, version)?))?
             }
-            ApiKey::ListOffsets => answer(&header, &data::list_offsets(&self.catalogue, read_body(reader, version)?))?,
+            ApiKey::ListOffsets => {
+                answer(&header, &data::list_offsets(&self.catalogue, read_request(reader, version)?))?
+            }
             ApiKey::OffsetForLeaderEpoch => {
-                answer(&header, &data::epoch_ends(&self.catalogue, read_body(reader, version)?))?
+                answer(&header, &data::epoch_ends(&self.catalogue, read_request(reader, version)?))?
             }
             ApiKey::InitProducerId => {
-                let request = read_body(reader, version)?;
+                let request = read_request(reader, version)?;
                 answer(&header, &data::producer_id(&mut self.next_producer_id, &request))?
             }
             ApiKey::CreateTopics => {
-                let request = read_body(reader, version)?;
+                let request = read_request(reader, version)?;
                 let response = admin::create_topics(&mut self.catalogue, &self.config, request);
                 self.topics_changed();
                 answer(&header, &response)?
             }
             ApiKey::CreatePartitions => {
-                let response = admin::create_partitions(&mut self.catalogue, read_body(reader, version)?);
+                let response = admin::create_partitions(&mut self.catalogue, read_request(reader, version)?);
                 self.topics_changed();
                 answer(&header, &response)?
             }
             ApiKey::DeleteTopics => {
-                let response = admin::delete_topics(&mut self.catalogue, read_body(reader, version)?);
+                let response = admin::delete_topics(&mut self.catalogue, read_request(reader, version)?);
                 self.topics_changed();
                 answer(&header, &response)?
             }
             ApiKey::DescribeConfigs => {
-                let request = read_body(reader, version)?;
+                let request = read_request(reader, version)?;
                 answer(&header, &admin::describe_configs(&self.catalogue, &self.config, request))?
             }
             ApiKey::IncrementalAlterConfigs => {
@@ -198,7 +200,10 @@ impl Broker {
                     coordinator.set_record_limit(bytes);
                     Ok(())
                 };
-                answer(&header, &admin::alter_configs(&mut self.catalogue, read_body(reader, version)?, offsets_topic))?
+                answer(
+                    &header,
+                    &admin::alter_configs(&mut self.catalogue, read_request(reader, version)?, offsets_topic),
+                )?
             }
             other => return Err(FrameError::UnknownApi(other.code()).into()),
         };
@@ -210,7 +215,7 @@ impl Broker {
         let served =
             ApiKey::ALL.iter().copied().filter(|api| SERVED.contains(api) || Coordinator::apis().contains(api));
         if header.api.speaks(header.version) {
-            read_body::<crate::protocol::cluster::ApiVersionsRequest>(reader, header.version)?;
+            read_request::<crate::protocol::cluster::ApiVersionsRequest>(reader, header.version)?;
             return answer(header, &admin::versions(served, ErrorCode::NONE));
         }
         let header = RequestHeader { version: 0, ..header.clone() };
@@ -218,7 +223,7 @@ impl Broker {
     }
 
     fn produce(&mut self, connection: u64, header: &RequestHeader, reader: &mut Reader<'_>) -> Result<Handled, Hangup> {
-        let request: crate::protocol::records::ProduceRequest = read_body(reader, header.version)?;
+        let request: crate::protocol::records::ProduceRequest = read_request(reader, header.version)?;
         let acks = request.acks;
         let parked = &mut self.parked;
         let mut woken = BTreeSet::new();
@@ -254,7 +259,7 @@ impl Broker {
         header: RequestHeader,
         reader: &mut Reader<'_>,
     ) -> Result<Handled, Hangup> {
-        let request: FetchRequest = read_body(reader, header.version)?;
+        let request: FetchRequest = read_request(reader, header.version)?;
         // Sessions are never granted, so nobody can have one.
         if request.session_epoch > 0 {
             let response = refuse::fetch(&request, ErrorCode::FETCH_SESSION_ID_NOT_FOUND, true);

@@ -4,7 +4,7 @@ use super::Hangup;
 use crate::protocol::cluster::*;
 use crate::protocol::records::*;
 use crate::protocol::topics::*;
-use crate::protocol::{ApiKey, ErrorCode, FrameError, RequestHeader, read_body, write_response};
+use crate::protocol::{ApiKey, ErrorCode, FrameError, RequestHeader, read_request, write_response};
 use crate::wire::reader::Reader;
 
 /// The response that refuses a request; `None` for a Produce that wants no response.
@@ -16,17 +16,17 @@ pub(super) fn refuse(
     let version = header.version;
     let frame = match header.api {
         ApiKey::Produce => {
-            let request: ProduceRequest = read_body(reader, version)?;
+            let request: ProduceRequest = read_request(reader, version)?;
             if request.acks == 0 {
                 return Ok(None);
             }
             write_response(header, &produce(&request, code))
         }
-        ApiKey::Fetch => write_response(header, &fetch(&read_body(reader, version)?, code, false)),
-        ApiKey::ListOffsets => write_response(header, &list_offsets(read_body(reader, version)?, code)),
-        ApiKey::OffsetForLeaderEpoch => write_response(header, &epoch_ends(read_body(reader, version)?, code)),
+        ApiKey::Fetch => write_response(header, &fetch(&read_request(reader, version)?, code, false)),
+        ApiKey::ListOffsets => write_response(header, &list_offsets(read_request(reader, version)?, code)),
+        ApiKey::OffsetForLeaderEpoch => write_response(header, &epoch_ends(read_request(reader, version)?, code)),
         ApiKey::Metadata => {
-            let request: MetadataRequest = read_body(reader, version)?;
+            let request: MetadataRequest = read_request(reader, version)?;
             let refused = |topic: MetadataRequestTopic| MetadataTopic {
                 error_code: code,
                 name: topic.name,
@@ -36,7 +36,7 @@ pub(super) fn refuse(
             write_response(header, &MetadataResponse { topics, ..Default::default() })
         }
         ApiKey::FindCoordinator => {
-            let request: FindCoordinatorRequest = read_body(reader, version)?;
+            let request: FindCoordinatorRequest = read_request(reader, version)?;
             let refused = |key| FoundCoordinator { key, node_id: -1, port: -1, error_code: code, ..Default::default() };
             let coordinators = request.coordinator_keys.into_iter().map(refused).collect();
             let response =
@@ -44,15 +44,15 @@ pub(super) fn refuse(
             write_response(header, &response)
         }
         ApiKey::ApiVersions => {
-            read_body::<ApiVersionsRequest>(reader, version)?;
+            read_request::<ApiVersionsRequest>(reader, version)?;
             write_response(header, &ApiVersionsResponse { error_code: code, ..Default::default() })
         }
         ApiKey::InitProducerId => {
-            read_body::<InitProducerIdRequest>(reader, version)?;
+            read_request::<InitProducerIdRequest>(reader, version)?;
             write_response(header, &InitProducerIdResponse { error_code: code, ..Default::default() })
         }
         ApiKey::CreateTopics => {
-            let request: CreateTopicsRequest = read_body(reader, version)?;
+            let request: CreateTopicsRequest = read_request(reader, version)?;
             let refused = |topic: CreatableTopic| CreatableTopicResult {
                 name: topic.name,
                 error_code: code,
@@ -62,13 +62,13 @@ pub(super) fn refuse(
             write_response(header, &CreateTopicsResponse { topics, ..Default::default() })
         }
         ApiKey::DeleteTopics => {
-            let request: DeleteTopicsRequest = read_body(reader, version)?;
+            let request: DeleteTopicsRequest = read_request(reader, version)?;
             let refused = |name| DeletableTopicResult { name, error_code: code };
             let responses = request.topic_names.into_iter().map(refused).collect();
             write_response(header, &DeleteTopicsResponse { responses, ..Default::default() })
         }
         ApiKey::CreatePartitions => {
-            let request: CreatePartitionsRequest = read_body(reader, version)?;
+            let request: CreatePartitionsRequest = read_request(reader, version)?;
             let refused = |topic: CreatePartitionsTopic| CreatePartitionsTopicResult {
                 name: topic.name,
                 error_code: code,
@@ -78,7 +78,7 @@ pub(super) fn refuse(
             write_response(header, &CreatePartitionsResponse { results, ..Default::default() })
         }
         ApiKey::DescribeConfigs => {
-            let request: DescribeConfigsRequest = read_body(reader, version)?;
+            let request: DescribeConfigsRequest = read_request(reader, version)?;
             let refused = |resource: DescribeConfigsResource| DescribeConfigsResult {
                 error_code: code,
                 resource_type: resource.resource_type,
@@ -89,7 +89,7 @@ pub(super) fn refuse(
             write_response(header, &DescribeConfigsResponse { results, ..Default::default() })
         }
         ApiKey::IncrementalAlterConfigs => {
-            let request: IncrementalAlterConfigsRequest = read_body(reader, version)?;
+            let request: IncrementalAlterConfigsRequest = read_request(reader, version)?;
             let refused = |resource: AlterConfigsResource| AlterConfigsResourceResponse {
                 error_code: code,
                 resource_type: resource.resource_type,

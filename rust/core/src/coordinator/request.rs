@@ -10,7 +10,7 @@ use crate::protocol::join_group::{JoinGroupRequest, JoinGroupResponse};
 use crate::protocol::leave_group::{LeaveGroupRequest, LeaveGroupResponse};
 use crate::protocol::offsets::{OffsetCommitRequest, OffsetFetchRequest};
 use crate::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
-use crate::protocol::{ApiKey, ErrorCode, FrameError, RequestHeader, read_body};
+use crate::protocol::{ApiKey, ErrorCode, FrameError, RequestHeader, read_request};
 use crate::wire::reader::Reader;
 
 macro_rules! requests {
@@ -28,7 +28,7 @@ macro_rules! requests {
                 let mut reader = Reader::new(frame);
                 let header = RequestHeader::read(&mut reader)?;
                 let request = match header.api {
-                    $(ApiKey::$api => Request::$api(read_body(&mut reader, header.version)?),)*
+                    $(ApiKey::$api => Request::$api(read_request(&mut reader, header.version)?),)*
                     other => return Err(FrameError::UnknownApi(other.code())),
                 };
                 Ok((header, request))

@@ -137,6 +137,12 @@ pub fn read_body<B: Body>(reader: &mut Reader<'_>, version: i16) -> Result<B, Fr
     }
 }
 
+/// Reads the body of a request. Bytes behind it do not count, as on Kafka's brokers: librdkafka 2.16 leaves some behind
+/// the Metadata request for all topics.
+pub fn read_request<B: Body>(reader: &mut Reader<'_>, version: i16) -> Result<B, FrameError> {
+    Ok(B::read(reader, format_of::<B>(version)?, B::KEY.name())?)
+}
+
 /// The frame of a request. `version` must be one of [`ApiKey::versions`]: others have no defined layout.
 pub fn write_request<B: Body>(header: &RequestHeader, body: &B) -> Result<Vec<u8>, WriteError> {
     let mut out = Vec::new();

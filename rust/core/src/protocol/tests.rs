@@ -148,3 +148,13 @@ fn codes_have_names() {
         assert_eq!(ApiKey::from_code(api.code()), Some(api));
     }
 }
+
+#[test]
+fn bytes_behind_a_request_do_not_count() {
+    // What librdkafka 2.16.0 sends for all topics in version 9: a tagged field without contents, and a byte too many.
+    let body = [0, 0, 0, 0, 1, 0, 0, 0];
+    let strict = read_body::<cluster::MetadataRequest>(&mut Reader::new(&body), 9).unwrap_err();
+    assert!(matches!(strict, FrameError::Trailing { remaining: 1, .. }), "{strict}");
+    let read = read_request::<cluster::MetadataRequest>(&mut Reader::new(&body), 9).unwrap();
+    assert_eq!(read.topics, None);
+}
