@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_serves_records_and_groups(kafka_broker: Kafka) -> None:
-    topic = kafka_broker.create_topic(unique("orders"), 3)
+def test_serves_records_and_groups(any_kafka: Kafka) -> None:
+    topic = any_kafka.create_topic(unique("orders"), 3)
     group = unique("readers")
-    with KafkaProducer(bootstrap_servers=kafka_broker.bootstrap_servers) as producer:
+    with KafkaProducer(bootstrap_servers=any_kafka.bootstrap_servers) as producer:
         for partition in range(3):
             producer.send(topic, b"%d" % partition, partition=partition).get(timeout=10)
     with KafkaConsumer(
-        topic, bootstrap_servers=kafka_broker.bootstrap_servers, group_id=group, auto_offset_reset="earliest"
+        topic, bootstrap_servers=any_kafka.bootstrap_servers, group_id=group, auto_offset_reset="earliest"
     ) as consumer:
         read: set[tuple[int, bytes]] = set()
         deadline = time.monotonic() + 20
@@ -37,23 +37,23 @@ def test_serves_records_and_groups(kafka_broker: Kafka) -> None:
                 read |= {(record.partition, record.value) for record in records}
         assert read == {(0, b"0"), (1, b"1"), (2, b"2")}
         assert consumer.assignment() == {TopicPartition(topic, partition) for partition in range(3)}
-        described = kafka_broker.describe_group(group)
+        described = any_kafka.describe_group(group)
         assert (described.state, described.assignor) == ("STABLE", "range")
         assert list(described.assignment.values()) == [{topic: [0, 1, 2]}]
 
 
-def test_topics_are_created_grown_and_deleted(kafka_broker: Kafka) -> None:
-    topic = kafka_broker.create_topic(unique("orders"), 2, {"retention.ms": "60000"})
-    assert kafka_broker.describe_topics()[topic] == 2
-    assert kafka_broker.topic_config(topic)["retention.ms"] == "60000"
-    kafka_broker.grow_topic(topic, 5)
-    assert kafka_broker.describe_topics()[topic] == 5
-    kafka_broker.set_topic_config(topic, retention_ms=1000, max_message_bytes=2000)
-    config = kafka_broker.topic_config(topic)
+def test_topics_are_created_grown_and_deleted(any_kafka: Kafka) -> None:
+    topic = any_kafka.create_topic(unique("orders"), 2, {"retention.ms": "60000"})
+    assert any_kafka.describe_topics()[topic] == 2
+    assert any_kafka.topic_config(topic)["retention.ms"] == "60000"
+    any_kafka.grow_topic(topic, 5)
+    assert any_kafka.describe_topics()[topic] == 5
+    any_kafka.set_topic_config(topic, retention_ms=1000, max_message_bytes=2000)
+    config = any_kafka.topic_config(topic)
     assert (config["retention.ms"], config["max.message.bytes"]) == ("1000", "2000")
-    kafka_broker.delete_topic(topic)
+    any_kafka.delete_topic(topic)
     deadline = time.monotonic() + 10
-    while topic in kafka_broker.describe_topics():
+    while topic in any_kafka.describe_topics():
         assert time.monotonic() < deadline, "the topic is still there"
 
 

@@ -118,8 +118,9 @@ def synced(member: str, generation: int, *partitions: int, leader: bool = False)
     }
 
 
-def listener(event: str, *partitions: int) -> dict[str, object]:
-    return {"event": event, "at": time.time_ns() // 1000, "partitions": [("t", number) for number in partitions]}
+def listener(event: str, *partitions: int, generation: int = -1) -> dict[str, object]:
+    numbers = [("t", number) for number in partitions]
+    return {"event": event, "at": time.time_ns() // 1000, "generation": generation, "partitions": numbers}
 
 
 def test_the_trace_sees_a_partition_held_by_two_members() -> None:
@@ -143,6 +144,19 @@ def test_an_absent_member_holds_nothing_until_it_is_assigned_again(absence: str)
     trace.record("a", listener("lost", 0))
     trace.check()
     trace.record("a", listener("assigned", 0))
+    with pytest.raises(AssertionError, match="is held by b and given to a"):
+        trace.check()
+
+
+def test_what_reaches_an_absent_member_too_late_does_not_count() -> None:
+    trace = Trace()
+    trace.record("a", listener("assigned", 0, generation=1))
+    trace.record("a", listener("frozen"))
+    trace.record("b", listener("assigned", 0, 1, generation=3))
+    trace.record("a", listener("assigned", 1, generation=2))
+    trace.check()
+    assert holdings(trace.events) == {"a": {("t", 0), ("t", 1)}, "b": {("t", 0), ("t", 1)}}
+    trace.record("a", listener("assigned", generation=3))
     with pytest.raises(AssertionError, match="is held by b and given to a"):
         trace.check()
 

@@ -10,7 +10,7 @@ import subprocess
 import time
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import (
@@ -50,17 +50,6 @@ class GroupDescription:
     assignor: str
     assignment: dict[str, dict[str, list[int]]]
     coordinator: int
-
-
-class AnyKafka(Protocol):
-    """What a test may ask of a Kafka that is either embedded or real."""
-
-    @property
-    def bootstrap_servers(self) -> str: ...
-
-    def create_topic(self, name: str, partitions: int) -> object: ...
-
-    def grow_topic(self, name: str, partitions: int) -> object: ...
 
 
 class Kafka:

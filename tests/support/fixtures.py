@@ -1,4 +1,4 @@
-"""Fixtures that give a test a Kafka: the one that the whole run shares, or one for itself.
+"""Fixtures that give a test a Kafka: a real one or each in turn, shared by the whole run or for itself.
 
 One real broker of each release serves the whole test run, also when pytest-xdist spreads it over several processes, so
 tests take names of their own for topics and groups (`support.broker.unique`) and leave the broker's settings alone; one
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 import pytest
 
+from kafka_assignors.embedded import EmbeddedKafka
 from support import jars
-from support.broker import DEFAULT_VERSION, AnyKafka, ApacheKafka, Kafka, external
+from support.broker import DEFAULT_VERSION, ApacheKafka, Kafka, external
 from support.members import Member
 from support.trace import Trace
 
@@ -34,6 +35,11 @@ def versions() -> list[str]:
     """The releases of Apache Kafka that this run is about."""
     named = [version.strip() for version in os.environ.get("KAFKA_VERSIONS", "").split(",")]
     return [version for version in named if version] or [DEFAULT_VERSION]
+
+
+def kafkas() -> list[str]:
+    """The names of what `any_kafka` stands for."""
+    return ["embedded", "external"] if external() else ["embedded", *(f"apache-{version}" for version in versions())]
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +68,33 @@ def kafka_broker(kafka_of_version: Callable[[str], Kafka]) -> Kafka:
     return external() or kafka_of_version(versions()[0])
 
 
+@pytest.fixture(scope="session", params=["external"] if external() else versions())
+def real_kafka(request: pytest.FixtureRequest, kafka_of_version: Callable[[str], Kafka]) -> Kafka:
+    """A real Apache Kafka of each release that this run is about, in turn."""
+    return external() or kafka_of_version(request.param)
+
+
+@pytest.fixture(scope="session", params=kafkas())
+def any_kafka(request: pytest.FixtureRequest, kafka_of_version: Callable[[str], Kafka]) -> Iterator[Kafka]:
+    """The embedded Kafka and the real one, in turn: what a test sees of them must not differ."""
+    which: str = request.param
+    if which == "embedded":
+        with EmbeddedKafka() as kafka:
+            yield Kafka(kafka.bootstrap_servers, "embedded")
+    else:
+        yield external() or kafka_of_version(which.removeprefix("apache-"))
+
+
+@pytest.fixture(params=["embedded", *versions()])
+def own_kafka(request: pytest.FixtureRequest, start_kafka: Callable[..., ApacheKafka]) -> Iterator[Kafka]:
+    """As `any_kafka`, but for one test alone, which may change the broker's settings."""
+    if request.param == "embedded":
+        with EmbeddedKafka() as kafka:
+            yield Kafka(kafka.bootstrap_servers, "embedded")
+    else:
+        yield start_kafka(request.param)
+
+
 @pytest.fixture
 def start_kafka(tmp_path: Path) -> Iterator[Callable[..., ApacheKafka]]:
     """Start an Apache Kafka for one test alone: ``start_kafka(version, group_max_size=3)``."""
@@ -87,7 +120,7 @@ def trace() -> Trace:
 class StartMember(Protocol):
     """Start a consumer process; ``config`` are settings of its client, with underscores for dots."""
 
-    def __call__(self, kind: Callable[..., M], name: str, kafka: AnyKafka, group: str, **config: Any) -> M: ...
+    def __call__(self, kind: Callable[..., M], name: str, kafka: Kafka, group: str, **config: Any) -> M: ...
 
 
 @pytest.fixture
@@ -95,7 +128,7 @@ def start_member(trace: Trace, tmp_path: Path) -> Iterator[StartMember]:
     """Start consumer processes that end with the test."""
     with ExitStack() as started:
 
-        def start(kind: Callable[..., M], name: str, kafka: AnyKafka, group: str, **config: Any) -> M:
+        def start(kind: Callable[..., M], name: str, kafka: Kafka, group: str, **config: Any) -> M:
             member = kind(trace, name, kafka, group, tmp_path, **config)
             started.callback(member.kill)
             return member

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from support.broker import AnyKafka
+    from support.broker import Kafka
     from support.trace import Event, Trace
 
 Strategy = Literal["sticky", "cooperative-sticky"]
@@ -166,7 +166,7 @@ class JavaMember(Member):
         self,
         trace: Trace,
         name: str,
-        kafka: AnyKafka,
+        kafka: Kafka,
         group: str,
         log_directory: Path,
         *,
@@ -179,8 +179,7 @@ class JavaMember(Member):
             "group.protocol": "classic",
         }
         settings |= {key.replace("_", "."): value for key, value in config.items()}
-        version = getattr(kafka, "version", "unknown")
-        version = DEFAULT_VERSION if version == "unknown" else version
+        version = kafka.version if kafka.version[0].isdigit() else DEFAULT_VERSION
         classpath = jars.classpath(jars.member_classes(version), jars.libs(version))
         command = [jars.tool("java"), *jars.JVM_OPTIONS, "-Xmx128m", "-cp", classpath, "Member"]
         super().__init__(trace, name, [*command, *(f"{key}={value}" for key, value in settings.items())], log_directory)
@@ -193,7 +192,7 @@ class _PythonMember(Member):
         self,
         trace: Trace,
         name: str,
-        kafka: AnyKafka,
+        kafka: Kafka,
         group: str,
         log_directory: Path,
         *,

@@ -153,10 +153,13 @@ def holdings(events: Iterable[Event]) -> dict[str, frozenset[Partition]]:
 
     A member holds a partition from the call that assigned it to the call that took it. One that was killed, or is
     closing, holds nothing. One that is frozen or stalled uses nothing until its client tells it what became of its
-    membership: the group may expel it meanwhile, and what it then still believes to hold does not count.
+    membership: the group may expel it meanwhile, and what it then still believes to hold does not count. That goes for
+    an assignment too that reached its process before it was expelled, and its listener when others had gone on.
     """
     held: dict[str, frozenset[Partition]] = {}
     owner: dict[Partition, str] = {}
+    absent: set[str] = set()
+    newest: dict[str, int] = {}
 
     def let_go(name: str, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
@@ -171,9 +174,14 @@ def holdings(events: Iterable[Event]) -> dict[str, frozenset[Partition]]:
     for event in _ordered(events):
         name = event.member
         own = held.get(name, frozenset())
+        newest[name] = max(newest.get(name, -1), event.generation)
         match event.kind:
             case "assigned":
                 own |= event.partitions
+                if name in absent and event.generation < max(newest.values()):
+                    held[name] = own
+                    continue
+                absent.discard(name)
                 take(name, own, event)
             case "revoked" | "lost":
                 let_go(name, event.partitions)
@@ -183,6 +191,7 @@ def holdings(events: Iterable[Event]) -> dict[str, frozenset[Partition]]:
                 own = frozenset()
             case "frozen" | "stall":
                 let_go(name, own)
+                absent.add(name)
         held[name] = own
     return held
 
