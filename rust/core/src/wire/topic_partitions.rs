@@ -1,6 +1,7 @@
 //! Lists of topics with partition numbers: the element that subscriptions, assignments and user data share.
 
 use std::collections::BTreeMap;
+use std::str::Utf8Error;
 
 use super::reader::{ReadError, Reader};
 use super::writer::{Write, WriteError};
@@ -187,6 +188,16 @@ impl<'a> CanonicalPartitions<'a> {
         }
         topics.retain(|_, numbers| !numbers.is_empty());
         Self { topics }
+    }
+
+    /// Sorts and merges what was read.
+    ///
+    /// # Errors
+    /// A name that is not UTF-8; no topic has it.
+    pub fn of(read: TopicPartitions<'a>) -> Result<Self, Utf8Error> {
+        let lists: Result<Vec<_>, _> =
+            read.iter().map(|(name, numbers)| Ok((str::from_utf8(name)?, numbers))).collect();
+        Ok(Self::new(lists?))
     }
 
     /// The topics with their numbers, in the order in which they are written.
