@@ -152,9 +152,11 @@ impl<'a> Reader<'a> {
     /// The bytes of a STRING; a negative length is an error.
     #[inline]
     pub fn string_bytes(&mut self, what: &'static str) -> Result<&'a [u8], ReadError> {
-        match self.nullable_string_bytes(what)? {
-            Some(bytes) => Ok(bytes),
-            None => self.fail(what, Problem::Length(-1)),
+        let start = self.at;
+        let length = self.i16(what)?;
+        match usize::try_from(length) {
+            Ok(length) => self.take(length, what),
+            Err(_) => Err(ReadError { what, at: start, problem: Problem::Length(length.into()) }),
         }
     }
 
@@ -167,9 +169,11 @@ impl<'a> Reader<'a> {
 
     /// BYTES; a negative length is an error.
     pub fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], ReadError> {
-        match self.nullable_bytes(what)? {
-            Some(bytes) => Ok(bytes),
-            None => self.fail(what, Problem::Length(-1)),
+        let start = self.at;
+        let length = self.i32(what)?;
+        match usize::try_from(length) {
+            Ok(length) => self.take(length, what),
+            Err(_) => Err(ReadError { what, at: start, problem: Problem::Length(length.into()) }),
         }
     }
 
