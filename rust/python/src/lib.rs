@@ -7,6 +7,7 @@ mod group;
 mod leader;
 mod options;
 mod plan;
+mod wire;
 
 use pyo3::prelude::*;
 
@@ -27,6 +28,11 @@ mod _core {
     use crate::options::strategy;
     #[pymodule_export]
     use crate::plan::Plan;
+    #[pymodule_export]
+    use crate::wire::{
+        decode_assignment, decode_cooperative_user_data, decode_sticky_user_data, decode_stream_join_user_data,
+        decode_subscription,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,0 +1,531 @@
+"""What a member writes into JoinGroup, and what it reads from SyncGroup.
+
+The assignors' own data ([`StickyUserData`][kafka_assignors.userdata.StickyUserData],
+[`CooperativeStickyUserData`][kafka_assignors.userdata.CooperativeStickyUserData],
+[`StreamJoinUserData`][kafka_assignors.userdata.StreamJoinUserData]) and the structures around
+it ([`Subscription`][kafka_assignors.userdata.Subscription], [`Assignment`][kafka_assignors.userdata.Assignment]), as
+values with `encode()` and `decode()`. One member's few bytes are read and written here, in plain Python; the leader
+reads the whole group's in the core, by the same rules.
+
+The encoding is canonical (names and numbers sorted, no repeats): equal values have equal bytes, so that a member that
+rejoins with the same state causes no rebalance. The decoding is tolerant, since other clients wrote the bytes: newer
+versions, trailing bytes and older forms are understood.
+
+>>> data = StickyUserData({"orders": [2, 0]}, generation=5)
+>>> StickyUserData.decode(data.encode())
+StickyUserData(assignments={'orders': (0, 2)}, generation=5)
+>>> metadata = Subscription(["orders"], user_data=data.encode()).encode()
+>>> Subscription.decode(metadata).topics
+('orders',)
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from operator import index
+from typing import TYPE_CHECKING, Final
+
+from kafka_assignors.errors import UserDataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Self
+
+__all__ = [
+    "NO_GENERATION",
+    "Assignment",
+    "CooperativeStickyUserData",
+    "StickyUserData",
+    "StreamJoinUserData",
+    "Subscription",
+]
+
+NO_GENERATION: Final = -1
+"""The generation of a claim that carries none."""
+
+_VERSION: Final = 3
+_LONGEST_STRING: Final = 0x7FFF
+_INT32: Final = range(-(2**31), 2**31)
+
+
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StickyUserData:
+    """What a member of the `sticky` assignor says it held (KIP-54, KIP-341).
+
+    Args:
+        assignments: topic to partition numbers. It is kept sorted, without repeats and without empty topics.
+        generation: the generation in which the member held them; any negative number means none.
+
+    Raises:
+        UserDataError: a number that does not fit 32 bits.
+    """
+
+    assignments: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    generation: int = NO_GENERATION
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "assignments", _canonical(self.assignments, "assignments"))
+        object.__setattr__(self, "generation", max(_int32(self.generation, "generation"), NO_GENERATION))
+
+    def encode(self) -> bytes:
+        """The bytes, version 1, as Java's assignor and every client but kafka-python 3.x read them.
+
+        Raises:
+            UserDataError: a topic's name that the protocol cannot carry.
+
+        >>> StickyUserData({"t": [0, 2]}, generation=5).encode().hex()
+        '0000000100017400000002000000000000000200000005'
+        """
+        return _encode_partitions(self.assignments) + struct.pack(">i", self.generation)
+
+    @classmethod
+    def decode(cls, data: bytes | None, *, strict: bool = False) -> Self:
+        """Reads version 1 or version 0, and both behind the schema version that kafka-python 3.x puts in front.
+
+        Args:
+            data: the user data; None and zero bytes are no history.
+            strict: whether to raise if the bytes have none of these forms; else they are no history.
+
+        Raises:
+            UserDataError: the bytes have none of these forms, and `strict` is set.
+
+        >>> StickyUserData.decode(bytes.fromhex("00000001000174000000020000000000000002"))
+        StickyUserData(assignments={'t': (0, 2)}, generation=-1)
+        >>> StickyUserData.decode(b"?")
+        StickyUserData(assignments={}, generation=-1)
+        """
+        if not data:
+            return cls()
+        bare = _bare_sticky(data)
+        if bare is not None and bare[2] == 0:
+            return cls(*bare[:2])
+        found = _prefixed_sticky(data) or (bare and bare[:2])
+        if found:
+            return cls(*found)
+        return cls(*_unreadable(data, strict))
+
+
+@dataclass(frozen=True, slots=True)
+class CooperativeStickyUserData:
+    """The user data of a `cooperative-sticky` member: the generation of what its subscription says it owns (KIP-429).
+
+    Args:
+        generation: any negative number means none.
+
+    Raises:
+        UserDataError: a generation that does not fit 32 bits.
+    """
+
+    generation: int = NO_GENERATION
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "generation", max(_int32(self.generation, "generation"), NO_GENERATION))
+
+    def encode(self) -> bytes:
+        """The four bytes that Java writes.
+
+        >>> CooperativeStickyUserData(7).encode().hex()
+        '00000007'
+        """
+        return struct.pack(">i", self.generation)
+
+    @classmethod
+    def decode(cls, data: bytes | None, *, strict: bool = False) -> Self:
+        """Reads Java's four bytes, or the generation out of the sticky user data that librdkafka and franz-go send.
+
+        It counts only where the subscription has no generation of its own.
+
+        Args:
+            data: the user data; None and zero bytes are no generation.
+            strict: whether to raise if the bytes are neither; else they are no generation.
+
+        Raises:
+            UserDataError: the bytes are neither, and `strict` is set.
+
+        >>> CooperativeStickyUserData.decode(StickyUserData({"t": [0]}, generation=5).encode())
+        CooperativeStickyUserData(generation=5)
+        """
+        if not data:
+            return cls()
+        if len(data) == 4:
+            return cls(int.from_bytes(data, signed=True))
+        bare = _bare_sticky(data)
+        if bare is not None and bare[2] == 0:
+            return cls(bare[1])
+        prefixed = _prefixed_sticky(data)
+        return cls(prefixed[1] if prefixed else _unreadable(data, strict)[1])
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJoinUserData:
+    """The partition numbers that a member of a stream-join assignor held, the same for all joined topics (KIP-315).
+
+    Args:
+        partitions: the numbers. They are kept sorted and without repeats.
+        epoch: the epoch of the assignment; 0 before the first, and any negative number means 0.
+
+    Raises:
+        UserDataError: a number that does not fit 32 bits.
+    """
+
+    partitions: Sequence[int] = ()
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "partitions", _numbers(self.partitions, "partitions"))
+        object.__setattr__(self, "epoch", max(_int32(self.epoch, "epoch"), 0))
+
+    def encode(self) -> bytes:
+        """The numbers and the epoch, in the layout of the KIP's author.
+
+        >>> StreamJoinUserData([3, 0], epoch=7).encode().hex()
+        '00000002000000000000000300000007'
+        """
+        return _encode_numbers(self.partitions) + struct.pack(">i", self.epoch)
+
+    @classmethod
+    def decode(cls, data: bytes | None, *, strict: bool = False) -> Self:
+        """Reads numbers and epoch; what follows them is ignored.
+
+        Args:
+            data: the user data; None and zero bytes are no numbers and epoch 0.
+            strict: whether to raise if the bytes cannot be read; else they count as none.
+
+        Raises:
+            UserDataError: the bytes cannot be read, and `strict` is set.
+
+        >>> StreamJoinUserData.decode(bytes.fromhex("00000002000000000000000300000007"))
+        StreamJoinUserData(partitions=(0, 3), epoch=7)
+        """
+        if not data:
+            return cls()
+        reader = _Reader(data)
+        try:
+            return cls(reader.numbers("numbers"), reader.int32("epoch"))
+        except UserDataError:
+            _unreadable(data, strict)
+            return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A ConsumerProtocolSubscription: the metadata of a member in JoinGroup.
+
+    Args:
+        topics: the topics subscribed to; kept sorted and without repeats.
+        user_data: the assignor's own data; zero bytes are kept as None.
+        owned: owned partitions (KIP-429), topic to numbers; kept as in `StickyUserData`. Eager members leave it empty.
+        generation: the generation of the owned partitions (KIP-792); any negative number means none.
+        rack: the member's rack (KIP-881); the empty string is kept as None.
+        version: the version that was read; `encode` writes version 3, and a comparison leaves this out.
+
+    Raises:
+        UserDataError: a number that does not fit 32 bits.
+    """
+
+    topics: Sequence[str]
+    user_data: bytes | None = None
+    owned: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    generation: int = NO_GENERATION
+    rack: str | None = None
+    version: int = field(default=_VERSION, compare=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.topics, str):
+            raise UserDataError("topics of a Subscription is a str; give a list of names")
+        object.__setattr__(self, "topics", tuple(sorted(set(self.topics), key=_utf8)))
+        object.__setattr__(self, "user_data", bytes(self.user_data) if self.user_data else None)
+        object.__setattr__(self, "owned", _canonical(self.owned, "owned"))
+        object.__setattr__(self, "generation", max(_int32(self.generation, "generation"), NO_GENERATION))
+        object.__setattr__(self, "rack", self.rack or None)
+
+    def encode(self) -> bytes:
+        """The bytes, version 3, as Java writes them.
+
+        Raises:
+            UserDataError: a string that the protocol cannot carry.
+
+        >>> Subscription(["t"]).encode().hex()
+        '000300000001000174ffffffff00000000ffffffffffff'
+        """
+        return b"".join(
+            (
+                struct.pack(">hi", _VERSION, len(self.topics)),
+                *(_encode_string(topic, "topic") for topic in self.topics),
+                _encode_bytes(self.user_data),
+                _encode_partitions(self.owned),
+                struct.pack(">i", self.generation),
+                b"\xff\xff" if self.rack is None else _encode_string(self.rack, "rack"),
+            )
+        )
+
+    @classmethod
+    def decode(cls, metadata: bytes, *, strict: bool = False) -> Self:
+        """Reads versions 0 to 3, and what a newer version has of version 3.
+
+        A field that the version promises but that the bytes end before has its default. A later field that is damaged
+        is left out with all that follows it.
+
+        Args:
+            metadata: the bytes.
+            strict: whether to raise also if a later field is damaged.
+
+        Raises:
+            UserDataError: version or topics cannot be read; or a later field, if `strict` is set.
+
+        >>> Subscription.decode(bytes.fromhex("000000000002000161000174000000020102"))
+        Subscription(topics=('a', 't'), user_data=b'\\x01\\x02', owned={}, generation=-1, rack=None, version=0)
+        """
+        reader = _Reader(metadata)
+        version = reader.version()
+        topics = [reader.string("topics") for _ in range(reader.count("topics", 2))]
+        user_data: bytes | None = None
+        owned: dict[str, list[int]] = {}
+        generation, rack = NO_GENERATION, None
+        try:
+            user_data = reader.nullable_bytes("user_data")
+            if version >= 1 and reader.left():
+                owned = reader.partitions("owned_partitions")
+            if version >= 2 and reader.left():
+                generation = reader.int32("generation_id")
+            if version >= 3 and reader.left():
+                rack = reader.nullable_string("rack_id")
+        except UserDataError:
+            if strict:
+                raise
+        return cls(topics, user_data, owned, generation, rack, version)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A ConsumerProtocolAssignment: what a member gets from SyncGroup.
+
+    Args:
+        partitions: topic to partition numbers; kept as in `StickyUserData`.
+        user_data: the assignor's own data; zero bytes are kept as None. Our leaders put the generation there.
+        version: the version that was read; `encode` writes version 3, and a comparison leaves this out.
+
+    Raises:
+        UserDataError: a number that does not fit 32 bits.
+    """
+
+    partitions: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    user_data: bytes | None = None
+    version: int = field(default=_VERSION, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "partitions", _canonical(self.partitions, "partitions"))
+        object.__setattr__(self, "user_data", bytes(self.user_data) if self.user_data else None)
+
+    @property
+    def generation(self) -> int:
+        """The generation that a leader of ours put into the user data; -1 if there is none.
+
+        >>> Assignment({"t": [0]}, user_data=(8).to_bytes(4)).generation
+        8
+        """
+        data = self.user_data or b""
+        return max(int.from_bytes(data[:4], signed=True), NO_GENERATION) if len(data) >= 4 else NO_GENERATION
+
+    def encode(self) -> bytes:
+        """The bytes, version 3.
+
+        Raises:
+            UserDataError: a topic's name that the protocol cannot carry.
+
+        >>> Assignment({"t": [0]}).encode().hex()
+        '0003000000010001740000000100000000ffffffff'
+        """
+        return struct.pack(">h", _VERSION) + _encode_partitions(self.partitions) + _encode_bytes(self.user_data)
+
+    @classmethod
+    def decode(cls, data: bytes, *, strict: bool = False) -> Self:
+        """Reads an assignment of any version.
+
+        Args:
+            data: the bytes. A broker hands a member that the leader forgot zero bytes, which is an error.
+            strict: whether to raise also if the user data is damaged; else it is left out.
+
+        Raises:
+            UserDataError: version or partitions cannot be read; or the user data, if `strict` is set.
+
+        >>> Assignment.decode(b"")
+        Traceback (most recent call last):
+            ...
+        kafka_assignors.errors.UserDataError: cannot read version at byte 0: the input ends too early
+        """
+        reader = _Reader(data)
+        version = reader.version()
+        partitions = reader.partitions("assigned_partitions")
+        user_data: bytes | None = None
+        try:
+            user_data = reader.nullable_bytes("user_data")
+        except UserDataError:
+            if strict:
+                raise
+        return cls(partitions, user_data, version)
+
+
+# ---- forms of the sticky user data ----------------------------------------------------------------------------------
+
+
+def _bare_sticky(data: bytes) -> tuple[dict[str, list[int]], int, int] | None:
+    """Version 1, or version 0 if the bytes end before the generation; and the number of bytes left over."""
+    reader = _Reader(data)
+    try:
+        partitions = reader.partitions("user_data")
+    except UserDataError:
+        return None
+    generation = reader.int32("generation") if reader.left() >= 4 else NO_GENERATION
+    return partitions, generation, reader.left()
+
+
+def _prefixed_sticky(data: bytes) -> tuple[dict[str, list[int]], int] | None:
+    """The data behind a schema version, if nothing is left over."""
+    reader = _Reader(data)
+    try:
+        version = reader.version()
+        if version > 1:
+            return None
+        partitions = reader.partitions("user_data")
+        generation = reader.int32("generation") if version == 1 else NO_GENERATION
+    except UserDataError:
+        return None
+    return None if reader.left() else (partitions, generation)
+
+
+def _unreadable(data: bytes, strict: bool) -> tuple[dict[str, list[int]], int]:
+    if strict:
+        raise UserDataError(
+            f"user data of {len(data)} bytes has no form that this assignor knows; it counts as no history: "
+            "check that all members of the group use the same assignor"
+        )
+    return {}, NO_GENERATION
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """A cursor over bytes. Every length and count is checked against the bytes that are left before it is used."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = bytes(data)
+        self._at = 0
+
+    def left(self) -> int:
+        return len(self._data) - self._at
+
+    def _take(self, length: int, what: str) -> bytes:
+        if length > self.left():
+            raise _error(what, self._at, "the input ends too early")
+        self._at += length
+        return self._data[self._at - length : self._at]
+
+    def _int16(self, what: str) -> int:
+        return int.from_bytes(self._take(2, what), signed=True)
+
+    def int32(self, what: str) -> int:
+        return int.from_bytes(self._take(4, what), signed=True)
+
+    def version(self) -> int:
+        version = self._int16("version")
+        if version < 0:
+            raise _error("version", self._at - 2, f"version {version} does not exist")
+        return version
+
+    def count(self, what: str, least: int) -> int:
+        """The count of an array whose elements have at least so many bytes each."""
+        count = self.int32(what)
+        if not 0 <= count <= self.left() // least:
+            raise _error(what, self._at - 4, f"length {count} is impossible here")
+        return count
+
+    def string(self, what: str) -> str:
+        length = self._int16(what)
+        if length < 0:
+            raise _error(what, self._at - 2, f"length {length} is impossible here")
+        return self._take(length, what).decode("utf-8", "replace")
+
+    def nullable_string(self, what: str) -> str | None:
+        length = self._int16(what)
+        return None if length < 0 else self._take(length, what).decode("utf-8", "replace")
+
+    def nullable_bytes(self, what: str) -> bytes | None:
+        length = self.int32(what)
+        return None if length < 0 else self._take(length, what)
+
+    def numbers(self, what: str) -> tuple[int, ...]:
+        count = self.count(what, 4)
+        return struct.unpack(f">{count}i", self._take(4 * count, what))
+
+    def partitions(self, what: str) -> dict[str, list[int]]:
+        """Topics with their numbers; a topic may come several times."""
+        found: dict[str, list[int]] = {}
+        for _ in range(self.count(what, 6)):
+            found.setdefault(self.string(what), []).extend(self.numbers(what))
+        return found
+
+
+def _error(what: str, at: int, problem: str) -> UserDataError:
+    return UserDataError(f"cannot read {what} at byte {at}: {problem}")
+
+
+# ---- checking and writing -------------------------------------------------------------------------------------------
+
+
+def _int32(value: int, what: str) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        raise UserDataError(f"{what} is of type {type(value).__name__}; give an integer") from None
+    if number not in _INT32:
+        raise UserDataError(f"{what} is {number}; the protocol carries 32 bits: give at most {_INT32[-1]}")
+    return number
+
+
+def _numbers(values: Iterable[int], what: str) -> tuple[int, ...]:
+    return tuple(sorted({_int32(value, what) for value in values}))
+
+
+def _utf8(text: str) -> bytes:
+    if not isinstance(text, str):
+        raise UserDataError(f"a name is of type {type(text).__name__}; give a str")
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _canonical(partitions: Mapping[str, Iterable[int]], what: str) -> dict[str, tuple[int, ...]]:
+    topics = sorted(partitions, key=_utf8)
+    lists = ((topic, _numbers(partitions[topic], f"{what}[{topic!r}]")) for topic in topics)
+    return {topic: numbers for topic, numbers in lists if numbers}
+
+
+def _encode_string(text: str, what: str) -> bytes:
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        raise UserDataError(f"{what} {text!r} is not valid Unicode; the protocol carries UTF-8") from None
+    if len(encoded) > _LONGEST_STRING:
+        raise UserDataError(
+            f"{what} has {len(encoded)} bytes; a string of the protocol has at most {_LONGEST_STRING}: shorten it"
+        )
+    return struct.pack(">h", len(encoded)) + encoded
+
+
+def _encode_bytes(data: bytes | None) -> bytes:
+    return b"\xff\xff\xff\xff" if data is None else struct.pack(">i", len(data)) + data
+
+
+def _encode_numbers(numbers: Sequence[int]) -> bytes:
+    return struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
+
+
+def _encode_partitions(partitions: Mapping[str, Sequence[int]]) -> bytes:
+    lists = (_encode_string(topic, "topic") + _encode_numbers(numbers) for topic, numbers in partitions.items())
+    return struct.pack(">i", len(partitions)) + b"".join(lists)
