@@ -12,11 +12,13 @@ from kafka_assignors import (
     GroupTypeError,
     KafkaAssignorsError,
     Member,
+    MemberState,
     OptionError,
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
     Topic,
+    UserDataError,
 )
 
 ALL = [StickyAssignor(), CooperativeStickyAssignor(), RangeAssignor(), RoundRobinAssignor()]
@@ -157,6 +159,19 @@ def test_what_a_leader_hands_over_is_checked(assignor: StickyAssignor) -> None:
     with refuses(GroupTypeError, "topics is of type list; give a mapping of topic to partition count"):
         anything([], ["t"])
     assert anything([], {"t": 3}) == {}
+
+
+@pytest.mark.parametrize("assignor", ALL, ids=repr)
+def test_what_a_member_says_is_checked(assignor: StickyAssignor) -> None:
+    anything: Any = assignor.metadata
+    with refuses(GroupTypeError, "topics of a subscription is of type str; give a list of topic names"):
+        anything("orders", MemberState())
+    with refuses(GroupTypeError, "a topic of a subscription is of type int; give a str"):
+        anything([1], MemberState())
+    with refuses(UserDataError, "at most 32767"):
+        anything(["x" * 32_768], MemberState())
+    with refuses(UserDataError, "32 bits"):
+        StickyAssignor().metadata(["t"], MemberState({"t": [2**31]}))
 
 
 class Three:

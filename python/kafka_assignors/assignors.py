@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from kafka_assignors import _core
 from kafka_assignors.errors import GroupTypeError, OptionError, RecordSizeWarning
-from kafka_assignors.group import Group, Plan, Topic, checked_topics
+from kafka_assignors.group import Group, MemberState, Plan, Topic, checked_names, checked_topics
+from kafka_assignors.userdata import NO_GENERATION, Assignment, CooperativeStickyUserData, StickyUserData, Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 __all__ = [
     "Assignor",
@@ -133,6 +134,54 @@ class Assignor:
         _watch_record_size(plan)
         return assignments, plan
 
+    def metadata(self, topics: Collection[str], state: MemberState) -> bytes:
+        """The ConsumerProtocolSubscription that a member sends in JoinGroup: version 3, in canonical form.
+
+        The same topics and state give the same bytes, so that a follower that rejoins a stable group causes no
+        rebalance.
+
+        Args:
+            topics: the topics that the consumer subscribes to; order and repeats carry no meaning.
+            state: what the consumer remembers.
+
+        Raises:
+            GroupTypeError: `topics` is not a collection of strings.
+            UserDataError: a value that the protocol has no form for, such as a name of more than 32,767 bytes.
+
+        >>> StickyAssignor().metadata(["t"], MemberState(rack="a")).hex()
+        '000300000001000174ffffffff00000000ffffffff000161'
+        """
+        return self._subscription(checked_names(topics, "of a subscription"), state).encode()
+
+    def _subscription(self, topics: tuple[str, ...], state: MemberState) -> Subscription:
+        """What a member of a strategy without memory sends."""
+        return Subscription(topics=topics, rack=state.rack)
+
+    def on_assignment(self, assignment: bytes, generation: int | None, state: MemberState) -> None:
+        """What every member does with its share: `state` remembers it for the next `metadata`.
+
+        Args:
+            assignment: the ConsumerProtocolAssignment bytes as received in SyncGroup.
+            generation: the group's generation; None, or a negative number, where the client does not tell it: then
+                the one that our leaders write into the assignment's user data counts, if there is one.
+            state: is changed only if the bytes can be read.
+
+        Raises:
+            UserDataError: bytes that are no assignment; so are none at all, which a broker hands to a member that the
+                leader forgot.
+
+        >>> state = MemberState()
+        >>> StickyAssignor().on_assignment(Assignment({"t": [2]}, user_data=bytes([0, 0, 0, 7])).encode(), None, state)
+        >>> state
+        MemberState(owned={'t': [2]}, generation=7, rack=None)
+        """
+        received = Assignment.decode(assignment)
+        generation = _generation(generation)
+        if generation is None:
+            generation = _generation(received.generation)
+        state.owned = {topic: list(numbers) for topic, numbers in received.partitions.items()}
+        state.generation = generation
+
 
 def _watch_record_size(plan: Plan) -> None:
     """Warns if a broker with default settings could refuse the group, or soon will."""
@@ -145,6 +194,11 @@ def _watch_record_size(plan: Plan) -> None:
         "UNKNOWN_SERVER_ERROR): raise max.message.bytes of the topic __consumer_offsets, or use fewer partitions"
     )
     warnings.warn(message, RecordSizeWarning, stacklevel=3)
+
+
+def _known(generation: int | None) -> int:
+    """As on the wire."""
+    return NO_GENERATION if generation is None else generation
 
 
 def _generation(generation: int | None) -> int | None:
@@ -197,6 +251,12 @@ class StickyAssignor(_StickyOptions):
 
     name: ClassVar[str] = "sticky"
 
+    def _subscription(self, topics: tuple[str, ...], state: MemberState) -> Subscription:
+        # Everything in the user data: readers of `sticky` look nowhere else, and twice would be twice the record.
+        remembers = state.owned or state.generation is not None
+        user_data = StickyUserData(state.owned, _known(state.generation)).encode() if remembers else None
+        return Subscription(topics, user_data, rack=state.rack)
+
 
 @dataclass(frozen=True, slots=True)
 class CooperativeStickyAssignor(_StickyOptions):
@@ -219,6 +279,11 @@ class CooperativeStickyAssignor(_StickyOptions):
 
     name: ClassVar[str] = "cooperative-sticky"
     cooperative: ClassVar[bool] = True
+
+    def _subscription(self, topics: tuple[str, ...], state: MemberState) -> Subscription:
+        generation = _known(state.generation)
+        user_data = CooperativeStickyUserData(generation).encode()
+        return Subscription(topics, user_data, state.owned, generation, state.rack)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,12 +122,7 @@ class Member:
     def __post_init__(self) -> None:
         _check_text(self.id, "a member's id")
         of = f"of member {self.id!r}"
-        if isinstance(self.topics, str | bytes) or not isinstance(self.topics, Iterable):
-            raise GroupTypeError(f"topics {of} is of type {_type_name(self.topics)}; give a list of topic names")
-        topics = frozenset(self.topics)
-        for topic in topics:
-            _check_text(topic, f"a topic {of}")
-        object.__setattr__(self, "topics", tuple(sorted(topics)))
+        object.__setattr__(self, "topics", checked_names(self.topics, of))
         if self.owned is not None:
             object.__setattr__(self, "owned", _owned(self.owned, of))
         if self.generation is not None:
@@ -136,6 +131,20 @@ class Member:
                 raise GroupError(f"generation {of} is {self.generation}; generations are 32-bit integers")
         _check_text(self.instance_id, f"instance_id {of}", optional=True)
         _check_text(self.rack, f"rack {of}", optional=True)
+
+
+def checked_names(topics: Collection[str], of: str) -> tuple[str, ...]:
+    """Topic names, sorted and without repeats; `of` says whose, for the errors.
+
+    Raises:
+        GroupTypeError: not a collection of strings.
+    """
+    if isinstance(topics, str | bytes) or not isinstance(topics, Iterable):
+        raise GroupTypeError(f"topics {of} is of type {_type_name(topics)}; give a list of topic names")
+    names = frozenset(topics)
+    for name in names:
+        _check_text(name, f"a topic {of}")
+    return tuple(sorted(names))
 
 
 def _owned(owned: object, of: str) -> dict[str, list[int]]:
