@@ -17,6 +17,7 @@ from kafka_assignors import (
     StickyAssignor,
     Topic,
     UserDataError,
+    _core,
 )
 from kafka_assignors.assignors import Assignor
 
@@ -242,3 +243,19 @@ def test_assignors_are_values() -> None:
     assert repr(RangeAssignor()) == "RangeAssignor()"
     assert [assignor.name for assignor in ALL[3:]] == ["sticky", "cooperative-sticky", "range", "roundrobin"]
     assert [assignor.cooperative for assignor in ALL[3:]] == [False, True, False, False]
+
+
+@pytest.mark.parametrize("assignor", ALL, ids=repr)
+def test_the_codec_floor_reads_and_writes_as_much(assignor: Assignor) -> None:
+    """What benchmarks compare with: everything but the balancing."""
+    group = Group({f"t{i}": 6 for i in range(5)}, [Member(f"c{i}", [f"t{j}" for j in range(5)]) for i in range(3)])
+    members = joined(assignor, group)
+    floor = _core.codec_floor(*assignor._options(), members, dict(group.topics), 3)
+    ours = assignor.perform_assignment(members, dict(group.topics), generation=3)
+    assert floor.keys() == ours.keys()
+    assert sum(map(len, floor.values())) == sum(map(len, ours.values()))
+    shares = received(assignor, floor)
+    given = sorted(
+        (topic, number) for share in shares.values() for topic, numbers in share.items() for number in numbers
+    )
+    assert given == sorted((f"t{i}", number) for i in range(5) for number in range(6))
