@@ -7,6 +7,10 @@ PROFILE ?= release
 # Most tests that take long are waiting (for a session to expire, for a broker), so two cores carry four of them.
 WORKERS ?= 4
 PYTEST_ARGS ?=
+# For test-long: cases of each property in Rust, broker releases, seconds for each fuzz target.
+CASES ?= 20000
+KAFKA_LONG ?= 3.9.2
+FUZZ_SECONDS ?= 300
 
 # Without make's job server, which is not open to what a recipe starts and only makes cargo warn.
 CARGO := env -u MAKEFLAGS -u MFLAGS cargo
@@ -20,7 +24,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars demo test test-rust test-python test-long gate bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
+.PHONY: help setup build jars test test-rust test-python test-long gate bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +112,22 @@ gate: $(VENV)/.installed ## the quick half of the benchmarks against the committ
 
 bench: $(VENV)/.installed ## all benchmarks, beside the peers
 	@$(PYTEST) benches --benchmark-only $(PYTEST_ARGS)
+
+# What `make test` has no time for: many more seeds, both broker releases, all benchmarks with their slow peers, fuzzing.
+test-long: $(VENV)/.installed ## hours: more seeds, the older broker, slow peers, fuzzing
+	@echo "=== test: cargo test, $(CASES) cases a property"
+	@PROPTEST_CASES=$(CASES) $(CARGO) test --quiet --release --package kafka-assignors-core --locked
+	@echo "=== test: pytest, long, Apache Kafka $(KAFKA_LONG)"
+	@HYPOTHESIS_PROFILE=long KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) --dist loadgroup --timeout 3600 $(PYTEST_ARGS)
+	@$(MAKE) bench
+	@$(MAKE) fuzz
+
+# Needs a nightly compiler and cargo-fuzz. A crash leaves its input in rust/fuzz/artifacts: name it and put it into
+# rust/fuzz/corpus, whose committed cases `make test` runs with the stable compiler.
+FUZZ := cd rust/fuzz && $(CARGO) +nightly fuzz
+fuzz: ## every fuzz target for FUZZ_SECONDS
+	@for target in $$($(FUZZ) list --fuzz-dir .); do echo "=== fuzz: $$target"; \
+	  ($(FUZZ) run --fuzz-dir . $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_final_stats=1) || exit 1; done
 
 docs: $(VENV)/.installed ## the examples of README and docs/, executed; the Rust documentation, built
 	@$(PYTEST) tests/test_docs.py

@@ -1,0 +1,35 @@
+//! A coordinator that anybody may talk to: no bytes on any connection make it panic or break its groups.
+
+use std::collections::BTreeSet;
+
+use kafka_assignors_core::coordinator::{Config, Coordinator};
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Frames from several connections, each behind two bytes of length; the length's upper four bits are the connection, and
+/// time goes on by 200 ms with each frame.
+pub(crate) fn check(bytes: &[u8]) {
+    let mut coordinator = Coordinator::new(Config::default());
+    coordinator.set_topics(NAMES.iter().map(|&name| (name.to_owned(), 3)).collect());
+    let (mut rest, mut now) = (bytes, 0);
+    while let Some((head, tail)) = rest.split_at_checked(2) {
+        let head = u16::from_be_bytes([head[0], head[1]]);
+        let (connection, length) = (u64::from(head >> 12), usize::from(head & 0xfff).min(tail.len()));
+        let frame = &tail[..length];
+        rest = &tail[length..];
+        now += 200;
+        let mut replies = coordinator.tick(now);
+        // One request at a time per connection, as brokers serve them.
+        if !coordinator.is_waiting(connection) {
+            match coordinator.handle(now, connection, frame) {
+                Ok(more) => replies.extend(more),
+                Err(_) => replies.extend(coordinator.disconnect(now, connection)),
+            }
+        }
+        assert!(replies.len() <= 16 + 1, "more replies than connections");
+        for view in coordinator.groups() {
+            let ids: BTreeSet<&str> = view.members.iter().map(|member| member.member_id.as_str()).collect();
+            assert_eq!(ids.len(), view.members.len(), "a member id twice in {}", view.group_id);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A request or a response of the group protocol: what was read survives being written and read again.
+
+use kafka_assignors_core::protocol::{
+    Body, cluster, format_of, group_admin, heartbeat, join_group, leave_group, offsets, read_body, records, sync_group,
+    topics,
+};
+use kafka_assignors_core::wire::reader::Reader;
+
+fn body<B: Body + PartialEq + std::fmt::Debug>(bytes: &[u8], version: i16) {
+    let Ok(format) = format_of::<B>(version) else { return };
+    let Ok(read) = read_body::<B>(&mut Reader::new(bytes), version) else { return };
+    let mut written = Vec::new();
+    read.write(&mut written, format, "body").expect("what was read can be written");
+    assert_eq!(read_body::<B>(&mut Reader::new(&written), version).as_ref(), Ok(&read));
+}
+
+macro_rules! bodies {
+    ($($kind:path),* $(,)?) => {
+        const BODIES: &[fn(&[u8], i16)] = &[$(body::<$kind>),*];
+    };
+}
+
+bodies![
+    cluster::ApiVersionsRequest,
+    cluster::ApiVersionsResponse,
+    cluster::MetadataRequest,
+    cluster::MetadataResponse,
+    cluster::FindCoordinatorRequest,
+    cluster::FindCoordinatorResponse,
+    records::ProduceRequest,
+    records::ProduceResponse,
+    records::FetchRequest,
+    records::FetchResponse,
+    records::ListOffsetsRequest,
+    records::ListOffsetsResponse,
+    topics::CreateTopicsRequest,
+    topics::CreateTopicsResponse,
+    join_group::JoinGroupRequest,
+    join_group::JoinGroupResponse,
+    sync_group::SyncGroupRequest,
+    sync_group::SyncGroupResponse,
+    heartbeat::HeartbeatRequest,
+    heartbeat::HeartbeatResponse,
+    leave_group::LeaveGroupRequest,
+    leave_group::LeaveGroupResponse,
+    offsets::OffsetCommitRequest,
+    offsets::OffsetCommitResponse,
+    offsets::OffsetFetchRequest,
+    offsets::OffsetFetchResponse,
+    group_admin::DescribeGroupsRequest,
+    group_admin::DescribeGroupsResponse,
+    group_admin::ListGroupsRequest,
+    group_admin::ListGroupsResponse,
+];
+
+/// A request or a response: byte 0 which, byte 1 the version, then the body.
+pub(crate) fn check(bytes: &[u8]) {
+    let [kind, version, rest @ ..] = bytes else { return };
+    BODIES[usize::from(*kind) % BODIES.len()](rest, i16::from(*version));
+}
