@@ -1,0 +1,296 @@
+"""One adapter for all clients whose assignors are plug-ins: one consumer's state here, the work in the core.
+
+A subclass per client says how that client spells its objects; everything that has to be right is here:
+
+- the state is the instance's, and an instance serves one consumer: a second one is refused by name;
+- what the consumer held is forgotten when its membership is lost, so that no old claim is made again;
+- the leader hands the members to the core in bulk, as bytes, and returns bytes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+import weakref
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from kafka_assignors.clients._codec import encode_assignment
+from kafka_assignors.clients._report import RebalanceReport, compare, publish
+from kafka_assignors.errors import StateError
+from kafka_assignors.group import MemberState, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from kafka_assignors.assignors import CooperativeStickyAssignor, Mode, RackOrder, StickyAssignor
+    from kafka_assignors.group import Plan
+
+__all__ = ["ClientAdapter", "Membership", "calling"]
+
+T = TypeVar("T")
+
+# How far above the plug-in's method the client's own object is looked for; subclasses and wrappers of users lie
+# between.
+_FRAMES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What a client knows of its own place in the group.
+
+    Attributes:
+        generation: the last one joined, also while it is being formed; negative without membership.
+        member_id: empty without one.
+    """
+
+    generation: int
+    member_id: str
+
+    @property
+    def lost(self) -> bool:
+        """Whether the consumer is no member, or not yet."""
+        return self.generation < 0 or not self.member_id
+
+
+def calling(recognise: Callable[[object], T | None]) -> T | None:
+    """The client's object on whose behalf a plug-in is being called.
+
+    Neither client hands its plug-ins a reference to the consumer, but their methods are called by methods of it: the
+    nearest `self` up the stack that `recognise` takes. None where nothing is found, or the interpreter shows no frames.
+    """
+    frame = inspect.currentframe()
+    try:
+        for _ in range(_FRAMES):
+            if frame is None or (frame := frame.f_back) is None:
+                return None
+            if (found := recognise(frame.f_locals.get("self"))) is not None:
+                return found
+        return None
+    finally:
+        del frame
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The members of a group as the core takes them, and what the leader needs to know to describe the topics."""
+
+    members: Sequence[tuple[str, str | None, bytes]]
+    topics: Collection[str]
+    racks: bool
+
+
+class ClientAdapter(ABC):
+    """An assignor of ours as a plug-in of one client, for one consumer.
+
+    Args:
+        mode: as for the strategy's own class; it counts on the leader.
+        racks: likewise.
+        rack: `client.rack` of this consumer, for assignors that prefer replicas nearby.
+        on_rebalance: called with a `RebalanceReport` after each rebalance, on the client's I/O thread or event loop: be
+            quick. Its errors are logged and go no further.
+
+    Raises:
+        OptionError: an unknown mode or order.
+    """
+
+    name: ClassVar[str]
+    _strategy: ClassVar[type[StickyAssignor | CooperativeStickyAssignor]]
+    _client: ClassVar[str]
+
+    def __init__(
+        self,
+        *,
+        mode: Mode = "fair-yet-sticky",
+        racks: RackOrder = "before-stickiness",
+        rack: str | None = None,
+        on_rebalance: Callable[[RebalanceReport], object] | None = None,
+    ) -> None:
+        self._assignor = self._strategy(mode=mode, racks=racks)
+        self._state = MemberState(rack=rack)
+        self._on_rebalance = on_rebalance
+        self._last_report: RebalanceReport | None = None
+        self._held: Mapping[str, Sequence[int]] = {}
+        self._expelled = False
+        self._planned: tuple[Plan, float] | None = None
+        self._consumer: weakref.ref[Any] | None = None
+        self._coordinator: weakref.ref[Any] | None = None
+
+    @property
+    def state(self) -> MemberState:
+        """What the consumer will claim at the next rebalance."""
+        return self._state
+
+    @property
+    def last_report(self) -> RebalanceReport | None:
+        """The report of the latest rebalance; None before the first."""
+        return self._last_report
+
+    def attach(self, consumer: object) -> None:
+        """Ties the assignor to its consumer, which it will look at, weakly, for generation and membership.
+
+        Only needed where those cannot be found out otherwise: see the documentation of the client's module.
+
+        Raises:
+            StateError: it serves another consumer already.
+        """
+        current = self._deref(self._consumer)
+        if current is not None and current is not consumer and not self._consumer_closed(current):
+            raise self._shared()
+        known, coordinator = self._coordinator_of(consumer)
+        if coordinator is not None:
+            self._serve(coordinator)
+        elif known and current is not consumer and self._serving() is not None:
+            raise self._shared()
+        self._consumer = weakref.ref(consumer)
+
+    # What the clients call.
+
+    def metadata(self, topics: Iterable[str]) -> bytes:
+        """What the member sends in JoinGroup."""
+        membership = self._membership()
+        self._planned = None
+        if membership is not None and membership.lost and (self._state.owned or self._state.generation is not None):
+            self._state.forget()
+            self._expelled = True
+        subscribed = sorted(topics)
+        return self._assignor.metadata(subscribed, self._claims(subscribed))
+
+    def assign(self, cluster: Any, members: Any) -> dict[str, bytes]:
+        """What the leader sends in SyncGroup. Topics that the cluster does not know have no partitions."""
+        started = time.perf_counter()
+        membership = self._membership()
+        generation = None if membership is None or membership.lost else membership.generation
+        packed = self._pack(members)
+        partitions = self._partitions(cluster, packed)
+        assignments, plan = self._assignor.plan_assignment(packed.members, partitions, generation=generation)
+        self._planned = plan, time.perf_counter() - started
+        return assignments
+
+    def on_assignment(self, assignment: Any, generation: int | None = None) -> None:
+        """What the member was given: remembered first, then reported."""
+        if generation is None:
+            membership = self._membership()
+            generation = None if membership is None or membership.lost else membership.generation
+        version, assigned, user_data = self._unpack(assignment)
+        self._assignor.on_assignment(encode_assignment(version, assigned, user_data), generation, self._state)
+        self._report()
+
+    # What differs from client to client.
+
+    @abstractmethod
+    def _recognise(self, caller: object) -> object | None:
+        """The coordinator that `caller`, some object up the stack, is or belongs to."""
+
+    @abstractmethod
+    def _coordinator_of(self, consumer: object) -> tuple[bool, object | None]:
+        """Whether this version of the client shows the consumer's coordinator, and the coordinator if there is one."""
+
+    @abstractmethod
+    def _membership_of(self, coordinator: object) -> Membership | None:
+        """None if this version of the client does not let us see it."""
+
+    @abstractmethod
+    def _coordinator_closed(self, coordinator: object) -> bool: ...
+
+    @abstractmethod
+    def _consumer_closed(self, consumer: object) -> bool: ...
+
+    @abstractmethod
+    def _pack(self, members: Any) -> Packed: ...
+
+    @abstractmethod
+    def _unpack(self, assignment: Any) -> tuple[int, Sequence[tuple[str, Sequence[int]]], bytes | None]:
+        """Version, partitions by topic and user data of a decoded assignment."""
+
+    def _replica_racks(self, cluster: Any, topic: str, count: int) -> list[frozenset[str]] | None:
+        """The racks of each partition's replicas; None if unknown."""
+        return None
+
+    # Shared machinery.
+
+    @staticmethod
+    def _deref(reference: weakref.ref[Any] | None) -> Any:
+        return None if reference is None else reference()
+
+    def _shared(self) -> StateError:
+        kind = f"kafka_assignors.clients.{self._client}.{type(self).__name__}"
+        return StateError(
+            f"one {kind} instance was given to two consumers, and what they hold would get mixed up; give each "
+            f"consumer an instance of its own: partition_assignment_strategy=[{type(self).__name__}()] in each call"
+        )
+
+    def _serving(self) -> Any:
+        """The coordinator being served, while it is in use."""
+        coordinator = self._deref(self._coordinator)
+        return None if coordinator is None or self._coordinator_closed(coordinator) else coordinator
+
+    def _serve(self, coordinator: object) -> None:
+        if self._deref(self._coordinator) is coordinator:
+            return
+        if self._serving() is not None:
+            raise self._shared()
+        if self._coordinator is not None:
+            # A consumer that has gone left its memory behind; the next one starts without.
+            self._state.forget()
+            self._held, self._expelled, self._planned = {}, False, None
+        self._coordinator = weakref.ref(coordinator)
+
+    def _membership(self) -> Membership | None:
+        """The membership of the consumer for which the client is calling now; None if nothing can be seen."""
+        caller = calling(self._recognise)
+        consumer = self._deref(self._consumer)
+        if consumer is not None:
+            known, own = self._coordinator_of(consumer)
+            if caller is None:
+                caller = own
+            elif known and caller is not own and not self._consumer_closed(consumer):
+                raise self._shared()
+        if caller is None:
+            return None
+        self._serve(caller)
+        return self._membership_of(caller)
+
+    def _claims(self, topics: list[str]) -> MemberState:
+        """The state without what is no longer subscribed."""
+        owned, subscribed = self._state.owned, set(topics)
+        if owned.keys() <= subscribed:
+            return self._state
+        wanted = {topic: partitions for topic, partitions in owned.items() if topic in subscribed}
+        return MemberState(wanted, self._state.generation, self._state.rack)
+
+    def _partitions(self, cluster: Any, packed: Packed) -> dict[str, int | Topic]:
+        found: dict[str, int | Topic] = {}
+        for topic in packed.topics:
+            numbers = cluster.partitions_for_topic(topic)
+            if not numbers:
+                continue
+            count = max(numbers) + 1
+            racks = self._replica_racks(cluster, topic, count) if packed.racks else None
+            found[topic] = count if racks is None else Topic(count, racks=racks)
+        return found
+
+    def _report(self) -> None:
+        before, after = self._held, self._state.owned
+        if self._expelled:
+            gained, lost, kept = compare({}, after)[0], compare(before, {})[1], compare({}, {})[2]
+        else:
+            gained, lost, kept = compare(before, after)
+        plan, seconds = self._planned or (None, None)
+        report = RebalanceReport(
+            assignor=self.name,
+            generation=self._state.generation,
+            gained=gained,
+            lost=lost,
+            kept=kept,
+            expelled=self._expelled,
+            leader=plan is not None,
+            planning_seconds=seconds,
+            record_bytes=None if plan is None else plan.record_bytes,
+            faults={} if plan is None else plan.faults,
+            plan=plan,
+        )
+        self._held, self._expelled, self._planned = dict(after), False, None
+        self._last_report = report
+        publish(report, self._on_rebalance)

@@ -1,0 +1,133 @@
+"""What a member can tell about a rebalance: `RebalanceReport`, and its line in the log."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kafka_assignors import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from kafka_assignors.group import Plan
+
+__all__ = ["RebalanceReport", "publish"]
+
+logger = logging.getLogger("kafka_assignors")
+
+Partitions = MappingProxyType[str, tuple[int, ...]]
+"""Topic to ascending partition numbers; topics without any are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceReport:
+    """One rebalance as one member saw it. Read-only.
+
+    Attributes:
+        assignor: the strategy's name on the wire.
+        generation: the group's generation that began; None where the client does not tell.
+        gained: topic to the partitions that this member did not hold before.
+        lost: topic to the partitions that it held before and no longer holds.
+        kept: topic to the partitions that it holds on to.
+        expelled: whether the member had lost its membership since the last rebalance. Nothing counts as kept then,
+            since another member may have held it in between: what came back is in both `lost` and `gained`.
+        leader: whether this member planned the rebalance. What follows is None, or empty, elsewhere.
+        planning_seconds: wall time of the client's call of `assign`: what the leader's session timeout must cover.
+        record_bytes: the size of the group's record on the broker, as far as the leader can know it; the broker's
+            limit is 1,048,588 bytes unless it is told otherwise.
+        faults: member id to what could not be read in its metadata.
+        plan: the whole plan.
+    """
+
+    assignor: str
+    generation: int | None
+    gained: Mapping[str, tuple[int, ...]]
+    lost: Mapping[str, tuple[int, ...]]
+    kept: Mapping[str, tuple[int, ...]]
+    expelled: bool = False
+    leader: bool = False
+    planning_seconds: float | None = None
+    record_bytes: int | None = None
+    faults: Mapping[str, str] = field(default_factory=dict)
+    plan: Plan | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def moved(self) -> int | None:
+        """Leader: how many partitions had an owner and change it, in the whole group."""
+        return None if self.plan is None else self.plan.moved
+
+    @property
+    def least_moves(self) -> int | None:
+        """Leader: the least possible `moved` of any plan as fair, found by the independent verifier when asked for.
+
+        That takes longer than planning did: ask on a thread of yours, not within `on_rebalance`, where groups are
+        large.
+        """
+        return None if self.plan is None else self.plan.verify().moved_bound
+
+    @property
+    def balance_score(self) -> int | None:
+        """Leader: KIP-54's balance score of what was handed out; 0 is perfect. Partitions withheld until they are
+        revoked, in cooperative rebalancing, are not in it yet."""
+        return None if self.plan is None else self.plan.balance_score
+
+
+def compare(
+    before: Mapping[str, Iterable[int]], after: Mapping[str, Iterable[int]]
+) -> tuple[Partitions, Partitions, Partitions]:
+    """What was gained, lost and kept between two holdings."""
+    gained: dict[str, tuple[int, ...]] = {}
+    lost: dict[str, tuple[int, ...]] = {}
+    kept: dict[str, tuple[int, ...]] = {}
+    for topic in sorted(before.keys() | after.keys()):
+        old, new = set(before.get(topic, ())), set(after.get(topic, ()))
+        for into, partitions in ((gained, new - old), (lost, old - new), (kept, new & old)):
+            if partitions:
+                into[topic] = tuple(sorted(partitions))
+    return MappingProxyType(gained), MappingProxyType(lost), MappingProxyType(kept)
+
+
+def _is_large(report: RebalanceReport) -> bool:
+    """Whether a broker with default settings could soon refuse the group."""
+    return report.record_bytes is not None and report.record_bytes > 0.8 * _core.DEFAULT_RECORD_LIMIT
+
+
+def _count(partitions: Mapping[str, tuple[int, ...]]) -> int:
+    return sum(map(len, partitions.values()))
+
+
+def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], object] | None) -> None:
+    """One line in the log, its figures as fields of the record; then the user's callback, whose errors end here."""
+    fields: dict[str, object] = {
+        "assignor": report.assignor,
+        "generation": report.generation,
+        "gained": _count(report.gained),
+        "lost": _count(report.lost),
+        "kept": _count(report.kept),
+        "expelled": report.expelled,
+        "leader": report.leader,
+    }
+    if report.leader:
+        fields |= {
+            "members": None if report.plan is None else len(report.plan),
+            "moved": report.moved,
+            "balance_score": report.balance_score,
+            "planning_seconds": report.planning_seconds,
+            "record_bytes": report.record_bytes,
+            "faults": dict(report.faults),
+        }
+    logger.log(
+        logging.WARNING if report.faults or _is_large(report) else logging.INFO,
+        "rebalanced: %s",
+        " ".join(f"{name}={value}" for name, value in fields.items()),
+        extra=fields,
+    )
+    if on_rebalance is None:
+        return
+    try:
+        on_rebalance(report)
+    except Exception:
+        logger.exception("on_rebalance=%r failed; the rebalance is not affected", on_rebalance)

@@ -1,0 +1,282 @@
+"""The sticky assignors for kafka-python 3.
+
+>>> from kafka_assignors.clients.kafka_python import StickyAssignor
+>>> from functools import partial
+>>> strategies = [StickyAssignor]                      # a class, or an instance per consumer, or a factory:
+>>> strategies = [partial(StickyAssignor, rack="a")]
+
+`KafkaConsumer("orders", group_id="g", partition_assignment_strategy=[StickyAssignor])` is all it takes. The assignor
+finds the consumer's membership by itself; `attach(consumer)`, right after the consumer was made, is for interpreters
+that do not show a caller's frame.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kafka_assignors import assignors
+from kafka_assignors.clients._adapter import ClientAdapter, Membership, Packed, calling
+from kafka_assignors.clients._codec import SubscriptionWriter
+from kafka_assignors.clients._listener import Holdings, Step, run, run_async
+from kafka_assignors.clients._report import RebalanceReport
+from kafka_assignors.errors import MissingDependencyError, OptionError, StateError
+
+try:
+    from kafka import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
+    from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+    from kafka.coordinator.consumer import ConsumerCoordinator
+except ImportError as error:
+    raise MissingDependencyError(
+        "kafka_assignors.clients.kafka_python needs kafka-python 3: pip install kafka-assignors[kafka-python]"
+    ) from error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "AsyncRebalanceDiffListener",
+    "CooperativeStickyAssignor",
+    "RebalanceDiffListener",
+    "RebalanceReport",
+    "StickyAssignor",
+]
+
+
+def _coordinator(caller: object) -> Any | None:
+    return caller if isinstance(caller, ConsumerCoordinator) else None
+
+
+def _membership(coordinator: Any) -> Membership | None:
+    try:
+        metadata = coordinator.group_metadata()
+        return Membership(metadata.generation_id, metadata.member_id)
+    except AttributeError:
+        return None
+
+
+class _KafkaPythonAdapter(ClientAdapter):
+    _client = "kafka_python"
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        """How partitions change hands: kafka-python asks once, while it builds a consumer."""
+        self._greet()
+        return [RebalanceProtocol.EAGER]
+
+    def _greet(self) -> object | None:
+        """Meets the consumer that is being built. One too many is refused here, as it could not be closed later."""
+        coordinator = calling(self._recognise)
+        if coordinator is not None:
+            try:
+                self._serve(coordinator)
+            except StateError:
+                _abandon(coordinator)
+                raise
+        return coordinator
+
+    def _recognise(self, caller: object) -> object | None:
+        return _coordinator(caller)
+
+    def _coordinator_of(self, consumer: object) -> tuple[bool, object | None]:
+        coordinator = getattr(consumer, "_coordinator", None)
+        return coordinator is not None, _coordinator(coordinator)
+
+    def _membership_of(self, coordinator: object) -> Membership | None:
+        return _membership(coordinator)
+
+    def _coordinator_closed(self, coordinator: object) -> bool:
+        return bool(getattr(coordinator, "_heartbeat_closed", False))
+
+    def _consumer_closed(self, consumer: object) -> bool:
+        return bool(getattr(consumer, "_closed", False))
+
+    def _pack(self, members: Sequence[Any]) -> Packed:
+        packed: list[tuple[str, str | None, bytes]] = []
+        writer = SubscriptionWriter()
+        racks = False
+        for member in members:
+            told = member.metadata
+            racks = racks or bool(told.rack_id)
+            owned = [(each.topic, each.partitions) for each in told.owned_partitions or ()]
+            metadata = writer.write(told.version, told.topics, told.user_data, owned, told.generation_id, told.rack_id)
+            packed.append((member.member_id, member.group_instance_id, metadata))
+        return Packed(packed, writer.topics, racks)
+
+    def _unpack(self, assignment: Any) -> tuple[int, Sequence[tuple[str, Sequence[int]]], bytes | None]:
+        assigned = [(each.topic, each.partitions) for each in assignment.assigned_partitions or ()]
+        return assignment.version, assigned, assignment.user_data
+
+    def _replica_racks(self, cluster: Any, topic: str, count: int) -> list[frozenset[str]] | None:
+        try:
+            partitions = cluster._partitions[topic]
+            rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
+            replicas = {number: partition.replica_nodes for number, partition in partitions.items()}
+        except (AttributeError, KeyError):
+            return None
+        if not rack_of:
+            return None
+        return [
+            frozenset(rack_of[node] for node in replicas.get(number, ()) if node in rack_of) for number in range(count)
+        ]
+
+
+def _abandon(coordinator: Any) -> None:
+    """Closes the connections of a consumer whose construction fails: its caller never gets to see it."""
+    # The error that matters is the one on its way.
+    with contextlib.suppress(Exception):
+        coordinator._client.close()
+
+
+class StickyAssignor(_KafkaPythonAdapter):
+    """`kafka_assignors.StickyAssignor` for kafka-python: eager, on the wire `sticky`, as Java's.
+
+    Differs from kafka-python's own `sticky` in that it plans exactly, writes the history as Java does, and knows in
+    which generation it was.
+    """
+
+    name: ClassVar[str] = assignors.StickyAssignor.name
+    _strategy = assignors.StickyAssignor
+
+
+class CooperativeStickyAssignor(_KafkaPythonAdapter):
+    """`kafka_assignors.CooperativeStickyAssignor` for kafka-python: on the wire `cooperative-sticky`, as Java's.
+
+    Partitions that stay are read on throughout a rebalance; what moves takes a second, short one. Differs from
+    kafka-python's own in that it sends the generation, so that claims of a member that was away do not count.
+    """
+
+    name: ClassVar[str] = assignors.CooperativeStickyAssignor.name
+    _strategy = assignors.CooperativeStickyAssignor
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        """Cooperative only, as kafka-python's own."""
+        self._greet()
+        return [RebalanceProtocol.COOPERATIVE]
+
+
+AbstractPartitionAssignor.register(_KafkaPythonAdapter)
+
+
+class _DiffListener:
+    """What the two listeners have in common."""
+
+    def __init__(self, listener: Any = None, *, cooperative: bool | None = None) -> None:
+        self._listener = listener
+        self._cooperative = cooperative
+        self._holdings = Holdings()
+
+    @property
+    def held(self) -> list[Any]:
+        """The partitions held, in ascending order."""
+        return self._holdings.held
+
+    def on_partitions_gained(self, partitions: list[Any]) -> Any:
+        """Override: these were not held before, and nothing was read from them yet. Never an empty list."""
+
+    def on_partitions_given_up(self, partitions: list[Any]) -> Any:
+        """Override: these are held no longer, or another member may have held them meanwhile. Never an empty list."""
+
+    def _is_cooperative(self, coordinator: Any) -> bool:
+        if self._cooperative is not None:
+            return self._cooperative
+        return bool(getattr(coordinator, "_rebalance_protocol", None) == RebalanceProtocol.COOPERATIVE)
+
+    def _due(self, given_up: list[Any], gained: Iterable[Any] = ()) -> list[Step]:
+        steps: list[Step] = []
+        if given_up:
+            steps.append((self.on_partitions_given_up, given_up))
+        if gained:
+            steps.append((self.on_partitions_gained, gained))
+        return steps
+
+    def _user(self, name: str, partitions: Iterable[Any]) -> list[Step]:
+        return [] if self._listener is None else [(getattr(self._listener, name), partitions)]
+
+    def _on_revoked(self, revoked: Iterable[Any]) -> list[Step]:
+        gone = self._holdings.taken(revoked) if self._is_cooperative(calling(_coordinator)) else []
+        return self._user("on_partitions_revoked", revoked) + self._due(gone)
+
+    def _on_assigned(self, assigned: Iterable[Any]) -> list[Step]:
+        coordinator = calling(_coordinator)
+        now = None if coordinator is None else _membership(coordinator)
+        if self._is_cooperative(coordinator):
+            due = self._due([], self._holdings.added(assigned, now))
+        else:
+            due = self._due(*self._holdings.replaced(assigned, now))
+        return due + self._user("on_partitions_assigned", assigned)
+
+    def _on_lost(self, lost: Iterable[Any]) -> list[Step]:
+        return self._user("on_partitions_lost", lost) + self._due(self._holdings.taken(lost))
+
+    def _on_close(self) -> list[Step]:
+        return self._due(self._holdings.taken(self._holdings.held))
+
+
+class RebalanceDiffListener(_DiffListener):
+    """KIP-54's clean-up listener: told of what really came and went, not of what is revoked and given straight back.
+
+    Subclass it and override `on_partitions_gained` and `on_partitions_given_up`; both get ascending lists of
+    `TopicPartition`. Pass it as `consumer.subscribe(topics, listener=...)`. An eager client finds out only after a
+    rebalance what has really gone, so `on_partitions_given_up` comes then; what was lost with the membership, and
+    what is revoked in cooperative rebalancing, is given up at once.
+
+    Errors of the callbacks reach kafka-python, which reports them as those of any listener; the books stay right.
+
+    Args:
+        listener: an ordinary listener that is to be called as well, with everything, as kafka-python would.
+        cooperative: whether the consumer rebalances cooperatively; None looks at the consumer.
+
+    Raises:
+        OptionError: `listener` or an overridden method is asynchronous: use `AsyncRebalanceDiffListener`.
+    """
+
+    def __init__(self, listener: Any = None, *, cooperative: bool | None = None) -> None:
+        super().__init__(listener, cooperative=cooperative)
+        hooks: list[Any] = [self.on_partitions_gained, self.on_partitions_given_up]
+        hooks += [getattr(listener, name, None) for name in ("on_partitions_revoked", "on_partitions_assigned")]
+        if any(map(inspect.iscoroutinefunction, hooks)):
+            raise OptionError(
+                f"{type(self).__name__} has asynchronous callbacks, which nobody would await; "
+                "derive it from AsyncRebalanceDiffListener"
+            )
+
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        run(self._on_revoked(revoked))
+
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        run(self._on_assigned(assigned))
+
+    def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        run(self._on_lost(lost))
+
+    def close(self) -> None:
+        """Gives up what is still held. Call it when the consumer has been closed; kafka-python does not say so."""
+        run(self._on_close())
+
+
+class AsyncRebalanceDiffListener(_DiffListener):
+    """As `RebalanceDiffListener`, for callbacks that await: overridden methods and `listener` may be coroutines."""
+
+    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        await run_async(self._on_revoked(revoked))
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        await run_async(self._on_assigned(assigned))
+
+    async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        await run_async(self._on_lost(lost))
+
+    async def close(self) -> None:
+        """Gives up what is still held. Call it when the consumer has been closed; kafka-python does not say so."""
+        await run_async(self._on_close())
+
+
+ConsumerRebalanceListener.register(RebalanceDiffListener)
+AsyncConsumerRebalanceListener.register(AsyncRebalanceDiffListener)

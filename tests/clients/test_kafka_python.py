@@ -1,0 +1,281 @@
+"""The plug-ins for kafka-python, called by its own coordinator."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.protocol.consumer import JoinGroupResponse
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+import kafka_assignors
+from kafka_assignors.clients import kafka_python
+from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, StickyAssignor
+from support.offline import Group, Joined, KafkaPythonMember
+
+Build = Callable[..., KafkaPythonMember]
+
+
+@pytest.fixture
+def member() -> Iterator[Build]:
+    built: list[KafkaPythonMember] = []
+
+    def build(name: str, strategy: Any = StickyAssignor, topics: dict[str, int] | None = None, **more: Any) -> Any:
+        built.append(KafkaPythonMember(name, [strategy], {"t": 4} if topics is None else topics, **more))
+        return built[-1]
+
+    yield build
+    for each in built:
+        each.close()
+
+
+def subscription(metadata: bytes) -> Any:
+    return ConsumerProtocolSubscription.decode(metadata)
+
+
+def owned(metadata: bytes) -> dict[str, list[int]]:
+    return {each.topic: each.partitions for each in subscription(metadata).owned_partitions}
+
+
+def history(metadata: bytes) -> tuple[dict[str, list[int]], int | None] | None:
+    """Partitions and generation of sticky user data in Java's bare form; None before the first assignment."""
+    data = subscription(metadata).user_data
+    if not data:
+        return None
+    held: dict[str, list[int]] = {}
+    (topics,), at = struct.unpack_from(">i", data), 4
+    for _ in range(topics):
+        (length,) = struct.unpack_from(">h", data, at)
+        topic = data[at + 2 : at + 2 + length].decode()
+        at += 2 + length
+        (count,) = struct.unpack_from(">i", data, at)
+        held[topic] = list(struct.unpack_from(f">{count}i", data, at + 4))
+        at += 4 + 4 * count
+    (generation,) = struct.unpack_from(">i", data, at)
+    assert at + 4 == len(data), "nothing before the topics and nothing after the generation"
+    return held, generation
+
+
+@pytest.mark.parametrize(
+    "strategy", [StickyAssignor, lambda: StickyAssignor(), partial(StickyAssignor, mode="fair"), StickyAssignor()]
+)
+def test_class_factory_and_instance_all_work(member: Build, strategy: Any) -> None:
+    built = member("a", strategy)
+    assert isinstance(built.assignor, StickyAssignor)
+    assert isinstance(built.assignor, AbstractPartitionAssignor)
+    Group().rebalance(built)
+    assert built.held() == {("t", number) for number in range(4)}
+
+
+def test_a_class_gives_each_consumer_its_own_state(member: Build) -> None:
+    """aiokafka's #1175, which a state on the class would bring to any client."""
+    a, b, group = member("a"), member("b"), Group()
+    group.rebalance(a)
+    assert history(b.metadata()) is None
+    assert history(a.metadata()) == ({"t": [0, 1, 2, 3]}, 1)
+
+
+def test_the_history_is_written_as_java_writes_it(member: Build) -> None:
+    """kafka-python's own writes a version in front, which no other client can read."""
+    a, group = member("a"), Group(generation=6)
+    group.rebalance(a)
+    metadata = a.metadata()
+    assert history(metadata) == ({"t": [0, 1, 2, 3]}, 7)
+    told = subscription(metadata)
+    assert (told.version, told.topics, told.owned_partitions) == (3, ["t"], [])
+
+
+def test_cooperative_members_send_the_generation(member: Build) -> None:
+    """kafka-python's own sends version 1, which has none."""
+    a, group = member("a", CooperativeStickyAssignor), Group(generation=6)
+    group.rebalance(a)
+    metadata = a.metadata()
+    assert owned(metadata) == {"t": [0, 1, 2, 3]}
+    assert subscription(metadata).generation_id == 7
+
+
+@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+def test_one_instance_in_two_consumers_is_refused(member: Build, strategy: Any) -> None:
+    shared = strategy()
+    member("a", shared)
+    threads = threading.active_count()
+    with pytest.raises(
+        kafka_assignors.StateError, match=f"one .*{strategy.__name__} instance was given to two consumers"
+    ):
+        member("b", shared)
+    assert threading.active_count() == threads, "the consumer that could not be built left nothing behind"
+
+
+def test_the_first_consumer_goes_on_when_a_second_is_refused(member: Build) -> None:
+    shared, group = StickyAssignor(), Group()
+    a = member("a", shared)
+    group.rebalance(a)
+    with pytest.raises(kafka_assignors.StateError):
+        member("b", shared)
+    group.rebalance(a)
+    assert history(a.metadata()) == ({"t": [0, 1, 2, 3]}, 2)
+
+
+def test_an_instance_may_follow_its_closed_consumer_but_not_with_its_memory(member: Build) -> None:
+    instance = StickyAssignor(rack="r")
+    first = member("a", instance)
+    Group(generation=4).rebalance(first)
+    first.close()
+    second = member("b", instance)
+    assert history(second.metadata()) is None
+    assert subscription(second.metadata()).rack_id == "r"
+
+
+def test_attaching_to_two_consumers_is_refused(member: Build) -> None:
+    shared = StickyAssignor()
+    a, b = member("a", shared), member("b", StickyAssignor)
+    shared.attach(a.consumer)
+    shared.attach(a.consumer)
+    with pytest.raises(kafka_assignors.StateError, match="two consumers"):
+        shared.attach(b.consumer)
+
+
+@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+def test_an_expelled_member_repeats_no_claim(member: Build, strategy: Any) -> None:
+    a, group = member("a", strategy), Group()
+    group.rebalance(a)
+    a.expel()
+    metadata = a.metadata()
+    assert (history(metadata) if strategy is StickyAssignor else owned(metadata)) in (None, {})
+    assert subscription(metadata).generation_id == -1
+    group.rebalance(a)
+    assert a.assignor.last_report.expelled
+    assert not a.assignor.last_report.kept
+    assert a.assignor.last_report.gained == a.assignor.last_report.lost == {"t": (0, 1, 2, 3)}
+    group.rebalance(a)
+    assert not a.assignor.last_report.expelled
+    assert a.assignor.last_report.kept == {"t": (0, 1, 2, 3)}
+
+
+def test_topics_no_longer_subscribed_are_not_claimed(member: Build) -> None:
+    a, group = member("a", topics={"s": 1, "t": 2}), Group()
+    group.rebalance(a)
+    a.consumer.subscribe(["t"])
+    assert history(a.metadata()) == ({"t": [0, 1]}, 1)
+
+
+def test_the_leader_knows_the_generation_that_it_forms(member: Build) -> None:
+    """A claim from the generation being formed is false: nobody was assigned anything in it."""
+    a, group = member("a", CooperativeStickyAssignor), Group(generation=4)
+    liar = ConsumerProtocolSubscription(
+        version=3,
+        topics=["t"],
+        user_data=b"",
+        owned_partitions=[ConsumerProtocolSubscription.TopicPartition(topic="t", partitions=[0, 1, 2, 3])],
+        generation_id=99,
+        rack_id=None,
+    ).encode()
+    assigned = group.rebalance(a, others=[("b", None, liar)])
+    shares = {name: ConsumerProtocolAssignment.decode(share).partitions() for name, share in assigned.items()}
+    assert {name: len(share) for name, share in shares.items()} == {"a": 2, "b": 2}
+
+
+def test_the_leader_sees_what_other_members_hold(member: Build) -> None:
+    """Claims of Java members reach the core through kafka-python's decoder and back."""
+    a, group = member("a"), Group(generation=8)
+    holding = struct.pack(">ih1siiii", 1, 1, b"t", 2, 1, 3, 8)
+    java = ConsumerProtocolSubscription(version=3, topics=["t"], user_data=holding, owned_partitions=[]).encode()
+    assigned = group.rebalance(a, others=[("b", None, java)])
+    assert [p for _, p in ConsumerProtocolAssignment.decode(assigned["b"]).partitions()] == [1, 3]
+
+
+def test_topics_without_metadata_count_as_missing(member: Build) -> None:
+    a, group = member("a", topics={"t": 2}, subscribed=["t", "unknown"]), Group()
+    group.rebalance(a)
+    assert a.held() == {("t", 0), ("t", 1)}
+    a.know({})
+    group.rebalance(a)
+    assert a.held() == set()
+
+
+def test_cooperative_hands_nothing_over_while_it_is_held(member: Build) -> None:
+    a, b = (member(name, CooperativeStickyAssignor) for name in "ab")
+    group = Group()
+    group.rebalance(a)
+    group.rebalance(a, b)
+    assert (len(a.held()), b.held()) == (2, set())
+    assert a.wants_another()
+    assert not b.wants_another()
+    group.rebalance(a, b)
+    assert (len(a.held()), len(b.held())) == (2, 2)
+    assert not a.held() & b.held()
+    assert not a.wants_another()
+    assert not b.wants_another()
+
+
+def test_mode_and_rack_are_options(member: Build) -> None:
+    a = member("a", StickyAssignor(mode="sticky-yet-fair", rack="r1"))
+    b, group = member("b"), Group()
+    group.rebalance(a)
+    assert subscription(group.sent["a"]).rack_id == "r1"
+    group.rebalance(a, b)
+    assert len(a.held()) == 4, "nothing owned moves in this mode"
+    with pytest.raises(kafka_assignors.OptionError, match="mode is 'best'"):
+        StickyAssignor(mode="best")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("rack", "near"), [("x", {("t", 0), ("t", 2)}), ("y", {("t", 1), ("t", 3)})])
+def test_replicas_nearby_are_preferred(member: Build, rack: str, near: set[tuple[str, int]]) -> None:
+    """Partition p lives on broker p % 2."""
+    racks = {0: "x", 1: "y"}
+    a = member("a", StickyAssignor(rack=rack), racks=racks)
+    b = member("b", StickyAssignor(rack={"x": "y", "y": "x"}[rack]), racks=racks)
+    Group().rebalance(a, b)
+    assert a.held() == near
+
+
+def test_a_cluster_that_shows_no_replicas_will_do() -> None:
+    class Cluster:
+        def partitions_for_topic(self, topic: str) -> set[int] | None:
+            return {0, 1} if topic == "t" else None
+
+    assignor = StickyAssignor(rack="x")
+    told = ConsumerProtocolSubscription.decode(assignor.metadata(["t", "unknown"]))
+    joined = JoinGroupResponse.JoinGroupResponseMember(member_id="a", group_instance_id=None, metadata=told)
+    (share,) = assignor.assign(Cluster(), [joined]).values()
+    assert [p for _, p in ConsumerProtocolAssignment.decode(share).partitions()] == [0, 1]
+
+
+def test_static_members_are_known_by_their_instance_id(member: Build) -> None:
+    a = member("a", instance_id="i-1")
+    seen: list[Any] = []
+    strategy = type(a.assignor._assignor)
+
+    class Spy(strategy):  # type: ignore[misc, valid-type]
+        def plan_assignment(self, members: Joined, *rest: Any, **more: Any) -> Any:
+            seen.extend((name, instance) for name, instance, _ in members)
+            return super().plan_assignment(members, *rest, **more)
+
+    a.assignor._assignor = Spy()
+    Group().rebalance(a)
+    assert seen == [("a", "i-1")]
+
+
+def test_without_sight_of_the_coordinator_it_still_works(member: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version of kafka-python, or an interpreter without frames: the generation is told all the same."""
+    monkeypatch.setattr(kafka_python, "ConsumerCoordinator", type("Unknown", (), {}))
+    a, b, group = member("a"), member("b"), Group()
+    group.rebalance(a)
+    group.rebalance(a, b)
+    assert history(a.metadata()) == ({"t": sorted(number for _, number in a.held())}, 2)
+    assert a.assignor.last_report.moved == 2
+
+
+def test_kafka_python_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib
+    import sys
+
+    monkeypatch.setitem(sys.modules, "kafka", None)
+    monkeypatch.delitem(sys.modules, "kafka_assignors.clients.kafka_python")
+    with pytest.raises(kafka_assignors.MissingDependencyError, match=r"pip install kafka-assignors\[kafka-python\]"):
+        importlib.import_module("kafka_assignors.clients.kafka_python")

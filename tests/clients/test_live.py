@@ -1,0 +1,211 @@
+"""Consumers of both clients in one group, on a real Kafka and on the embedded one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafka_assignors.clients import aiokafka, kafka_python
+from support.broker import unique
+from support.live import (
+    SESSION_TIMEOUT_MS,
+    AiokafkaLive,
+    KafkaPythonLive,
+    Ledger,
+    LiveMember,
+    all_of,
+    settled,
+    wait,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.broker import Kafka
+
+Sticky = (KafkaPythonLive, kafka_python.StickyAssignor), (AiokafkaLive, aiokafka.StickyAssignor)
+Cooperative = (KafkaPythonLive, kafka_python.CooperativeStickyAssignor)
+
+
+class Crew:
+    """The members of one group, and their ledger."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self.kafka = kafka
+        self.ledger = Ledger()
+        self.group = unique("group")
+        self.members: list[LiveMember] = []
+        self._hired = 0
+
+    def topic(self, partitions: int) -> str:
+        return self.kafka.create_topic(unique("topic"), partitions)
+
+    def hire(self, kind: Any, *topics: str, **config: Any) -> LiveMember:
+        member_type, strategy = kind
+        self._hired += 1
+        name = f"{member_type.__name__}-{self._hired}"
+        member: LiveMember = member_type(
+            self.kafka.bootstrap_servers, self.group, topics, strategy(), self.ledger, name=name, **config
+        )
+        self.members.append(member)
+        return member
+
+    def settle(self, what: str, **topics: int) -> None:
+        """Waits for a fair plan of everything; no partition was held twice on the way there."""
+        wait(settled(self.members, all_of(**topics)), what, self.members)
+        assert self.ledger.overlaps == []
+
+    def leave(self, member: LiveMember) -> None:
+        member.leave()
+        self.members.remove(member)
+
+    def kill(self, member: LiveMember) -> None:
+        member.kill()
+        self.members.remove(member)
+
+    def leader(self) -> LiveMember:
+        (leader,) = [member for member in self.members if member.report is not None and member.report.leader]
+        return leader
+
+    def planned(self) -> None:
+        """Asserts that the latest plan moved no more than it had to."""
+        report = self.leader().report
+        assert report is not None
+        assert report.moved == report.least_moves
+        assert report.faults == {}
+
+
+@pytest.fixture
+def crew(any_kafka: Kafka) -> Iterator[Crew]:
+    made = Crew(any_kafka)
+    yield made
+    for member in made.members:
+        member.leave()
+
+
+def total(partitions: Any) -> int:
+    return sum(map(len, partitions.values()))
+
+
+def test_both_clients_share_a_group_through_joins_leaves_and_a_kill(crew: Crew) -> None:
+    topic = crew.topic(12)
+    a = crew.hire(Sticky[0], topic)
+    crew.settle("the first share", **{topic: 12})
+    b = crew.hire(Sticky[1], topic)
+    crew.settle("a share for aiokafka", **{topic: 12})
+    crew.planned()
+    assert a.report is not None
+    assert b.report is not None
+    assert (total(a.report.kept), total(a.report.lost), total(b.report.gained)) == (6, 6, 6)
+    crew.hire(Sticky[0], topic)
+    d = crew.hire(Sticky[1], topic)
+    crew.settle("a share for four", **{topic: 12})
+    crew.planned()
+    before = {member: member.held for member in crew.members}
+    crew.leave(a)
+    crew.settle("the leaver's share handed over", **{topic: 12})
+    crew.planned()
+    assert all(before[member] <= member.held for member in crew.members), "who stays keeps everything"
+    before = {member: member.held for member in crew.members}
+    crew.kill(d)
+    crew.settle("the dead one's share handed over", **{topic: 12})
+    crew.planned()
+    assert all(before[member] <= member.held for member in crew.members), "who stays keeps everything"
+
+
+@pytest.mark.parametrize("kind", [*Sticky, Cooperative], ids=["kafka-python", "aiokafka", "cooperative"])
+def test_a_growing_topic_moves_nothing_more_than_it_must(crew: Crew, kind: Any) -> None:
+    topic = crew.topic(4)
+    crew.hire(kind, topic)
+    crew.settle("a share for the first", **{topic: 4})
+    crew.hire(kind, topic)
+    crew.settle("a share for both", **{topic: 4})
+    before = {member: member.held for member in crew.members}
+    crew.kafka.grow_topic(topic, 10)
+    crew.settle("a share of the new partitions", **{topic: 10})
+    crew.planned()
+    assert all(before[member] <= member.held for member in crew.members)
+
+
+@pytest.mark.parametrize("kind", [*Sticky, Cooperative], ids=["kafka-python", "aiokafka", "cooperative"])
+def test_a_member_stalled_past_its_session_comes_back_without_old_claims(crew: Crew, kind: Any) -> None:
+    topic = crew.topic(9)
+    a, b, c = crew.hire(kind, topic), None, None
+    crew.settle("a share for the first", **{topic: 9})
+    b, c = crew.hire(kind, topic), crew.hire(kind, topic)
+    crew.settle("a share for three", **{topic: 9})
+    c.stall(SESSION_TIMEOUT_MS / 1000 + 2)
+    wait(settled([a, b], all_of(**{topic: 9})), "the stalled one's share handed over", [a, b])
+    before = {member: member.held for member in (a, b)}
+    generation = a.report.generation if a.report else None
+    wait(lambda: c.report is not None and c.report.expelled, "the expelled one's return", crew.members)
+    crew.settle("a share for three again", **{topic: 9})
+    assert generation is not None
+    assert a.report is not None
+    assert a.report.generation is not None
+    assert a.report.generation > generation
+    assert all(len(member.held & before[member]) == 3 for member in (a, b)), "each gave up two and took none"
+    assert crew.ledger.overlaps == []
+
+
+def test_cooperative_members_settle_with_at_most_one_follow_up(crew: Crew) -> None:
+    topic = crew.topic(12)
+    a = crew.hire(Cooperative, topic)
+    crew.settle("a share for the first", **{topic: 12})
+    first = a.report
+    assert first is not None
+    assert first.generation is not None
+    kept = a.held
+    b = crew.hire(Cooperative, topic)
+    crew.settle("a share for both", **{topic: 12})
+    assert a.report is not None
+    assert b.report is not None
+    assert a.report.generation == first.generation + 2, "one rebalance to revoke, one to hand out"
+    assert a.held < kept
+    assert a.rebalances == 1, "it was never without what it kept, and so never given it again"
+    crew.leave(b)
+    crew.settle("everything back", **{topic: 12})
+
+
+def test_members_with_different_subscriptions(crew: Crew) -> None:
+    small, large = crew.topic(2), crew.topic(10)
+    crew.hire(Sticky[0], small, large)
+    crew.settle("all for one", **{small: 2, large: 10})
+    b = crew.hire(Sticky[1], large)
+    crew.settle("an even split", **{small: 2, large: 10})
+    crew.planned()
+    b.subscribe([small])
+    wait(
+        settled(crew.members, all_of(**{small: 2, large: 10}), spread=8),
+        "what the changed subscription leaves",
+        crew.members,
+    )
+    wait(lambda: {topic for topic, _ in b.held} == {small}, "the changed subscription", crew.members)
+    crew.planned()
+
+
+@pytest.mark.parametrize("kind", Sticky, ids=["kafka-python", "aiokafka"])
+def test_one_instance_in_two_consumers_fails_the_second_only(crew: Crew, kind: Any) -> None:
+    topic = crew.topic(4)
+    shared = kind[1]()
+    a = crew.hire((kind[0], lambda: shared), topic)
+    crew.settle("a share", **{topic: 4})
+    b = crew.hire((kind[0], lambda: shared), topic)
+    crew.members.remove(b)
+    wait(lambda: b.failure is not None, "the second consumer's refusal")
+    assert "was given to two consumers" in str(b.failure)
+    b.leave()
+    wait(settled([a], all_of(**{topic: 4})), "the first consumer's share")
+    assert a.failure is None
+
+
+def test_reports_reach_a_callback(crew: Crew) -> None:
+    topic = crew.topic(4)
+    seen: list[Any] = []
+    a = crew.hire((AiokafkaLive, partial(aiokafka.StickyAssignor, on_rebalance=seen.append)), topic)
+    crew.settle("a share", **{topic: 4})
+    assert seen[-1:] == [a.report]
+    assert seen[-1].leader
+    assert seen[-1].record_bytes > 0
