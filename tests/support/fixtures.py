@@ -68,12 +68,6 @@ def kafka_broker(kafka_of_version: Callable[[str], Kafka]) -> Kafka:
     return external() or kafka_of_version(versions()[0])
 
 
-@pytest.fixture(scope="session", params=["external"] if external() else versions())
-def real_kafka(request: pytest.FixtureRequest, kafka_of_version: Callable[[str], Kafka]) -> Kafka:
-    """A real Apache Kafka of each release that this run is about, in turn."""
-    return external() or kafka_of_version(request.param)
-
-
 @pytest.fixture(scope="session", params=kafkas())
 def any_kafka(request: pytest.FixtureRequest, kafka_of_version: Callable[[str], Kafka]) -> Iterator[Kafka]:
     """The embedded Kafka and the real one, in turn: what a test sees of them must not differ."""

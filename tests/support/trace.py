@@ -39,6 +39,10 @@ class Settled:
     owners: Mapping[Partition, str]
     member_ids: Mapping[str, str]
 
+    def __str__(self) -> str:
+        owners = ", ".join(f"{topic}/{number} {name}" for (topic, number), name in sorted(self.owners.items()))
+        return f"generation {self.generation} of {self.leader} ({owners})"
+
     @property
     def loads(self) -> Counter[str]:
         """How many partitions each member has."""
