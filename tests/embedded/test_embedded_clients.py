@@ -16,11 +16,12 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import CommitFailedError
 from kafka.structs import OffsetAndMetadata
 
-from kafka_assignors.embedded import EmbeddedKafka
 from support.threads import CLIENTS, CONSUMERS, Client, Consumer, produce, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from kafka_assignors.embedded import EmbeddedKafka
 
 TESTS = Path(__file__).parents[1]
 
@@ -226,7 +227,8 @@ def test_many_members_in_one_process(embedded_kafka: EmbeddedKafka) -> None:
     embedded_kafka.create_topic("orders", 40)
     servers = embedded_kafka.bootstrap_servers
     with contextlib.ExitStack() as running:
-        clients = itertools.islice(itertools.cycle(["confluent", "kafka-python"]), 12)
+        pair: tuple[Client, Client] = ("confluent", "kafka-python")
+        clients = itertools.islice(itertools.cycle(pair), 12)
         members = [running.enter_context(CONSUMERS[client](servers, "readers", "orders")) for client in clients]
         wait_to_share(members, all_of("orders", 40))
         for member in members:

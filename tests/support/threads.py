@@ -74,7 +74,7 @@ class Consumer:
         raise NotImplementedError
 
 
-class KafkaPythonConsumer(Consumer, kafka.ConsumerRebalanceListener):
+class KafkaPythonConsumer(Consumer, kafka.ConsumerRebalanceListener):  # type: ignore[misc]
     """A consumer of kafka-python."""
 
     def on_partitions_revoked(self, revoked: Any) -> None:
@@ -121,7 +121,9 @@ class ConfluentConsumer(Consumer):
     """A consumer of confluent-kafka."""
 
     def _run(self) -> None:
-        consumer = confluent_kafka.Consumer(_settings(self) | {"log_level": 0, "topic.metadata.refresh.interval.ms": 300})
+        consumer = confluent_kafka.Consumer(
+            _settings(self) | {"log_level": 0, "topic.metadata.refresh.interval.ms": 300}
+        )
         consumer.subscribe(list(self.topics))
         try:
             while not self._stop.is_set():
@@ -166,7 +168,8 @@ def produce(client: Client, bootstrap_servers: str, topic: str, values: list[byt
         for value in values:
             confluent.produce(topic, value, on_delivery=lambda error, _: errors.append(error) if error else None)
         assert confluent.flush(TIMEOUT) == 0
-        assert errors == []
+        if errors:
+            raise confluent_kafka.KafkaException(errors[0])
     elif client == "kafka-python":
         with kafka.KafkaProducer(bootstrap_servers=bootstrap_servers, **config) as producer:
             for sent in [producer.send(topic, value) for value in values]:

@@ -44,6 +44,19 @@ fn survives<B: Body + Sample>() {
 }
 
 #[test]
+fn bytes_behind_a_request_are_ignored_as_kafka_does() {
+    // What librdkafka 2.16 sends for all topics; Kafka reads the first six bytes behind the client id.
+    let mut frame = vec![0, 3, 0, 9, 0, 0, 0, 3, 0, 7];
+    frame.extend(b"rdkafka");
+    frame.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+    let mut client = Client::new(Config::default(), &[("t", 3)]);
+    let handled = client.broker.handle(0, 1, &frame).unwrap();
+    let header = RequestHeader { api: ApiKey::Metadata, version: 9, correlation_id: 3, client_id: None };
+    let response: MetadataResponse = read_response(&header, &handled.replies[0].frame).unwrap();
+    assert_eq!(response.topics[0].partitions.len(), 3);
+}
+
+#[test]
 fn no_request_breaks_the_broker() {
     survives::<ProduceRequest>();
     survives::<FetchRequest>();
