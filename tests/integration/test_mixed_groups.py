@@ -1,0 +1,212 @@
+"""Java's consumers with Kafka's own sticky assignors and ours in Python, as members of one group.
+
+After every step of every scenario: each partition is owned exactly once in the generation, none was ever held by two
+members at once, and as long as all members subscribe to the same, the fewest possible partitions moved, whoever leads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.broker import Kafka, unique
+from support.members import AiokafkaMember, JavaMember, KafkaPythonMember, Member, Strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from support.fixtures import StartMember
+    from support.trace import Settled, Trace
+
+KINDS: dict[str, Callable[..., Member]] = {"java": JavaMember, "kafka": KafkaPythonMember, "aio": AiokafkaMember}
+JAVA, OURS = ("java",), ("kafka", "aio")
+
+
+class MixedGroup:
+    """A group whose membership changes one step at a time. A member's kind is its name up to the hyphen."""
+
+    def __init__(self, kafka: Kafka, start_member: StartMember, trace: Trace, strategy: Strategy) -> None:
+        self.kafka, self.trace, self.strategy = kafka, trace, strategy
+        self.name = unique(f"mixed-{strategy}")
+        self.topics: dict[str, int] = {}
+        self.processes: dict[str, Member] = {}
+        self.present: set[str] = set()
+        self.now: Settled | None = None
+        self._start = start_member
+
+    @property
+    def partitions(self) -> set[tuple[str, int]]:
+        return {(topic, number) for topic, count in self.topics.items() for number in range(count)}
+
+    @property
+    def leader(self) -> str:
+        assert self.now is not None
+        return self.now.leader
+
+    def topic(self, partitions: int) -> str:
+        name = self.kafka.create_topic(unique("topic"), partitions)
+        self.topics[name] = partitions
+        return name
+
+    def start(self, *names: str) -> None:
+        """Start the processes; they do not join before `join`."""
+        for name in names:
+            kind = KINDS[name.partition("-")[0]]
+            self.processes[name] = self._start(kind, name, self.kafka, self.name, strategy=self.strategy)
+
+    def join(self, name: str) -> None:
+        self.processes[name].subscribe(*sorted(self.topics))
+        self.present.add(name)
+        self.settle()
+
+    def leave(self, name: str) -> None:
+        self.processes[name].close()
+        self.present.remove(name)
+        self.settle()
+
+    def kill(self, name: str) -> None:
+        self.processes[name].kill()
+        self.present.remove(name)
+        self.settle()
+
+    def freeze_past_session(self, name: str) -> None:
+        """Freeze a member until the group has gone on without it."""
+        self.processes[name].freeze()
+        self.present.remove(name)
+        self.settle()
+
+    def thaw(self, name: str) -> None:
+        """Let it come back, with its old claims."""
+        self.processes[name].thaw()
+        self.present.add(name)
+        self.settle()
+
+    def grow(self, topic: str, partitions: int) -> None:
+        self.kafka.grow_topic(topic, partitions)
+        self.topics[topic] = partitions
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the members that are present own everything, and check how they came to."""
+        before, self.now = self.now, self.trace.settle(self.present, self.partitions)
+        self.now.check_uniform(before)
+
+    def led_by(self, kinds: Iterable[str]) -> bool:
+        return self.leader.partition("-")[0] in kinds
+
+
+@pytest.fixture
+def mixed(any_kafka: Kafka, start_member: StartMember, trace: Trace) -> Callable[[Strategy], MixedGroup]:
+    return lambda strategy: MixedGroup(any_kafka, start_member, trace, strategy)
+
+
+def test_leadership_goes_from_java_to_python_and_back(mixed: Callable[[Strategy], MixedGroup]) -> None:
+    group = mixed("sticky")
+    orders, _ = group.topic(7), group.topic(5)
+    group.start("java-1", "kafka-1", "aio-1", "java-2", "kafka-2")
+    group.join("java-1")
+    group.join("kafka-1")
+    group.join("aio-1")
+    assert group.leader == "java-1"
+    group.kill("java-1")
+    assert group.led_by(OURS)
+    group.join("java-2")
+    group.grow(orders, 10)
+    assert group.led_by(OURS)
+    # Whoever of ours leads goes, until Java does.
+    while group.led_by(OURS):
+        group.leave(group.leader)
+    assert group.leader == "java-2"
+    group.join("kafka-2")
+    assert group.leader == "java-2"
+    group.leave("java-2")
+    assert group.led_by(OURS)
+
+
+@pytest.mark.parametrize("leader", ["java", "kafka", "aio"])
+def test_members_that_missed_a_rebalance_come_back_with_old_claims(
+    mixed: Callable[[Strategy], MixedGroup], leader: str
+) -> None:
+    group = mixed("sticky")
+    group.topic(9)
+    group.topic(4)
+    names = [f"{leader}-1", *(f"{kind}-2" for kind in KINDS if kind != leader)]
+    group.start(*names)
+    for name in names:
+        group.join(name)
+    assert group.leader == names[0]
+    # A follower of either side under this leader; then the leader itself, which comes back under another.
+    for name in (names[1], names[0]):
+        group.freeze_past_session(name)
+        assert group.leader != name
+        group.thaw(name)
+
+
+def test_members_with_different_subscriptions_move_the_least_where_ours_leads(
+    mixed: Callable[[Strategy], MixedGroup], trace: Trace
+) -> None:
+    group = mixed("sticky")
+    wide, narrow, odd = group.topic(8), group.topic(4), group.topic(3)
+    group.start("kafka-1", "java-1", "aio-1", "java-2")
+    subscriptions = {
+        "kafka-1": [wide, narrow, odd],
+        "java-1": [wide],
+        "aio-1": [wide, narrow],
+        "java-2": [narrow, odd],
+    }
+    before: Settled | None = None
+    for name in ("kafka-1", "java-1", "aio-1", "java-2", "java-1"):
+        if name in group.present:
+            group.processes[name].kill()
+            group.present.remove(name)
+        else:
+            group.processes[name].subscribe(*subscriptions[name])
+            group.present.add(name)
+        now = trace.settle(group.present, group.partitions)
+        assert now.leader == "kafka-1"
+        for (topic, _), owner in now.owners.items():
+            assert topic in subscriptions[owner]
+        report = group.processes["kafka-1"].wait_for("synced", generation=now.generation, leader=True)
+        assert report.fields["moved"] == report.fields["least_moves"]
+        assert report.fields["faults"] == {}
+        if before is not None:
+            # What had an owner either stayed with it or was moved; the plan's own count is the trace's.
+            owned = sum(owner in now.member_ids for owner in before.owners.values())
+            assert now.kept(before) + report.fields["moved"] == owned
+        before = now
+
+
+def test_cooperative_members_of_both_clients_share_a_group(mixed: Callable[[Strategy], MixedGroup]) -> None:
+    group = mixed("cooperative-sticky")
+    orders, _ = group.topic(7), group.topic(6)
+    group.start("java-1", "kafka-1", "java-2", "kafka-2")
+    group.join("java-1")
+    group.join("kafka-1")
+    assert group.leader == "java-1"
+    group.join("java-2")
+    group.kill("java-1")
+    group.grow(orders, 10)
+    group.join("kafka-2")
+    while group.led_by(OURS):
+        group.leave(group.leader)
+    assert group.leader == "java-2"
+
+
+@pytest.mark.parametrize("leader", ["java", "kafka"])
+def test_cooperative_members_that_missed_a_rebalance_come_back_with_old_claims(
+    mixed: Callable[[Strategy], MixedGroup], leader: str
+) -> None:
+    group = mixed("cooperative-sticky")
+    group.topic(8)
+    group.topic(3)
+    names = [f"{leader}-1", f"{'kafka' if leader == 'java' else 'java'}-2", f"{leader}-3"]
+    group.start(*names)
+    for name in names:
+        group.join(name)
+    assert group.leader == names[0]
+    for name in (names[1], names[0]):
+        group.freeze_past_session(name)
+        assert group.leader != name
+        group.thaw(name)
+    group.leave(group.leader)
