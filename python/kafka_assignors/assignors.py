@@ -82,7 +82,7 @@ class Assignor:
         if not isinstance(group, Group):
             raise GroupTypeError(f"group is of type {type(group).__name__}; give a Group")
         plan = Plan(_core.assign(*self._options(), dict(group.topics), group.members, _generation(generation)))
-        _watch_record_size(plan)
+        _warn_of_record_size(plan)
         return plan
 
     def perform_assignment(
@@ -127,12 +127,18 @@ class Assignor:
 
         The plan's `faults` are the members whose metadata could not be read, or not in full.
         """
+        assignments, plan = self._plan_assignment(members, partitions, generation)
+        _warn_of_record_size(plan)
+        return assignments, plan
+
+    def _plan_assignment(
+        self, members: Iterable[JoinedMember], partitions: Mapping[str, int | Topic], generation: int | None
+    ) -> tuple[dict[str, bytes], Plan]:
+        """As `plan_assignment`, without its warning: inside a client, `-W error` would make that fail a rebalance."""
         if not isinstance(partitions, dict):
             partitions = checked_topics(partitions)
         assignments, core = _core.perform_assignment(*self._options(), members, partitions, _generation(generation))
-        plan = Plan(core)
-        _watch_record_size(plan)
-        return assignments, plan
+        return assignments, Plan(core)
 
     def metadata(self, topics: Collection[str], state: MemberState) -> bytes:
         """The ConsumerProtocolSubscription that a member sends in JoinGroup: version 3, in canonical form.
@@ -183,17 +189,22 @@ class Assignor:
         state.generation = generation
 
 
-def _watch_record_size(plan: Plan) -> None:
-    """Warns if a broker with default settings could refuse the group, or soon will."""
+def record_size_problem(plan: Plan) -> str | None:
+    """What to know if a broker with default settings refuses the group, or soon will; None otherwise."""
     size, limit = plan.record_bytes, _core.DEFAULT_RECORD_LIMIT
     if size < _NEAR * limit:
-        return
-    message = (
+        return None
+    return (
         f"the record of this group has about {size:,} bytes of the {limit:,} that brokers accept by default; "
         f"{'beyond that' if size < limit else 'unless it is raised'} the group cannot form (SyncGroup fails with "
         "UNKNOWN_SERVER_ERROR): raise max.message.bytes of the topic __consumer_offsets, or use fewer partitions"
     )
-    warnings.warn(message, RecordSizeWarning, stacklevel=3)
+
+
+def _warn_of_record_size(plan: Plan) -> None:
+    problem = record_size_problem(plan)
+    if problem is not None:
+        warnings.warn(problem, RecordSizeWarning, stacklevel=3)
 
 
 def _known(generation: int | None) -> int:

@@ -116,6 +116,21 @@ def test_one_line_of_log_with_fields(build: Build, caplog: pytest.LogCaptureFixt
     assert follower.__dict__["generation"] == 2
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_a_group_near_the_record_limit_is_told_in_the_log(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """And only there: under these tests' `-W error`, a warning would have failed the rebalance."""
+    kind, strategy = KINDS[name]
+    a = kind("a", [strategy()], {"t": 260_000})
+    try:
+        Group().rebalance(a)
+    finally:
+        a.close()
+    assert a.assignor.last_report.record_bytes > 1_000_000
+    line = next(record for record in caplog.records if record.name == "kafka_assignors")
+    assert line.levelno == logging.WARNING
+    assert "max.message.bytes" in line.getMessage()
+
+
 def test_no_logging_is_set_up() -> None:
     assert logging.getLogger("kafka_assignors").handlers == []
     assert logging.getLogger("kafka_assignors").level == logging.NOTSET

@@ -164,7 +164,7 @@ class ClientAdapter(ABC):
         generation = None if membership is None or membership.lost else membership.generation
         packed = self._pack(members)
         partitions = self._partitions(cluster, packed)
-        assignments, plan = self._assignor.plan_assignment(packed.members, partitions, generation=generation)
+        assignments, plan = self._assignor._plan_assignment(packed.members, partitions, generation)
         self._planned = plan, time.perf_counter() - started
         return assignments
 

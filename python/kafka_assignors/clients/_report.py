@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kafka_assignors import _core
+from kafka_assignors.assignors import record_size_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -90,11 +90,6 @@ def compare(
     return MappingProxyType(gained), MappingProxyType(lost), MappingProxyType(kept)
 
 
-def _is_large(report: RebalanceReport) -> bool:
-    """Whether a broker with default settings could soon refuse the group."""
-    return report.record_bytes is not None and report.record_bytes > 0.8 * _core.DEFAULT_RECORD_LIMIT
-
-
 def _count(partitions: Mapping[str, tuple[int, ...]]) -> int:
     return sum(map(len, partitions.values()))
 
@@ -119,10 +114,12 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
             "record_bytes": report.record_bytes,
             "faults": dict(report.faults),
         }
+    problem = None if report.plan is None else record_size_problem(report.plan)
+    line = " ".join(f"{name}={value}" for name, value in fields.items())
     logger.log(
-        logging.WARNING if report.faults or _is_large(report) else logging.INFO,
+        logging.WARNING if report.faults or problem else logging.INFO,
         "rebalanced: %s",
-        " ".join(f"{name}={value}" for name, value in fields.items()),
+        line if problem is None else f"{line}; {problem}",
         extra=fields,
     )
     if on_rebalance is None:
