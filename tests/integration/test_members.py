@@ -9,24 +9,27 @@ import pytest
 from kafka import KafkaProducer
 
 from support.broker import unique
-from support.members import JavaMember
+from support.members import AiokafkaMember, JavaMember, KafkaPythonMember, Member
 from support.trace import Settled, Trace, holdings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from support.broker import Kafka
     from support.fixtures import StartMember
 
 
-def test_a_java_member_joins_reads_commits_and_leaves(
-    kafka_broker: Kafka, start_member: StartMember, trace: Trace
+@pytest.mark.parametrize("kind", [JavaMember, KafkaPythonMember, AiokafkaMember])
+def test_members_join_read_commit_and_leave(
+    kafka_broker: Kafka, start_member: StartMember, trace: Trace, kind: Callable[..., Member]
 ) -> None:
     topic, group = kafka_broker.create_topic(unique("orders"), 4), unique("readers")
     partitions = {(topic, partition) for partition in range(4)}
     with KafkaProducer(bootstrap_servers=kafka_broker.bootstrap_servers) as producer:
         for partition in range(4):
             producer.send(topic, b"x", partition=partition).get(timeout=10)
-    one = start_member(JavaMember, "one", kafka_broker, group)
-    two = start_member(JavaMember, "two", kafka_broker, group)
+    one = start_member(kind, "one", kafka_broker, group)
+    two = start_member(kind, "two", kafka_broker, group)
     one.subscribe(topic)
     alone = trace.settle(["one"], partitions)
     assert alone.leader == "one"
@@ -52,24 +55,27 @@ def test_a_java_member_joins_reads_commits_and_leaves(
     assert left.kept(both) == 2
     kinds = [event.kind for event in trace.events if event.member == "one"]
     assert kinds.index("commit-done") < kinds.index("close-done")
-    assert kinds[-3:] == ["revoked", "close-done", "ended"]
+    assert kinds[-3:] == ["closing" if kind is AiokafkaMember else "revoked", "close-done", "ended"]
 
 
-def test_a_java_member_that_stops_polling_is_told_that_it_lost_its_partitions(
-    kafka_broker: Kafka, start_member: StartMember, trace: Trace
+@pytest.mark.parametrize("kind", [JavaMember, KafkaPythonMember, AiokafkaMember])
+def test_a_member_that_stops_polling_loses_its_partitions_and_comes_back(
+    kafka_broker: Kafka, start_member: StartMember, trace: Trace, kind: Callable[..., Member]
 ) -> None:
-    topic, group = kafka_broker.create_topic(unique("orders"), 3), unique("readers")
-    partitions = {(topic, partition) for partition in range(3)}
-    member = start_member(JavaMember, "one", kafka_broker, group, max_poll_interval_ms=1500, session_timeout_ms=1500)
+    topic, group = kafka_broker.create_topic(unique("orders"), 5), unique("readers")
+    partitions = {(topic, partition) for partition in range(5)}
+    member = start_member(kind, "one", kafka_broker, group, max_poll_interval_ms=2500)
+    other = start_member(JavaMember, "two", kafka_broker, group)
     member.subscribe(topic)
-    before = trace.settle(["one"], partitions)
-    member.stall(2500)
-    lost = member.wait_for("lost")
-    assert lost.partitions == partitions
-    member.wait_for("synced", since=trace.events.index(lost))
-    after = trace.settle(["one"], partitions)
-    assert after.member_ids != before.member_ids
-    assert after.most_kept(before) == after.kept(before) == 0
+    trace.settle(["one"], partitions)
+    other.subscribe(topic)
+    before = trace.settle(["one", "two"], partitions)
+    member.stall(6000)
+    alone = trace.settle(["two"], partitions)
+    alone.check_uniform(before)
+    after = trace.settle(["one", "two"], partitions)
+    after.check_uniform(alone)
+    assert after.member_ids["one"] != before.member_ids["one"]
 
 
 def test_a_frozen_member_is_expelled_and_a_killed_one_says_nothing(
