@@ -24,7 +24,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars test test-rust test-python test-long gate bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
+.PHONY: help setup build jars demo test test-rust test-python test-long gate bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ lock: $(VENV)/.stamp ## newer versions for requirements/constraints.txt
 
 clean: ## away with everything that these targets made
 	@rm -rf $(VENV) target dist .cache .hypothesis .pytest_cache .mypy_cache .ruff_cache .benchmarks
+
+demo: $(VENV)/.installed ## a group at work, live: members join, die and change their minds
+	@PYTHONPATH=examples $(BIN)/python -P -m demo
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
 
