@@ -167,10 +167,15 @@ def test_every_api_is_listed_with_its_versions() -> None:
     assert set(versions) == {8, 9, 11, 12, 13, 14, 15, 16, 42}
 
 
-@pytest.mark.parametrize("bad", [b"", b"\x00\x0b", join()[:-1], join() + b"\x00", frame(HeartbeatRequest(), 3)[:3]])
+@pytest.mark.parametrize("bad", [b"", b"\x00\x0b", join()[:-1], frame(HeartbeatRequest(), 3)[:3]])
 def test_frames_that_cannot_be_read_raise_and_change_nothing(bad: bytes) -> None:
     coordinator = Coordinator()
-    with pytest.raises(ValueError, match=r"cannot read|leaves 1 bytes behind"):
+    with pytest.raises(ValueError, match="cannot read"):
         coordinator.handle(0, 1, bad)
     assert coordinator.groups() == []
     assert not coordinator.is_waiting(1)
+
+
+def test_bytes_behind_a_body_do_not_count() -> None:
+    """As on brokers: a client of a newer minor version may send more than is known here."""
+    assert Coordinator().handle(0, 1, join() + b"\x00") == Coordinator().handle(0, 1, join()) != []
