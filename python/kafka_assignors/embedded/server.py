@@ -31,31 +31,11 @@ _NOTHING = memoryview(b"")
 _LENGTH = struct.Struct(">i")
 _API_KEY = struct.Struct(">h")
 
-# The keys of the requests by Kafka's name, for faults of the connection, which are not the broker's.
-API_KEYS = {
-    "Produce": 0,
-    "Fetch": 1,
-    "ListOffsets": 2,
-    "Metadata": 3,
-    "OffsetCommit": 8,
-    "OffsetFetch": 9,
-    "FindCoordinator": 10,
-    "JoinGroup": 11,
-    "Heartbeat": 12,
-    "LeaveGroup": 13,
-    "SyncGroup": 14,
-    "DescribeGroups": 15,
-    "ListGroups": 16,
-    "ApiVersions": 18,
-    "CreateTopics": 19,
-    "DeleteTopics": 20,
-    "InitProducerId": 22,
-    "OffsetForLeaderEpoch": 23,
-    "DescribeConfigs": 32,
-    "CreatePartitions": 37,
-    "DeleteGroups": 42,
-    "IncrementalAlterConfigs": 44,
-}
+_ACCEPT_PAUSE = 0.1
+"""How long nobody is let in after the system refused another socket, in seconds."""
+
+API_KEYS = dict(_core.EmbeddedBroker.apis())
+"""The keys of the requests that are served, by Kafka's name."""
 
 
 @dataclass
@@ -94,6 +74,7 @@ class Server:
         self._delayed: list[tuple[float, int, Connection, bytes, bool]] = []
         self._faults: dict[int, deque[Fault]] = {}
         self._closing = False
+        self._accept_again: float | None = None
         self._lock = threading.Lock()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family, backlog=1024)
@@ -155,6 +136,8 @@ class Server:
         if self._ready:
             return 0
         due = [self._delayed[0][0]] if self._delayed else []
+        if self._accept_again is not None:
+            due.append(self._accept_again)
         deadline = self._broker.next_deadline()
         if deadline is not None:
             due.append(deadline / 1000)
@@ -162,6 +145,9 @@ class Server:
 
     def _let_time_pass(self) -> None:
         now = time.monotonic()
+        if self._accept_again is not None and self._accept_again <= now:
+            self._accept_again = None
+            self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         while self._delayed and self._delayed[0][0] <= now:
             _, _, connection, frame, close = heapq.heappop(self._delayed)
             if connection.open:
@@ -182,7 +168,10 @@ class Server:
             except BlockingIOError:
                 return
             except OSError as error:
+                # Too many open files, say. The client still waits, so the listener would be ready at once again.
                 log.warning("a connection could not be accepted: %s", error)
+                self._selector.unregister(self._listener)
+                self._accept_again = time.monotonic() + _ACCEPT_PAUSE
                 return
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

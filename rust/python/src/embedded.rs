@@ -90,6 +90,12 @@ impl EmbeddedBroker {
         Self(Mutex::new(Broker::new(config)))
     }
 
+    /// The requests that are served: Kafka's name and the key.
+    #[staticmethod]
+    fn apis() -> Vec<(&'static str, i16)> {
+        Broker::apis().map(|api| (api.name(), api.code())).collect()
+    }
+
     /// Sets the address that clients are told.
     fn listen(&self, host: String, port: i32) {
         self.lock().listen(host, port);

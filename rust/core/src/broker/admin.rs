@@ -6,7 +6,7 @@ use super::partition::LEADER_EPOCH;
 use crate::protocol::cluster::*;
 use crate::protocol::topics::*;
 use crate::protocol::{ApiKey, ErrorCode};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const TOPIC_RESOURCE: i8 = 2;
 const BROKER_RESOURCE: i8 = 4;
@@ -42,8 +42,13 @@ pub(super) fn metadata(
         catalogue.iter().map(|(name, topic)| describe(name.clone(), topic, brokers)).collect()
     } else {
         let create = config.auto_create_topics && request.allow_auto_topic_creation;
+        // Each name once, as in Kafka: a short request must not make a response of any length.
+        let mut seen = BTreeSet::new();
         let names = request.topics.unwrap_or_default().into_iter().map(|topic| topic.name);
-        names.map(|name| describe_or_create(catalogue, config, create, name)).collect()
+        names
+            .filter(|name| seen.insert(name.clone()))
+            .map(|name| describe_or_create(catalogue, config, create, name))
+            .collect()
     };
     let brokers = (0..brokers).map(|index| {
         let rack = config.racks.get(index as usize).cloned();
@@ -210,7 +215,9 @@ pub(super) fn describe_configs(
     config: &Config,
     request: DescribeConfigsRequest,
 ) -> DescribeConfigsResponse {
-    let results = request.resources.into_iter().map(|asked| {
+    let mut seen = BTreeSet::new();
+    let once = |asked: &DescribeConfigsResource| seen.insert((asked.resource_type, asked.resource_name.clone()));
+    let results = request.resources.into_iter().filter(once).map(|asked| {
         let found = match asked.resource_type {
             TOPIC_RESOURCE => topic_settings(catalogue, config, &asked.resource_name),
             BROKER_RESOURCE => broker_settings(catalogue, config, &asked.resource_name),

@@ -5,6 +5,7 @@ use super::catalogue::Catalogue;
 use super::partition::{Found, LEADER_EPOCH, Partition};
 use crate::protocol::ErrorCode;
 use crate::protocol::records::*;
+use std::collections::BTreeSet;
 
 /// The most bytes of records in one response, whatever the client allows: responses are built in memory.
 const MAX_FETCH: usize = 64 << 20;
@@ -178,7 +179,9 @@ pub(super) fn fetch(catalogue: &Catalogue, request: &FetchRequest) -> FetchRespo
 
 /// The offsets that belong to times.
 pub(super) fn list_offsets(catalogue: &Catalogue, request: ListOffsetsRequest) -> ListOffsetsResponse {
-    let answer = |name: &str, asked: &ListOffsetsPartition| {
+    // A partition asked for twice is an error, as in Kafka: the work stays linear in request and log.
+    let mut seen = BTreeSet::new();
+    let mut answer = |name: &str, asked: &ListOffsetsPartition| {
         let empty = Partition::default();
         let mut response =
             ListOffsetsPartitionResponse { partition_index: asked.partition_index, ..Default::default() };
@@ -186,6 +189,10 @@ pub(super) fn list_offsets(catalogue: &Catalogue, request: ListOffsetsRequest) -
             response.error_code = UNKNOWN.code;
             return response;
         };
+        if !seen.insert((name.to_owned(), partition)) {
+            response.error_code = ErrorCode::INVALID_REQUEST;
+            return response;
+        }
         if let Err(code) = check_epoch(asked.current_leader_epoch) {
             response.error_code = code;
             return response;

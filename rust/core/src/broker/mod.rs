@@ -18,7 +18,8 @@ pub use catalogue::{MAX_PARTITIONS, OFFSETS_TOPIC, TopicError};
 pub use config::Config;
 
 use crate::coordinator::{Coordinator, GroupView, Reply};
-use crate::protocol::records::FetchRequest;
+use crate::protocol::cluster::ApiVersionsRequest;
+use crate::protocol::records::{FetchRequest, ProduceRequest};
 use crate::protocol::{ApiKey, Body, ErrorCode, FrameError, RequestHeader, read_request, write_response};
 use crate::wire::reader::Reader;
 use crate::wire::writer::WriteError;
@@ -110,6 +111,11 @@ impl Broker {
         broker
     }
 
+    /// Every request that is served.
+    pub fn apis() -> impl Iterator<Item = ApiKey> {
+        ApiKey::ALL.iter().copied().filter(|api| SERVED.contains(api) || Coordinator::apis().contains(api))
+    }
+
     /// Sets the address that clients are told; what was configured counts until then.
     pub fn listen(&mut self, host: String, port: i32) {
         (self.config.host, self.config.port) = (host, port);
@@ -149,7 +155,7 @@ impl Broker {
         let frame = match header.api {
             ApiKey::Produce => return self.produce(connection, &header, reader),
             ApiKey::Fetch => return self.fetch(now_ms, connection, header, reader),
-            ApiKey::ApiVersions => self.api_versions(&header, reader)?,
+            ApiKey::ApiVersions => Self::api_versions(&header, reader)?,
             ApiKey::Metadata => {
                 let request = read_request(reader, version)?;
                 let before = self.catalogue.count();
@@ -211,19 +217,17 @@ impl Broker {
     }
 
     /// A version we do not know is answered with version 0 and the ranges, so that the client can choose again.
-    fn api_versions(&self, header: &RequestHeader, reader: &mut Reader<'_>) -> Result<Vec<u8>, Hangup> {
-        let served =
-            ApiKey::ALL.iter().copied().filter(|api| SERVED.contains(api) || Coordinator::apis().contains(api));
+    fn api_versions(header: &RequestHeader, reader: &mut Reader<'_>) -> Result<Vec<u8>, Hangup> {
         if header.api.speaks(header.version) {
-            read_request::<crate::protocol::cluster::ApiVersionsRequest>(reader, header.version)?;
-            return answer(header, &admin::versions(served, ErrorCode::NONE));
+            read_request::<ApiVersionsRequest>(reader, header.version)?;
+            return answer(header, &admin::versions(Self::apis(), ErrorCode::NONE));
         }
         let header = RequestHeader { version: 0, ..header.clone() };
-        answer(&header, &admin::versions(served, ErrorCode::UNSUPPORTED_VERSION))
+        answer(&header, &admin::versions(Self::apis(), ErrorCode::UNSUPPORTED_VERSION))
     }
 
     fn produce(&mut self, connection: u64, header: &RequestHeader, reader: &mut Reader<'_>) -> Result<Handled, Hangup> {
-        let request: crate::protocol::records::ProduceRequest = read_request(reader, header.version)?;
+        let request: ProduceRequest = read_request(reader, header.version)?;
         let acks = request.acks;
         let parked = &mut self.parked;
         let mut woken = BTreeSet::new();

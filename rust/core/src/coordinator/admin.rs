@@ -6,7 +6,7 @@ use crate::protocol::group_admin::{
     DeleteGroupResult, DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
     DescribedGroup, DescribedGroupMember, ListGroupsRequest, ListGroupsResponse, ListedGroup,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 type Groups = BTreeMap<String, Group>;
 
@@ -40,7 +40,10 @@ pub(super) fn describe(groups: &Groups, request: DescribeGroupsRequest) -> Descr
         let group = groups.get(&id);
         describe_one(id, group)
     };
-    DescribeGroupsResponse { throttle_time_ms: 0, groups: request.groups.into_iter().map(describe).collect() }
+    // Each group once: a short request must not make a response of any length.
+    let mut seen = BTreeSet::new();
+    let once = request.groups.into_iter().filter(|id| seen.insert(id.clone()));
+    DescribeGroupsResponse { throttle_time_ms: 0, groups: once.map(describe).collect() }
 }
 
 pub(super) fn list(groups: &Groups, request: &ListGroupsRequest) -> ListGroupsResponse {

@@ -217,6 +217,11 @@ fn times_become_offsets() {
     }
     assert_eq!(client.offset_at("t", 0, -9).0, ErrorCode::UNSUPPORTED_VERSION);
     assert_eq!(client.offset_at("t", 1, 0).0, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    let twice = vec![ListOffsetsPartition { timestamp: -1, ..Default::default() }; 2];
+    let topics = vec![ListOffsetsTopic { name: "t".to_owned(), partitions: twice }];
+    let found: ListOffsetsResponse = client.ask(&ListOffsetsRequest { topics, ..Default::default() });
+    let codes: Vec<_> = found.topics[0].partitions.iter().map(|one| one.error_code).collect();
+    assert_eq!(codes, [ErrorCode::NONE, ErrorCode::INVALID_REQUEST]);
     let asked = |leader_epoch| OffsetForLeaderPartition { leader_epoch, ..Default::default() };
     let topics = vec![OffsetForLeaderTopic { topic: "t".to_owned(), partitions: vec![asked(0), asked(1)] }];
     let ends: OffsetForLeaderEpochResponse = client.ask(&OffsetForLeaderEpochRequest { topics, ..Default::default() });
