@@ -252,9 +252,9 @@ def test_static_members_are_known_by_their_instance_id(member: Build) -> None:
     strategy = type(a.assignor._assignor)
 
     class Spy(strategy):  # type: ignore[misc, valid-type]
-        def plan_assignment(self, members: Joined, *rest: Any, **more: Any) -> Any:
+        def _plan_assignment(self, members: Joined, *rest: Any, **more: Any) -> Any:
             seen.extend((name, instance) for name, instance, _ in members)
-            return super().plan_assignment(members, *rest, **more)
+            return super()._plan_assignment(members, *rest, **more)
 
     a.assignor._assignor = Spy()
     Group().rebalance(a)
