@@ -130,7 +130,7 @@ test-long: $(VENV)/.installed ## hours: more seeds, the older broker, slow peers
 FUZZ := cd rust/fuzz && $(CARGO) +nightly fuzz
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@for target in $$($(FUZZ) list --fuzz-dir .); do echo "=== fuzz: $$target"; \
-	  ($(FUZZ) run --fuzz-dir . $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_final_stats=1) || exit 1; done
+	  ($(FUZZ) run --fuzz-dir . $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_funcs=0 -print_final_stats=1) || exit 1; done
 
 docs: $(VENV)/.installed ## the examples of README and docs/, executed; the Rust documentation, built
 	@$(PYTEST) tests/test_docs.py
