@@ -56,7 +56,7 @@ $(VENV)/.installed: $(WHEELS)/.stamp FORCE
 # downloads while something else compiles.
 jars: $(VENV)/.stamp
 	@echo "=== set-up: Apache Kafka from Maven"
-	@PYTHONPATH=tests $(BIN)/python -P -c 'from support import fixtures, jars; [jars.libs(v) for v in fixtures.versions()]'
+	@PYTHONPATH=tests $(BIN)/python -P -m support.jars
 
 build: $(VENV)/.installed ## the wheel, in target/wheels and installed in .venv
 	@ls $(WHEELS)/*.whl

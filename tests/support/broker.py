@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-DEFAULT_VERSION = "4.3.1"
-COMPATIBLE_VERSION = "3.9.2"
-
 OFFSETS_TOPIC = "__consumer_offsets"
 DEFAULT_RECORD_LIMIT = 1_048_588
 
@@ -142,7 +139,7 @@ class ApacheKafka(Kafka):
     broker printed is in `log_path`, and every error here names that file.
     """
 
-    def __init__(self, directory: Path, version: str = DEFAULT_VERSION, **config: str | int) -> None:
+    def __init__(self, directory: Path, version: str = jars.DEFAULT_VERSION, **config: str | int) -> None:
         """``config``: further broker settings, ``group_max_size=3`` for ``group.max.size=3``."""
         super().__init__("", version)
         self.directory = directory

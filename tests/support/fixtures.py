@@ -20,7 +20,8 @@ import pytest
 
 from kafka_assignors.embedded import EmbeddedKafka
 from support import jars
-from support.broker import DEFAULT_VERSION, ApacheKafka, Kafka, external
+from support.broker import ApacheKafka, Kafka, external
+from support.jars import versions
 from support.members import Member
 from support.trace import Trace
 
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 M = TypeVar("M", bound=Member)
-
-
-def versions() -> list[str]:
-    """The releases of Apache Kafka that this run is about."""
-    named = [version.strip() for version in os.environ.get("KAFKA_VERSIONS", "").split(",")]
-    return [version for version in named if version] or [DEFAULT_VERSION]
 
 
 def kafkas() -> list[str]:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+DEFAULT_VERSION = "4.3.1"
+
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 JAVA_SOURCES = ROOT / "tests" / "java"
@@ -27,6 +29,12 @@ JAVA_SOURCES = ROOT / "tests" / "java"
 JVM_OPTIONS = ("-Xms32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
 _FETCH_TIMEOUT = 300
 _TOOL_TIMEOUT = 60
+
+
+def versions() -> list[str]:
+    """The releases of Apache Kafka that this run is about: ``KAFKA_VERSIONS``, or the newest."""
+    named = [version.strip() for version in os.environ.get("KAFKA_VERSIONS", "").split(",")]
+    return [version for version in named if version] or [DEFAULT_VERSION]
 
 
 class ToolMissingError(RuntimeError):
@@ -132,3 +140,9 @@ def made_once(version: str, name: str, make: Callable[[Path], None]) -> Path:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+if __name__ == "__main__":
+    # `make jars`: nothing but the standard library is needed, so that this can go on while the package is being built.
+    for release in versions():
+        member_classes(release)

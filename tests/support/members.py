@@ -25,7 +25,7 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from support import jars
-from support.broker import DEFAULT_VERSION
+from support.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
