@@ -9,6 +9,8 @@ WORKERS ?= 4
 PYTEST_ARGS ?=
 # For test-long: cases of each property in Rust, broker releases, seconds for each fuzz target.
 CASES ?= 20000
+# How many times as many seeds the oracle tests of test-long go through.
+SEED_FACTOR ?= 20
 KAFKA_LONG ?= 3.9.2
 FUZZ_SECONDS ?= 300
 
@@ -118,8 +120,8 @@ bench: $(VENV)/.installed ## all benchmarks, beside the peers
 
 # What `make test` has no time for: many more seeds, both broker releases, all benchmarks with their slow peers, fuzzing.
 test-long: $(VENV)/.installed ## hours: more seeds, the older broker, slow peers, fuzzing
-	@echo "=== test: cargo test, $(CASES) cases a property"
-	@PROPTEST_CASES=$(CASES) $(CARGO) test --quiet --release --package kafka-assignors-core --locked
+	@echo "=== test: cargo test, $(CASES) cases a property, $(SEED_FACTOR) times the seeds"
+	@PROPTEST_CASES=$(CASES) SEED_FACTOR=$(SEED_FACTOR) $(CARGO) test --quiet --release --package kafka-assignors-core --locked
 	@echo "=== test: pytest, long, Apache Kafka $(KAFKA_LONG)"
 	@HYPOTHESIS_PROFILE=long KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) --dist loadgroup --timeout 3600 $(PYTEST_ARGS)
 	@$(MAKE) bench

@@ -6,7 +6,7 @@ mod oracle;
 use kafka_assignors_core::group::{Group, NONE};
 use kafka_assignors_core::plan::Plan;
 use kafka_assignors_core::{range, round_robin};
-use oracle::{GroupDef, MemberDef, Random, TopicDef, member, show};
+use oracle::{GroupDef, MemberDef, Random, TopicDef, member, seeds, show};
 
 fn shown(def: &GroupDef, assign: fn(&Group) -> Plan) -> String {
     let group = def.build();
@@ -272,7 +272,7 @@ fn random_group(random: &mut Random) -> GroupDef {
 #[test]
 fn random_groups_as_the_rules_say() {
     let mut racks_mattered = 0;
-    for seed in 0..3000 {
+    for seed in seeds(3000) {
         let mut def = random_group(&mut Random::new(seed));
         let group = def.build();
         let with_racks = range::assign(&group).owner;

@@ -8,6 +8,13 @@ use std::collections::BTreeMap;
 use kafka_assignors_core::group::{Group, GroupBuilder, NO_GENERATION, NONE, TopicSpec, Topics, sorted_members};
 use kafka_assignors_core::plan::Plan;
 
+/// The seeds of a random test: `count` of them, times `SEED_FACTOR` where the environment has it (`make test-long`). A
+/// failing seed is printed and fails again.
+pub fn seeds(count: u64) -> std::ops::Range<u64> {
+    let factor = std::env::var("SEED_FACTOR").map_or(1, |factor| factor.parse().expect("SEED_FACTOR is a number"));
+    0..count * factor
+}
+
 /// A topic by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TopicDef {
