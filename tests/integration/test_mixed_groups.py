@@ -170,8 +170,9 @@ def test_members_with_different_subscriptions_move_the_least_where_ours_leads(
         report = group.processes["kafka-1"].wait_for("synced", generation=now.generation, leader=True)
         assert report.fields["moved"] == report.fields["least_moves"]
         assert report.fields["faults"] == {}
-        if before is not None:
-            # What had an owner either stayed with it or was moved; the plan's own count is the trace's.
+        if before is not None and now.generation == before.generation + 1:
+            # What had an owner either stayed with it or was moved; the plan's own count is the trace's. Where a slow
+            # machine made the group pass through a generation in between, the counts are not of the same step.
             owned = sum(owner in now.member_ids for owner in before.owners.values())
             assert now.kept(before) + report.fields["moved"] == owned
         before = now
