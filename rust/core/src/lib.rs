@@ -8,6 +8,7 @@ pub mod broker;
 pub mod cooperative;
 pub mod coordinator;
 pub mod group;
+pub mod lag;
 pub mod leader;
 pub mod ownership;
 pub mod plan;

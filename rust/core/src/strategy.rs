@@ -2,6 +2,7 @@
 
 use crate::cooperative;
 use crate::group::{Group, NONE};
+use crate::lag;
 use crate::ownership::{self, CONTESTED, Ownership};
 use crate::plan::{Plan, Reason};
 use crate::range;
@@ -51,6 +52,8 @@ pub enum Strategy {
     Range,
     /// Kafka's round-robin assignor.
     RoundRobin,
+    /// KAFKA-5337: by the lag of the partitions, which the topics carry.
+    Lag(lag::Options),
 }
 
 /// A plan and what it was made from.
@@ -99,7 +102,7 @@ impl Outcome {
     /// The first fault that makes the plan invalid.
     pub fn verify(&self, group: &Group, strategy: Strategy) -> Result<Certificate, PlanFault> {
         match strategy {
-            Strategy::Range | Strategy::RoundRobin => {
+            Strategy::Range | Strategy::RoundRobin | Strategy::Lag(_) => {
                 let start = sticky::assign(group, &self.ownership, Objective::default());
                 verify::verify_outcome_from(group, strategy, self, &start)
             }
@@ -141,6 +144,7 @@ pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership) -> Outcome 
         }
         Strategy::Range => range::assign(group),
         Strategy::RoundRobin => round_robin::assign(group),
+        Strategy::Lag(options) => lag::assign(group, &ownership, options),
     };
     if matches!(strategy, Strategy::CooperativeSticky(_)) {
         Outcome { plan: cooperative::withhold(&target, &ownership), withholding: Some(target), ownership }

@@ -40,6 +40,19 @@ impl Subscribers {
         Self { set_of, sets, members }
     }
 
+    /// By set, its members in ascending order. O(subscription entries of all members), times a logarithm for sorting.
+    pub(crate) fn by_id(&self) -> Csr {
+        let mut lineups = Csr::new();
+        let mut lineup: Vec<u32> = Vec::new();
+        for patterns in self.sets.rows() {
+            lineup.clear();
+            lineup.extend(patterns.iter().flat_map(|&pattern| self.members.row(pattern)));
+            lineup.sort_unstable();
+            lineups.push_row(&lineup);
+        }
+        lineups
+    }
+
     /// By set, its members in the order in which Kafka's range and round-robin assignors go through them; see
     /// [`java_order`]. O(subscription entries of all members), times a logarithm for sorting.
     pub(crate) fn in_java_order(&self, group: &Group) -> Csr {

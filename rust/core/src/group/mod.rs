@@ -97,6 +97,7 @@ pub struct Topics {
     first: Vec<u32>,
     index: HashTable<u32>,
     racks: Racks,
+    lags: Vec<u64>,
 }
 
 impl Topics {
@@ -131,7 +132,7 @@ impl Topics {
             index.insert_unique(hash, id as u32, |&id| hash_of(specs[id as usize].name.as_bytes()));
         }
         let racks = Self::number_racks(&specs, total as usize);
-        Ok(Self { names, first, index, racks })
+        Ok(Self { names, first, index, racks, lags: Vec::new() })
     }
 
     fn number_racks(specs: &[TopicSpec<'_>], partitions: usize) -> Racks {
@@ -240,6 +241,21 @@ impl Topics {
     #[must_use]
     pub fn racks(&self) -> &Racks {
         &self.racks
+    }
+
+    /// By flat partition, how many records the group has still to read; empty where that is not known.
+    #[must_use]
+    pub fn lags(&self) -> &[u64] {
+        &self.lags
+    }
+
+    /// States the lags, by flat partition.
+    ///
+    /// # Panics
+    /// If there is not one for each partition.
+    pub fn set_lags(&mut self, lags: Vec<u64>) {
+        assert_eq!(lags.len(), self.partitions(), "one lag for each partition");
+        self.lags = lags;
     }
 }
 

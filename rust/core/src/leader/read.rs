@@ -35,7 +35,7 @@ impl ClaimSource {
     #[must_use]
     pub fn of(strategy: Strategy) -> Self {
         match strategy {
-            Strategy::Sticky(_) => Self::Sticky,
+            Strategy::Sticky(_) | Strategy::Lag(_) => Self::Sticky,
             Strategy::CooperativeSticky(_) => Self::Cooperative,
             Strategy::Range | Strategy::RoundRobin => Self::None,
         }

@@ -88,7 +88,7 @@ pub fn record_bytes_of_plan(group: &Group, plan: &Plan, strategy: Strategy) -> u
         let rack = if rack == NONE { 0 } else { racks.get(rack).len() as u64 };
         // The subscription's own fields: version, count of topics, length of user data, generation, length of rack.
         let (user_data, owned, generation) = match strategy {
-            Strategy::Sticky(_) => (list + 4, 4, 4),
+            Strategy::Sticky(_) | Strategy::Lag(_) => (list + 4, 4, 4),
             Strategy::CooperativeSticky(_) => (4, list, 4),
             Strategy::Range | Strategy::RoundRobin => (0, 4, 0),
         };

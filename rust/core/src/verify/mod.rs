@@ -265,7 +265,7 @@ pub fn verify_outcome_from(
     let (plan, target, ownership) = (&outcome.plan, outcome.target(), &outcome.ownership);
     let objective = match strategy {
         Strategy::CooperativeSticky(objective) | Strategy::Sticky(objective) => objective,
-        Strategy::Range | Strategy::RoundRobin => Objective::default(),
+        Strategy::Range | Strategy::RoundRobin | Strategy::Lag(_) => Objective::default(),
     };
     let certificate = verify_from(group, ownership, target, objective, start)?;
     let derived = unassigned(group, ownership, target, plan)?;

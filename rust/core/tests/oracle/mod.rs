@@ -94,6 +94,11 @@ impl GroupDef {
 
     /// The group as the edge would build it: what does not exist is left out.
     pub fn build(&self) -> Group {
+        self.build_with_lags(Vec::new())
+    }
+
+    /// As `build`; the topics carry these lags, by flat partition, unless there are none.
+    pub fn build_with_lags(&self, lags: Vec<u64>) -> Group {
         let spec = |(name, def): (&'_ String, &'_ TopicDef)| -> (String, i64, Option<Vec<Vec<String>>>) {
             let mut racks = def.racks.clone();
             if let Some(racks) = &mut racks {
@@ -109,7 +114,11 @@ impl GroupDef {
                 .as_ref()
                 .map(|racks| racks.iter().map(|set| set.iter().map(String::as_str).collect()).collect()),
         });
-        let mut builder = GroupBuilder::new(Topics::new(specs.collect()).expect("the tests' topics are valid"));
+        let mut topics = Topics::new(specs.collect()).expect("the tests' topics are valid");
+        if !lags.is_empty() {
+            topics.set_lags(lags);
+        }
+        let mut builder = GroupBuilder::new(topics);
         let ids: Vec<&str> = self.members.iter().map(|member| member.id.as_str()).collect();
         for position in sorted_members(&ids).0 {
             let member = &self.members[position as usize];

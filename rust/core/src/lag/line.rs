@@ -1,0 +1,94 @@
+//! The subscribers of a topic in order of what they have.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use super::Totals;
+
+/// Heaps over one set of subscribers. What members have only grows, and may grow outside of this line too: an entry never
+/// overstates, and one that states the present is the least.
+#[derive(Default)]
+pub(super) struct Line {
+    /// Number, lag, member.
+    by_count: BinaryHeap<Reverse<(u32, u128, u32)>>,
+    /// Lag, number, member. Without the members that are `parked`.
+    by_lag: BinaryHeap<Reverse<(u128, u32, u32)>>,
+    /// Members that had too many when last looked at: number, member.
+    parked: BinaryHeap<Reverse<(u32, u32)>>,
+}
+
+impl Line {
+    /// The line of these members. O(members).
+    pub(super) fn refill(&mut self, members: &[u32], totals: &Totals, max_skew: Option<u32>) {
+        let has = |member: u32| (totals.count[member as usize], totals.lag[member as usize]);
+        self.by_count.clear();
+        self.by_count.extend(members.iter().map(|&member| Reverse((has(member).0, has(member).1, member))));
+        self.by_lag.clear();
+        self.parked.clear();
+        if max_skew != Some(0) {
+            self.by_lag.extend(members.iter().map(|&member| Reverse((has(member).1, has(member).0, member))));
+        }
+    }
+
+    /// Who gets a partition with this lag. The line must have members.
+    pub(super) fn least(&mut self, totals: &Totals, lag: u64, max_skew: Option<u32>) -> u32 {
+        let (least, fewest) = self.fewest(totals);
+        match max_skew {
+            _ if lag == 0 => fewest,
+            Some(0) => fewest,
+            None => self.lightest(totals, u32::MAX),
+            Some(skew) => {
+                let ceiling = least.saturating_add(skew);
+                self.unpark(totals, ceiling);
+                self.lightest(totals, ceiling)
+            }
+        }
+    }
+
+    /// The least number, and who has it.
+    fn fewest(&mut self, totals: &Totals) -> (u32, u32) {
+        loop {
+            let mut top = self.by_count.peek_mut().expect("a line has members");
+            let Reverse((count, lag, member)) = *top;
+            let now = (totals.count[member as usize], totals.lag[member as usize]);
+            if now == (count, lag) {
+                return (count, member);
+            }
+            *top = Reverse((now.0, now.1, member));
+        }
+    }
+
+    /// Who has the least lag of those with fewer than `ceiling` partitions, of whom there is at least one.
+    fn lightest(&mut self, totals: &Totals, ceiling: u32) -> u32 {
+        loop {
+            let mut top = self.by_lag.peek_mut().expect("somebody has fewer");
+            let Reverse((lag, count, member)) = *top;
+            let now = (totals.lag[member as usize], totals.count[member as usize]);
+            if now.1 >= ceiling {
+                PeekMut::pop(top);
+                self.parked.push(Reverse((now.1, member)));
+            } else if now == (lag, count) {
+                return member;
+            } else {
+                *top = Reverse((now.0, now.1, member));
+            }
+        }
+    }
+
+    /// Brings back those who no longer have too many.
+    fn unpark(&mut self, totals: &Totals, ceiling: u32) {
+        while let Some(&Reverse((stated, member))) = self.parked.peek() {
+            if stated >= ceiling {
+                return;
+            }
+            self.parked.pop();
+            let count = totals.count[member as usize];
+            if count < ceiling {
+                self.by_lag.push(Reverse((totals.lag[member as usize], count, member)));
+            } else {
+                self.parked.push(Reverse((count, member)));
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The lag-based strategy: the published examples, random groups against the rule word by word, the options' promises, and
+//! the bounds against every plan there is.
+
+mod oracle;
+
+use kafka_assignors_core::group::{Group, NONE};
+use kafka_assignors_core::lag::{Keep, Options, Scope, lag_bound, lag_by_member};
+use kafka_assignors_core::plan::Plan;
+use kafka_assignors_core::strategy::{Outcome, Strategy, assign};
+use oracle::brute::{Shape, random_group};
+use oracle::{GroupDef, Random, member, show};
+
+const RULE: Options = Options { scope: Scope::Topic, max_skew: Some(0), keep: Keep::None };
+const HEAVY: u64 = i64::MAX as u64;
+
+fn planned(group: &Group, options: Options) -> Outcome {
+    let outcome = assign(group, Strategy::Lag(options), None);
+    outcome.verify(group, Strategy::Lag(options)).expect("a valid plan");
+    outcome
+}
+
+fn shown(def: &GroupDef, lags: &[u64], options: Options) -> (String, Vec<u128>) {
+    let group = def.build_with_lags(lags.to_vec());
+    let plan = planned(&group, options).plan;
+    (show(&group, &plan), lag_by_member(&group, &plan))
+}
+
+fn all_on_t(partitions: u32, members: &[&str]) -> GroupDef {
+    GroupDef::new(&[("t", partitions)], members.iter().map(|id| member(id, &["t"])).collect())
+}
+
+#[test]
+fn the_published_example() {
+    let (plan, totals) = shown(&all_on_t(3, &["C0", "C1"]), &[100_000, 50_000, 60_000], RULE);
+    assert_eq!((plan.as_str(), totals), ("C0: tp0; C1: tp1 tp2", vec![100_000, 110_000]));
+}
+
+#[test]
+fn two_heavy_partitions_among_three_members() {
+    let lags = [360, 359, 230, 118, 444, 122, 65, 111, 455_000, 424_000];
+    let (plan, totals) = shown(&all_on_t(10, &["m1", "m2", "m3"]), &lags, RULE);
+    assert_eq!(plan, "m1: tp2 tp7 tp8; m2: tp1 tp3 tp9; m3: tp0 tp4 tp5 tp6");
+    assert_eq!(totals, [455_341, 424_477, 991]);
+}
+
+#[test]
+fn topics_are_independent() {
+    let members = vec![member("m1", &["t0", "t1"]), member("m2", &["t0"])];
+    let def = GroupDef::new(&[("t0", 4), ("t1", 2)], members);
+    let (plan, totals) = shown(&def, &[700, 700, 40, 3, 9_000, 500], RULE);
+    assert_eq!((plan.as_str(), totals), ("m1: t0p0 t0p2 t1p0 t1p1; m2: t0p1 t0p3", vec![10_240, 703]));
+}
+
+#[test]
+fn equal_lags_and_one_heavy_one() {
+    let def = all_on_t(7, &["m1", "m2"]);
+    assert_eq!(shown(&def, &[0; 7], RULE).0, "m1: tp0 tp2 tp4 tp6; m2: tp1 tp3 tp5");
+    let (plan, totals) = shown(&all_on_t(5, &["m1", "m2"]), &[10; 5], RULE);
+    assert_eq!((plan.as_str(), totals), ("m1: tp0 tp2 tp4; m2: tp1 tp3", vec![30, 20]));
+    let mut lags = [100; 8];
+    lags[0] = 1_000;
+    let def = all_on_t(8, &["m1", "m2"]);
+    let (plan, totals) = shown(&def, &lags, RULE);
+    assert_eq!((plan.as_str(), totals), ("m1: tp0 tp3 tp5 tp7; m2: tp1 tp2 tp4 tp6", vec![1_300, 400]));
+    assert_eq!(shown(&def, &lags, Options { max_skew: None, ..RULE }).1, [1_000, 700]);
+    let bound = lag_bound(&def.build_with_lags(lags.to_vec()));
+    assert_eq!(bound, 1_000);
+}
+
+#[test]
+fn one_partition_topics_pile_up_by_topic_and_spread_by_group() {
+    let names: Vec<String> = (0..100).map(|i| format!("t{i:02}")).collect();
+    let topics: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let def = GroupDef::new(&topics, (0..10).map(|i| member(&format!("m{i}"), &all)).collect());
+    let group = def.build_with_lags(vec![5; 100]);
+    assert_eq!(planned(&group, RULE).plan.loads(10)[0], 100);
+    assert_eq!(planned(&group, Options { scope: Scope::Group, ..RULE }).plan.loads(10), [10; 10]);
+}
+
+/// The options with a plain scan for the least in place of heaps.
+fn word_by_word(group: &Group, options: Options) -> Vec<u32> {
+    let (topics, lags) = (group.topics(), group.topics().lags());
+    let mut owner = vec![NONE; topics.partitions()];
+    let whole: Vec<u32> = (0..topics.len() as u32).collect();
+    let runs: Vec<&[u32]> = if options.scope == Scope::Topic { whole.chunks(1).collect() } else { vec![&whole] };
+    for run in runs {
+        let mut totals = vec![(0u32, 0u128); group.members()];
+        let mut order: Vec<(u32, u32)> =
+            run.iter().flat_map(|&topic| topics.range(topic).map(move |partition| (topic, partition))).collect();
+        order.sort_by_key(|&(_, partition)| std::cmp::Reverse(lags[partition as usize]));
+        for (topic, partition) in order {
+            let lag = lags[partition as usize];
+            let may = (0..group.members()).filter(|&member| group.subscribes(member as u32, topic));
+            let fewest = may.clone().map(|member| totals[member].0).min();
+            let by_count = options.max_skew == Some(0) || lag == 0;
+            let chosen = may
+                .filter(|&member| match options.max_skew {
+                    Some(skew) if !by_count => totals[member].0 < fewest.unwrap_or(0) + skew,
+                    _ => true,
+                })
+                .min_by_key(|&member| {
+                    let (count, lag) = totals[member];
+                    if by_count { (u128::from(count), lag) } else { (lag, u128::from(count)) }
+                });
+            if let Some(member) = chosen {
+                totals[member] = (totals[member].0 + 1, totals[member].1 + u128::from(lag));
+                owner[partition as usize] = member as u32;
+            }
+        }
+    }
+    owner
+}
+
+fn random_lags(random: &mut Random, partitions: usize) -> Vec<u64> {
+    let kinds: [&[u64]; 4] = [&[0], &[0, 1, 2, 3], &[5, 7, 100, 10_000], &[0, HEAVY, HEAVY - 1, 1]];
+    let kind = kinds[random.below(kinds.len())];
+    (0..partitions)
+        .map(|_| kind[random.below(kind.len())] + random.below(3) as u64 * u64::from(kind.len() == 3))
+        .collect()
+}
+
+fn random_case(seed: u64, shape: Shape) -> Group {
+    let mut random = Random::new(seed);
+    let def = random_group(&mut random, shape);
+    let partitions = def.topics.values().map(|topic| topic.partitions as usize).sum();
+    def.build_with_lags(random_lags(&mut random, partitions))
+}
+
+#[test]
+fn random_groups_as_the_rule_says() {
+    let shape = Shape { topics: 4, partitions: 9, members: 6 };
+    for seed in 0..2_000 {
+        let group = random_case(seed, shape);
+        for scope in [Scope::Topic, Scope::Group] {
+            for max_skew in [Some(0), Some(1), Some(3), None] {
+                let options = Options { scope, max_skew, keep: Keep::None };
+                assert_eq!(planned(&group, options).plan.owner, word_by_word(&group, options), "{seed} {options:?}");
+            }
+        }
+    }
+}
+
+/// By topic, what each subscriber has: number and lag.
+fn shares(group: &Group, plan: &Plan) -> Vec<Vec<(u32, u128)>> {
+    let share = |topic: u32, member: u32| {
+        let owned = group.topics().range(topic).filter(|&partition| plan.owner[partition as usize] == member);
+        owned.fold((0, 0), |(count, lag), partition| {
+            (count + 1, lag + u128::from(group.topics().lags()[partition as usize]))
+        })
+    };
+    let members = |topic| (0..group.members() as u32).filter(move |&member| group.subscribes(member, topic));
+    (0..group.topics().len() as u32).map(|topic| members(topic).map(|member| share(topic, member)).collect()).collect()
+}
+
+#[test]
+fn numbers_differ_by_what_max_skew_allows() {
+    let mut lag_mattered = 0;
+    for seed in 0..500 {
+        let group = random_case(seed, Shape { topics: 2, partitions: 16, members: 5 });
+        for skew in [0u32, 1, 2, 4] {
+            let plan = planned(&group, Options { max_skew: Some(skew), ..RULE }).plan;
+            for counts in shares(&group, &plan).iter().filter(|shares| !shares.is_empty()) {
+                let counts = counts.iter().map(|&(count, _)| count);
+                let spread = counts.clone().max().unwrap_or(0) - counts.min().unwrap_or(0);
+                assert!(spread <= skew.max(1), "seed {seed}, skew {skew}: {spread}");
+                lag_mattered += u32::from(spread > 1);
+            }
+        }
+    }
+    assert!(lag_mattered > 60, "in only {lag_mattered} topics lag came before numbers");
+}
+
+/// The least lag of the heaviest member over all plans.
+fn least_possible(group: &Group) -> u128 {
+    fn search(group: &Group, partition: u32, totals: &mut Vec<u128>, best: &mut u128) {
+        if totals.iter().any(|total| total >= best) {
+            return;
+        }
+        if partition as usize == group.topics().partitions() {
+            *best = totals.iter().copied().max().unwrap_or(0);
+            return;
+        }
+        let (topic, _) = group.topics().locate(partition);
+        let lag = u128::from(group.topics().lags()[partition as usize]);
+        let may: Vec<usize> = (0..totals.len()).filter(|&member| group.subscribes(member as u32, topic)).collect();
+        for &member in &may {
+            totals[member] += lag;
+            search(group, partition + 1, totals, best);
+            totals[member] -= lag;
+        }
+        if may.is_empty() {
+            search(group, partition + 1, totals, best);
+        }
+    }
+    let mut best = u128::MAX;
+    search(group, 0, &mut vec![0; group.members()], &mut best);
+    best
+}
+
+/// What the members would have if lag could be split, from its definition: the most crowded set of topics.
+fn crowding(group: &Group) -> u128 {
+    let topics = group.topics().len();
+    let subsets = (1u32..1 << topics).map(|subset| {
+        let chosen = |topic: u32| subset >> topic & 1 == 1;
+        let served = |topic: u32| (0..group.members() as u32).any(|member| group.subscribes(member, topic));
+        let lag: u128 = (0..topics as u32)
+            .filter(|&topic| chosen(topic) && served(topic))
+            .flat_map(|topic| group.topics().range(topic))
+            .map(|partition| u128::from(group.topics().lags()[partition as usize]))
+            .sum();
+        let members =
+            (0..group.members() as u32).filter(|&member| group.subscription(member).iter().any(|&t| chosen(t)));
+        lag.div_ceil((members.count() as u128).max(1))
+    });
+    subsets.max().unwrap_or(0)
+}
+
+#[test]
+fn the_bound_is_the_relaxation_and_no_plan_is_below_it() {
+    let mut met = 0;
+    for seed in 0..600 {
+        let group = random_case(seed, Shape { topics: 4, partitions: 3, members: 4 });
+        let served = |partition: &u32| {
+            let (topic, _) = group.topics().locate(*partition);
+            (0..group.members() as u32).any(|member| group.subscribes(member, topic))
+        };
+        let lags = group.topics().lags();
+        let partitions = (0..group.topics().partitions() as u32).filter(served);
+        let largest = partitions.map(|partition| u128::from(lags[partition as usize])).max().unwrap_or(0);
+        let bound = lag_bound(&group);
+        assert_eq!(bound, largest.max(crowding(&group)), "seed {seed}");
+        let best = least_possible(&group);
+        assert!(bound <= best, "seed {seed}: bound {bound}, but {best} is possible");
+        met += u32::from(bound == best && best > 0);
+    }
+    assert!(met > 100, "the bound was met only {met} times");
+}
+
+#[test]
+fn longest_first_is_within_grahams_factor() {
+    for seed in 0..400 {
+        let mut random = Random::new(seed);
+        let (members, partitions) = (1 + random.below(4), random.below(9));
+        let ids: Vec<String> = (0..members).map(|i| format!("m{i}")).collect();
+        let def = all_on_t(partitions as u32, &ids.iter().map(String::as_str).collect::<Vec<_>>());
+        let group = def.build_with_lags((0..partitions).map(|_| random.below(40) as u64).collect());
+        let plan = planned(&group, Options { scope: Scope::Group, max_skew: None, keep: Keep::None }).plan;
+        let heaviest = lag_by_member(&group, &plan).into_iter().max().unwrap_or(0);
+        let m = members as u128;
+        assert!(3 * m * heaviest <= (4 * m - 1) * least_possible(&group), "seed {seed}");
+    }
+}
+
+/// Whether one move or one swap takes more than the threshold off the heaviest member of what is balanced together.
+fn improvable(group: &Group, plan: &Plan, topics: std::ops::Range<u32>, threshold: u128) -> bool {
+    let lag = |partition: u32| u128::from(group.topics().lags()[partition as usize]);
+    let partitions: Vec<(u32, u32)> =
+        topics.flat_map(|topic| group.topics().range(topic).map(move |partition| (topic, partition))).collect();
+    let mut totals = vec![0u128; group.members()];
+    for &(_, partition) in &partitions {
+        if plan.owner[partition as usize] != NONE {
+            totals[plan.owner[partition as usize] as usize] += lag(partition);
+        }
+    }
+    let Some(most) = totals.iter().copied().max() else { return false };
+    let heaviest = totals.iter().rposition(|&total| total == most).expect("somebody has the most") as u32;
+    let of = |member: u32| partitions.iter().filter(move |&&(_, partition)| plan.owner[partition as usize] == member);
+    (0..group.members() as u32).filter(|&other| other != heaviest).any(|other| {
+        of(heaviest).filter(|&&(topic, _)| group.subscribes(other, topic)).any(|&(_, gives)| {
+            let back = of(other).filter(|&&(topic, _)| group.subscribes(heaviest, topic)).map(|&(_, takes)| lag(takes));
+            back.chain([0]).any(|back| {
+                let after = (most + back - lag(gives)).max(totals[other as usize] + lag(gives) - back);
+                most > after + threshold
+            })
+        })
+    })
+}
+
+#[test]
+fn owners_keep_what_is_not_worth_the_threshold() {
+    let (mut kept_more, mut moved) = (0, 0);
+    for seed in 0..1_500 {
+        let group = random_case(seed, Shape { topics: 3, partitions: 8, members: 4 });
+        for (scope, threshold) in [(Scope::Topic, 0), (Scope::Group, 0), (Scope::Group, 50), (Scope::Group, u64::MAX)] {
+            let options = Options { scope, max_skew: None, keep: Keep::Owners { threshold } };
+            let outcome = planned(&group, options);
+            let runs: Vec<_> = match scope {
+                Scope::Topic => (0..group.topics().len() as u32).map(|topic| topic..topic + 1).collect(),
+                Scope::Group => std::iter::once(0..group.topics().len() as u32).collect(),
+            };
+            for run in runs {
+                assert!(!improvable(&group, &outcome.plan, run, u128::from(threshold)), "seed {seed}, {options:?}");
+            }
+            let rule = planned(&group, Options { keep: Keep::None, ..options });
+            kept_more += u32::from(outcome.kept_and_moved().0 > rule.kept_and_moved().0);
+            moved += u32::from(threshold < u64::MAX && outcome.kept_and_moved().1 > 0);
+            if threshold == u64::MAX {
+                assert_eq!(outcome.kept_and_moved().1, 0, "seed {seed}");
+            }
+        }
+    }
+    assert!(kept_more > 500 && moved > 200, "{kept_more} kept more, {moved} moved");
+}
+
+#[test]
+fn keeping_never_widens_the_numbers_for_the_sake_of_lag() {
+    for (owned, lags, expected) in [
+        // Two each: only a swap keeps the numbers, and it is worth it.
+        (["tp0 tp1", "tp2 tp3"], [90, 80, 10, 0], "m0: tp1 tp2; m1: tp0 tp3"),
+        // One against three: moving is enough.
+        (["tp0", "tp1 tp2 tp3"], [10, 30, 20, 10], "m0: tp0 tp2; m1: tp1 tp3"),
+    ] {
+        let mut def = all_on_t(4, &["m0", "m1"]);
+        for (one, owned) in def.members.iter_mut().zip(owned) {
+            *one = one.clone().owning(owned, 3);
+        }
+        let keep = Keep::Owners { threshold: 0 };
+        assert_eq!(shown(&def, &lags, Options { keep, ..RULE }).0, expected);
+    }
+}
+
+#[test]
+fn without_lags_owners_keep_theirs_and_the_rest_is_counted() {
+    let mut def = all_on_t(6, &["m0", "m1", "m2"]);
+    def.members[0] = def.members[0].clone().owning("tp0 tp1 tp2", 3);
+    let group = def.build();
+    let outcome = planned(&group, RULE);
+    assert_eq!(show(&group, &outcome.plan), "m0: tp0 tp1 tp2; m1: tp3 tp5; m2: tp4");
+    assert_eq!(lag_bound(&group), 0);
+}
+
+#[test]
+fn sums_of_the_largest_lags_are_exact() {
+    let (_, totals) = shown(&all_on_t(5, &["m0"]), &[HEAVY; 5], Options { scope: Scope::Group, ..RULE });
+    assert_eq!(totals, [5 * u128::from(HEAVY)]);
+}
