@@ -309,7 +309,7 @@ fn keeping_never_widens_the_numbers_for_the_sake_of_lag() {
         // Two each: only a swap keeps the numbers, and it is worth it.
         (["tp0 tp1", "tp2 tp3"], [90, 80, 10, 0], "m0: tp1 tp2; m1: tp0 tp3"),
         // One against three: moving is enough.
-        (["tp0", "tp1 tp2 tp3"], [10, 30, 20, 10], "m0: tp0 tp2; m1: tp1 tp3"),
+        (["tp0", "tp1 tp2 tp3"], [10, 30, 20, 10], "m0: tp0 tp1; m1: tp2 tp3"),
     ] {
         let mut def = all_on_t(4, &["m0", "m1"]);
         for (one, owned) in def.members.iter_mut().zip(owned) {

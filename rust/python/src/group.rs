@@ -6,7 +6,7 @@ use kafka_assignors_core::group::{Group, GroupBuilder, NO_GENERATION, TopicSpec,
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString};
 
 use crate::errors::{GroupError, conversion, group_error, wrong_type};
 
@@ -67,6 +67,28 @@ impl<'py> PyTopics<'py> {
         Topics::new(specs.collect()).map_err(group_error)
     }
 
+    /// As [`PyTopics::number`], with lags if there are any: a mapping that has, for every topic, one lag for each of its partitions. What it
+    /// has of other topics is ignored.
+    pub(crate) fn number_and_weigh(&self, lags: Option<&Bound<'_, PyDict>>) -> PyResult<Topics> {
+        let mut topics = self.number()?;
+        let Some(lags) = lags else { return Ok(topics) };
+        let mut flat = Vec::with_capacity(topics.partitions());
+        for (topic, name) in (0u32..).zip(self.by_id(&topics)) {
+            let count = topics.count(topic) as usize;
+            match lags.get_item(name)? {
+                Some(of_topic) => read_lags(&mut flat, &name.to_string(), count, &of_topic)?,
+                None if count == 0 => {}
+                None => {
+                    let message =
+                        format!("lags has no topic {:?}; give its {count} lags, one per partition", name.to_string());
+                    return Err(GroupError::new_err(message));
+                }
+            }
+        }
+        topics.set_lags(flat);
+        Ok(topics)
+    }
+
     /// The names as Python has them, by the core's id.
     fn by_id(&self, topics: &Topics) -> Vec<&Bound<'py, PyString>> {
         let mut order: Vec<_> = self.names.iter().collect();
@@ -74,6 +96,38 @@ impl<'py> PyTopics<'py> {
         debug_assert_eq!(order.len(), topics.len());
         order.into_iter().map(|(key, _)| key).collect()
     }
+}
+
+/// Adds the lags of one topic.
+fn read_lags(flat: &mut Vec<u64>, topic: &str, count: usize, lags: &Bound<'_, PyAny>) -> PyResult<()> {
+    let wanted = "a list of integers, one per partition";
+    if lags.is_instance_of::<PyString>() || lags.is_instance_of::<PyBytes>() || lags.is_instance_of::<PyDict>() {
+        return Err(wrong_type(&format!("lags[{topic:?}]"), lags, wanted));
+    }
+    let given = lags.len().map_err(|_| wrong_type(&format!("lags[{topic:?}]"), lags, wanted))?;
+    if given != count {
+        let message =
+            format!("lags[{topic:?}] has {given} lags, but the topic {count} partitions; give one per partition");
+        return Err(GroupError::new_err(message));
+    }
+    let (start, what) = (flat.len(), |number: usize| format!("lags[{topic:?}][{number}]"));
+    for (number, lag) in lags.try_iter()?.take(count).enumerate() {
+        let lag = lag?;
+        let wanted = "an integer that fits 64 bits";
+        if lag.is_instance_of::<PyBool>() {
+            return Err(wrong_type(&what(number), &lag, wanted));
+        }
+        let value: i64 = lag.extract().map_err(|error| conversion(&error, &what(number), &lag, wanted))?;
+        let value = u64::try_from(value).map_err(|_| {
+            GroupError::new_err(format!("{} is {value}; a lag cannot be negative: give 0 or more", what(number)))
+        })?;
+        flat.push(value);
+    }
+    if flat.len() - start != count {
+        let message = format!("lags[{topic:?}] ends early, after {} of {count} lags; {wanted}", flat.len() - start);
+        return Err(GroupError::new_err(message));
+    }
+    Ok(())
 }
 
 fn count_error(error: &PyErr, topic: &str, count: &Bound<'_, PyAny>) -> PyErr {
@@ -123,11 +177,16 @@ impl<'py> Lookup<'_, 'py> {
 
 /// Reads `Group.topics` and `Group.members` of Python.
 ///
-/// Topics that do not exist are left out of subscriptions and claims, and so are claims out of range.
-pub(crate) fn read_group(topics: &Bound<'_, PyDict>, members: &Bound<'_, PyAny>) -> PyResult<Group> {
+/// Topics that do not exist are left out of subscriptions and claims, and so are claims out of range. `lags` are those of
+/// the topics, where they are known.
+pub(crate) fn read_group(
+    topics: &Bound<'_, PyDict>,
+    members: &Bound<'_, PyAny>,
+    lags: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Group> {
     let py = topics.py();
     let topics = PyTopics::read(topics)?;
-    let mut builder = GroupBuilder::new(topics.number()?);
+    let mut builder = GroupBuilder::new(topics.number_and_weigh(lags)?);
     let mut lookup = Lookup { names: topics.by_id(builder.topics()), guess: 0 };
 
     let members = members.try_iter()?.collect::<PyResult<Vec<_>>>()?;

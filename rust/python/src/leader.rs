@@ -72,11 +72,12 @@ pub(crate) fn perform_assignment<'py>(
     strategy: Strategy,
     members: &Bound<'py, PyAny>,
     partitions: &Bound<'py, PyDict>,
+    lags: Option<&Bound<'py, PyDict>>,
     forming: Option<i32>,
 ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
     let start = Instant::now();
     let members = read_members(members)?;
-    let topics = PyTopics::read(partitions)?.number()?;
+    let topics = PyTopics::read(partitions)?.number_and_weigh(lags)?;
     let performed = py
         .detach(|| {
             let joined: Vec<_> = members.iter().map(Member::joined).collect();

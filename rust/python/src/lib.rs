@@ -17,6 +17,7 @@ mod _core {
     use kafka_assignors_core::leader::DEFAULT_RECORD_LIMIT;
     use kafka_assignors_core::score;
     use pyo3::prelude::*;
+    use pyo3::pybacked::PyBackedStr;
     use pyo3::types::PyDict;
 
     #[pymodule_export]
@@ -25,7 +26,7 @@ mod _core {
     use crate::embedded::EmbeddedBroker;
     use crate::group::read_group;
     use crate::leader;
-    use crate::options::strategy;
+    use crate::options::{lag_strategy, strategy};
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]
@@ -55,7 +56,7 @@ mod _core {
         generation: Option<i32>,
     ) -> PyResult<Plan> {
         let strategy = strategy(name, mode, racks)?;
-        Ok(Plan::solve(py, read_group(topics, members)?, strategy, generation))
+        Ok(Plan::solve(py, read_group(topics, members, None)?, strategy, generation))
     }
 
     /// Plans a rebalance, bytes to bytes.
@@ -70,7 +71,37 @@ mod _core {
         partitions: &Bound<'py, PyDict>,
         generation: Option<i32>,
     ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
-        leader::perform_assignment(py, strategy(name, mode, racks)?, members, partitions, generation)
+        leader::perform_assignment(py, strategy(name, mode, racks)?, members, partitions, None, generation)
+    }
+
+    /// Plans a group of Python objects by lag; `options` are scope, skew and, to keep owners, threshold. Without lags owners keep what they have.
+    #[pyfunction]
+    #[pyo3(signature = (options, topics, members, lags, generation))]
+    fn assign_by_lag(
+        py: Python<'_>,
+        options: (PyBackedStr, Option<u32>, Option<u64>),
+        topics: &Bound<'_, PyDict>,
+        members: &Bound<'_, PyAny>,
+        lags: Option<&Bound<'_, PyDict>>,
+        generation: Option<i32>,
+    ) -> PyResult<Plan> {
+        let strategy = lag_strategy(&options.0, options.1, options.2)?;
+        Ok(Plan::solve(py, read_group(topics, members, lags)?, strategy, generation))
+    }
+
+    /// Plans a rebalance by lag, bytes to bytes; `options` as for `assign_by_lag`. Without lags owners keep what they have.
+    #[pyfunction]
+    #[pyo3(signature = (options, members, partitions, lags, generation))]
+    fn perform_assignment_by_lag<'py>(
+        py: Python<'py>,
+        options: (PyBackedStr, Option<u32>, Option<u64>),
+        members: &Bound<'py, PyAny>,
+        partitions: &Bound<'py, PyDict>,
+        lags: Option<&Bound<'py, PyDict>>,
+        generation: Option<i32>,
+    ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
+        let strategy = lag_strategy(&options.0, options.1, options.2)?;
+        leader::perform_assignment(py, strategy, members, partitions, lags, generation)
     }
 
     /// Reads what `perform_assignment` reads and writes as much as it writes, without balancing anything: what the bytes

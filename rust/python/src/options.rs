@@ -1,5 +1,6 @@
 //! The options of a strategy, by the names that Python gives them.
 
+use kafka_assignors_core::lag::{self, Keep, Scope};
 use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy};
 use pyo3::prelude::*;
 
@@ -30,4 +31,15 @@ pub(crate) fn strategy(name: &str, mode: &str, racks: &str) -> PyResult<Strategy
         "roundrobin" => Strategy::RoundRobin,
         _ => return unknown("strategy", name, "'sticky', 'cooperative-sticky', 'range', 'roundrobin'"),
     })
+}
+
+/// The lag-based strategy; members keep what they own if there is a threshold.
+pub(crate) fn lag_strategy(scope: &str, max_skew: Option<u32>, threshold: Option<u64>) -> PyResult<Strategy> {
+    let scope = match scope {
+        "topic" => Scope::Topic,
+        "group" => Scope::Group,
+        _ => return unknown("scope", scope, "'topic', 'group'"),
+    };
+    let keep = threshold.map_or(Keep::None, |threshold| Keep::Owners { threshold });
+    Ok(Strategy::Lag(lag::Options { scope, max_skew, keep }))
 }

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use kafka_assignors_core::group::{Csr, Group, Topics};
+use kafka_assignors_core::lag;
 use kafka_assignors_core::leader::record_bytes_of_plan;
 use kafka_assignors_core::plan::Reason;
 use kafka_assignors_core::score;
@@ -66,6 +67,10 @@ impl Plan {
 
     fn topics(&self) -> &Topics {
         self.group.topics()
+    }
+
+    fn has_lags(&self) -> bool {
+        matches!(self.strategy, Strategy::Lag(_)) && self.topics().lags().len() == self.topics().partitions()
     }
 
     fn by_member(&self) -> &Csr {
@@ -247,6 +252,16 @@ impl Plan {
             (certificate.rack_misses, certificate.rack_misses_bound),
             certificate.is_optimal(),
         ))
+    }
+
+    /// By member, its total lag; None if the plan was made without lags.
+    fn lag_by_member(&self) -> Option<Vec<u128>> {
+        self.has_lags().then(|| lag::lag_by_member(&self.group, &self.outcome.plan))
+    }
+
+    /// A lower bound on the lag of the heaviest member in any plan; None if this one was made without lags.
+    fn lag_bound(&self, py: Python<'_>) -> Option<u128> {
+        self.has_lags().then(|| py.detach(|| lag::lag_bound(&self.group)))
     }
 
     /// Members whose metadata could not be read in full, each with the reason.
