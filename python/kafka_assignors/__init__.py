@@ -15,6 +15,7 @@
 from kafka_assignors._core import __version__
 from kafka_assignors.assignors import (
     CooperativeStickyAssignor,
+    LagBasedAssignor,
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
@@ -23,6 +24,7 @@ from kafka_assignors.errors import (
     GroupError,
     GroupTypeError,
     KafkaAssignorsError,
+    LagError,
     MissingDependencyError,
     OptionError,
     PlanError,
@@ -39,6 +41,8 @@ __all__ = [
     "GroupError",
     "GroupTypeError",
     "KafkaAssignorsError",
+    "LagBasedAssignor",
+    "LagError",
     "Member",
     "MemberState",
     "MissingDependencyError",

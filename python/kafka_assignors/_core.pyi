@@ -5,6 +5,8 @@ from kafka_assignors.group import Member, Topic
 
 # Member id, group.instance.id if there is one, and ConsumerProtocolSubscription as in JoinGroup.
 _JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
+# Scope, skew, and the threshold if owners are to keep what they have.
+_LagOptions: TypeAlias = tuple[str, int | None, int | None]
 
 __version__: str
 DEFAULT_RECORD_LIMIT: int
@@ -23,6 +25,8 @@ class Plan:
     def moves(self) -> list[tuple[str, int, str | None, str | None]]: ...
     def unassigned(self) -> list[tuple[str, int, str | None, str | None]]: ...
     def verify(self) -> tuple[tuple[int, int], tuple[int, int], int, tuple[int, int], bool]: ...
+    def lag_by_member(self) -> list[int] | None: ...
+    def lag_bound(self) -> int | None: ...
     @property
     def faults(self) -> list[tuple[str, str]]: ...
     @property
@@ -72,6 +76,20 @@ def perform_assignment(
     racks: str,
     members: Iterable[_JoinedMember],
     partitions: dict[str, int | Topic],
+    generation: int | None,
+) -> tuple[dict[str, bytes], Plan]: ...
+def assign_by_lag(
+    options: _LagOptions,
+    topics: dict[str, int | Topic],
+    members: Iterable[Member],
+    lags: dict[str, Sequence[int]] | None,
+    generation: int | None,
+) -> Plan: ...
+def perform_assignment_by_lag(
+    options: _LagOptions,
+    members: Iterable[_JoinedMember],
+    partitions: dict[str, int | Topic],
+    lags: dict[str, Sequence[int]] | None,
     generation: int | None,
 ) -> tuple[dict[str, bytes], Plan]: ...
 def codec_floor(

@@ -6,22 +6,30 @@ that the consumer, or the adapter of its client, owns. So one assignor may serve
 
 from __future__ import annotations
 
+import logging
+import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from kafka_assignors import _core
-from kafka_assignors.errors import GroupTypeError, OptionError, RecordSizeWarning
+from kafka_assignors.errors import GroupError, GroupTypeError, LagError, OptionError, RecordSizeWarning
 from kafka_assignors.group import Group, MemberState, Plan, Topic, checked_names, checked_topics
+from kafka_assignors.lag import check_source, gather
 from kafka_assignors.userdata import NO_GENERATION, Assignment, CooperativeStickyUserData, StickyUserData, Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from kafka_assignors.lag import LagFunction, Lags, LagSource
 
 __all__ = [
     "Assignor",
     "CooperativeStickyAssignor",
     "JoinedMember",
+    "LagBasedAssignor",
+    "LagKeep",
+    "LagScope",
     "Mode",
     "RackOrder",
     "RangeAssignor",
@@ -31,7 +39,11 @@ __all__ = [
 
 Mode = Literal["fair-yet-sticky", "sticky-yet-fair", "fair"]
 RackOrder = Literal["before-stickiness", "after-stickiness"]
+LagScope = Literal["topic", "group"]
+LagKeep = Literal["none", "owners"]
 JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
+
+logger = logging.getLogger("kafka_assignors")
 
 # The share of the broker's default limit from which on a group's record is worth a warning.
 _NEAR = 0.9
@@ -40,9 +52,18 @@ _MODES: tuple[Mode, ...] = ("fair-yet-sticky", "sticky-yet-fair", "fair")
 _RACK_ORDERS: tuple[RackOrder, ...] = ("before-stickiness", "after-stickiness")
 
 
+_LAG_SCOPES: tuple[LagScope, ...] = ("topic", "group")
+_LAG_KEEPS: tuple[LagKeep, ...] = ("none", "owners")
+
+
 def _check_option(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
         raise OptionError(f"{name} is {value!r}; give one of {', '.join(map(repr, known))}")
+
+
+def _check_size(name: str, value: object, bits: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**bits:
+        raise OptionError(f"{name} is {value!r}; give an integer from 0 to {2**bits - 1}")
 
 
 class Assignor:
@@ -216,6 +237,13 @@ def _generation(generation: int | None) -> int | None:
     return None if generation is None or generation < 0 else generation
 
 
+def _with_history(topics: tuple[str, ...], state: MemberState) -> Subscription:
+    """A subscription with everything in the user data, where its readers look: twice would be twice the record."""
+    remembers = state.owned or state.generation is not None
+    user_data = StickyUserData(state.owned, _known(state.generation)).encode() if remembers else None
+    return Subscription(topics, user_data, rack=state.rack)
+
+
 class _StickyOptions(Assignor):
     """The options of the sticky strategies."""
 
@@ -263,10 +291,7 @@ class StickyAssignor(_StickyOptions):
     name: ClassVar[str] = "sticky"
 
     def _subscription(self, topics: tuple[str, ...], state: MemberState) -> Subscription:
-        # Everything in the user data: readers of `sticky` look nowhere else, and twice would be twice the record.
-        remembers = state.owned or state.generation is not None
-        user_data = StickyUserData(state.owned, _known(state.generation)).encode() if remembers else None
-        return Subscription(topics, user_data, rack=state.rack)
+        return _with_history(topics, state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,3 +337,139 @@ class RoundRobinAssignor(Assignor):
     """Kafka's round-robin strategy: all partitions in order are dealt to the subscribed members in turn."""
 
     name: ClassVar[str] = "roundrobin"
+
+
+@dataclass(frozen=True, slots=True)
+class LagBasedAssignor(Assignor):
+    """KAFKA-5337's strategy: partitions in decreasing lag, each to the subscriber that has the least so far.
+
+    The default is the published rule: topic by topic, to the member with the fewest partitions of the topic, of these
+    to the one with the least lag of the topic, of these to the smallest member id. On the wire it is `lag`, as in Java,
+    and eager.
+
+    In a rebalance the leader asks `lags` for the lags. When it cannot tell them in time, members keep what they own and
+    new partitions are balanced by number; the reason is logged, and the rebalance goes on.
+
+    Args:
+        lags: where lags come from: a mapping of topic to the lag of each partition by number, a
+            [`LagSource`][kafka_assignors.lag.LagSource], or a function with its arguments. None: they are given to
+            `assign`.
+        scope: over what numbers and lags are added up. `"topic"`: nothing is carried from topic to topic. `"group"`:
+            over all topics, all partitions in decreasing lag; so 100 topics of one partition do not all go to one
+            member.
+        max_skew: how far the numbers of partitions of a topic's subscribers may be apart for the sake of lag. 0: the
+            number comes before the lag, which leaves a difference of at most one. `k`: the lag comes first, up to a
+            difference of `k`. None: only lag counts. Partitions without lag go by number first in any case.
+        keep: `"none"`: the past does not count. `"owners"`: partitions stay with the members that own them, but for the
+            moves and swaps that pay.
+        threshold: for `"owners"`: a move or a swap is made if it takes more than this many records off the heavier of
+            two members, the heaviest first.
+        deadline: how many seconds a rebalance waits for a source other than a mapping.
+        group_id: what a source is asked with.
+
+    Raises:
+        OptionError: an unknown value.
+
+    With `scope="group"`, `max_skew=None`, `keep="none"` and equal subscriptions, the heaviest of m members has at most
+    4/3 - 1/(3m) times the least possible lag (Graham 1969). `Plan.lag_bound` is a proven lower bound for any options.
+
+    Source: KAFKA-5337. Counts come from `Group.topics`, so the lags must have exactly one entry per partition.
+
+    >>> from kafka_assignors import Group, Member
+    >>> group = Group({"t0": 3}, [Member("C0", ["t0"]), Member("C1", ["t0"])])
+    >>> plan = LagBasedAssignor().assign(group, lags={"t0": [100_000, 50_000, 60_000]})
+    >>> plan.assignment
+    {'C0': {'t0': [0]}, 'C1': {'t0': [1, 2]}}
+    >>> plan.lag_by_member, plan.lag_bound
+    ({'C0': 100000, 'C1': 110000}, 105000)
+    """
+
+    lags: Lags | LagSource | LagFunction | None = field(default=None, hash=False)
+    scope: LagScope = "topic"
+    max_skew: int | None = 0
+    keep: LagKeep = "none"
+    threshold: int = 0
+    deadline: float = 5.0
+    group_id: str = ""
+
+    name: ClassVar[str] = "lag"
+
+    def __post_init__(self) -> None:
+        check_source(self.lags)
+        _check_option("scope", self.scope, _LAG_SCOPES)
+        if self.max_skew is not None:
+            _check_size("max_skew", self.max_skew, 32)
+        _check_option("keep", self.keep, _LAG_KEEPS)
+        _check_size("threshold", self.threshold, 64)
+        if self.keep == "none" and self.threshold:
+            raise OptionError(f"threshold is {self.threshold}, but keep is 'none'; a threshold is for keep='owners'")
+        seconds = self.deadline
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+            raise OptionError(f"deadline is {seconds!r}; give a positive number of seconds")
+        if not isinstance(self.group_id, str):
+            raise OptionError(f"group_id is {self.group_id!r}; give the group's name, or '' if it does not matter")
+
+    def _lag_options(self) -> tuple[str, int | None, int | None]:
+        """Scope, skew and threshold, as the core takes them."""
+        return self.scope, self.max_skew, None if self.keep == "none" else self.threshold
+
+    def assign(self, group: Group, *, generation: int | None = None, lags: Lags | None = None) -> Plan:
+        """Plans a group.
+
+        Args:
+            group: the members and the topics.
+            generation: the generation being formed, if known: a claim that is not older than it is false and does not
+                count.
+            lags: topic to the lag of each partition by number, for every topic of the group; other topics are ignored.
+                None asks the assignor's own source.
+
+        Raises:
+            GroupError: lags that are missing, too many or negative; and as for every assignor.
+            GroupTypeError: lags that are not integers (`nan` is not one); and as for every assignor.
+            LagError: there are no lags, or the assignor's source could not tell them in time.
+        """
+        if not isinstance(group, Group):
+            raise GroupTypeError(f"group is of type {type(group).__name__}; give a Group")
+        if lags is not None and not hasattr(lags, "keys"):
+            raise GroupTypeError(f"lags is of type {type(lags).__name__}; give a mapping of topic to lags")
+        topics = dict(group.topics)
+        told = self._gather(topics) if lags is None else {topic: lags[topic] for topic in topics if topic in lags}
+        core = _core.assign_by_lag(self._lag_options(), topics, group.members, told, _generation(generation))
+        plan = Plan(core)
+        _warn_of_record_size(plan)
+        return plan
+
+    def _gather(self, topics: Iterable[str]) -> dict[str, Sequence[int]]:
+        if self.lags is None:
+            raise LagError(
+                "there are no lags; give them to assign(), or a source of them to LagBasedAssignor(lags=...)"
+            )
+        return gather(self.lags, list(topics), self.group_id, self.deadline)
+
+    def _plan_assignment(
+        self, members: Iterable[JoinedMember], partitions: Mapping[str, int | Topic], generation: int | None
+    ) -> tuple[dict[str, bytes], Plan]:
+        if not isinstance(partitions, dict):
+            partitions = checked_topics(partitions)
+        joined = list(members)
+
+        def plan(lags: dict[str, Sequence[int]] | None) -> tuple[dict[str, bytes], Plan]:
+            options, forming = self._lag_options(), _generation(generation)
+            assignments, core = _core.perform_assignment_by_lag(options, joined, partitions, lags, forming)
+            return assignments, Plan(core)
+
+        try:
+            return plan(self._gather(partitions))
+        except (LagError, GroupError) as error:
+            # If it was not the lags that were wrong, the same error comes again, and stays one.
+            planned = plan(None)
+            logger.warning(
+                "the lags of group %r are not known (%s); its members keep what they own, and new partitions are "
+                "balanced by number",
+                self.group_id,
+                error,
+            )
+            return planned
+
+    def _subscription(self, topics: tuple[str, ...], state: MemberState) -> Subscription:
+        return _with_history(topics, state)

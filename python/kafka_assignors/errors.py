@@ -13,6 +13,7 @@ __all__ = [
     "GroupError",
     "GroupTypeError",
     "KafkaAssignorsError",
+    "LagError",
     "MissingDependencyError",
     "OptionError",
     "PlanError",
@@ -36,6 +37,10 @@ class GroupTypeError(GroupError, TypeError):
 
 class OptionError(KafkaAssignorsError, ValueError):
     """An option of an assignor has a value that it does not know."""
+
+
+class LagError(KafkaAssignorsError, RuntimeError):
+    """The lags of a group could not be told, or not in time."""
 
 
 class PlanError(KafkaAssignorsError, ValueError):

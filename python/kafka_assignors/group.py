@@ -442,6 +442,24 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         return certificate
 
     @cached_property
+    def lag_by_member(self) -> dict[str, int] | None:
+        """Each member's total lag, of a plan by lag; None if it was made without lags.
+
+        For the plans of other strategies there is [`lag_by_member`][kafka_assignors.lag.lag_by_member].
+        """
+        totals = self._core.lag_by_member()
+        return None if totals is None else dict(zip(self._core.member_ids, totals, strict=True))
+
+    @cached_property
+    def lag_bound(self) -> int | None:
+        """What the heaviest member must have in any plan of the group: a proven lower bound; None without lags.
+
+        The largest single lag, or what members would have if the lag of a topic could be split among its subscribers
+        record by record, whichever is more.
+        """
+        return self._core.lag_bound()
+
+    @cached_property
     def faults(self) -> dict[str, str]:
         """Members whose metadata could not be read in full, with the reason. They were served as far as possible."""
         reasons: dict[str, list[str]] = {}

@@ -1,0 +1,175 @@
+"""What lag is, and where it comes from.
+
+The lag of a partition is the number of records that a group has still to read. Here is the formula
+([`partition_lag`][kafka_assignors.lag.partition_lag]), the interface of whatever knows the offsets
+([`LagSource`][kafka_assignors.lag.LagSource]), and what a plan means in terms of lag
+([`lag_by_member`][kafka_assignors.lag.lag_by_member]).
+
+>>> partition_lag(begin=1_000, end=9_000, committed=6_500, reset="latest")
+2500
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from kafka_assignors.errors import GroupError, GroupTypeError, LagError, OptionError
+from kafka_assignors.group import Plan
+
+__all__ = ["LagFunction", "LagSource", "Lags", "check_source", "gather", "lag_by_member", "partition_lag"]
+
+Lags: TypeAlias = Mapping[str, Sequence[int]]
+"""Topic to the lag of each partition, by number."""
+
+
+@runtime_checkable
+class LagSource(Protocol):
+    """Whatever can tell the lags of a group."""
+
+    def lags(self, topics: Iterable[str], group_id: str) -> Lags:
+        """The lag of every partition of these topics, by topic and partition number.
+
+        Args:
+            topics: names of topics that exist.
+            group_id: the group; empty if it is not known.
+
+        Any exception means that the lags cannot be told. A leader calls this on a thread of its own, never on that of
+        its client.
+        """
+        ...
+
+
+LagFunction: TypeAlias = Callable[[Iterable[str], str], Lags]
+"""A function with the arguments of `LagSource.lags`."""
+
+
+def _offset(value: object, what: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise GroupTypeError(f"{what} is of type {type(value).__name__}; give an offset, or None")
+    return operator.index(value)
+
+
+def partition_lag(begin: int | None, end: int | None, committed: int | None, reset: str = "latest") -> int:
+    """The lag of one partition (KAFKA-5337).
+
+    Args:
+        begin: the offset of the first record that is still there; None, if unknown, counts as 0.
+        end: the offset that the next record will get; None, if unknown, counts as 0: no lag.
+        committed: the group's committed offset; None, or a negative number, if there is none.
+        reset: the consumer's `auto_offset_reset`, in any letter case. It counts only without a commit: with
+            `"latest"` the group would start at the end, with everything else at the beginning.
+
+    Returns:
+        The number of offsets between; never negative. Offsets whose records have been deleted, below the beginning or
+        by compaction, count where the group has not passed them, as they do in other tools.
+
+    Raises:
+        GroupTypeError: an offset that is not an integer.
+
+    >>> partition_lag(1_000, 9_000, 9_500)
+    0
+    >>> partition_lag(1_000, 9_000, None, "latest"), partition_lag(1_000, 9_000, None, "earliest")
+    (0, 8000)
+    """
+    first = 0 if begin is None else _offset(begin, "begin")
+    last = 0 if end is None else _offset(end, "end")
+    position = -1 if committed is None else _offset(committed, "committed")
+    if position < 0:
+        if not isinstance(reset, str):
+            raise GroupTypeError(f"reset is of type {type(reset).__name__}; give the consumer's auto_offset_reset")
+        position = last if reset.lower() == "latest" else first
+    return max(0, last - position)
+
+
+def lag_by_member(plan: Mapping[str, Mapping[str, Iterable[int]]], lags: Lags) -> dict[str, int]:
+    """Each member's total lag in any plan, of any strategy. O(partitions).
+
+    Args:
+        plan: a `Plan`, or any mapping of member to topic to partition numbers.
+        lags: topic to the lag of each partition, by number.
+
+    Raises:
+        GroupError: a partition that the plan has and `lags` lacks.
+
+    >>> from kafka_assignors import Group, Member, RangeAssignor
+    >>> group = Group({"t0": 3}, [Member("C0", ["t0"]), Member("C1", ["t0"])])
+    >>> lag_by_member(RangeAssignor().assign(group), {"t0": [100_000, 50_000, 60_000]})
+    {'C0': 150000, 'C1': 60000}
+    """
+    shares = plan.assignment if isinstance(plan, Plan) else plan
+    totals: dict[str, int] = {}
+    for member_id, topics in shares.items():
+        total = 0
+        for topic, partitions in topics.items():
+            if topic not in lags:
+                raise GroupError(
+                    f"lags has no topic {topic!r}, of which member {member_id!r} has partitions; give them"
+                )
+            of_topic = lags[topic]
+            for partition in partitions:
+                if not 0 <= partition < len(of_topic):
+                    raise GroupError(
+                        f"lags[{topic!r}] has {len(of_topic)} lags, but member {member_id!r} has partition "
+                        f"{partition}; give one lag per partition"
+                    )
+                total += of_topic[partition]
+        totals[member_id] = total
+    return totals
+
+
+def gather(
+    source: Lags | LagSource | LagFunction, topics: Sequence[str], group_id: str, deadline: float
+) -> dict[str, Sequence[int]]:
+    """The lags of these topics from a source of any kind, at the latest when the deadline is over.
+
+    A mapping is looked up at once. Anything else is asked on a thread of its own, which is left behind if it is late:
+    its answer is no longer of use.
+
+    Args:
+        source: a mapping, a `LagSource`, or a function with the arguments of its method.
+        topics: what is asked for.
+        group_id: empty if it is not known.
+        deadline: in seconds.
+
+    Raises:
+        LagError: the source failed, was late, or answered with something else than lags; the message says which.
+    """
+    if isinstance(source, Mapping):
+        return {topic: source[topic] for topic in topics if topic in source}
+    ask = source.lags if isinstance(source, LagSource) else source
+    answers: list[Lags] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            answers.append(ask(topics, group_id))
+        except BaseException as error:  # whatever it is, it is for the caller's thread
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="kafka-assignors-lag", daemon=True)
+    thread.start()
+    thread.join(deadline)
+    if failures:
+        raise LagError(f"the lag source failed: {failures[0]!r}") from failures[0]
+    if not answers:
+        raise LagError(f"the lag source did not answer within {deadline:g} s")
+    lags = answers[0]
+    if not isinstance(lags, Mapping):
+        raise LagError(f"the lag source answered with a {type(lags).__name__}; it must give topic to lags")
+    return {topic: lags[topic] for topic in topics if topic in lags}
+
+
+def check_source(source: object) -> None:
+    """Refuses what cannot be a source of lags.
+
+    Raises:
+        OptionError: it is neither a mapping, nor a `LagSource`, nor callable, nor None.
+    """
+    if source is None or isinstance(source, Mapping | LagSource) or callable(source):
+        return
+    raise OptionError(
+        f"lags is of type {type(source).__name__}; give a mapping of topic to lags, a LagSource, or a function"
+    )
