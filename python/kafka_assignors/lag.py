@@ -2,7 +2,8 @@
 
 The lag of a partition is the number of records that a group has still to read. Here is the formula
 ([`partition_lag`][kafka_assignors.lag.partition_lag]), the interface of whatever knows the offsets
-([`LagSource`][kafka_assignors.lag.LagSource]), and what a plan means in terms of lag
+([`LagSource`][kafka_assignors.lag.LagSource]; a live one is
+[`ConfluentLagSource`][kafka_assignors.lag.ConfluentLagSource]), and what a plan means in terms of lag
 ([`lag_by_member`][kafka_assignors.lag.lag_by_member]).
 
 >>> partition_lag(begin=1_000, end=9_000, committed=6_500, reset="latest")
@@ -13,13 +14,23 @@ from __future__ import annotations
 
 import operator
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from kafka_assignors.errors import GroupError, GroupTypeError, LagError, OptionError
+from kafka_assignors.errors import GroupError, GroupTypeError, LagError, MissingDependencyError, OptionError
 from kafka_assignors.group import Plan
 
-__all__ = ["LagFunction", "LagSource", "Lags", "check_source", "gather", "lag_by_member", "partition_lag"]
+__all__ = [
+    "ConfluentLagSource",
+    "LagFunction",
+    "LagSource",
+    "Lags",
+    "check_source",
+    "gather",
+    "lag_by_member",
+    "partition_lag",
+]
 
 Lags: TypeAlias = Mapping[str, Sequence[int]]
 """Topic to the lag of each partition, by number."""
@@ -173,3 +184,88 @@ def check_source(source: object) -> None:
     raise OptionError(
         f"lags is of type {type(source).__name__}; give a mapping of topic to lags, a LagSource, or a function"
     )
+
+
+class ConfluentLagSource:
+    """The lags of a live cluster, through the admin client of confluent-kafka: a `LagSource`.
+
+    Each time it is asked it makes a client of its own, which joins no group, and sends one request for each kind
+    of question, whatever the number of topics: the partitions, and then, side by side, the committed offsets, the ends
+    and, unless `reset` is `"latest"`, the beginnings. The client splits the last two by the brokers that lead.
+
+    Args:
+        config: settings of librdkafka, such as `{"bootstrap.servers": "localhost:9092"}`.
+        reset: the consumers' `auto_offset_reset`, which counts for partitions without a commit.
+        timeout: how many seconds all requests together may take.
+
+    Raises:
+        MissingDependencyError: confluent-kafka is not installed.
+        OptionError: `timeout` is not positive.
+    """
+
+    def __init__(self, config: Mapping[str, Any], *, reset: str = "latest", timeout: float = 5.0) -> None:
+        try:
+            import confluent_kafka.admin
+        except ImportError as error:
+            raise MissingDependencyError(
+                "kafka_assignors.lag.ConfluentLagSource needs confluent-kafka 2: pip install kafka-assignors[confluent]"
+            ) from error
+        if not timeout > 0:
+            raise OptionError(f"timeout is {timeout!r}; give a positive number of seconds")
+        self._kafka: Any = confluent_kafka
+        self._config = dict(config)
+        self._reset = reset
+        self._timeout = timeout
+
+    def lags(self, topics: Iterable[str], group_id: str) -> dict[str, list[int]]:
+        """The lag of every partition of those of the topics that exist.
+
+        Raises:
+            LagError: no group is named, or a request failed or was late.
+        """
+        if not group_id:
+            raise LagError("no group is named; give LagBasedAssignor the group_id whose commits count")
+        late = time.monotonic() + self._timeout
+        try:
+            return self._lags(list(topics), group_id, lambda: max(0.001, late - time.monotonic()))
+        except (self._kafka.KafkaException, TimeoutError) as error:
+            raise LagError(f"the offsets of group {group_id!r} could not be read: {error!r}") from error
+
+    def _lags(self, topics: list[str], group_id: str, left: Callable[[], float]) -> dict[str, list[int]]:
+        admin = self._kafka.admin.AdminClient(self._config)
+        known = admin.list_topics(timeout=left()).topics
+        counts = {topic: len(known[topic].partitions) for topic in topics if topic in known}
+        if not any(counts.values()):
+            return {topic: [] for topic in counts}
+        commits = admin.list_consumer_group_offsets(
+            [self._kafka.ConsumerGroupTopicPartitions(group_id)], request_timeout=left()
+        )
+        latest = self._reset.lower() == "latest"
+        ends = self._ask(admin, counts, self._kafka.admin.OffsetSpec.latest(), left())
+        # Where the group starts at the end, nothing depends on the beginning.
+        begins = {} if latest else self._ask(admin, counts, self._kafka.admin.OffsetSpec.earliest(), left())
+        committed: dict[tuple[str, int], int] = {}
+        for each in commits[group_id].result(left()).topic_partitions:
+            if each.error is not None:
+                raise self._kafka.KafkaException(each.error)
+            committed[each.topic, each.partition] = each.offset
+        end = {key: future.result(left()).offset for key, future in ends.items()}
+        begin = {key: future.result(left()).offset for key, future in begins.items()}
+        return {
+            topic: [
+                partition_lag(
+                    begin.get((topic, number)), end[topic, number], committed.get((topic, number)), self._reset
+                )
+                for number in range(count)
+            ]
+            for topic, count in counts.items()
+        }
+
+    def _ask(self, admin: Any, counts: Mapping[str, int], spec: Any, timeout: float) -> dict[tuple[str, int], Any]:
+        asked = {
+            self._kafka.TopicPartition(topic, number): spec
+            for topic, count in counts.items()
+            for number in range(count)
+        }
+        futures = admin.list_offsets(asked, request_timeout=timeout)
+        return {(each.topic, each.partition): future for each, future in futures.items()}
