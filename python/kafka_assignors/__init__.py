@@ -19,6 +19,7 @@ from kafka_assignors.assignors import (
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
+    StickyStreamJoinAssignor,
 )
 from kafka_assignors.errors import (
     GroupError,
@@ -32,7 +33,18 @@ from kafka_assignors.errors import (
     StateError,
     UserDataError,
 )
-from kafka_assignors.group import Certificate, Group, Member, MemberState, Move, Plan, Topic, Unassigned, balance_score
+from kafka_assignors.group import (
+    Certificate,
+    Group,
+    Member,
+    MemberState,
+    Move,
+    Notice,
+    Plan,
+    Topic,
+    Unassigned,
+    balance_score,
+)
 
 __all__ = [
     "Certificate",
@@ -47,6 +59,7 @@ __all__ = [
     "MemberState",
     "MissingDependencyError",
     "Move",
+    "Notice",
     "OptionError",
     "Plan",
     "PlanError",
@@ -55,6 +68,7 @@ __all__ = [
     "RoundRobinAssignor",
     "StateError",
     "StickyAssignor",
+    "StickyStreamJoinAssignor",
     "Topic",
     "Unassigned",
     "UserDataError",

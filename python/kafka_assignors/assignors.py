@@ -16,7 +16,14 @@ from kafka_assignors import _core
 from kafka_assignors.errors import GroupError, GroupTypeError, LagError, OptionError, RecordSizeWarning
 from kafka_assignors.group import Group, MemberState, Plan, Topic, checked_names, checked_topics
 from kafka_assignors.lag import check_source, gather
-from kafka_assignors.userdata import NO_GENERATION, Assignment, CooperativeStickyUserData, StickyUserData, Subscription
+from kafka_assignors.userdata import (
+    NO_GENERATION,
+    Assignment,
+    CooperativeStickyUserData,
+    StickyUserData,
+    StreamJoinUserData,
+    Subscription,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,12 +38,15 @@ __all__ = [
     "LagKeep",
     "LagScope",
     "Mode",
+    "Protocol",
     "RackOrder",
     "RangeAssignor",
     "RoundRobinAssignor",
     "StickyAssignor",
+    "StickyStreamJoinAssignor",
 ]
 
+Protocol = Literal["eager", "cooperative"]
 Mode = Literal["fair-yet-sticky", "sticky-yet-fair", "fair"]
 RackOrder = Literal["before-stickiness", "after-stickiness"]
 LagScope = Literal["topic", "group"]
@@ -49,6 +59,7 @@ logger = logging.getLogger("kafka_assignors")
 _NEAR = 0.9
 
 _MODES: tuple[Mode, ...] = ("fair-yet-sticky", "sticky-yet-fair", "fair")
+_PROTOCOLS: tuple[Protocol, ...] = ("eager", "cooperative")
 _RACK_ORDERS: tuple[RackOrder, ...] = ("before-stickiness", "after-stickiness")
 
 
@@ -320,6 +331,69 @@ class CooperativeStickyAssignor(_StickyOptions):
         generation = _known(state.generation)
         user_data = CooperativeStickyUserData(generation).encode()
         return Subscription(topics, user_data, state.owned, generation, state.rack)
+
+
+@dataclass(frozen=True, slots=True)
+class StickyStreamJoinAssignor(Assignor):
+    """KIP-315's strategy, for stream joins: number `n` of every topic goes to one member, and stays there.
+
+    The numbers below the smallest partition count of the group's topics are shared out: one more for some at most, and
+    no such shares keep more numbers where they were. A member gets its numbers of each topic that it subscribes to
+    itself; `Plan.unassigned` says of every partition that is left over why, and `Plan.notices` which topics are odd.
+
+    `generation` of a `Member` or `MemberState` is the epoch of the assignment here, which every plan raises by one:
+    for each number the claim with the highest epoch counts, and equal highest ones void each other. A claim without an
+    epoch loses to all others. Racks do not count.
+
+    Args:
+        protocol: `"eager"`, on the wire `sticky-join`; or `"cooperative"`, on the wire `cooperative-sticky-join`, where
+            members keep their numbers through a rebalance (KIP-429). A broker lets only one of them into a group.
+
+    Raises:
+        OptionError: an unknown protocol.
+
+    >>> from kafka_assignors import Group, Member
+    >>> topics = ["impressions", "clicks"]
+    >>> owned = {"impressions": [0, 1, 2], "clicks": [0, 1, 2]}
+    >>> members = [Member("a", topics, owned=owned, generation=1), Member("b", topics)]
+    >>> StickyStreamJoinAssignor().assign(Group({"impressions": 3, "clicks": 3}, members))["b"]
+    {'clicks': [2], 'impressions': [2]}
+    """
+
+    protocol: Protocol = "eager"
+
+    def __post_init__(self) -> None:
+        _check_option("protocol", self.protocol, _PROTOCOLS)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The wire name, which depends on the protocol."""
+        return "cooperative-sticky-join" if self.cooperative else "sticky-join"
+
+    @property
+    def cooperative(self) -> bool:  # type: ignore[override]
+        """Whether members keep their numbers through a rebalance."""
+        return self.protocol == "cooperative"
+
+    def _subscription(self, topics: tuple[str, ...], state: MemberState) -> Subscription:
+        remembers = state.owned or state.generation is not None
+        numbers = sorted({number for held in state.owned.values() for number in held})
+        user_data = StreamJoinUserData(numbers, state.generation or 0).encode() if remembers else None
+        return Subscription(topics, user_data, state.owned if self.cooperative else {}, rack=state.rack)
+
+    def on_assignment(self, assignment: bytes, generation: int | None, state: MemberState) -> None:
+        """What every member does with its share: `state` remembers it for the next `metadata`.
+
+        Args:
+            assignment: the ConsumerProtocolAssignment bytes as received in SyncGroup; the epoch is in their user data.
+            generation: does not count: the group's generation is no epoch.
+            state: is changed only if the bytes can be read.
+
+        Raises:
+            UserDataError: bytes that are no assignment.
+        """
+        # Called by name: a dataclass with slots is made anew, so that `super()` would look for another class.
+        Assignor.on_assignment(self, assignment, None, state)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ __all__ = [
     "Member",
     "MemberState",
     "Move",
+    "Notice",
     "Plan",
     "Topic",
     "Unassigned",
@@ -256,6 +257,20 @@ class Move(NamedTuple):
     target: str | None
 
 
+class Notice(NamedTuple):
+    """What is odd about a topic, in words.
+
+    Attributes:
+        topic: its name.
+        partitions: its partition count; 0 if it does not exist.
+        text: what is odd.
+    """
+
+    topic: str
+    partitions: int
+    text: str
+
+
 class Unassigned(NamedTuple):
     """A partition that nobody gets now, and the reason in words."""
 
@@ -271,6 +286,8 @@ class Certificate:
     The bounds are exact: one plan meets them all. They are taken in the order that the assignor's mode promises, so
     each is the least value among the plans that meet the bounds before it. A plan that misses an earlier bound may
     well be below a later one.
+
+    For a stream join all values count partition numbers, not partitions, since numbers are what is shared out.
 
     Attributes:
         balance_score: the plan's KIP-54 balance score; of a cooperative plan, once withheld partitions are handed out.
@@ -296,12 +313,26 @@ class Certificate:
 NO_SUBSCRIBER = "no subscriber"
 
 
-def _reason(target: str | None, holder: str | None) -> str:
-    if target is None:
-        return NO_SUBSCRIBER
-    if holder is None:
-        return f"withheld from {target!r} until the members that claim it have revoked it"
-    return f"withheld from {target!r} until {holder!r} revokes it"
+def _reason(kind: str, who: str | None, other: str | None) -> str:
+    match kind:
+        case "withheld":
+            return f"withheld from {who!r} until {other!r} revokes it"
+        case "contested":
+            return f"withheld from {who!r} until the members that claim it have revoked it"
+        case "owner-not-subscribed":
+            return f"its number belongs to {who!r}, which does not subscribe to the topic"
+        case "beyond":
+            return f"its number is beyond the partition count of {other!r}, the smallest topic of the join"
+        case _:
+            return NO_SUBSCRIBER
+
+
+_NOTICES = {
+    "missing": "members subscribe to it, but it does not exist or has no partition; the join goes on without it",
+    "shrunk": "members held partition numbers that it does not have: it lost partitions, which is unsafe in a join, or "
+    "it is new and smaller than the others",
+    "cuts": "it has fewer partitions than other topics of the join, whose higher numbers stay unassigned",
+}
 
 
 class Plan(Mapping[str, dict[str, list[int]]]):
@@ -391,16 +422,31 @@ class Plan(Mapping[str, dict[str, list[int]]]):
     def unassigned(self) -> list[Unassigned]:
         """Every partition that nobody gets now, by topic and partition, with the reason.
 
-        `"no subscriber"`; or, in cooperative rebalancing, which member must revoke it before it can be handed out.
+        `"no subscriber"`; in cooperative rebalancing, which member must revoke it before it can be handed out; in a
+        stream join, which topic is too small for its number, or who owns its number but is not subscribed.
         """
-        reasons: dict[tuple[str | None, str | None], str] = {}
+        reasons: dict[tuple[str, str | None, str | None], str] = {}
         unassigned = []
-        for topic, partition, target, holder in self._core.unassigned():
-            reason = reasons.get((target, holder))
+        for topic, partition, kind, who, other in self._core.unassigned():
+            reason = reasons.get((kind, who, other))
             if reason is None:
-                reason = reasons[target, holder] = _reason(target, holder)
+                reason = reasons[kind, who, other] = _reason(kind, who, other)
             unassigned.append(Unassigned(topic, partition, reason))
         return unassigned
+
+    @property
+    def joins(self) -> bool:
+        """Whether this is the plan of a stream join."""
+        return self._core.joins
+
+    @cached_property
+    def notices(self) -> list[Notice]:
+        """What is odd about the topics of a stream join; empty for other strategies.
+
+        A topic without metadata; one that has fewer partitions than members held of it, or than the numbers that they
+        held; and one that is smaller than the others and so keeps their higher numbers unassigned.
+        """
+        return [Notice(topic, count, _NOTICES[kind]) for topic, kind, count in self._core.notices()]
 
     @cached_property
     def _certificate(self) -> Certificate:

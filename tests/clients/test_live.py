@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kafka_assignors import OptionError
 from kafka_assignors.clients import aiokafka, kafka_python
 from support.broker import unique
 from support.live import (
@@ -209,3 +210,57 @@ def test_reports_reach_a_callback(crew: Crew) -> None:
     assert seen[-1:] == [a.report]
     assert seen[-1].leader
     assert seen[-1].record_bytes > 0
+
+
+Join = (KafkaPythonLive, kafka_python.StickyStreamJoinAssignor), (AiokafkaLive, aiokafka.StickyStreamJoinAssignor)
+CooperativeJoin = (KafkaPythonLive, partial(kafka_python.StickyStreamJoinAssignor, protocol="cooperative"))
+
+
+def by_topic(member: LiveMember, topic: str) -> set[int]:
+    return {number for name, number in member.held if name == topic}
+
+
+@pytest.mark.parametrize(
+    "kinds", [Join, (CooperativeJoin, CooperativeJoin)], ids=["both clients, eager", "kafka-python, cooperative"]
+)
+def test_a_stream_join_keeps_numbers_together_and_in_place(
+    crew: Crew, kinds: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    left, right = crew.topic(6), crew.topic(8)
+    joined = all_of(**{left: 6, right: 6})
+
+    def settle(what: str) -> None:
+        wait(settled(crew.members, joined, spread=2), what, crew.members)
+        assert crew.ledger.overlaps == []
+        assert all(by_topic(member, left) == by_topic(member, right) for member in crew.members)
+
+    for kind in (kinds[0], kinds[1], kinds[0]):
+        before = [(member, member.held) for member in crew.members]
+        crew.hire(kind, left, right)
+        settle(f"a share for {len(crew.members)}")
+        assert all(member.held <= held for member, held in before), "who was there only gave"
+    before = [(member, member.held) for member in crew.members[1:]]
+    crew.leave(crew.members[0])
+    settle("the leaver's share handed over")
+    assert all(held <= member.held for member, held in before), "who stays keeps everything"
+    report = crew.leader().report
+    assert report is not None
+    assert report.plan is not None
+    assert [(topic, number) for topic, number, _ in report.plan.unassigned] == [(right, 6), (right, 7)]
+    assert any(f"{right} 6-7: its number is beyond" in record.getMessage() for record in caplog.records)
+
+
+def test_eager_and_cooperative_stream_joins_do_not_mix(crew: Crew) -> None:
+    topic = crew.topic(4)
+    crew.hire(Join[0], topic)
+    crew.settle("a share", **{topic: 4})
+    other = crew.hire(CooperativeJoin, topic)
+    crew.members.remove(other)
+    wait(lambda: other.failure is not None, "the broker's refusal")
+    assert "InconsistentGroupProtocol" in repr(other.failure)
+    other.leave()
+
+
+def test_aiokafka_has_no_cooperative_stream_join() -> None:
+    with pytest.raises(OptionError, match="which aiokafka does not know; give one of 'eager'"):
+        aiokafka.StickyStreamJoinAssignor(protocol="cooperative")

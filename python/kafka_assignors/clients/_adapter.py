@@ -16,18 +16,19 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from kafka_assignors.assignors import StickyStreamJoinAssignor
 from kafka_assignors.clients._codec import encode_assignment
 from kafka_assignors.clients._report import RebalanceReport, compare, publish
-from kafka_assignors.errors import StateError
+from kafka_assignors.errors import OptionError, StateError
 from kafka_assignors.group import MemberState, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from kafka_assignors.assignors import CooperativeStickyAssignor, Mode, RackOrder, StickyAssignor
+    from kafka_assignors.assignors import Assignor, CooperativeStickyAssignor, Mode, Protocol, RackOrder, StickyAssignor
     from kafka_assignors.group import Plan
 
-__all__ = ["ClientAdapter", "Membership", "calling"]
+__all__ = ["ClientAdapter", "Membership", "StreamJoinAdapter", "calling"]
 
 T = TypeVar("T")
 
@@ -95,7 +96,7 @@ class ClientAdapter(ABC):
         OptionError: an unknown mode or order.
     """
 
-    name: ClassVar[str]
+    name: str
     _strategy: ClassVar[type[StickyAssignor | CooperativeStickyAssignor]]
     _client: ClassVar[str]
 
@@ -107,7 +108,12 @@ class ClientAdapter(ABC):
         rack: str | None = None,
         on_rebalance: Callable[[RebalanceReport], object] | None = None,
     ) -> None:
-        self._assignor = self._strategy(mode=mode, racks=racks)
+        self._begin(self._strategy(mode=mode, racks=racks), rack, on_rebalance)
+
+    def _begin(
+        self, assignor: Assignor, rack: str | None, on_rebalance: Callable[[RebalanceReport], object] | None
+    ) -> None:
+        self._assignor = assignor
         self._state = MemberState(rack=rack)
         self._on_rebalance = on_rebalance
         self._last_report: RebalanceReport | None = None
@@ -294,3 +300,35 @@ class ClientAdapter(ABC):
         self._held, self._expelled, self._planned = dict(after), False, None
         self._last_report = report
         publish(report, self._on_rebalance)
+
+
+class StreamJoinAdapter(ClientAdapter):
+    """`kafka_assignors.StickyStreamJoinAssignor` as a plug-in of one client, for one consumer.
+
+    The leader logs, once per rebalance, what stays unassigned and why. The `generation` of state and reports is the
+    epoch of the assignment.
+
+    Args:
+        protocol: as for the strategy's own class, if the client can do it.
+        rack: `client.rack` of this consumer, told to the group; it does not count for the plan.
+        on_rebalance: as for `ClientAdapter`.
+
+    Raises:
+        OptionError: an unknown protocol, or one that the client does not know.
+    """
+
+    _protocols: ClassVar[tuple[Protocol, ...]]
+
+    def __init__(
+        self,
+        *,
+        protocol: Protocol = "eager",
+        rack: str | None = None,
+        on_rebalance: Callable[[RebalanceReport], object] | None = None,
+    ) -> None:
+        assignor = StickyStreamJoinAssignor(protocol)
+        if protocol not in self._protocols:
+            known = ", ".join(map(repr, self._protocols))
+            raise OptionError(f"protocol is {protocol!r}, which {self._client} does not know; give one of {known}")
+        self.name = assignor.name
+        self._begin(assignor, rack, on_rebalance)

@@ -94,6 +94,34 @@ def _count(partitions: Mapping[str, tuple[int, ...]]) -> int:
     return sum(map(len, partitions.values()))
 
 
+def _warn_of_leftovers(plan: Plan | None) -> None:
+    """One warning for everything that a stream join leaves unassigned, and for topics that are odd."""
+    if plan is None or not plan.joins:
+        return
+    leftovers: dict[tuple[str, str], list[int]] = {}
+    for topic, partition, reason in plan.unassigned:
+        leftovers.setdefault((topic, reason), []).append(partition)
+    lines = [f"{topic} ({count} partitions): {text}" for topic, count, text in plan.notices]
+    lines += [f"{topic} {_ranges(numbers)}: {reason}" for (topic, reason), numbers in leftovers.items()]
+    if lines:
+        logger.warning("unassigned=%s: %s", len(plan.unassigned), "; ".join(lines))
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Ascending numbers, neighbours as runs.
+
+    >>> _ranges([0, 1, 2, 5])
+    '0-2,5'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
 def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], object] | None) -> None:
     """One line in the log, its figures as fields of the record; then the user's callback, whose errors end here."""
     fields: dict[str, object] = {
@@ -114,6 +142,7 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
             "record_bytes": report.record_bytes,
             "faults": dict(report.faults),
         }
+        _warn_of_leftovers(report.plan)
     problem = None if report.plan is None else record_size_problem(report.plan)
     line = " ".join(f"{name}={value}" for name, value in fields.items())
     logger.log(

@@ -1,4 +1,4 @@
-"""The sticky assignor for aiokafka.
+"""The sticky assignor and the stream join for aiokafka.
 
     consumer = AIOKafkaConsumer("orders", group_id="g", partition_assignment_strategy=[StickyAssignor()])
 
@@ -14,10 +14,10 @@ strategy needs, but racks count only while a member of another client leads.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from kafka_assignors import assignors
-from kafka_assignors.clients._adapter import ClientAdapter, Membership, Packed, calling
+from kafka_assignors.clients._adapter import ClientAdapter, Membership, Packed, StreamJoinAdapter, calling
 from kafka_assignors.clients._codec import SubscriptionWriter
 from kafka_assignors.clients._listener import Holdings, Step, run_async
 from kafka_assignors.clients._report import RebalanceReport
@@ -34,7 +34,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["RebalanceDiffListener", "RebalanceReport", "StickyAssignor", "consumer"]
+__all__ = ["RebalanceDiffListener", "RebalanceReport", "StickyAssignor", "StickyStreamJoinAssignor", "consumer"]
 
 logger = logging.getLogger("kafka_assignors")
 
@@ -59,29 +59,8 @@ def _membership(coordinator: Any) -> Membership | None:
 _ABSENT = object()
 
 
-class StickyAssignor(ClientAdapter):
-    """`kafka_assignors.StickyAssignor` for aiokafka: eager, on the wire `sticky`. One instance per consumer.
-
-    List no other strategy beside it: aiokafka joins once per strategy, each time with one more (its pull request
-    #1168).
-    """
-
-    name: ClassVar[str] = assignors.StickyAssignor.name
-    _strategy = assignors.StickyAssignor
+class _AiokafkaAdapter(ClientAdapter):
     _client = "aiokafka"
-    _told: int | None = None
-
-    def on_generation_assignment(self, generation: int) -> None:
-        """For versions of aiokafka that tell (#1185); harmless before or after `on_assignment`, or both."""
-        self._told = generation
-        if self._state.owned:
-            self._state.generation = generation
-
-    def on_assignment(self, assignment: Any, generation: int | None = None) -> None:
-        """What the member was given: remembered first, then reported."""
-        if generation is None and not assignment.user_data:
-            generation = self._told
-        super().on_assignment(assignment, generation)
 
     def _serve(self, coordinator: object) -> None:
         if self._deref(self._coordinator) is not coordinator and len(getattr(coordinator, "_assignors", ())) > 1:
@@ -122,7 +101,45 @@ class StickyAssignor(ClientAdapter):
         return assignment.version, assignment.assignment, assignment.user_data
 
 
-def consumer(*topics: str, assignor: StickyAssignor | None = None, **config: Any) -> AIOKafkaConsumer:
+class StickyAssignor(_AiokafkaAdapter):
+    """`kafka_assignors.StickyAssignor` for aiokafka: eager, on the wire `sticky`. One instance per consumer.
+
+    List no other strategy beside it: aiokafka joins once per strategy, each time with one more (its pull request
+    #1168).
+    """
+
+    name = assignors.StickyAssignor.name
+    _strategy = assignors.StickyAssignor
+    _told: int | None = None
+
+    def on_generation_assignment(self, generation: int) -> None:
+        """For versions of aiokafka that tell (#1185); harmless before or after `on_assignment`, or both."""
+        self._told = generation
+        if self._state.owned:
+            self._state.generation = generation
+
+    def on_assignment(self, assignment: Any, generation: int | None = None) -> None:
+        """What the member was given: remembered first, then reported."""
+        if generation is None and not assignment.user_data:
+            generation = self._told
+        super().on_assignment(assignment, generation)
+
+
+class StickyStreamJoinAssignor(StreamJoinAdapter, _AiokafkaAdapter):
+    """`kafka_assignors.StickyStreamJoinAssignor` for aiokafka: eager, on the wire `sticky-join`.
+
+    One instance per consumer, and no other strategy beside it, as for `StickyAssignor`.
+    """
+
+    _protocols = ("eager",)
+
+    def on_generation_assignment(self, generation: int) -> None:
+        """For versions of aiokafka that tell (#1185). The group's generation is no epoch, and does not count."""
+
+
+def consumer(
+    *topics: str, assignor: StickyAssignor | StickyStreamJoinAssignor | None = None, **config: Any
+) -> AIOKafkaConsumer:
     """An `AIOKafkaConsumer` with a sticky assignor attached. Call it where the event loop runs.
 
     Args:

@@ -1,4 +1,4 @@
-"""The sticky assignors for kafka-python 3.
+"""The sticky assignors and the stream join for kafka-python 3.
 
 >>> from kafka_assignors.clients.kafka_python import StickyAssignor
 >>> from functools import partial
@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from kafka_assignors import assignors
-from kafka_assignors.clients._adapter import ClientAdapter, Membership, Packed, calling
+from kafka_assignors.clients._adapter import ClientAdapter, Membership, Packed, StreamJoinAdapter, calling
 from kafka_assignors.clients._codec import SubscriptionWriter
 from kafka_assignors.clients._listener import Holdings, Step, run, run_async
 from kafka_assignors.clients._report import RebalanceReport
@@ -41,6 +41,7 @@ __all__ = [
     "RebalanceDiffListener",
     "RebalanceReport",
     "StickyAssignor",
+    "StickyStreamJoinAssignor",
 ]
 
 
@@ -135,7 +136,7 @@ class StickyAssignor(_KafkaPythonAdapter):
     which generation it was.
     """
 
-    name: ClassVar[str] = assignors.StickyAssignor.name
+    name = assignors.StickyAssignor.name
     _strategy = assignors.StickyAssignor
 
 
@@ -146,13 +147,26 @@ class CooperativeStickyAssignor(_KafkaPythonAdapter):
     kafka-python's own in that it sends the generation, so that claims of a member that was away do not count.
     """
 
-    name: ClassVar[str] = assignors.CooperativeStickyAssignor.name
+    name = assignors.CooperativeStickyAssignor.name
     _strategy = assignors.CooperativeStickyAssignor
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """Cooperative only, as kafka-python's own."""
         self._greet()
         return [RebalanceProtocol.COOPERATIVE]
+
+
+class StickyStreamJoinAssignor(StreamJoinAdapter, _KafkaPythonAdapter):
+    """`kafka_assignors.StickyStreamJoinAssignor` for kafka-python: on the wire `sticky-join`, or with
+    `protocol="cooperative"` `cooperative-sticky-join`.
+    """
+
+    _protocols = ("eager", "cooperative")
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        """The one that was chosen."""
+        self._greet()
+        return [RebalanceProtocol.COOPERATIVE if self._assignor.cooperative else RebalanceProtocol.EAGER]
 
 
 AbstractPartitionAssignor.register(_KafkaPythonAdapter)

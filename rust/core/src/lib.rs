@@ -18,6 +18,7 @@ pub mod round_robin;
 pub mod score;
 pub mod sticky;
 pub mod strategy;
+pub mod stream_join;
 mod subscribers;
 pub mod verify;
 pub mod wire;

@@ -63,7 +63,7 @@ pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
 
 /// Enters a claim into a slot; claims come newest generation first. A contested slot stays so: if an older claim could step
 /// in, the result would depend on more than the newest claims.
-fn claim(slot: &mut u32, member: u32, generations: &[i32]) {
+pub(crate) fn claim<K: PartialEq>(slot: &mut u32, member: u32, generations: &[K]) {
     if *slot == NONE {
         *slot = member;
     } else if *slot != CONTESTED && *slot != member && generations[*slot as usize] == generations[member as usize] {

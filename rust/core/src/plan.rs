@@ -39,6 +39,16 @@ pub enum Reason {
         /// Who holds it.
         holder: u32,
     },
+    /// Stream join: its number is not below the partition count of the group's smallest topic.
+    Beyond {
+        /// The smallest topic; of several, the first.
+        topic: u32,
+    },
+    /// Stream join: the member that its number belongs to does not subscribe to its topic.
+    OwnerNotSubscribed {
+        /// The member.
+        owner: u32,
+    },
     /// Several members claim it with equal right; all of them must revoke it first (KIP-429).
     Contested,
 }

@@ -8,6 +8,7 @@ use crate::plan::{Plan, Reason};
 use crate::range;
 use crate::round_robin;
 use crate::sticky;
+use crate::stream_join;
 use crate::verify::{self, Certificate, PlanFault};
 
 /// What the sticky strategies put first (KIP-54 and the two alternatives that it names).
@@ -48,6 +49,11 @@ pub enum Strategy {
     Sticky(Objective),
     /// KIP-54 in the two phases of KIP-429.
     CooperativeSticky(Objective),
+    /// KIP-315: number `n` of every topic goes to one member, and numbers stay where they were.
+    StreamJoin {
+        /// Whether in the two phases of KIP-429.
+        cooperative: bool,
+    },
     /// Kafka's range assignor.
     Range,
     /// Kafka's round-robin assignor.
@@ -65,6 +71,8 @@ pub struct Outcome {
     pub withholding: Option<Plan>,
     /// Who owned what.
     pub ownership: Ownership,
+    /// Of a stream join, the numbers.
+    pub join: Option<stream_join::Numbers>,
 }
 
 impl Outcome {
@@ -80,14 +88,17 @@ impl Outcome {
         (0u32..).zip(owners).filter(|(_, (now, then))| now != then).map(|(partition, _)| partition)
     }
 
-    /// The partitions that nobody gets now, ascending, each with the reason. O(partitions).
-    pub fn unassigned(&self) -> impl Iterator<Item = (u32, Reason)> {
+    /// The partitions that nobody gets now, ascending, each with the reason. `group` is the one that was planned.
+    /// O(partitions).
+    pub fn unassigned(&self, group: &Group) -> impl Iterator<Item = (u32, Reason)> {
         let (plan, target, ownership) = (&self.plan, self.target(), &self.ownership);
         let open = (0u32..).zip(&plan.owner).filter(|(_, owner)| **owner == NONE).map(|(partition, _)| partition);
         open.map(|partition| {
             let holder = ownership.held.get(partition as usize).copied().unwrap_or(NONE);
             let reason = match (target.owner[partition as usize], holder) {
-                (NONE, _) => Reason::NoSubscriber,
+                (NONE, _) => {
+                    self.join.as_ref().map_or(Reason::NoSubscriber, |join| join.why_unassigned(group, partition))
+                }
                 (_, CONTESTED) => Reason::Contested,
                 (_, holder) => Reason::Withheld { holder },
             };
@@ -132,23 +143,32 @@ pub fn assign(group: &Group, strategy: Strategy, forming: Option<i32>) -> Outcom
 /// Settles the claims as far as the strategy needs them. Afterwards it needs [`Group::claims`] no more.
 #[must_use]
 pub fn settle(group: &Group, strategy: Strategy, forming: Option<i32>) -> Ownership {
-    ownership::settle(group, forming, matches!(strategy, Strategy::CooperativeSticky(_)))
+    match strategy {
+        Strategy::StreamJoin { cooperative } => stream_join::settle(group, forming, cooperative),
+        _ => ownership::settle(group, forming, matches!(strategy, Strategy::CooperativeSticky(_))),
+    }
 }
 
 /// Plans a group whose claims are settled: the second half of [`assign`].
 #[must_use]
 pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership) -> Outcome {
+    let mut join = None;
     let target = match strategy {
         Strategy::Sticky(objective) | Strategy::CooperativeSticky(objective) => {
             sticky::assign(group, &ownership, objective)
+        }
+        Strategy::StreamJoin { .. } => {
+            let (target, numbers) = stream_join::assign(group, &ownership);
+            join = Some(numbers);
+            target
         }
         Strategy::Range => range::assign(group),
         Strategy::RoundRobin => round_robin::assign(group),
         Strategy::Lag(options) => lag::assign(group, &ownership, options),
     };
-    if matches!(strategy, Strategy::CooperativeSticky(_)) {
-        Outcome { plan: cooperative::withhold(&target, &ownership), withholding: Some(target), ownership }
+    if matches!(strategy, Strategy::CooperativeSticky(_) | Strategy::StreamJoin { cooperative: true }) {
+        Outcome { plan: cooperative::withhold(&target, &ownership), withholding: Some(target), ownership, join }
     } else {
-        Outcome { plan: target, withholding: None, ownership }
+        Outcome { plan: target, withholding: None, ownership, join }
     }
 }

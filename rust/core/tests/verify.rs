@@ -220,7 +220,8 @@ fn reasons_are_derived_and_false_ones_refused() {
     assert!(matches!(wrong(2, NONE), PlanFault::Incomplete { .. }));
     assert!(matches!(wrong(2, 7), PlanFault::NoSuchMember { .. }));
     // What is withheld must be on its way to somebody.
-    let mut outcome = Outcome { plan: plan.clone(), withholding: Some(target.clone()), ownership: ownership.clone() };
+    let mut outcome =
+        Outcome { plan: plan.clone(), withholding: Some(target.clone()), ownership: ownership.clone(), join: None };
     let strategy = Strategy::CooperativeSticky(Objective::default());
     assert!(verify_outcome(&group, strategy, &outcome).is_ok());
     outcome.withholding.as_mut().unwrap().owner[3] = NONE;

@@ -18,6 +18,8 @@ fn strategy(byte: u8) -> Strategy {
     let racks = if byte & 0x40 == 0 { RackOrder::BeforeStickiness } else { RackOrder::AfterStickiness };
     let objective = Objective { mode, racks };
     match byte & 3 {
+        // Two bits are too few: the highest number of a mode stands for these.
+        _ if byte & 0x3c == 0x3c => Strategy::StreamJoin { cooperative: byte & 1 == 1 },
         0 => Strategy::Sticky(objective),
         1 => Strategy::CooperativeSticky(objective),
         2 => Strategy::Range,

@@ -207,7 +207,11 @@ pub(crate) fn read_group(
         subscription.clear();
         lookup.guess = 0;
         for topic in member.getattr(intern!(py, "topics"))?.try_iter()? {
-            subscription.extend(lookup.find(builder.topics(), &topic?, id, "topics")?);
+            let topic = topic?;
+            match lookup.find(builder.topics(), &topic, id, "topics")? {
+                Some(known) => subscription.push(known),
+                None => builder.note_missing(&text(&topic, &|| "a topic".to_owned())?),
+            }
         }
         let pattern = builder.pattern(&subscription);
         let owned = member.getattr(intern!(py, "owned"))?;
@@ -241,11 +245,14 @@ fn read_generation(generation: &Bound<'_, PyAny>, member: &str) -> PyResult<i32>
 
 fn read_claims(builder: &mut GroupBuilder, topic: u32, partitions: &Bound<'_, PyAny>, member: &str) -> PyResult<()> {
     let range = builder.topics().range(topic);
+    let mut beyond = false;
     let mut read = |number: &Bound<'_, PyAny>| match number.extract::<i64>() {
         Ok(number) => {
             // Too large for the topic is also too large for any: claims of partitions that do not exist are no claims.
             if (0..i64::from(range.end - range.start)).contains(&number) {
                 builder.push_claim(range.start + number as u32);
+            } else {
+                beyond |= number >= 0;
             }
             Ok(())
         }
@@ -255,8 +262,12 @@ fn read_claims(builder: &mut GroupBuilder, topic: u32, partitions: &Bound<'_, Py
         }
     };
     if let Ok(list) = partitions.cast::<PyList>() {
-        list.iter().try_for_each(|number| read(&number))
+        list.iter().try_for_each(|number| read(&number))?;
     } else {
-        partitions.try_iter()?.try_for_each(|number| read(&number?))
+        partitions.try_iter()?.try_for_each(|number| read(&number?))?;
     }
+    if beyond {
+        builder.note_shrunk(topic);
+    }
+    Ok(())
 }

@@ -27,9 +27,15 @@ pub(crate) fn strategy(name: &str, mode: &str, racks: &str) -> PyResult<Strategy
     Ok(match name {
         "sticky" => Strategy::Sticky(objective),
         "cooperative-sticky" => Strategy::CooperativeSticky(objective),
+        "sticky-join" | "StickyStreamJoinAssignor" => Strategy::StreamJoin { cooperative: false },
+        "cooperative-sticky-join" => Strategy::StreamJoin { cooperative: true },
         "range" => Strategy::Range,
         "roundrobin" => Strategy::RoundRobin,
-        _ => return unknown("strategy", name, "'sticky', 'cooperative-sticky', 'range', 'roundrobin'"),
+        _ => {
+            let known =
+                "'sticky', 'cooperative-sticky', 'sticky-join', 'cooperative-sticky-join', 'range', 'roundrobin'";
+            return unknown("strategy", name, known);
+        }
     })
 }
 

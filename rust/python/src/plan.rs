@@ -9,6 +9,7 @@ use kafka_assignors_core::leader::record_bytes_of_plan;
 use kafka_assignors_core::plan::Reason;
 use kafka_assignors_core::score;
 use kafka_assignors_core::strategy::{Outcome, Strategy, plan, settle};
+use kafka_assignors_core::stream_join::{self, Notice};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
@@ -21,9 +22,10 @@ pub(crate) type Fault = (String, String);
 /// Topic, number, the member that had it, the member that gets it.
 type Move<'py> = (Bound<'py, PyString>, u32, Option<Bound<'py, PyString>>, Option<Bound<'py, PyString>>);
 
-/// Topic, number, the member that is to have it (none: nobody subscribes), the member that must revoke it first (none:
-/// several claim it).
-type Unassigned<'py> = Move<'py>;
+/// Topic, number, the kind of the reason, the member that is to have it or whose number it is, and the member that must
+/// revoke it first or the topic that keeps it out.
+type Unassigned<'py> =
+    (Bound<'py, PyString>, u32, &'static str, Option<Bound<'py, PyString>>, Option<Bound<'py, PyString>>);
 
 /// Balance score, moved, kept, rack misses, optimal; values with a bound as pairs.
 type Certificate = ((u128, u128), (u64, u64), u64, (u64, u64), bool);
@@ -226,18 +228,46 @@ impl Plan {
         moves
     }
 
-    /// Every partition that nobody gets now: topic, number, target, holder.
+    /// Every partition that nobody gets now: topic, number, kind of reason, and two names that depend on it.
     fn unassigned<'py>(&self, py: Python<'py>) -> Vec<Unassigned<'py>> {
         let (topics, members) = (self.topic_names(py), self.member_names(py));
         let mut unassigned = Vec::new();
-        for (partition, reason) in self.outcome.unassigned() {
+        for (partition, reason) in self.outcome.unassigned(&self.group) {
             let (topic, number) = self.topics().locate(partition);
             let member = |member: u32| members.get(member as usize).cloned();
             let target = member(self.outcome.target().owner[partition as usize]);
-            let holder = if let Reason::Withheld { holder } = reason { member(holder) } else { None };
-            unassigned.push((topics[topic as usize].clone(), number, target, holder));
+            let (kind, who, other) = match reason {
+                Reason::NoSubscriber => ("no-subscriber", None, None),
+                Reason::Withheld { holder } => ("withheld", target, member(holder)),
+                Reason::Contested => ("contested", target, None),
+                Reason::OwnerNotSubscribed { owner } => ("owner-not-subscribed", member(owner), None),
+                Reason::Beyond { topic } => ("beyond", None, topics.get(topic as usize).cloned()),
+            };
+            unassigned.push((topics[topic as usize].clone(), number, kind, who, other));
         }
         unassigned
+    }
+
+    /// Whether this is a stream join.
+    #[getter]
+    fn joins(&self) -> bool {
+        matches!(self.strategy, Strategy::StreamJoin { .. })
+    }
+
+    /// What is odd about the topics of a stream join: topic, kind, and the partition count that it has.
+    fn notices(&self) -> Vec<(String, &'static str, u32)> {
+        if !self.joins() {
+            return Vec::new();
+        }
+        let described = |topic: u32| self.topics().names().get(topic).to_owned();
+        let notices = stream_join::notices(&self.group).into_iter();
+        notices
+            .map(|notice| match notice {
+                Notice::Missing(topic) => (topic, "missing", 0),
+                Notice::Shrunk(topic) => (described(topic), "shrunk", self.topics().count(topic)),
+                Notice::Cuts(topic) => (described(topic), "cuts", self.topics().count(topic)),
+            })
+            .collect()
     }
 
     /// Checks the plan by code that shares nothing with the solver, while other Python threads run. Gives balance score and

@@ -7,6 +7,8 @@
 
 mod slab;
 
+use std::collections::BTreeSet;
+
 use hashbrown::HashTable;
 use thiserror::Error;
 
@@ -272,6 +274,11 @@ pub struct Group {
     claims: Vec<u32>,
     generations: Vec<i32>,
     racks: Vec<u32>,
+    number_starts: Vec<u32>,
+    numbers: Vec<u32>,
+    stand_ins: Vec<bool>,
+    missing: BTreeSet<String>,
+    shrunk: BTreeSet<u32>,
 }
 
 impl Group {
@@ -330,10 +337,37 @@ impl Group {
         &self.claims[self.claim_starts[member as usize] as usize..self.claim_starts[member as usize + 1] as usize]
     }
 
+    /// The partition numbers that a member of a stream join says it held, whatever the topic: as it said so, with repeats and
+    /// numbers that no topic has. Empty where it said so by partition: see [`Group::claims`].
+    #[must_use]
+    pub fn numbers(&self, member: u32) -> &[u32] {
+        &self.numbers[self.number_starts[member as usize] as usize..self.number_starts[member as usize + 1] as usize]
+    }
+
+    /// Whether the member's generation is the group's and not an epoch of the stream join: its own data was missing.
+    #[must_use]
+    pub fn is_stand_in(&self, member: u32) -> bool {
+        self.stand_ins[member as usize]
+    }
+
+    /// Topics that members named and that do not exist or have no partition, as far as they were noted.
+    #[must_use]
+    pub fn missing_topics(&self) -> &BTreeSet<String> {
+        &self.missing
+    }
+
+    /// Topics of which members claimed partitions beyond the last, as far as they were noted.
+    #[must_use]
+    pub fn shrunk_topics(&self) -> &BTreeSet<u32> {
+        &self.shrunk
+    }
+
     /// Gives the memory of the claims back, once they are settled: a million of them are 4 MB.
     pub fn forget_claims(&mut self) {
         self.claims = Vec::new();
         self.claim_starts.fill(0);
+        self.numbers = Vec::new();
+        self.number_starts.fill(0);
     }
 
     /// The generation of each member's claims; [`NO_GENERATION`] where it gave none.
@@ -355,6 +389,7 @@ pub struct GroupBuilder {
     group: Group,
     known: HashTable<u32>,
     scratch: Vec<u32>,
+    stand_in: bool,
 }
 
 impl GroupBuilder {
@@ -371,8 +406,13 @@ impl GroupBuilder {
             claims: Vec::new(),
             generations: Vec::new(),
             racks: Vec::new(),
+            number_starts: vec![0],
+            numbers: Vec::new(),
+            stand_ins: Vec::new(),
+            missing: BTreeSet::new(),
+            shrunk: BTreeSet::new(),
         };
-        Self { group, known: HashTable::new(), scratch: Vec::new() }
+        Self { group, known: HashTable::new(), scratch: Vec::new(), stand_in: false }
     }
 
     /// The topics, for looking up names.
@@ -389,7 +429,7 @@ impl GroupBuilder {
     /// The id of a subscription, for [`GroupBuilder::push_member`]; `topics` may be unsorted and have repeats, and is left
     /// sorted without them. Topics without partitions do not count.
     pub fn pattern(&mut self, topics: &[u32]) -> u32 {
-        let Self { group, known, scratch } = self;
+        let Self { group, known, scratch, .. } = self;
         scratch.clear();
         scratch.extend(topics.iter().filter(|&&topic| group.topics.count(topic) > 0));
         if !scratch.is_sorted_by(|a, b| a < b) {
@@ -397,6 +437,12 @@ impl GroupBuilder {
             scratch.dedup();
         }
         let hash = hash_of(scratch.as_slice());
+        for &topic in topics.iter().filter(|&&topic| group.topics.count(topic) == 0) {
+            let name = group.topics.names.get(topic);
+            if !group.missing.contains(name) {
+                group.missing.insert(name.to_owned());
+            }
+        }
         if let Some(&id) = known.find(hash, |&id| group.patterns.row(id) == scratch) {
             return id;
         }
@@ -455,6 +501,29 @@ impl GroupBuilder {
         }
     }
 
+    /// Adds partition numbers that the member that the next [`GroupBuilder::push_member`] adds held in a stream join;
+    /// negative ones are left out.
+    pub fn push_numbers(&mut self, numbers: impl Iterator<Item = i32>) {
+        self.group.numbers.extend(numbers.filter_map(|number| u32::try_from(number).ok()));
+    }
+
+    /// Marks the member that the next [`GroupBuilder::push_member`] adds: see [`Group::is_stand_in`].
+    pub fn mark_stand_in(&mut self) {
+        self.stand_in = true;
+    }
+
+    /// Notes a topic that a member named and that does not exist.
+    pub fn note_missing(&mut self, topic: &str) {
+        if !self.group.missing.contains(topic) {
+            self.group.missing.insert(topic.to_owned());
+        }
+    }
+
+    /// Notes that a member claimed a partition beyond the last of the topic.
+    pub fn note_shrunk(&mut self, topic: u32) {
+        self.group.shrunk.insert(topic);
+    }
+
     /// Forgets the claims of the member that the next [`GroupBuilder::push_member`] adds.
     pub fn drop_claims(&mut self) {
         let start = self.group.claim_starts.last().map_or(0, |&start| start as usize);
@@ -473,6 +542,13 @@ impl GroupBuilder {
         group.instance_ids.push(instance_id);
         group.pattern_of.push(pattern);
         group.claim_starts.push(group.claims.len() as u32);
+        let numbers = &group.numbers[group.number_starts[last as usize] as usize..];
+        if let Some(&highest) = numbers.iter().max() {
+            let topics = group.patterns.row(pattern).iter();
+            group.shrunk.extend(topics.filter(|&&topic| group.topics.count(topic) <= highest));
+        }
+        group.number_starts.push(group.numbers.len() as u32);
+        group.stand_ins.push(std::mem::take(&mut self.stand_in));
         group.generations.push(generation.max(NO_GENERATION));
         // A rack that no replica is on matches nothing, but it is a rack: it gets an id of its own.
         group.racks.push(if rack.is_empty() { NONE } else { group.topics.racks.names.intern(rack) });

@@ -6,7 +6,7 @@ use crate::group::{Group, GroupBuilder, NO_GENERATION, Topics, sorted_members};
 use crate::strategy::Strategy;
 use crate::wire::reader::ReadError;
 use crate::wire::subscription::{Subscription, TopicNames};
-use crate::wire::user_data::{StickyUserData, UnknownForm, read_cooperative_generation};
+use crate::wire::user_data::{StickyUserData, StreamJoinUserData, UnknownForm, read_cooperative_generation};
 
 /// A member as the coordinator lists it to the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,12 @@ pub enum ClaimSource {
     Sticky,
     /// Partitions from `owned_partitions`; the generation from its field, else from the user data (KIP-429, KIP-792).
     Cooperative,
+    /// Partition numbers and epoch from the user data; where that is missing or unreadable, `owned_partitions` and the
+    /// generation stand in (KIP-315).
+    StreamJoin {
+        /// Whether `owned_partitions` says besides what must be revoked first.
+        cooperative: bool,
+    },
     /// Nowhere: the assignor has no memory.
     None,
 }
@@ -37,13 +43,19 @@ impl ClaimSource {
         match strategy {
             Strategy::Sticky(_) | Strategy::Lag(_) => Self::Sticky,
             Strategy::CooperativeSticky(_) => Self::Cooperative,
+            Strategy::StreamJoin { cooperative } => Self::StreamJoin { cooperative },
             Strategy::Range | Strategy::RoundRobin => Self::None,
         }
     }
 
-    /// The generation to write into the assignments.
+    /// The generation to write into the assignments; for a stream join the epoch, which has nothing to do with the group's
+    /// generation.
     pub(super) fn generation(self, forming: Option<i32>, max_generation: i32) -> Option<i32> {
-        (self != Self::None).then(|| forming.unwrap_or(max_generation.saturating_add(1)))
+        match self {
+            Self::None => None,
+            Self::StreamJoin { .. } => Some(max_generation.max(0).saturating_add(1)),
+            Self::Sticky | Self::Cooperative => Some(forming.unwrap_or(max_generation.saturating_add(1))),
+        }
     }
 }
 
@@ -85,7 +97,7 @@ pub struct Joined {
     pub order: Vec<u32>,
     /// What could not be read, by position in the input.
     pub faults: Vec<Fault>,
-    /// The newest generation that any member claims; [`NO_GENERATION`] if none does.
+    /// The newest generation, for a stream join the highest epoch, that any member claims; [`NO_GENERATION`] if none does.
     pub max_generation: i32,
 }
 
@@ -167,11 +179,16 @@ impl<'a> Reading<'a> {
             Some(index) => self.patterns[index],
             None => self.pattern(subscription.topics),
         };
-        let generation = self.read_claims(&subscription, pattern).unwrap_or_else(|error| {
-            self.report(position, member.id, Reason::UserData(error));
-            NO_GENERATION
-        });
-        self.max_generation = self.max_generation.max(generation);
+        let generation = if let ClaimSource::StreamJoin { cooperative } = self.source {
+            self.read_numbers(position, member.id, &subscription, pattern, cooperative)
+        } else {
+            let generation = self.read_claims(&subscription, pattern).unwrap_or_else(|error| {
+                self.report(position, member.id, Reason::UserData(error));
+                NO_GENERATION
+            });
+            self.max_generation = self.max_generation.max(generation);
+            generation
+        };
         let rack = String::from_utf8_lossy(subscription.rack.unwrap_or_default());
         self.builder.push_member(member.id, instance_id, pattern, generation, &rack);
     }
@@ -183,6 +200,8 @@ impl<'a> Reading<'a> {
             if let Some(topic) = self.builder.topics().find_near(name, next) {
                 self.scratch.push(topic);
                 next = topic + 1;
+            } else if matches!(self.source, ClaimSource::StreamJoin { .. }) {
+                self.builder.note_missing(&String::from_utf8_lossy(name));
             }
         }
         let pattern = self.builder.pattern(&self.scratch);
@@ -197,10 +216,48 @@ impl<'a> Reading<'a> {
         pattern
     }
 
+    /// Adds the numbers that the member of a stream join says it held; the epoch, or the generation where partitions stand in.
+    fn read_numbers(
+        &mut self,
+        position: u32,
+        member_id: &str,
+        subscription: &Subscription<'_>,
+        pattern: u32,
+        cooperative: bool,
+    ) -> i32 {
+        let told = match StreamJoinUserData::read(subscription.user_data) {
+            Ok(told) => Some(told).filter(|_| subscription.user_data.is_some_and(|data| !data.is_empty())),
+            Err(error) => {
+                self.report(position, member_id, Reason::UserData(error));
+                None
+            }
+        };
+        if told.is_none() || cooperative {
+            let owned = || subscription.owned.iter().map(|(name, numbers)| (name, numbers.iter()));
+            for (name, numbers) in owned() {
+                if let Some(topic) = self.builder.topics().find(name)
+                    && numbers
+                        .max()
+                        .is_some_and(|number| i64::from(number) >= self.builder.topics().count(topic).into())
+                {
+                    self.builder.note_shrunk(topic);
+                }
+            }
+            self.builder.push_claims(owned(), pattern);
+        }
+        let Some(told) = told else {
+            self.builder.mark_stand_in();
+            return subscription.generation;
+        };
+        self.builder.push_numbers(told.numbers.iter());
+        self.max_generation = self.max_generation.max(told.epoch);
+        told.epoch
+    }
+
     /// Adds what the member says it held; the generation in which it did.
     fn read_claims(&mut self, subscription: &Subscription<'_>, pattern: u32) -> Result<i32, UnknownForm> {
         match self.source {
-            ClaimSource::None => Ok(NO_GENERATION),
+            ClaimSource::None | ClaimSource::StreamJoin { .. } => Ok(NO_GENERATION),
             ClaimSource::Sticky => {
                 let Some(bytes) = subscription.user_data else { return Ok(NO_GENERATION) };
                 let builder = &mut self.builder;

@@ -90,6 +90,11 @@ pub fn record_bytes_of_plan(group: &Group, plan: &Plan, strategy: Strategy) -> u
         let (user_data, owned, generation) = match strategy {
             Strategy::Sticky(_) | Strategy::Lag(_) => (list + 4, 4, 4),
             Strategy::CooperativeSticky(_) => (4, list, 4),
+            Strategy::StreamJoin { cooperative } => {
+                let topics = group.subscription(member).len().max(1) as u64;
+                let numbers = size.partitions.div_ceil(topics);
+                (8 + 4 * numbers, if cooperative { list } else { 4 }, 4)
+            }
             Strategy::Range | Strategy::RoundRobin => (0, 4, 0),
         };
         let subscription =

@@ -63,6 +63,8 @@ impl Assignments {
 pub(super) struct ListSize {
     /// Its bytes without the count in front.
     pub(super) bytes: usize,
+    /// Its partitions.
+    pub(super) partitions: u64,
     topics: u32,
     last: u32,
 }
@@ -72,7 +74,7 @@ const ELEMENT: usize = 6;
 
 /// Measures every member's list. O(partitions).
 pub(super) fn list_sizes(group: &Group, plan: &Plan) -> Vec<ListSize> {
-    let mut sizes = vec![ListSize { bytes: 0, topics: 0, last: NONE }; group.members()];
+    let mut sizes = vec![ListSize { bytes: 0, partitions: 0, topics: 0, last: NONE }; group.members()];
     for (topic, name) in (0u32..).zip(group.topics().names().iter()) {
         let range = group.topics().range(topic);
         for &owner in &plan.owner[range.start as usize..range.end as usize] {
@@ -83,6 +85,7 @@ pub(super) fn list_sizes(group: &Group, plan: &Plan) -> Vec<ListSize> {
                     size.bytes += ELEMENT + name.len();
                 }
                 size.bytes += 4;
+                size.partitions += 1;
             }
         }
     }

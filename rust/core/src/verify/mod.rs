@@ -16,6 +16,7 @@
 mod balance;
 mod network;
 mod potentials;
+mod stream_join;
 
 use thiserror::Error;
 
@@ -87,6 +88,22 @@ pub enum PlanFault {
         /// The member.
         member: String,
     },
+    /// A number of a stream join of which two members have partitions.
+    #[error("number {number} goes to member {first:?} and to member {second:?}; a stream join must not part it")]
+    Parted {
+        /// The number.
+        number: u32,
+        /// One of them.
+        first: String,
+        /// Another.
+        second: String,
+    },
+    /// A partition of a stream join whose number is not below the smallest partition count.
+    #[error("partition {partition} goes to a member, but its number is not below the smallest topic's partition count")]
+    NotEligible {
+        /// Topic and number.
+        partition: String,
+    },
     /// A partition that is unassigned for another reason than the plan says.
     #[error(
         "partition {partition} is unassigned for another reason than the plan gives; this is a defect, please report it"
@@ -108,6 +125,8 @@ pub enum PlanFault {
 /// The bounds are exact and belong together: one plan meets them all. They are taken in the order that the objective
 /// promises, so each is the least value among the plans that meet the bounds before it; a plan that misses an earlier one may
 /// well be below a later one.
+///
+/// Of a stream join, all values count numbers, not partitions: the score is that of how many numbers everybody has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Certificate {
     /// What was promised.
@@ -265,11 +284,12 @@ pub fn verify_outcome_from(
     let (plan, target, ownership) = (&outcome.plan, outcome.target(), &outcome.ownership);
     let objective = match strategy {
         Strategy::CooperativeSticky(objective) | Strategy::Sticky(objective) => objective,
+        Strategy::StreamJoin { .. } => return stream_join::verify(group, outcome),
         Strategy::Range | Strategy::RoundRobin | Strategy::Lag(_) => Objective::default(),
     };
     let certificate = verify_from(group, ownership, target, objective, start)?;
     let derived = unassigned(group, ownership, target, plan)?;
-    match outcome.unassigned().zip(&derived).find(|(given, derived)| given != *derived) {
+    match outcome.unassigned(group).zip(&derived).find(|(given, derived)| given != *derived) {
         Some(((partition, _), _)) => Err(PlanFault::WrongReason { partition: name(group, partition) }),
         None => Ok(certificate),
     }

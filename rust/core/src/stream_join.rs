@@ -1,0 +1,195 @@
+//! The sticky stream-join assignor (KIP-315): number `n` of every subscribed topic goes to one member.
+//!
+//! The group is reduced to one topic whose partitions are the numbers below the smallest partition count, with every member
+//! that subscribes to anything as its subscriber. That is the sticky strategy's problem with equal subscriptions, and its
+//! closed form solves it: shares differ by one at most, and no assignment with such shares keeps more numbers. Then every
+//! number becomes partitions of its owner's own topics. What that leaves over stays unassigned, each with its reason.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use crate::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
+use crate::ownership::{CONTESTED, Ownership, claim};
+use crate::plan::{Plan, Reason};
+use crate::sticky;
+use crate::strategy::Objective;
+
+/// How old a claim is. An epoch beats every generation, since the two count different things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Age {
+    /// The group's generation, for what stands in for a member's own data; negative if it is not known.
+    Generation(i32),
+    /// The epoch of the assignment.
+    Epoch(i32),
+}
+
+fn age(group: &Group, member: u32) -> Age {
+    let generation = group.generations()[member as usize];
+    if generation < 0 || group.is_stand_in(member) { Age::Generation(generation) } else { Age::Epoch(generation) }
+}
+
+/// The numbers of a stream join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Numbers {
+    /// By number, its owner. Its length is the eligible count: the smallest partition count of a subscribed topic.
+    pub owner: Vec<u32>,
+    /// The subscribed topic with that partition count, the first of several; [`NONE`] if nobody subscribes to anything.
+    pub smallest: u32,
+    /// The topics that somebody subscribes to.
+    subscribed: BTreeSet<u32>,
+}
+
+impl Numbers {
+    /// Why a partition of the group has no owner in the plan that these numbers make. O(log topics).
+    pub(crate) fn why_unassigned(&self, group: &Group, partition: u32) -> Reason {
+        let (topic, number) = group.topics().locate(partition);
+        match self.owner.get(number as usize) {
+            _ if !self.subscribed.contains(&topic) => Reason::NoSubscriber,
+            Some(&owner) => Reason::OwnerNotSubscribed { owner },
+            None => Reason::Beyond { topic: self.smallest },
+        }
+    }
+}
+
+/// What is odd about a topic of a stream join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A topic that members subscribe to does not exist, or has no partition. The join goes on without it.
+    Missing(String),
+    /// Members held partitions, or numbers, that this topic of theirs does not have: it lost partitions, or it is new and has
+    /// fewer than the others. KIP-315 calls the former unsafe.
+    Shrunk(u32),
+    /// The topic has the smallest partition count, and others have more: it keeps their higher numbers out.
+    Cuts(u32),
+}
+
+/// The topics that somebody subscribes to, ascending.
+fn topics_of(group: &Group) -> BTreeSet<u32> {
+    let patterns: BTreeSet<u32> = group.pattern_of().iter().copied().collect();
+    patterns.into_iter().flat_map(|pattern| group.patterns().row(pattern)).copied().collect()
+}
+
+/// What is odd about the group's topics.
+#[must_use]
+pub fn notices(group: &Group) -> Vec<Notice> {
+    let topics = topics_of(group);
+    let counts = topics.iter().map(|&topic| group.topics().count(topic));
+    let (least, most) = (counts.clone().min(), counts.max());
+    let missing = group.missing_topics().iter().cloned().map(Notice::Missing);
+    let cuts = topics.into_iter().filter(|&topic| least < most && Some(group.topics().count(topic)) == least);
+    missing.chain(group.shrunk_topics().iter().copied().map(Notice::Shrunk)).chain(cuts.map(Notice::Cuts)).collect()
+}
+
+/// The eligible count, and the first topic that has it; 0 and [`NONE`] if nobody subscribes to anything.
+fn eligible(group: &Group) -> (u32, u32) {
+    let counted = topics_of(group).into_iter().map(|topic| (group.topics().count(topic), topic));
+    counted.min().unwrap_or((0, NONE))
+}
+
+/// Settles the claims of a stream join by number. O(claims + partitions).
+///
+/// The newest epoch wins a number. Members that claim it with the same newest epoch all lose it, as with generations: one of
+/// them must be wrong. What stands in for missing data, with the group's generation, loses to every epoch; `forming` is the
+/// generation that is being formed, and such a claim must be older. Numbers that are not eligible, and claims of members that
+/// subscribe to nothing, do not count.
+///
+/// Who owned a number owned, in the result, that number of every topic that it subscribes to.
+#[must_use]
+pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
+    let topics = group.topics();
+    let ages: Vec<Age> = (0..group.members() as u32).map(|member| age(group, member)).collect();
+    let counts = |age: Age| match (age, forming) {
+        (Age::Generation(generation), Some(forming)) => generation < forming,
+        _ => true,
+    };
+    let mut claimants: Vec<u32> = (0..group.members() as u32).filter(|&m| counts(ages[m as usize])).collect();
+    claimants.sort_by_key(|&member| (Reverse(ages[member as usize]), member));
+
+    let mut numbers = vec![NONE; eligible(group).0 as usize];
+    let mut any = vec![NONE; if held { topics.partitions() } else { 0 }];
+    for &member in &claimants {
+        if !group.subscription(member).is_empty() {
+            for &number in group.numbers(member) {
+                if let Some(slot) = numbers.get_mut(number as usize) {
+                    claim(slot, member, &ages);
+                }
+            }
+        }
+        let by_partition = group.numbers(member).is_empty() && !group.subscription(member).is_empty();
+        let mut range = 0..0;
+        for &partition in group.claims(member) {
+            if held {
+                claim(&mut any[partition as usize], member, &ages);
+            }
+            if by_partition {
+                if !range.contains(&partition) {
+                    range = topics.range(topics.locate(partition).0);
+                }
+                if let Some(slot) = numbers.get_mut((partition - range.start) as usize) {
+                    claim(slot, member, &ages);
+                }
+            }
+        }
+    }
+    for slot in numbers.iter_mut().filter(|slot| **slot == CONTESTED) {
+        *slot = NONE;
+    }
+    Ownership { owner: expand(group, &numbers), held: any }
+}
+
+/// Plans a group, and says who gets which number. O(partitions + members × topics).
+///
+/// # Panics
+/// Never: the only topic of the reduced group is no larger than a real one.
+#[must_use]
+pub fn assign(group: &Group, ownership: &Ownership) -> (Plan, Numbers) {
+    let (count, smallest) = eligible(group);
+    let spec = TopicSpec { name: "", partitions: i64::from(count), racks: None };
+    let topics = Topics::new(vec![spec]).expect("one topic no larger than a real one");
+    let mut reduced = GroupBuilder::new(topics);
+    let (all, nothing) = (reduced.pattern(&[0]), reduced.pattern(&[]));
+    for member in 0..group.members() as u32 {
+        let pattern = if group.subscription(member).is_empty() { nothing } else { all };
+        reduced.push_member(group.member_ids().get(member), "", pattern, -1, "");
+    }
+    let before = Ownership { owner: contract(group, &ownership.owner, count), held: Vec::new() };
+    let owner = sticky::assign(&reduced.finish(), &before, Objective::default()).owner;
+    (Plan { owner: expand(group, &owner) }, Numbers { owner, smallest, subscribed: topics_of(group) })
+}
+
+/// By number below `count`, the member that has partitions with it. [`expand`] the other way: a member whose number it is
+/// subscribes to something, and has that number of it.
+fn contract(group: &Group, owner: &[u32], count: u32) -> Vec<u32> {
+    let mut numbers = vec![NONE; count as usize];
+    for topic in topics_of(group) {
+        let start = group.topics().range(topic).start as usize;
+        for (number, &owner) in numbers.iter_mut().zip(&owner[start..]) {
+            if owner != NONE {
+                *number = owner;
+            }
+        }
+    }
+    numbers
+}
+
+/// Numbers as partitions: each of the topics that its owner subscribes to.
+fn expand(group: &Group, numbers: &[u32]) -> Vec<u32> {
+    let mut owner = vec![NONE; group.topics().partitions()];
+    let patterns: BTreeSet<u32> = group.pattern_of().iter().copied().collect();
+    for topic in topics_of(group) {
+        let start = group.topics().range(topic).start as usize;
+        let slots = owner[start..].iter_mut().zip(numbers);
+        // By pattern, whether it has the topic: mostly all have it.
+        let lacking: Vec<u32> = patterns
+            .iter()
+            .copied()
+            .filter(|&pattern| group.patterns().row(pattern).binary_search(&topic).is_err())
+            .collect();
+        for (slot, &member) in slots {
+            let has = member != NONE
+                && (lacking.is_empty() || lacking.binary_search(&group.pattern_of()[member as usize]).is_err());
+            *slot = if has { member } else { NONE };
+        }
+    }
+    owner
+}
