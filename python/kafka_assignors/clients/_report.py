@@ -28,7 +28,7 @@ class RebalanceReport:
 
     Attributes:
         assignor: the strategy's name on the wire.
-        generation: the group's generation that began; None where the client does not tell.
+        generation: the group's generation that began; None where the client does not tell. Of a stream join, the epoch.
         gained: topic to the partitions that this member did not hold before.
         lost: topic to the partitions that it held before and no longer holds.
         kept: topic to the partitions that it holds on to.
