@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kafka_assignors.clients._adapter import Membership
 
-__all__ = ["Holdings", "Step", "run", "run_async"]
+__all__ = ["DiffListener", "Holdings", "Step", "run", "run_async"]
 
 logger = logging.getLogger("kafka_assignors")
 
@@ -67,6 +67,39 @@ class Holdings:
 
 def _continuous(before: Membership, now: Membership) -> bool:
     return before.member_id == now.member_id and 0 <= now.generation - before.generation <= 1
+
+
+class DiffListener:
+    """What the clients' listeners have in common: the books, the two hooks, and a user's ordinary listener beside."""
+
+    def __init__(self, listener: Any = None) -> None:
+        self._listener = listener
+        self._holdings = Holdings()
+
+    @property
+    def held(self) -> list[Any]:
+        """The partitions held, in ascending order."""
+        return self._holdings.held
+
+    def on_partitions_gained(self, partitions: list[Any]) -> Any:
+        """Override: these were not held before, and nothing was read from them yet. Never an empty list."""
+
+    def on_partitions_given_up(self, partitions: list[Any]) -> Any:
+        """Override: these are held no longer, or another member may have held them meanwhile. Never an empty list."""
+
+    def _due(self, given_up: list[Any], gained: Iterable[Any] = ()) -> list[Step]:
+        steps: list[Step] = []
+        if given_up:
+            steps.append((self.on_partitions_given_up, given_up))
+        if gained:
+            steps.append((self.on_partitions_gained, gained))
+        return steps
+
+    def _user(self, name: str, partitions: Iterable[Any]) -> list[Step]:
+        return [] if self._listener is None else [(getattr(self._listener, name), partitions)]
+
+    def _on_close(self) -> list[Step]:
+        return self._due(self._holdings.taken(self._holdings.held))
 
 
 def run(steps: Iterable[Step]) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_assignors import assignors
 from kafka_assignors.clients._adapter import ClientAdapter, Membership, Packed, StreamJoinAdapter, calling
 from kafka_assignors.clients._codec import SubscriptionWriter
-from kafka_assignors.clients._listener import Holdings, Step, run_async
+from kafka_assignors.clients._listener import DiffListener, run_async
 from kafka_assignors.clients._report import RebalanceReport
 from kafka_assignors.errors import MissingDependencyError
 
@@ -158,7 +158,7 @@ def consumer(
     return built
 
 
-class RebalanceDiffListener:
+class RebalanceDiffListener(DiffListener):
     """KIP-54's clean-up listener: told of what really came and went, not of what is revoked and given straight back.
 
     Subclass it and override `on_partitions_gained` and `on_partitions_given_up`, as functions or coroutines; both get
@@ -171,21 +171,6 @@ class RebalanceDiffListener:
     Args:
         listener: an ordinary listener that is to be called as well, with everything, as aiokafka would.
     """
-
-    def __init__(self, listener: Any = None) -> None:
-        self._listener = listener
-        self._holdings = Holdings()
-
-    @property
-    def held(self) -> list[Any]:
-        """The partitions held, in ascending order."""
-        return self._holdings.held
-
-    def on_partitions_gained(self, partitions: list[Any]) -> Any:
-        """Override: these were not held before, and nothing was read from them yet. Never an empty list."""
-
-    def on_partitions_given_up(self, partitions: list[Any]) -> Any:
-        """Override: these are held no longer, or another member may have held them meanwhile. Never an empty list."""
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
         """For aiokafka to call."""
@@ -204,18 +189,7 @@ class RebalanceDiffListener:
 
     async def close(self) -> None:
         """Gives up what is still held. Call it when the consumer has been stopped; aiokafka does not say so."""
-        await run_async(self._due(self._holdings.taken(self._holdings.held)))
-
-    def _due(self, given_up: list[Any], gained: Iterable[Any] = ()) -> list[Step]:
-        steps: list[Step] = []
-        if given_up:
-            steps.append((self.on_partitions_given_up, given_up))
-        if gained:
-            steps.append((self.on_partitions_gained, gained))
-        return steps
-
-    def _user(self, name: str, partitions: Iterable[Any]) -> list[Step]:
-        return [] if self._listener is None else [(getattr(self._listener, name), partitions)]
+        await run_async(self._on_close())
 
 
 ConsumerRebalanceListener.register(RebalanceDiffListener)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_assignors import assignors
 from kafka_assignors.clients._adapter import ClientAdapter, Membership, Packed, StreamJoinAdapter, calling
 from kafka_assignors.clients._codec import SubscriptionWriter
-from kafka_assignors.clients._listener import Holdings, Step, run, run_async
+from kafka_assignors.clients._listener import DiffListener, Step, run, run_async
 from kafka_assignors.clients._report import RebalanceReport
 from kafka_assignors.errors import MissingDependencyError, OptionError, StateError
 
@@ -172,40 +172,17 @@ class StickyStreamJoinAssignor(StreamJoinAdapter, _KafkaPythonAdapter):
 AbstractPartitionAssignor.register(_KafkaPythonAdapter)
 
 
-class _DiffListener:
+class _DiffListener(DiffListener):
     """What the two listeners have in common."""
 
     def __init__(self, listener: Any = None, *, cooperative: bool | None = None) -> None:
-        self._listener = listener
+        super().__init__(listener)
         self._cooperative = cooperative
-        self._holdings = Holdings()
-
-    @property
-    def held(self) -> list[Any]:
-        """The partitions held, in ascending order."""
-        return self._holdings.held
-
-    def on_partitions_gained(self, partitions: list[Any]) -> Any:
-        """Override: these were not held before, and nothing was read from them yet. Never an empty list."""
-
-    def on_partitions_given_up(self, partitions: list[Any]) -> Any:
-        """Override: these are held no longer, or another member may have held them meanwhile. Never an empty list."""
 
     def _is_cooperative(self, coordinator: Any) -> bool:
         if self._cooperative is not None:
             return self._cooperative
         return bool(getattr(coordinator, "_rebalance_protocol", None) == RebalanceProtocol.COOPERATIVE)
-
-    def _due(self, given_up: list[Any], gained: Iterable[Any] = ()) -> list[Step]:
-        steps: list[Step] = []
-        if given_up:
-            steps.append((self.on_partitions_given_up, given_up))
-        if gained:
-            steps.append((self.on_partitions_gained, gained))
-        return steps
-
-    def _user(self, name: str, partitions: Iterable[Any]) -> list[Step]:
-        return [] if self._listener is None else [(getattr(self._listener, name), partitions)]
 
     def _on_revoked(self, revoked: Iterable[Any]) -> list[Step]:
         gone = self._holdings.taken(revoked) if self._is_cooperative(calling(_coordinator)) else []
@@ -222,9 +199,6 @@ class _DiffListener:
 
     def _on_lost(self, lost: Iterable[Any]) -> list[Step]:
         return self._user("on_partitions_lost", lost) + self._due(self._holdings.taken(lost))
-
-    def _on_close(self) -> list[Step]:
-        return self._due(self._holdings.taken(self._holdings.held))
 
 
 class RebalanceDiffListener(_DiffListener):
