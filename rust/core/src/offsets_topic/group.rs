@@ -1,0 +1,122 @@
+//! GroupMetadataValue, versions 0 to 4: a classic group as of one generation.
+
+use super::fields::Fields;
+use crate::wire::reader::{ReadError, Reader};
+
+/// The newest version; flexible.
+pub(super) const NEWEST: i16 = 4;
+
+/// A classic group as of one generation, written when the leader's SyncGroup is handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupMetadata<'a> {
+    /// `consumer` for consumers; Connect and others use the group protocol too.
+    pub protocol_type: &'a str,
+    /// The generation.
+    pub generation: i32,
+    /// The assignor that the group agreed on; `None` while it has no members.
+    pub protocol: Option<&'a str>,
+    /// The leader's member id.
+    pub leader: Option<&'a str>,
+    /// Since when the group has been in its state, in milliseconds since 1970 (since version 2); -1 if not told.
+    pub state_timestamp: i64,
+    /// The members.
+    pub members: GroupMembers<'a>,
+}
+
+impl<'a> GroupMetadata<'a> {
+    pub(super) fn read(reader: Reader<'a>, version: i16) -> Result<Self, ReadError> {
+        let mut fields = Fields::new(reader, version >= NEWEST);
+        Ok(Self {
+            protocol_type: fields.string("protocol_type")?,
+            generation: fields.reader.i32("generation")?,
+            protocol: fields.nullable_string("protocol")?,
+            leader: fields.nullable_string("leader")?,
+            state_timestamp: if version >= 2 { fields.reader.i64("current_state_timestamp")? } else { -1 },
+            members: GroupMembers::read(fields, version)?,
+        })
+    }
+}
+
+/// The members of a classic group, checked as a whole and lent one by one.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupMembers<'a> {
+    fields: Fields<'a>,
+    version: i16,
+    count: usize,
+}
+
+impl PartialEq for GroupMembers<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for GroupMembers<'_> {}
+
+impl<'a> GroupMembers<'a> {
+    fn read(mut fields: Fields<'a>, version: i16) -> Result<Self, ReadError> {
+        // The shortest member: three empty strings, a timeout and two empty lists of bytes, in the compact form.
+        let count = fields.count(9, "members")?;
+        let members = Self { fields, version, count };
+        for _ in 0..count {
+            GroupMetadataMember::read(&mut fields, version)?;
+        }
+        Ok(members)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether the group is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The members, in the record's order.
+    pub fn iter(&self) -> impl Iterator<Item = GroupMetadataMember<'a>> + use<'a> {
+        let (mut fields, version) = (self.fields, self.version);
+        (0..self.count).map_while(move |_| GroupMetadataMember::read(&mut fields, version).ok())
+    }
+}
+
+/// A member of a classic group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupMetadataMember<'a> {
+    /// Its id.
+    pub member_id: &'a str,
+    /// Its `group.instance.id` (since version 3).
+    pub instance_id: Option<&'a str>,
+    /// Its client id.
+    pub client_id: &'a str,
+    /// Where it connects from.
+    pub client_host: &'a str,
+    /// In milliseconds (since version 1); -1 if not told.
+    pub rebalance_timeout: i32,
+    /// In milliseconds.
+    pub session_timeout: i32,
+    /// ConsumerProtocolSubscription bytes as sent for the protocol that the group agreed on.
+    pub subscription: &'a [u8],
+    /// ConsumerProtocolAssignment bytes; a member that the leader forgot has none.
+    pub assignment: &'a [u8],
+}
+
+impl<'a> GroupMetadataMember<'a> {
+    fn read(fields: &mut Fields<'a>, version: i16) -> Result<Self, ReadError> {
+        let member = Self {
+            member_id: fields.string("member_id")?,
+            instance_id: if version >= 3 { fields.nullable_string("group_instance_id")? } else { None },
+            client_id: fields.string("client_id")?,
+            client_host: fields.string("client_host")?,
+            rebalance_timeout: if version >= 1 { fields.reader.i32("rebalance_timeout")? } else { -1 },
+            session_timeout: fields.reader.i32("session_timeout")?,
+            subscription: fields.bytes("subscription")?,
+            assignment: fields.bytes("assignment")?,
+        };
+        fields.end("member")?;
+        Ok(member)
+    }
+}

@@ -1,0 +1,139 @@
+//! The keys: what a record is about. None of them has a flexible version.
+
+use super::fields::Fields;
+use crate::wire::reader::{Problem, ReadError, Reader};
+
+/// What a record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key<'a> {
+    /// Kinds 0 and 1: the offset that a group committed for a partition.
+    OffsetCommit {
+        /// The group.
+        group: &'a str,
+        /// The topic.
+        topic: &'a str,
+        /// The partition's number, not negative.
+        partition: i32,
+    },
+    /// Kind 2: a classic group.
+    Group {
+        /// The group.
+        group: &'a str,
+    },
+    /// Kind 3: a KIP-848 group.
+    ConsumerGroup {
+        /// The group.
+        group: &'a str,
+    },
+    /// Kind 5: a member of a KIP-848 group.
+    ConsumerGroupMember {
+        /// The group.
+        group: &'a str,
+        /// The member.
+        member_id: &'a str,
+    },
+    /// Kind 6: the targets of a KIP-848 group as a whole.
+    TargetAssignment {
+        /// The group.
+        group: &'a str,
+    },
+    /// Kind 7: the target of a member of a KIP-848 group.
+    TargetAssignmentMember {
+        /// The group.
+        group: &'a str,
+        /// The member.
+        member_id: &'a str,
+    },
+    /// Kind 8: what a member of a KIP-848 group has.
+    CurrentAssignment {
+        /// The group.
+        group: &'a str,
+        /// The member.
+        member_id: &'a str,
+    },
+    /// Kind 16: a regular expression that members of a KIP-848 group subscribe to.
+    RegularExpression {
+        /// The group.
+        group: &'a str,
+        /// The expression.
+        expression: &'a str,
+    },
+    /// Any other kind: partition metadata of early KIP-848 brokers, share groups, streams groups, kinds to come.
+    Other(i16),
+}
+
+impl<'a> Key<'a> {
+    /// Reads a key. What follows the known fields is ignored.
+    ///
+    /// # Errors
+    /// The first field that cannot be read, a negative partition, a negative kind.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, ReadError> {
+        let mut reader = Reader::new(bytes);
+        let kind = reader.version()?;
+        let mut fields = Fields::new(reader, false);
+        let mut group_and = |what| Ok((fields.string("group")?, fields.string(what)?));
+        Ok(match kind {
+            0 | 1 => {
+                let (group, topic) = group_and("topic")?;
+                let at = fields.reader.position();
+                let partition = fields.reader.i32("partition")?;
+                if partition < 0 {
+                    return Err(ReadError { what: "partition", at, problem: Problem::Length(partition.into()) });
+                }
+                Self::OffsetCommit { group, topic, partition }
+            }
+            2 => Self::Group { group: fields.string("group")? },
+            3 => Self::ConsumerGroup { group: fields.string("group")? },
+            5 => group_and("member_id").map(|(group, member_id)| Self::ConsumerGroupMember { group, member_id })?,
+            6 => Self::TargetAssignment { group: fields.string("group")? },
+            7 => group_and("member_id").map(|(group, member_id)| Self::TargetAssignmentMember { group, member_id })?,
+            8 => group_and("member_id").map(|(group, member_id)| Self::CurrentAssignment { group, member_id })?,
+            16 => {
+                let (group, expression) = group_and("regular_expression")?;
+                Self::RegularExpression { group, expression }
+            }
+            other => Self::Other(other),
+        })
+    }
+
+    /// The INT16 at the key's head; both kinds of commits are 1.
+    #[must_use]
+    pub fn kind(&self) -> i16 {
+        match self {
+            Self::OffsetCommit { .. } => 1,
+            Self::Group { .. } => 2,
+            Self::ConsumerGroup { .. } => 3,
+            Self::ConsumerGroupMember { .. } => 5,
+            Self::TargetAssignment { .. } => 6,
+            Self::TargetAssignmentMember { .. } => 7,
+            Self::CurrentAssignment { .. } => 8,
+            Self::RegularExpression { .. } => 16,
+            Self::Other(kind) => *kind,
+        }
+    }
+
+    /// The group; `None` for [`Key::Other`], which is not looked into.
+    #[must_use]
+    pub fn group(&self) -> Option<&'a str> {
+        match *self {
+            Self::OffsetCommit { group, .. }
+            | Self::Group { group }
+            | Self::ConsumerGroup { group }
+            | Self::ConsumerGroupMember { group, .. }
+            | Self::TargetAssignment { group }
+            | Self::TargetAssignmentMember { group, .. }
+            | Self::CurrentAssignment { group, .. }
+            | Self::RegularExpression { group, .. } => Some(group),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// The newest version of the value of such a record that is known here.
+    pub(super) fn newest_value_version(&self) -> i16 {
+        match self {
+            Self::OffsetCommit { .. } => super::offset::NEWEST,
+            Self::Group { .. } => super::group::NEWEST,
+            _ => 0,
+        }
+    }
+}
