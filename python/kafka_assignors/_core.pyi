@@ -1,5 +1,5 @@
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, TypeAlias, TypedDict, final
 
 from kafka_assignors.group import Member, Topic
 
@@ -159,3 +159,174 @@ def decode_assignment(data: bytes) -> tuple[int, list[tuple[str, list[int]]], by
 def decode_sticky_user_data(data: bytes | None) -> tuple[list[tuple[str, list[int]]], int]: ...
 def decode_cooperative_user_data(data: bytes | None) -> int: ...
 def decode_stream_join_user_data(data: bytes | None) -> tuple[list[int], int]: ...
+
+# ---- requests and responses of the Kafka protocol -----------------------------------------------------------------
+# `encode_…` gives a request's frame with its 4-byte length in front, ready to be sent; `decode_…` takes a response's
+# frame without that length, and the version and correlation id of the request that it answers. Both raise
+# `ProtocolError`: for a version without codec, for a value without form, for a correlation id that is not the
+# request's, and for bytes that are not exactly the response. Then close the connection. No length in a frame is
+# believed: work and memory are linear in its bytes. Names are those of Kafka's message definitions; fields that a
+# version lacks have their defaults. Linear in the bytes; reading releases the GIL.
+
+# What ApiVersions answers: key -> (lowest, highest version). A broker that does not know the version asked with answers
+# version 0 with error_code 35, which is read here too: ask again with a version in its range.
+class _ApiVersions(TypedDict):
+    error_code: int
+    api_keys: dict[int, tuple[int, int]]
+    throttle_time_ms: int
+
+class _SaslHandshake(TypedDict):
+    error_code: int
+    mechanisms: list[str]
+
+class _SaslAuthenticate(TypedDict):
+    error_code: int
+    error_message: str | None
+    auth_bytes: bytes
+    session_lifetime_ms: int  # 0: never authenticate again
+
+class _Broker(TypedDict):
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+class _Partition(TypedDict):
+    error_code: int
+    partition_index: int
+    leader_id: int  # -1: none
+    leader_epoch: int  # -1: unknown
+    replica_nodes: list[int]
+    isr_nodes: list[int]
+    offline_replicas: list[int]
+
+class _Topic(TypedDict):
+    error_code: int
+    name: str
+    is_internal: bool
+    partitions: list[_Partition]  # in no promised order
+
+class _Metadata(TypedDict):
+    throttle_time_ms: int
+    brokers: list[_Broker]
+    cluster_id: str | None
+    controller_id: int
+    topics: list[_Topic]
+
+class _FindCoordinator(TypedDict):
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+    node_id: int
+    host: str
+    port: int
+
+class _ListedOffset(TypedDict):
+    topic: str
+    partition_index: int
+    error_code: int
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+class _ListOffsets(TypedDict):
+    throttle_time_ms: int
+    partitions: list[_ListedOffset]
+
+class _GroupMember(TypedDict):
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    member_metadata: bytes
+    member_assignment: bytes
+
+class _Group(TypedDict):
+    error_code: int
+    group_id: str
+    group_state: str
+    protocol_type: str
+    protocol_data: str
+    members: list[_GroupMember]
+
+class _DescribeGroups(TypedDict):
+    throttle_time_ms: int
+    groups: list[_Group]
+
+class _ListedGroup(TypedDict):
+    group_id: str
+    protocol_type: str
+    group_state: str
+
+class _ListGroups(TypedDict):
+    throttle_time_ms: int
+    error_code: int
+    groups: list[_ListedGroup]
+
+class _FetchedOffset(TypedDict):
+    topic: str
+    partition_index: int
+    committed_offset: int  # -1: none
+    committed_leader_epoch: int
+    metadata: str | None
+    error_code: int
+
+class _OffsetFetch(TypedDict):
+    throttle_time_ms: int
+    error_code: int
+    partitions: list[_FetchedOffset]
+
+# Kafka's name of each request with a codec -> (key, lowest version, highest version).
+def protocol_versions() -> dict[str, tuple[int, int, int]]: ...
+
+# Kafka's name of an error code, such as "NOT_COORDINATOR"; None for a code without a name here.
+def error_name(code: int) -> str | None: ...
+def encode_api_versions(
+    version: int, correlation_id: int, client_id: str | None, client_software_name: str, client_software_version: str
+) -> bytes: ...
+def decode_api_versions(version: int, correlation_id: int, frame: bytes) -> _ApiVersions: ...
+def encode_sasl_handshake(version: int, correlation_id: int, client_id: str | None, mechanism: str) -> bytes: ...
+def decode_sasl_handshake(version: int, correlation_id: int, frame: bytes) -> _SaslHandshake: ...
+def encode_sasl_authenticate(version: int, correlation_id: int, client_id: str | None, auth_bytes: bytes) -> bytes: ...
+def decode_sasl_authenticate(version: int, correlation_id: int, frame: bytes) -> _SaslAuthenticate: ...
+
+# topics=None asks for all of them. No topic is ever created (from version 4 on).
+def encode_metadata(
+    version: int, correlation_id: int, client_id: str | None, topics: Sequence[str] | None
+) -> bytes: ...
+def decode_metadata(version: int, correlation_id: int, frame: bytes) -> _Metadata: ...
+def encode_find_coordinator(version: int, correlation_id: int, client_id: str | None, group_id: str) -> bytes: ...
+def decode_find_coordinator(version: int, correlation_id: int, frame: bytes) -> _FindCoordinator: ...
+
+# topics: (topic, [(partition, timestamp, current leader epoch or -1)]). The timestamp is in milliseconds since 1970, -1
+# for the end, -2 for the start. isolation_level: 0 reads uncommitted, 1 committed. To each partition's leader.
+def encode_list_offsets(
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    topics: Sequence[tuple[str, Sequence[tuple[int, int, int]]]],
+    isolation_level: int,
+) -> bytes: ...
+def decode_list_offsets(version: int, correlation_id: int, frame: bytes) -> _ListOffsets: ...
+def encode_describe_groups(
+    version: int, correlation_id: int, client_id: str | None, groups: Sequence[str]
+) -> bytes: ...
+def decode_describe_groups(version: int, correlation_id: int, frame: bytes) -> _DescribeGroups: ...
+
+# states_filter counts from version 4 on.
+def encode_list_groups(
+    version: int, correlation_id: int, client_id: str | None, states_filter: Sequence[str]
+) -> bytes: ...
+def decode_list_groups(version: int, correlation_id: int, frame: bytes) -> _ListGroups: ...
+
+# topics: (topic, partitions); None (from version 2 on) asks for every offset of the group. require_stable counts from
+# version 7 on.
+def encode_offset_fetch(
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    group_id: str,
+    topics: Sequence[tuple[str, Sequence[int]]] | None,
+    require_stable: bool,
+) -> bytes: ...
+def decode_offset_fetch(version: int, correlation_id: int, frame: bytes) -> _OffsetFetch: ...

@@ -17,6 +17,7 @@ __all__ = [
     "MissingDependencyError",
     "OptionError",
     "PlanError",
+    "ProtocolError",
     "RecordSizeWarning",
     "StateError",
     "UserDataError",
@@ -45,6 +46,11 @@ class LagError(KafkaAssignorsError, RuntimeError):
 
 class PlanError(KafkaAssignorsError, ValueError):
     """A plan breaks a rule: [`Plan.verify`][kafka_assignors.Plan.verify] says which one, and where."""
+
+
+class ProtocolError(KafkaAssignorsError, ValueError):
+    """A frame of the Kafka protocol that cannot be read, or a request that its version has no form for. After a frame
+    that cannot be read the connection it came on must be closed: what follows it means nothing."""
 
 
 class UserDataError(KafkaAssignorsError, ValueError):

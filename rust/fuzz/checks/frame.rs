@@ -1,8 +1,8 @@
 //! A request or a response of the group protocol: what was read survives being written and read again.
 
 use kafka_assignors_core::protocol::{
-    Body, cluster, format_of, group_admin, heartbeat, join_group, leave_group, offsets, read_body, records, sync_group,
-    topics,
+    Body, cluster, format_of, group_admin, heartbeat, join_group, leave_group, offsets, read_body, records, sasl,
+    sync_group, topics,
 };
 use kafka_assignors_core::wire::reader::Reader;
 
@@ -51,6 +51,10 @@ bodies![
     group_admin::DescribeGroupsResponse,
     group_admin::ListGroupsRequest,
     group_admin::ListGroupsResponse,
+    sasl::SaslHandshakeRequest,
+    sasl::SaslHandshakeResponse,
+    sasl::SaslAuthenticateRequest,
+    sasl::SaslAuthenticateResponse,
 ];
 
 /// A request or a response: byte 0 which, byte 1 the version, then the body.

@@ -9,6 +9,7 @@ pyo3::import_exception!(kafka_assignors.errors, GroupError);
 pyo3::import_exception!(kafka_assignors.errors, GroupTypeError);
 pyo3::import_exception!(kafka_assignors.errors, OptionError);
 pyo3::import_exception!(kafka_assignors.errors, PlanError);
+pyo3::import_exception!(kafka_assignors.errors, ProtocolError);
 pyo3::import_exception!(kafka_assignors.errors, UserDataError);
 
 /// The Python exception for a group that the core refuses.

@@ -7,6 +7,7 @@ mod group;
 mod leader;
 mod options;
 mod plan;
+mod protocol;
 mod wire;
 
 use pyo3::prelude::*;
@@ -29,6 +30,13 @@ mod _core {
     use crate::options::{lag_strategy, strategy};
     #[pymodule_export]
     use crate::plan::Plan;
+    #[pymodule_export]
+    use crate::protocol::{
+        decode_api_versions, decode_describe_groups, decode_find_coordinator, decode_list_groups, decode_list_offsets,
+        decode_metadata, decode_offset_fetch, decode_sasl_authenticate, decode_sasl_handshake, encode_api_versions,
+        encode_describe_groups, encode_find_coordinator, encode_list_groups, encode_list_offsets, encode_metadata,
+        encode_offset_fetch, encode_sasl_authenticate, encode_sasl_handshake, error_name, protocol_versions,
+    };
     #[pymodule_export]
     use crate::wire::{
         decode_assignment, decode_cooperative_user_data, decode_sticky_user_data, decode_stream_join_user_data,

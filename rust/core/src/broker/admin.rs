@@ -14,10 +14,19 @@ const FROM_TOPIC: i8 = 1;
 const FROM_DEFAULT: i8 = 5;
 const FROM_BROKER: i8 = 4;
 
+/// The lowest and the highest version that is served. The topics here have no ids, which Metadata answers with from
+/// version 10 on: a client that took the zero id for one would ask for it.
+pub(super) fn served_versions(api: ApiKey) -> (i16, i16) {
+    match api.versions() {
+        (least, _) if api == ApiKey::Metadata => (least, 9),
+        versions => versions,
+    }
+}
+
 /// The requests served, with their versions.
 pub(super) fn versions(served: impl Iterator<Item = ApiKey>, error_code: ErrorCode) -> ApiVersionsResponse {
     let api_keys = served.map(|api| {
-        let (least, max_version) = api.versions();
+        let (least, max_version) = served_versions(api);
         // Produce is offered from 0 on, as Kafka 4 does: older librdkafka takes a broker without it for one that cannot
         // compress. Nobody sends it.
         let min_version = if api == ApiKey::Produce { 0 } else { least };

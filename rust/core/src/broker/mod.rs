@@ -129,6 +129,9 @@ impl Broker {
     pub fn handle(&mut self, now_ms: u64, connection: u64, frame: &[u8]) -> Result<Handled, Hangup> {
         let mut reader = Reader::new(frame);
         let header = RequestHeader::read(&mut reader)?;
+        if header.version > admin::served_versions(header.api).1 && header.api != ApiKey::ApiVersions {
+            return Err(FrameError::UnsupportedVersion { api: header.api, version: header.version }.into());
+        }
         if Coordinator::apis().contains(&header.api) {
             let replies = self.coordinator.handle(now_ms, connection, frame)?;
             return Ok(Handled { replies, parked: self.coordinator.is_waiting(connection) });

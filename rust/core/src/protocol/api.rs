@@ -57,7 +57,7 @@ api_keys! {
     Produce = 0, 3..=8, 9;
     Fetch = 1, 4..=11, 12;
     ListOffsets = 2, 1..=7, 6;
-    Metadata = 3, 0..=9, 9;
+    Metadata = 3, 0..=12, 9;
     OffsetCommit = 8, 2..=8, 8;
     OffsetFetch = 9, 1..=8, 6;
     FindCoordinator = 10, 0..=4, 3;

@@ -47,6 +47,8 @@ message! {
 
     /// One topic asked for.
     pub struct MetadataRequestTopic {
+        /// Its id; all zero to ask by name, which is the only way to ask here.
+        topic_id: [u8; 16] [10..],
         /// Its name.
         name: String [0..],
     }
@@ -83,8 +85,10 @@ message! {
     pub struct MetadataTopic {
         /// Whether the topic could be described.
         error_code: ErrorCode [0..],
-        /// Its name.
+        /// Its name. Null (possible from version 12) answers only who asks by id.
         name: String [0..],
+        /// Its id (KIP-516); all zero when unknown.
+        topic_id: [u8; 16] [10..],
         /// Whether it belongs to Kafka itself.
         is_internal: bool [1..],
         /// Its partitions, in no promised order.

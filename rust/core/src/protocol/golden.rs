@@ -8,7 +8,7 @@ use super::offsets::*;
 use super::sync_group::*;
 use super::*;
 
-fn text(text: &str) -> String {
+pub(super) fn text(text: &str) -> String {
     text.to_owned()
 }
 
@@ -18,7 +18,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 /// `golden` holds the body in hexadecimal for each version we speak, the lowest first; versions with the same bytes have
 /// one entry with their number in front.
-fn check<B: Body + PartialEq>(body: impl Fn(i16) -> B, golden: &[(i16, &str)]) {
+pub(super) fn check<B: Body + PartialEq>(body: impl Fn(i16) -> B, golden: &[(i16, &str)]) {
     let (least, most) = B::KEY.versions();
     let mut version = least;
     for &(count, hex) in golden {

@@ -13,6 +13,8 @@ mod error_code;
 pub mod field;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod golden_client;
 pub mod group_admin;
 pub mod heartbeat;
 pub mod join_group;
@@ -21,6 +23,7 @@ pub mod offsets;
 pub mod records;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod sasl;
 pub mod sync_group;
 #[cfg(test)]
 mod tests;

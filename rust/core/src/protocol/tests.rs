@@ -51,6 +51,8 @@ round_trip_tests! {
     api_versions_round_trips: cluster::ApiVersionsRequest, cluster::ApiVersionsResponse;
     metadata_round_trips: cluster::MetadataRequest, cluster::MetadataResponse;
     find_coordinator_round_trips: cluster::FindCoordinatorRequest, cluster::FindCoordinatorResponse;
+    sasl_handshake_round_trips: sasl::SaslHandshakeRequest, sasl::SaslHandshakeResponse;
+    sasl_authenticate_round_trips: sasl::SaslAuthenticateRequest, sasl::SaslAuthenticateResponse;
     produce_round_trips: records::ProduceRequest, records::ProduceResponse;
     fetch_round_trips: records::FetchRequest, records::FetchResponse;
     list_offsets_round_trips: records::ListOffsetsRequest, records::ListOffsetsResponse;

@@ -175,7 +175,7 @@ fn topics_make_themselves_only_if_told_to() {
     for (auto_create_topics, allow_auto_topic_creation, made) in [(false, true, 0), (true, false, 0), (true, true, 4)] {
         let config = Config { auto_create_topics, default_partitions: 4, ..Config::default() };
         let mut client = Client::new(config, &[]);
-        let topics = Some(vec![MetadataRequestTopic { name: "new".to_owned() }]);
+        let topics = Some(vec![MetadataRequestTopic { name: "new".to_owned(), ..Default::default() }]);
         let request = MetadataRequest { topics, allow_auto_topic_creation, ..Default::default() };
         let response: MetadataResponse = client.ask(&request);
         assert_eq!(response.topics[0].partitions.len(), made);
