@@ -63,16 +63,16 @@ def test_a_leader_with_a_live_source(any_kafka: Kafka) -> None:
     assert plan.lag_by_member == {"m0": 10, "m1": 11}
 
 
-def test_deleted_records(kafka_broker: Kafka) -> None:
-    topic = kafka_broker.create_topic(unique("orders"), 2)
-    fill(kafka_broker, topic, [9, 9])
+def test_deleted_records(any_kafka: Kafka) -> None:
+    topic = any_kafka.create_topic(unique("orders"), 2)
+    fill(any_kafka, topic, [9, 9])
     group = unique("readers")
-    commit(kafka_broker, group, {(topic, 0): 2})
-    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+    commit(any_kafka, group, {(topic, 0): 2})
+    admin = AdminClient({"bootstrap.servers": any_kafka.bootstrap_servers})
     cut = [confluent_kafka.TopicPartition(topic, partition, 6) for partition in range(2)]
     for future in admin.delete_records(cut).values():
         future.result(10)
-    assert source(kafka_broker, "earliest").lags([topic], group) == {topic: [7, 3]}
+    assert source(any_kafka, "earliest").lags([topic], group) == {topic: [7, 3]}
 
 
 def test_what_cannot_be_told(embedded_kafka: EmbeddedKafka) -> None:

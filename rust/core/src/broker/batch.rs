@@ -127,27 +127,33 @@ impl Batch {
         self.bytes[12..16].copy_from_slice(&leader_epoch.to_be_bytes());
     }
 
-    /// The first record with at least this time: its offset and its time. In a compressed batch, which is not opened
-    /// here, it is the batch's first record; so a reader that starts there misses none.
+    /// The first record, from the offset `start` on, with at least this time: its offset and its time. In a compressed
+    /// batch, which is not opened here, it is the first of all; so a reader that starts there misses none.
     #[must_use]
-    pub(super) fn first_at(&self, timestamp: i64) -> Option<(i64, i64)> {
-        if self.max_timestamp < timestamp {
+    pub(super) fn first_at(&self, timestamp: i64, start: i64) -> Option<(i64, i64)> {
+        if self.max_timestamp < timestamp || self.last_offset < start {
             return None;
         }
         if self.compressed {
-            return Some((self.base_offset, self.base_timestamp));
+            return Some((self.base_offset.max(start), self.base_timestamp));
         }
+        let mut deleted = false;
         let mut reader = Reader::new(&self.bytes[HEADER..]);
         loop {
             match self.next_record(&mut reader) {
                 Ok((offset, _)) if !(self.base_offset..=self.last_offset).contains(&offset) => break,
-                Ok((offset, time)) if time >= timestamp => return Some((offset, time)),
+                Ok((offset, time)) if time >= timestamp && offset >= start => return Some((offset, time)),
+                Ok((_, time)) if time >= timestamp => deleted = true,
                 Ok(_) => {}
                 Err(_) => break,
             }
         }
+        // Nothing is left of what was late enough.
+        if deleted {
+            return None;
+        }
         // The records end, or are not what the header says: the batch's own figures stand.
-        Some((self.base_offset, self.max_timestamp))
+        Some((self.base_offset.max(start), self.max_timestamp))
     }
 
     fn next_record(&self, reader: &mut Reader<'_>) -> Result<(i64, i64), ReadError> {

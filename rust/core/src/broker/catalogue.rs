@@ -17,10 +17,14 @@ pub(super) const MAX_MESSAGE_BYTES: &str = "max.message.bytes";
 /// How many bytes a partition keeps, -1 for all.
 pub(super) const RETENTION_BYTES: &str = "retention.bytes";
 
+/// What becomes of old records: "delete", "compact" or both.
+const CLEANUP_POLICY: &str = "cleanup.policy";
+
 /// Every setting that is taken: name, default, type (2 a string, 3 an int, 5 a long, 7 a list; as in DescribeConfigs).
-/// Those but `max.message.bytes` and `retention.bytes` are remembered and have no effect.
+/// Those but `max.message.bytes` and `retention.bytes` are remembered and have no effect; `cleanup.policy` has the one
+/// that without "delete" clients may not delete records either.
 pub(super) const SETTINGS: &[(&str, &str, i8)] = &[
-    ("cleanup.policy", "delete", 7),
+    (CLEANUP_POLICY, "delete", 7),
     ("compression.type", "producer", 2),
     ("delete.retention.ms", "86400000", 5),
     ("file.delete.delay.ms", "60000", 5),
@@ -131,6 +135,12 @@ impl Topic {
     #[must_use]
     pub(super) fn retention_bytes(&self) -> Option<u64> {
         self.number(RETENTION_BYTES).and_then(|bytes| u64::try_from(bytes).ok())
+    }
+
+    /// Whether clients may delete the oldest records.
+    #[must_use]
+    pub(super) fn deletes_records(&self) -> bool {
+        self.setting(CLEANUP_POLICY).is_some_and(|(policy, _)| policy.split(',').any(|one| one.trim() == "delete"))
     }
 
     fn number(&self, name: &str) -> Option<i64> {

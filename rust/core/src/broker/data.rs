@@ -1,10 +1,11 @@
-//! Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, InitProducerId on the logs of the catalogue.
+//! Produce, Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch, InitProducerId on the logs of the catalogue.
 
 use super::batch::{Batch, Refused};
 use super::catalogue::Catalogue;
 use super::partition::{Found, LEADER_EPOCH, Partition};
 use crate::protocol::ErrorCode;
 use crate::protocol::records::*;
+use crate::protocol::topics::*;
 use std::collections::BTreeSet;
 
 /// The most bytes of records in one response, whatever the client allows: responses are built in memory.
@@ -218,6 +219,40 @@ pub(super) fn list_offsets(catalogue: &Catalogue, request: ListOffsetsRequest) -
         ListOffsetsTopicResponse { name: topic.name, partitions }
     });
     ListOffsetsResponse { topics: topics.collect(), ..Default::default() }
+}
+
+/// Deletes the oldest records of partitions: what is before the offset given, or everything.
+pub(super) fn delete_records(catalogue: &mut Catalogue, request: DeleteRecordsRequest) -> DeleteRecordsResponse {
+    let topics = request.topics.into_iter().map(|topic| {
+        let delete = |asked: DeleteRecordsPartition| {
+            let partition_index = asked.partition_index;
+            match delete_before(catalogue, &topic.name, &asked) {
+                Ok(low_watermark) => {
+                    DeleteRecordsPartitionResult { partition_index, low_watermark, ..Default::default() }
+                }
+                Err(error_code) => DeleteRecordsPartitionResult { partition_index, error_code, ..Default::default() },
+            }
+        };
+        let partitions = topic.partitions.into_iter().map(delete).collect();
+        DeleteRecordsTopicResult { name: topic.name, partitions }
+    });
+    DeleteRecordsResponse { topics: topics.collect(), ..Default::default() }
+}
+
+/// The first offset that is left.
+fn delete_before(catalogue: &mut Catalogue, topic: &str, asked: &DeleteRecordsPartition) -> Result<i64, ErrorCode> {
+    let (topic, partition) = catalogue.partition_mut(topic, asked.partition_index).ok_or(UNKNOWN.code)?;
+    if !topic.deletes_records() {
+        return Err(ErrorCode::POLICY_VIOLATION);
+    }
+    // What was never written to stays without a log, which costs nothing.
+    let mut empty = Partition::default();
+    let log = if topic.log(partition).is_some() { topic.log_mut(partition) } else { &mut empty };
+    let offset = if asked.offset == DeleteRecordsPartition::EVERYTHING { log.end() } else { asked.offset };
+    if !log.delete_before(offset) {
+        return Err(ErrorCode::OFFSET_OUT_OF_RANGE);
+    }
+    Ok(log.start())
 }
 
 /// Where the leader epochs end; there is only one.

@@ -37,6 +37,7 @@ const SERVED: &[ApiKey] = &[
     ApiKey::ApiVersions,
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
+    ApiKey::DeleteRecords,
     ApiKey::InitProducerId,
     ApiKey::OffsetForLeaderEpoch,
     ApiKey::DescribeConfigs,
@@ -196,6 +197,9 @@ impl Broker {
                 let response = admin::delete_topics(&mut self.catalogue, read_request(reader, version)?);
                 self.topics_changed();
                 answer(&header, &response)?
+            }
+            ApiKey::DeleteRecords => {
+                answer(&header, &data::delete_records(&mut self.catalogue, read_request(reader, version)?))?
             }
             ApiKey::DescribeConfigs => {
                 let request = read_request(reader, version)?;

@@ -21,7 +21,7 @@ struct Producer {
     recent: VecDeque<(i32, i32, i64)>,
 }
 
-/// One partition's batches, in offset order and without gaps.
+/// One partition's batches, in offset order and without gaps. Only the first one may begin before `start`.
 #[derive(Debug, Default)]
 pub(super) struct Partition {
     batches: VecDeque<Batch>,
@@ -119,6 +119,20 @@ impl Partition {
         producer.recent.push_back(seen);
     }
 
+    /// Makes `offset` the first one that is held, unless it is already past; false if it is none of this log. A batch
+    /// that it cuts stays whole, as in Kafka: readers skip what they did not ask for.
+    #[must_use]
+    pub(super) fn delete_before(&mut self, offset: i64) -> bool {
+        if !(0..=self.end).contains(&offset) {
+            return false;
+        }
+        while self.batches.front().is_some_and(|batch| batch.last_offset < offset) {
+            self.drop_first();
+        }
+        self.start = self.start.max(offset);
+        true
+    }
+
     fn drop_first(&mut self) {
         if let Some(batch) = self.batches.pop_front() {
             self.size -= batch.bytes().len() as u64;
@@ -163,13 +177,13 @@ impl Partition {
     /// The first record with at least this time: its offset and its time. Time O(batches): times need not ascend.
     #[must_use]
     pub(super) fn first_at(&self, timestamp: i64) -> Option<(i64, i64)> {
-        self.batches.iter().find_map(|batch| batch.first_at(timestamp))
+        self.batches.iter().find_map(|batch| batch.first_at(timestamp, self.start))
     }
 
-    /// The first record with the latest time of all.
+    /// The first record with the latest time of all; a batch that was cut counts whole, as in Kafka.
     #[must_use]
     pub(super) fn latest_time(&self) -> Option<(i64, i64)> {
         let latest = self.batches.iter().map(|batch| batch.max_timestamp).max()?;
-        self.first_at(latest)
+        self.batches.iter().find_map(|batch| batch.first_at(latest, 0))
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn refuse(
             let responses = request.topic_names.into_iter().map(refused).collect();
             write_response(header, &DeleteTopicsResponse { responses, ..Default::default() })
         }
+        ApiKey::DeleteRecords => write_response(header, &delete_records(read_request(reader, version)?, code)),
         ApiKey::CreatePartitions => {
             let request: CreatePartitionsRequest = read_request(reader, version)?;
             let refused = |topic: CreatePartitionsTopic| CreatePartitionsTopicResult {
@@ -146,6 +147,19 @@ fn list_offsets(request: ListOffsetsRequest, code: ErrorCode) -> ListOffsetsResp
         ListOffsetsTopicResponse { name: topic.name, partitions }
     });
     ListOffsetsResponse { topics: topics.collect(), ..Default::default() }
+}
+
+fn delete_records(request: DeleteRecordsRequest, code: ErrorCode) -> DeleteRecordsResponse {
+    let topics = request.topics.into_iter().map(|topic| {
+        let refused = |partition: DeleteRecordsPartition| DeleteRecordsPartitionResult {
+            partition_index: partition.partition_index,
+            error_code: code,
+            ..Default::default()
+        };
+        let partitions = topic.partitions.into_iter().map(refused).collect();
+        DeleteRecordsTopicResult { name: topic.name, partitions }
+    });
+    DeleteRecordsResponse { topics: topics.collect(), ..Default::default() }
 }
 
 fn epoch_ends(request: OffsetForLeaderEpochRequest, code: ErrorCode) -> OffsetForLeaderEpochResponse {

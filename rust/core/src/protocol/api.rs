@@ -71,6 +71,7 @@ api_keys! {
     ApiVersions = 18, 0..=3, 3;
     CreateTopics = 19, 0..=5, 5;
     DeleteTopics = 20, 0..=4, 4;
+    DeleteRecords = 21, 0..=2, 2;
     InitProducerId = 22, 0..=3, 2;
     OffsetForLeaderEpoch = 23, 0..=4, 4;
     DescribeConfigs = 32, 0..=4, 4;

@@ -60,6 +60,7 @@ round_trip_tests! {
     init_producer_id_round_trips: records::InitProducerIdRequest, records::InitProducerIdResponse;
     create_topics_round_trips: topics::CreateTopicsRequest, topics::CreateTopicsResponse;
     delete_topics_round_trips: topics::DeleteTopicsRequest, topics::DeleteTopicsResponse;
+    delete_records_round_trips: topics::DeleteRecordsRequest, topics::DeleteRecordsResponse;
     create_partitions_round_trips: topics::CreatePartitionsRequest, topics::CreatePartitionsResponse;
     describe_configs_round_trips: topics::DescribeConfigsRequest, topics::DescribeConfigsResponse;
     incremental_alter_configs_round_trips: topics::IncrementalAlterConfigsRequest, topics::IncrementalAlterConfigsResponse;

@@ -1,5 +1,5 @@
-//! Topics made, grown, configured and deleted: CreateTopics, CreatePartitions, DeleteTopics, DescribeConfigs,
-//! IncrementalAlterConfigs.
+//! Topics made, grown, configured, emptied and deleted: CreateTopics, CreatePartitions, DeleteTopics, DeleteRecords,
+//! DescribeConfigs, IncrementalAlterConfigs.
 
 use super::ErrorCode;
 use super::field::{bodies, message};
@@ -103,6 +103,56 @@ message! {
     pub struct DeletableTopicResult {
         /// Its name.
         name: String [0..],
+        /// The error.
+        error_code: ErrorCode [0..],
+    }
+
+    /// Delete the oldest records of partitions (KIP-107).
+    pub struct DeleteRecordsRequest {
+        /// The topics.
+        topics: Vec<DeleteRecordsTopic> [0..],
+        /// How long to wait, in milliseconds.
+        timeout_ms: i32 [0..],
+    }
+
+    /// Partitions of one topic.
+    pub struct DeleteRecordsTopic {
+        /// Its name.
+        name: String [0..],
+        /// The partitions.
+        partitions: Vec<DeleteRecordsPartition> [0..],
+    }
+
+    /// One partition to shorten.
+    pub struct DeleteRecordsPartition {
+        /// The partition.
+        partition_index: i32 [0..],
+        /// The first offset to stay; -1 deletes everything.
+        offset: i64 [0..],
+    }
+
+    /// What became of them.
+    pub struct DeleteRecordsResponse {
+        /// How long the client was held back, in milliseconds.
+        throttle_time_ms: i32 [0..],
+        /// One answer for each topic.
+        topics: Vec<DeleteRecordsTopicResult> [0..],
+    }
+
+    /// What became of the partitions of one topic.
+    pub struct DeleteRecordsTopicResult {
+        /// Its name.
+        name: String [0..],
+        /// One answer for each partition.
+        partitions: Vec<DeleteRecordsPartitionResult> [0..],
+    }
+
+    /// What became of one partition.
+    pub struct DeleteRecordsPartitionResult {
+        /// The partition.
+        partition_index: i32 [0..],
+        /// The first offset that is left; -1 with an error.
+        low_watermark: i64 [0..] = -1,
         /// The error.
         error_code: ErrorCode [0..],
     }
@@ -274,9 +324,15 @@ message! {
     }
 }
 
+impl DeleteRecordsPartition {
+    /// As the offset: up to the end of the log.
+    pub const EVERYTHING: i64 = -1;
+}
+
 bodies! {
     CreateTopics: CreateTopicsRequest, CreateTopicsResponse;
     DeleteTopics: DeleteTopicsRequest, DeleteTopicsResponse;
+    DeleteRecords: DeleteRecordsRequest, DeleteRecordsResponse;
     CreatePartitions: CreatePartitionsRequest, CreatePartitionsResponse;
     DescribeConfigs: DescribeConfigsRequest, DescribeConfigsResponse;
     IncrementalAlterConfigs: IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;

@@ -1,6 +1,7 @@
 //! Records in and out.
 
 use super::*;
+use crate::protocol::topics::*;
 
 #[test]
 fn records_come_back_as_they_were_sent() {
@@ -242,4 +243,81 @@ fn a_partition_forgets_what_it_need_not_keep() {
     assert_eq!(client.fetch_from("t", 0, 2).error_code, ErrorCode::OFFSET_OUT_OF_RANGE);
     assert_eq!(client.fetch_from("t", 0, 3).log_start_offset, 3);
     assert_eq!(client.offset_at("t", 0, ListOffsetsPartition::EARLIEST).1, 3);
+}
+
+fn delete(client: &mut Client, topic: &str, partition_index: i32, offset: i64) -> (ErrorCode, i64) {
+    let partitions = vec![DeleteRecordsPartition { partition_index, offset }];
+    let topics = vec![DeleteRecordsTopic { name: topic.to_owned(), partitions }];
+    let response: DeleteRecordsResponse = client.ask(&DeleteRecordsRequest { topics, ..Default::default() });
+    let result = &response.topics[0].partitions[0];
+    (result.error_code, result.low_watermark)
+}
+
+#[test]
+fn the_oldest_records_are_deleted() {
+    let mut client = Client::new(Config::default(), &[("t", 2)]);
+    for times in [&[100, 200, 300][..], &[400], &[250, 500]] {
+        client.produce("t", 0, Records::at(times).bytes());
+    }
+    assert_eq!(delete(&mut client, "t", 0, 2), (ErrorCode::NONE, 2));
+    assert_eq!(client.broker.offsets("t").unwrap(), [(2, 6), (0, 0)]);
+    assert_eq!(client.offset_at("t", 0, ListOffsetsPartition::EARLIEST).1, 2);
+    assert_eq!(client.fetch_from("t", 0, 1).error_code, ErrorCode::OFFSET_OUT_OF_RANGE);
+    // The batch that is cut comes whole.
+    let whole = client.fetch_from("t", 0, 2);
+    assert_eq!((whole.error_code, whole.log_start_offset), (ErrorCode::NONE, 2));
+    assert_eq!(whole.records.unwrap()[..8], 0i64.to_be_bytes());
+    for (time, offset, timestamp) in [(0, 2, 300), (150, 2, 300), (301, 3, 400), (401, 5, 500)] {
+        assert_eq!(client.offset_at("t", 0, time), (ErrorCode::NONE, offset, timestamp), "{time}");
+    }
+    // What is past already stays as it is.
+    assert_eq!(delete(&mut client, "t", 0, 1), (ErrorCode::NONE, 2));
+    assert_eq!(delete(&mut client, "t", 0, 3), (ErrorCode::NONE, 3));
+    // Of the last batch only the later record is left, which is early: the search ends behind it.
+    assert_eq!(delete(&mut client, "t", 0, 5), (ErrorCode::NONE, 5));
+    assert_eq!(client.offset_at("t", 0, 260), (ErrorCode::NONE, 5, 500));
+    assert_eq!(delete(&mut client, "t", 0, -1), (ErrorCode::NONE, 6));
+    assert_eq!(client.broker.offsets("t").unwrap()[0], (6, 6));
+    assert_eq!(client.offset_at("t", 0, 0), (ErrorCode::NONE, -1, -1));
+    // The offsets go on, and nothing of the old counts for retention.
+    assert_eq!(client.produce("t", 0, Records::at(&[600]).bytes()).base_offset, 6);
+    assert_eq!(client.fetch_from("t", 0, 6).error_code, ErrorCode::NONE);
+}
+
+#[test]
+fn a_deleted_record_is_found_by_no_time() {
+    let mut client = Client::new(Config::default(), &[("t", 1)]);
+    client.produce("t", 0, Records::at(&[900, 100]).bytes());
+    client.produce("t", 0, Records { attributes: 1, ..Records::at(&[500, 600]) }.bytes());
+    assert_eq!(delete(&mut client, "t", 0, 1), (ErrorCode::NONE, 1));
+    assert_eq!(client.offset_at("t", 0, 450), (ErrorCode::NONE, 2, 500), "the only later one of the batch has gone");
+    assert_eq!(delete(&mut client, "t", 0, 3), (ErrorCode::NONE, 3));
+    assert_eq!(client.offset_at("t", 0, 450), (ErrorCode::NONE, 3, 500), "a compressed batch is not opened");
+}
+
+#[test]
+fn what_records_cannot_be_deleted() {
+    let mut client = Client::new(Config::default(), &[("t", 1)]);
+    client.produce("t", 0, Records::at(&[1, 2]).bytes());
+    let compact = vec![("cleanup.policy".to_owned(), Some("compact".to_owned()))];
+    client.broker.create_topic("compact", 1, 1, compact).unwrap();
+    let both = vec![("cleanup.policy".to_owned(), Some("compact, delete".to_owned()))];
+    client.broker.create_topic("both", 1, 1, both).unwrap();
+    for (topic, partition, offset, code) in [
+        ("t", 0, 3, ErrorCode::OFFSET_OUT_OF_RANGE),
+        ("t", 0, -2, ErrorCode::OFFSET_OUT_OF_RANGE),
+        ("t", 0, i64::MAX, ErrorCode::OFFSET_OUT_OF_RANGE),
+        ("t", 1, 0, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", -1, 0, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION),
+        ("u", 0, 0, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION),
+        ("both", 0, 1, ErrorCode::OFFSET_OUT_OF_RANGE),
+        ("compact", 0, 0, ErrorCode::POLICY_VIOLATION),
+    ] {
+        assert_eq!(delete(&mut client, topic, partition, offset), (code, -1), "{topic} {partition} {offset}");
+    }
+    assert_eq!(delete(&mut client, "both", 0, -1), (ErrorCode::NONE, 0));
+    assert_eq!(client.broker.offsets("t").unwrap(), [(0, 2)]);
+    assert!(client.broker.inject(ApiKey::DeleteRecords, ErrorCode::NOT_LEADER_OR_FOLLOWER, 1));
+    assert_eq!(delete(&mut client, "t", 0, 1), (ErrorCode::NOT_LEADER_OR_FOLLOWER, -1));
+    assert_eq!(delete(&mut client, "t", 0, 1), (ErrorCode::NONE, 1));
 }

@@ -68,6 +68,7 @@ fn no_request_breaks_the_broker() {
     survives::<OffsetForLeaderEpochRequest>();
     survives::<CreateTopicsRequest>();
     survives::<DeleteTopicsRequest>();
+    survives::<DeleteRecordsRequest>();
     survives::<CreatePartitionsRequest>();
     survives::<DescribeConfigsRequest>();
     survives::<IncrementalAlterConfigsRequest>();
@@ -91,7 +92,7 @@ proptest! {
         }
         let whole = bytes.len() >= 61;
         match batch::Batch::parse(bytes) {
-            Ok(batch) => if let Some((offset, found)) = batch.first_at(time) {
+            Ok(batch) => if let Some((offset, found)) = batch.first_at(time, 0) {
                 prop_assert!((batch.base_offset..=batch.last_offset).contains(&offset));
                 prop_assert!(found >= time);
             },
