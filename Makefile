@@ -26,7 +26,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars demo test test-rust test-python test-long gate bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
+.PHONY: help setup build jars demo example-join test test-rust test-python test-long gate bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ clean: ## away with everything that these targets made
 
 demo: $(VENV)/.installed ## a group at work, live: members join, die and change their minds
 	@PYTHONPATH=examples $(BIN)/python -P -m demo
+
+example-join: $(VENV)/.installed ## impressions joined with clicks: what members rebuild with each assignor
+	@PYTHONPATH=examples $(BIN)/python -P -m stream_join
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from itertools import count
@@ -17,6 +14,7 @@ from demo.board import Board, Row
 from demo.events import Failed, load
 from demo.ledger import Ledger
 from demo.view import View
+from processes import Child
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,57 +31,15 @@ class DemoError(Exception):
     """The demo could not be played to its end."""
 
 
-class Consumer:
-    """A consumer process, and the thread that listens to it."""
+class Consumer(Child):
+    """A consumer process."""
 
     def __init__(self, name: str, client: str, bootstrap: str, topics: list[str], events: SimpleQueue[Event]) -> None:
-        self.name = name
-        self.asked_to_end = False
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (the listener closes it)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "demo.consumer", name, client, bootstrap, *topics],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
+        super().__init__(
+            ["-m", "demo.consumer", name, client, bootstrap, *topics],
+            lambda line: events.put(load(line)),
+            lambda error: events.put(Failed(name, error)),
         )
-        self._events = events
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-
-    def tell(self, command: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(command + "\n")
-        self._process.stdin.flush()
-
-    def kill(self) -> None:
-        """No goodbye: the group has to find out by itself."""
-        self.asked_to_end = True
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> None:
-        self.asked_to_end = True
-        self.tell("stop")
-
-    def join(self) -> None:
-        try:
-            self._process.wait(PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._events.put(Failed(self.name, "did not stop when asked to"))
-        self._listener.join()
-
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            # A process that was killed may have been in the middle of a line.
-            if line.endswith("\n"):
-                self._events.put(load(line))
-        if not self.asked_to_end:
-            self._errors.seek(0)
-            self._events.put(Failed(self.name, "ended by itself: " + self._errors.read()[-2000:]))
-        self._errors.close()
 
 
 class Story:
@@ -174,7 +130,7 @@ class Story:
         for consumer in self._consumers.values():
             consumer.stop()
         for consumer in self._consumers.values():
-            consumer.join()
+            consumer.join(PATIENCE_SECONDS)
         while not self._events.empty():
             event = self._events.get()
             if not isinstance(event, Failed):
