@@ -15,6 +15,7 @@ pub mod ownership;
 pub mod plan;
 pub mod protocol;
 pub mod range;
+pub mod replay;
 pub mod round_robin;
 pub mod score;
 pub mod sticky;

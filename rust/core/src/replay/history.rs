@@ -1,0 +1,336 @@
+//! What happened to a group, put in order.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::group::{Group, GroupError, NONE, TopicSpec, Topics};
+use crate::plan::Plan;
+
+use super::{Cause, observed_plan};
+
+/// What an event says of its member. Within a step they are applied in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// It left, or its session expired.
+    Leave,
+    /// It joined.
+    Join,
+    /// It changed its subscription.
+    Subscribe,
+    /// It is a member of the group, and so is nobody else but those of the same step. An empty id is no member: a snapshot of
+    /// an empty group is one such event.
+    Snapshot,
+}
+
+/// Something that happened to a member.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Event<'a> {
+    /// Its place in the history: events with the same number form one rebalance.
+    pub seq: i64,
+    /// What.
+    pub kind: Kind,
+    /// The member's id.
+    pub member_id: &'a str,
+    /// Its `group.instance.id`; empty for none. A static member that comes back under another id is still the same.
+    pub instance_id: &'a str,
+    /// When, in milliseconds since 1970.
+    pub ts: i64,
+    /// The group's generation, where it is known.
+    pub generation: Option<i32>,
+    /// The topics that it subscribes to from then on; not looked at when it leaves.
+    pub topics: &'a [&'a str],
+}
+
+/// A topic has this many partitions from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CountChange<'a> {
+    /// When, in milliseconds since 1970.
+    pub ts: i64,
+    /// The topic.
+    pub topic: &'a str,
+    /// The partitions; 0 once it is deleted.
+    pub partitions: i64,
+}
+
+/// A partition has this lag from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LagChange<'a> {
+    /// When, in milliseconds since 1970.
+    pub ts: i64,
+    /// The topic.
+    pub topic: &'a str,
+    /// The partition.
+    pub partition: i32,
+    /// The lag, in records; a negative one counts as 0.
+    pub lag: i64,
+}
+
+/// What a member had in a generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObservedPartitions<'a> {
+    /// The generation.
+    pub generation: i32,
+    /// The member.
+    pub member_id: &'a str,
+    /// The topic.
+    pub topic: &'a str,
+    /// The partitions of it.
+    pub partitions: &'a [i32],
+}
+
+/// A group's history, in any order.
+#[derive(Debug, Clone, Default)]
+pub struct History<'a> {
+    /// What its members did.
+    pub events: Vec<Event<'a>>,
+    /// The partition counts of the topics that they subscribe to. Before its first count a topic has no partitions.
+    pub counts: Vec<CountChange<'a>>,
+    /// Lags. A partition without has none.
+    pub lags: Vec<LagChange<'a>>,
+    /// What was really assigned.
+    pub observed: Vec<ObservedPartitions<'a>>,
+}
+
+/// One step of the history.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) seq: i64,
+    pub(super) ts: i64,
+    pub(super) generation: Option<i32>,
+    pub(super) cause: Cause,
+    pub(super) counts_changed: bool,
+    /// Whether it makes the group rebalance.
+    pub(super) rebalances: bool,
+    pub(super) error: Option<String>,
+}
+
+/// A member that is there.
+#[derive(Debug)]
+pub(super) struct Present<'a> {
+    pub(super) id: &'a str,
+    pub(super) instance_id: &'a str,
+    /// Who it is over time: the instance where it has one, else the id.
+    pub(super) identity: u32,
+    /// Topic ids.
+    pub(super) topics: Vec<u32>,
+}
+
+/// The history in order, and how far it has been gone through.
+#[derive(Debug)]
+pub(super) struct Timeline<'a> {
+    history: History<'a>,
+    /// The topics that anybody ever subscribes to, sorted: their places are their ids throughout.
+    names: Vec<&'a str>,
+    topic_ids: HashMap<&'a str, u32, rustc_hash::FxBuildHasher>,
+    counts: Vec<i64>,
+    lags: HashMap<(u32, i32), u64, rustc_hash::FxBuildHasher>,
+    identities: HashMap<(bool, &'a str), u32, rustc_hash::FxBuildHasher>,
+    /// By id, so that they come in the order of a group's members.
+    members: BTreeMap<&'a str, Present<'a>>,
+    /// Where each list stands.
+    next_event: usize,
+    next_count: usize,
+    next_lag: usize,
+    now: i64,
+    last_seq: i64,
+}
+
+pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(format!("{first}; {second}")),
+        (first, second) => first.or(second),
+    }
+}
+
+impl<'a> Timeline<'a> {
+    pub(super) fn new(mut history: History<'a>) -> Self {
+        history.events.sort_unstable();
+        history.events.dedup();
+        history.counts.sort_unstable();
+        history.lags.sort_unstable();
+        history.observed.sort_unstable();
+        let subscribed: BTreeSet<&str> = history
+            .events
+            .iter()
+            .flat_map(|event| event.topics.iter().copied())
+            .filter(|name| !name.is_empty())
+            .collect();
+        let names: Vec<&str> = subscribed.into_iter().collect();
+        let topic_ids: HashMap<_, _, _> = (0u32..).zip(&names).map(|(id, name)| (*name, id)).collect();
+        history.counts.retain(|change| topic_ids.contains_key(change.topic));
+        history.lags.retain(|change| topic_ids.contains_key(change.topic));
+        Self {
+            counts: vec![0; names.len()],
+            names,
+            topic_ids,
+            lags: HashMap::default(),
+            identities: HashMap::default(),
+            members: BTreeMap::new(),
+            next_event: 0,
+            next_count: 0,
+            next_lag: 0,
+            now: i64::MIN,
+            last_seq: history.events.first().map_or(0, |event| event.seq),
+            history,
+        }
+    }
+
+    /// The topics with their present partition counts.
+    pub(super) fn topics(&self) -> Result<Topics, GroupError> {
+        let spec = |(name, count): (&&'a str, &i64)| TopicSpec { name, partitions: *count, racks: None };
+        Topics::new(self.names.iter().zip(&self.counts).map(spec).collect())
+    }
+
+    /// Gives the topics their present lags, if any lag was ever told.
+    pub(super) fn fill_lags(&mut self, topics: &mut Topics) {
+        while let Some(change) = self.history.lags.get(self.next_lag).filter(|change| change.ts <= self.now) {
+            let key = (self.topic_ids[change.topic], change.partition);
+            self.lags.insert(key, u64::try_from(change.lag).unwrap_or(0));
+            self.next_lag += 1;
+        }
+        if self.lags.is_empty() {
+            return;
+        }
+        let mut lags = vec![0; topics.partitions()];
+        for (&(topic, number), &lag) in &self.lags {
+            let range = topics.range(topic);
+            if let Some(flat) = u32::try_from(number).ok().filter(|&number| (number as usize) < range.len()) {
+                lags[(range.start + flat) as usize] = lag;
+            }
+        }
+        topics.set_lags(lags);
+    }
+
+    /// How many members there have been so far, over time.
+    pub(super) fn identities(&self) -> usize {
+        self.identities.len()
+    }
+
+    /// Who is there, by member id.
+    pub(super) fn members(&self) -> impl ExactSizeIterator<Item = &Present<'a>> {
+        self.members.values()
+    }
+
+    pub(super) fn has_observed(&self) -> bool {
+        !self.history.observed.is_empty()
+    }
+
+    /// What was assigned in a generation, as a plan for the group as it is now.
+    pub(super) fn observed(&self, generation: i32, group: &Group) -> Option<(Plan, Option<String>)> {
+        let all = &self.history.observed;
+        let start = all.partition_point(|entry| entry.generation < generation);
+        let end = all.partition_point(|entry| entry.generation <= generation);
+        let members = (0u32..).zip(self.members.keys()).map(|(member, id)| (*id, member)).collect();
+        (start < end).then(|| observed_plan(group, &all[start..end], &members))
+    }
+
+    /// Goes on by one step: a change of partition counts if one comes before the next event, else the next event's step.
+    pub(super) fn next_step(&mut self) -> Option<Step> {
+        let event_ts = self.history.events.get(self.next_event).map(|event| event.ts.max(self.now));
+        let count_ts = self.history.counts.get(self.next_count).map(|change| change.ts.max(self.now));
+        match (event_ts, count_ts) {
+            (None, None) => None,
+            (Some(event), Some(count)) if count <= event => Some(self.apply_counts(count)),
+            (None, Some(count)) => Some(self.apply_counts(count)),
+            (Some(event), _) => Some(self.apply_events(event)),
+        }
+    }
+
+    fn apply_counts(&mut self, ts: i64) -> Step {
+        self.now = ts;
+        let (mut changed, mut concerns) = (false, false);
+        while let Some(change) = self.history.counts.get(self.next_count).filter(|change| change.ts <= ts) {
+            let topic = self.topic_ids[change.topic];
+            if self.counts[topic as usize] != change.partitions {
+                self.counts[topic as usize] = change.partitions;
+                changed = true;
+                concerns |= self.members.values().any(|member| member.topics.contains(&topic));
+            }
+            self.next_count += 1;
+        }
+        Step {
+            seq: self.last_seq,
+            ts,
+            generation: None,
+            cause: Cause::Partitions,
+            counts_changed: changed,
+            rebalances: concerns,
+            error: None,
+        }
+    }
+
+    fn apply_events(&mut self, ts: i64) -> Step {
+        let seq = self.history.events[self.next_event].seq;
+        let start = self.next_event;
+        let length = self.history.events[start..].partition_point(|event| event.seq == seq);
+        self.next_event += length;
+        (self.now, self.last_seq) = (ts, seq);
+        let mut error = None;
+        let mut generation = None;
+        let mut snapshot = BTreeSet::new();
+        for index in start..start + length {
+            let event = self.history.events[index].clone();
+            generation = generation.max(event.generation);
+            self.now = self.now.max(event.ts);
+            let problem = match event.kind {
+                Kind::Snapshot if event.member_id.is_empty() => {
+                    snapshot.insert("");
+                    None
+                }
+                _ if event.member_id.is_empty() => Some(format!("seq {seq}: an event without a member id")),
+                Kind::Snapshot => {
+                    let again = !snapshot.insert(event.member_id);
+                    again.then(|| format!("seq {seq}: member {:?} is in the snapshot twice", event.member_id))
+                }
+                Kind::Leave => {
+                    let absent = self.members.remove(event.member_id).is_none();
+                    absent.then(|| format!("seq {seq}: member {:?} leaves but is not in the group", event.member_id))
+                }
+                Kind::Subscribe if !self.members.contains_key(event.member_id) => {
+                    Some(format!("seq {seq}: member {:?} subscribes but is not in the group", event.member_id))
+                }
+                Kind::Join | Kind::Subscribe => None,
+            };
+            let enters = match event.kind {
+                Kind::Leave => false,
+                Kind::Subscribe => self.members.contains_key(event.member_id),
+                Kind::Join | Kind::Snapshot => !event.member_id.is_empty(),
+            };
+            error = joined(error, problem);
+            if enters {
+                let unknown = self.enter(&event);
+                error = joined(
+                    error,
+                    unknown.map(|topic| format!("seq {seq}: topic {topic:?} has no known partition count")),
+                );
+            }
+        }
+        if !snapshot.is_empty() {
+            self.members.retain(|id, _| snapshot.contains(id));
+        }
+        Step { seq, ts: self.now, generation, cause: Cause::Members, counts_changed: false, rebalances: true, error }
+    }
+
+    /// Lets a member in; the first topic of it that never had a partition count.
+    fn enter(&mut self, event: &Event<'a>) -> Option<&'a str> {
+        let key = match event.instance_id {
+            "" => (false, event.member_id),
+            instance_id => (true, instance_id),
+        };
+        let next = self.identities.len() as u32;
+        let identity = *self.identities.entry(key).or_insert(next);
+        debug_assert_ne!(identity, NONE);
+        if key.0 {
+            // A static member that came back under another id takes the place of the one that it was.
+            self.members.retain(|id, member| member.identity != identity || *id == event.member_id);
+        }
+        let names = event.topics.iter().filter(|name| !name.is_empty());
+        let topics: Vec<u32> = names.map(|name| self.topic_ids[name]).collect();
+        let counted = &self.history.counts[..self.next_count];
+        let unknown = topics.iter().copied().find(|&topic| {
+            self.counts[topic as usize] == 0 && counted.iter().all(|change| change.topic != self.names[topic as usize])
+        });
+        let present = Present { id: event.member_id, instance_id: event.instance_id, identity, topics };
+        self.members.insert(event.member_id, present);
+        unknown.map(|topic| self.names[topic as usize])
+    }
+}

@@ -1,0 +1,74 @@
+//! What a plan is worth, in figures.
+
+use crate::group::{Group, NONE};
+use crate::lag::lag_by_member;
+use crate::plan::Plan;
+use crate::score::balance_score;
+
+/// What came of a rebalance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figures {
+    /// The members.
+    pub members: u32,
+    /// The partitions of the topics that somebody subscribes to.
+    pub partitions: u32,
+    /// The partitions that somebody has.
+    pub assigned: u32,
+    /// The fewest partitions of a member.
+    pub min_count: u32,
+    /// The most partitions of a member.
+    pub max_count: u32,
+    /// The KIP-54 balance score.
+    pub balance_score: u128,
+    /// The partitions that had an owner, still there or not, and have another one, or none.
+    pub moved: u64,
+    /// The least that a plan with the least possible balance score could have moved from where this one's members stood.
+    pub moved_needed: u64,
+    /// The largest lag of a member, in records.
+    pub max_lag: u128,
+    /// The lag of all members divided by their number, in records.
+    pub mean_lag: f64,
+    /// `max_lag` divided by `mean_lag`: 1 is even. 1 where there is no lag.
+    pub lag_skew: f64,
+    /// The partition numbers below the smallest partition count of a subscribed topic that different members have of
+    /// different topics: a join by number could not be made for them.
+    pub copartition_violations: u32,
+}
+
+/// Measures a plan. `subscribed` says by topic whether somebody subscribes. O(partitions + members log members).
+pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moved: u64, moved_needed: u64) -> Figures {
+    let loads = plan.loads(group.members());
+    let wide: Vec<u64> = loads.iter().copied().map(u64::from).collect();
+    let lags = lag_by_member(group, plan);
+    let max_lag = lags.iter().copied().max().unwrap_or(0);
+    let mean_lag = lags.iter().sum::<u128>() as f64 / group.members().max(1) as f64;
+    let wanted = (0u32..).zip(subscribed).filter(|(_, wanted)| **wanted).map(|(topic, _)| topic);
+    Figures {
+        members: group.members() as u32,
+        partitions: wanted.clone().map(|topic| group.topics().count(topic)).sum(),
+        assigned: loads.iter().sum(),
+        min_count: loads.iter().copied().min().unwrap_or(0),
+        max_count: loads.iter().copied().max().unwrap_or(0),
+        balance_score: balance_score(&wide),
+        moved,
+        moved_needed,
+        max_lag,
+        mean_lag,
+        lag_skew: if max_lag == 0 { 1.0 } else { max_lag as f64 / mean_lag },
+        copartition_violations: split_numbers(group, wanted, plan),
+    }
+}
+
+fn split_numbers(group: &Group, topics: impl Iterator<Item = u32> + Clone, plan: &Plan) -> u32 {
+    let Some(eligible) = topics.clone().map(|topic| group.topics().count(topic)).min() else { return 0 };
+    let starts: Vec<u32> = topics.map(|topic| group.topics().range(topic).start).collect();
+    if starts.len() < 2 {
+        return 0;
+    }
+    let split = |number: &u32| {
+        let mut owners =
+            starts.iter().map(|start| plan.owner[(start + number) as usize]).filter(|&owner| owner != NONE);
+        owners.next().is_some_and(|first| owners.any(|owner| owner != first))
+    };
+    (0..eligible).filter(split).count() as u32
+}

@@ -1,0 +1,259 @@
+//! A group's history through the strategies: what each of them would have done with the same joins, leaves, changes of
+//! subscription and of partition counts.
+//!
+//! Every strategy starts with nobody owning anything and from then on lives with its own plans. All of them see the same
+//! members, partition counts and lags at the same time, so their rows can be compared one by one.
+
+mod history;
+mod measure;
+mod owners;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+pub use history::{CountChange, Event, History, Kind, LagChange, ObservedPartitions};
+use history::{Step, Timeline};
+pub use measure::Figures;
+use owners::Owners;
+
+use crate::group::{Group, GroupBuilder, GroupError, NONE, Topics};
+use crate::plan::Plan;
+use crate::sticky;
+use crate::strategy::{self, Objective, Strategy};
+
+/// Whose plan a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The strategy of this index in the list that was given.
+    Strategy(usize),
+    /// What the group really did.
+    Observed,
+}
+
+/// Why there was a rebalance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Members joined, left or subscribed anew.
+    Members,
+    /// The partition count of a topic that somebody subscribes to changed.
+    Partitions,
+}
+
+/// One rebalance of one strategy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Whose plan it is.
+    pub source: Source,
+    /// The number of the event; for [`Cause::Partitions`] that of the last one before.
+    pub seq: i64,
+    /// When, in milliseconds since 1970.
+    pub ts: i64,
+    /// The generation that was formed: the observed one, or the strategy's own count from 1. A cooperative rebalance that
+    /// takes a partition from a member takes two.
+    pub generation: i32,
+    /// Why.
+    pub cause: Cause,
+    /// What came of it.
+    pub figures: Figures,
+    /// How long the strategy took, in nanoseconds; 0 for what was observed.
+    pub kernel_ns: u64,
+    /// What was wrong with the events or with the observed assignment; the figures hold for what could be made of them.
+    pub error: Option<String>,
+}
+
+/// Replays a history. `clock` gives nanoseconds from any start; `row` gets the rows, step by step and within a step in the
+/// order of the strategies, what was observed last.
+///
+/// A step is all events with one `seq`, or a change of partition counts that concerns a present member. A step after which
+/// nobody is there gives no row, and everybody's partitions are nobody's from then on. Events of a step are applied in the order leave, join,
+/// subscribe, snapshot; equal events count once, whatever the order in which they are given.
+///
+/// O(events + steps × (members + partitions + what the strategy costs)).
+///
+/// # Errors
+/// A negative partition count, or more partitions than a group may have: the history as a whole cannot be replayed.
+pub fn replay(
+    history: History<'_>,
+    strategies: &[Strategy],
+    mut clock: impl FnMut() -> u64,
+    mut row: impl FnMut(Row),
+) -> Result<(), GroupError> {
+    let mut timeline = Timeline::new(history);
+    let mut topics = timeline.topics()?;
+    let sources =
+        (0..strategies.len()).map(Source::Strategy).chain(timeline.has_observed().then_some(Source::Observed));
+    let mut lives: Vec<Life> =
+        sources.map(|source| Life { source, owners: Owners::new(topics.partitions()), generation: 0 }).collect();
+    while let Some(step) = timeline.next_step() {
+        if step.counts_changed {
+            let changed = timeline.topics()?;
+            for life in &mut lives {
+                life.owners.carry_over(&topics, &changed);
+            }
+            topics = changed;
+        }
+        if timeline.members().len() == 0 {
+            for life in &mut lives {
+                life.owners.clear();
+            }
+            continue;
+        }
+        if !step.rebalances {
+            continue;
+        }
+        let moment = Moment::new(topics, &mut timeline);
+        for life in &mut lives {
+            if let Some(result) = life.rebalance(&moment, &timeline, strategies, &step, &mut clock) {
+                row(result);
+            }
+        }
+        topics = moment.group.into_topics();
+    }
+    Ok(())
+}
+
+/// The group at one moment, the same for all strategies.
+struct Moment {
+    group: Group,
+    /// By member of the group, who it is over time; see [`Timeline`].
+    identities: Vec<u32>,
+    /// The other way round; [`NONE`] for who is not there.
+    local: Vec<u32>,
+    /// By topic, whether somebody subscribes.
+    subscribed: Vec<bool>,
+}
+
+impl Moment {
+    fn new(mut topics: Topics, timeline: &mut Timeline<'_>) -> Self {
+        timeline.fill_lags(&mut topics);
+        let mut builder = GroupBuilder::new(topics);
+        let mut local = vec![NONE; timeline.identities()];
+        let mut identities = Vec::new();
+        for member in timeline.members() {
+            let pattern = builder.pattern(&member.topics);
+            local[member.identity as usize] = identities.len() as u32;
+            identities.push(member.identity);
+            builder.push_member(member.id, member.instance_id, pattern, -1, "");
+        }
+        let group = builder.finish();
+        let mut subscribed = vec![false; group.topics().len()];
+        for &topic in group.patterns().items() {
+            subscribed[topic as usize] = true;
+        }
+        Self { group, identities, local, subscribed }
+    }
+}
+
+/// One strategy, or what was observed, over time.
+struct Life {
+    source: Source,
+    owners: Owners,
+    generation: i32,
+}
+
+impl Life {
+    fn rebalance(
+        &mut self,
+        moment: &Moment,
+        timeline: &Timeline<'_>,
+        strategies: &[Strategy],
+        step: &Step,
+        clock: &mut impl FnMut() -> u64,
+    ) -> Option<Row> {
+        let group = &moment.group;
+        let (plan, rounds, kernel_ns, mut error, needed) = match self.source {
+            Source::Strategy(index) => {
+                let strategy = strategies[index];
+                let held =
+                    matches!(strategy, Strategy::CooperativeSticky(_) | Strategy::StreamJoin { cooperative: true });
+                let ownership = self.owners.settle(moment, held);
+                let optimal = Strategy::Sticky(Objective::default()) == strategy
+                    || Strategy::CooperativeSticky(Objective::default()) == strategy;
+                let best = (!optimal).then(|| sticky::assign(group, &ownership, Objective::default()));
+                let start = clock();
+                let outcome = strategy::plan(group, strategy, ownership);
+                let kernel_ns = clock().saturating_sub(start);
+                let rounds = 1 + i32::from(outcome.withheld().next().is_some());
+                let target = outcome.withholding.unwrap_or(outcome.plan);
+                let needed = best.map(|best| self.owners.moved(moment, &best));
+                (target, rounds, kernel_ns, step.error.clone(), needed)
+            }
+            Source::Observed => {
+                let generation = step.generation?;
+                let (plan, error) = timeline.observed(generation, group)?;
+                self.generation = generation - 1;
+                let best = sticky::assign(group, &self.owners.settle(moment, false), Objective::default());
+                let needed = self.owners.moved(moment, &best);
+                (plan, 1, 0, history::joined(step.error.clone(), error), Some(needed))
+            }
+        };
+        self.generation = match self.generation.checked_add(rounds) {
+            Some(generation) => generation,
+            None => {
+                error = history::joined(error, Some("the generation cannot count any further".to_owned()));
+                i32::MAX
+            }
+        };
+        let moved = self.owners.moved(moment, &plan);
+        let figures = measure::figures(group, &moment.subscribed, &plan, moved, needed.unwrap_or(moved));
+        self.owners.take(moment, &plan);
+        Some(Row {
+            source: self.source,
+            seq: step.seq,
+            ts: step.ts,
+            generation: self.generation,
+            cause: step.cause,
+            figures,
+            kernel_ns,
+            error,
+        })
+    }
+}
+
+/// An observed assignment as a plan: partitions by topic name, of the members that are there.
+fn observed_plan(
+    group: &Group,
+    assigned: &[ObservedPartitions<'_>],
+    members: &BTreeMap<&str, u32>,
+) -> (Plan, Option<String>) {
+    let mut plan = Plan::unassigned(group);
+    let mut error = None;
+    let mut fail = |message: String| error = error.take().or(Some(message));
+    for entry in assigned {
+        let Some(&member) = members.get(entry.member_id) else {
+            fail(format!(
+                "generation {}: member {:?} has partitions but is not in the group",
+                entry.generation, entry.member_id
+            ));
+            continue;
+        };
+        let range = match group.topics().find(entry.topic.as_bytes()) {
+            Some(topic) => group.topics().range(topic),
+            None => 0..0,
+        };
+        for &number in entry.partitions {
+            let flat = u32::try_from(number).ok().and_then(|number| range.start.checked_add(number));
+            let Some(flat) = flat.filter(|flat| range.contains(flat)) else {
+                fail(format!(
+                    "generation {}: member {:?} has partition {number} of {:?}, which has {} at that time",
+                    entry.generation,
+                    entry.member_id,
+                    entry.topic,
+                    range.len()
+                ));
+                continue;
+            };
+            let slot = &mut plan.owner[flat as usize];
+            if *slot != NONE && *slot != member {
+                fail(format!(
+                    "generation {}: partition {number} of {:?} has two owners",
+                    entry.generation, entry.topic
+                ));
+            }
+            *slot = member;
+        }
+    }
+    (plan, error)
+}

@@ -1,0 +1,362 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+use proptest::strategy::Strategy as _;
+
+use super::*;
+use crate::lag;
+
+const STICKY: Strategy =
+    Strategy::Sticky(Objective { mode: strategy::Mode::FairYetSticky, racks: strategy::RackOrder::BeforeStickiness });
+const COOPERATIVE: Strategy = Strategy::CooperativeSticky(Objective {
+    mode: strategy::Mode::FairYetSticky,
+    racks: strategy::RackOrder::BeforeStickiness,
+});
+const JOIN: Strategy = Strategy::StreamJoin { cooperative: false };
+
+fn event<'a>(seq: i64, kind: Kind, member_id: &'a str, topics: &'a [&'a str]) -> Event<'a> {
+    Event { seq, kind, member_id, instance_id: "", ts: 100 * seq, generation: None, topics }
+}
+
+fn count(ts: i64, topic: &str, partitions: i64) -> CountChange<'_> {
+    CountChange { ts, topic, partitions }
+}
+
+fn run(history: &History<'_>, strategies: &[Strategy]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut ticks = 0;
+    let clock = || {
+        ticks += 7;
+        ticks
+    };
+    replay(history.clone(), strategies, clock, |row| rows.push(row)).expect("a history that can be replayed");
+    rows
+}
+
+/// seq, generation, moved, least possible.
+fn moves(rows: &[Row], source: Source) -> Vec<(i64, i32, u64, u64)> {
+    let of = rows.iter().filter(|row| row.source == source);
+    of.map(|row| (row.seq, row.generation, row.figures.moved, row.figures.moved_needed)).collect()
+}
+
+// Six partitions of one topic.
+//   seq 1  a            6
+//   seq 2  a b          3 3      sticky moves 3, range moves 3
+//   seq 3  a b c        2 2 2    sticky moves 2, range: a 0 1, b 2 3, c 4 5: b had 3 4 5, a had 0 1 2: 3 move
+//   seq 4  b c (a left) 3 3      sticky moves a's 2; range: b 0 1 2, c 3 4 5: 0 1 3 move
+#[test]
+fn a_member_more_and_a_member_less() {
+    let history = History {
+        events: vec![
+            event(1, Kind::Join, "a", &["t"]),
+            event(2, Kind::Join, "b", &["t"]),
+            event(3, Kind::Join, "c", &["t"]),
+            event(4, Kind::Leave, "a", &[]),
+        ],
+        counts: vec![count(0, "t", 6)],
+        ..History::default()
+    };
+    let rows = run(&history, &[STICKY, Strategy::Range, COOPERATIVE]);
+    assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 3, 3), (3, 3, 2, 2), (4, 4, 2, 2)]);
+    assert_eq!(moves(&rows, Source::Strategy(1)), [(1, 1, 0, 0), (2, 2, 3, 3), (3, 3, 3, 2), (4, 4, 3, 2)]);
+    // Taking from a member takes two generations, replacing one that left takes one.
+    assert_eq!(moves(&rows, Source::Strategy(2)), [(1, 1, 0, 0), (2, 3, 3, 3), (3, 5, 2, 2), (4, 6, 2, 2)]);
+    assert!(rows.iter().all(|row| row.kernel_ns == 7 && row.error.is_none() && row.figures.partitions == 6));
+    assert!(rows.iter().all(|row| row.figures.balance_score == 0 || row.figures.members == 1));
+}
+
+#[test]
+fn partition_counts_make_rebalances_of_their_own() {
+    let history = History {
+        events: vec![event(1, Kind::Join, "a", &["t", "u"]), event(2, Kind::Join, "b", &["t", "u"])],
+        counts: vec![
+            count(0, "t", 2),
+            count(0, "u", 2),
+            count(0, "nobody's", 9),
+            count(250, "t", 4),
+            count(260, "nobody's", 10),
+            count(300, "u", 0),
+            count(400, "t", 4),
+        ],
+        ..History::default()
+    };
+    let rows = run(&history, &[STICKY]);
+    let seen: Vec<_> = rows.iter().map(|row| (row.seq, row.ts, row.cause, row.figures.partitions)).collect();
+    assert_eq!(
+        seen,
+        [
+            (1, 100, Cause::Members, 4),
+            (2, 200, Cause::Members, 4),
+            (2, 250, Cause::Partitions, 6),
+            (2, 300, Cause::Partitions, 4),
+        ]
+    );
+    assert_eq!(moves(&rows, Source::Strategy(0))[2..], [(2, 3, 0, 0), (2, 4, 0, 0)]);
+}
+
+#[test]
+fn a_static_member_that_comes_back_is_the_same() {
+    let named = |seq, kind, member_id, instance_id| Event { instance_id, ..event(seq, kind, member_id, &["t"]) };
+    let history = History {
+        events: vec![
+            named(1, Kind::Join, "x-1", "x"),
+            named(1, Kind::Join, "y-1", "y"),
+            named(2, Kind::Join, "a-2", "x"),
+            named(3, Kind::Leave, "y-1", "y"),
+            named(4, Kind::Join, "b-4", "y"),
+        ],
+        counts: vec![count(0, "t", 4)],
+        ..History::default()
+    };
+    let rows = run(&history, &[STICKY]);
+    assert_eq!(rows.iter().map(|row| row.figures.members).collect::<Vec<_>>(), [2, 2, 1, 2]);
+    // The restart moves nothing; leaving for good moves two, and coming back takes two again.
+    assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 0, 0), (3, 3, 2, 2), (4, 4, 2, 2)]);
+}
+
+#[test]
+fn snapshots_say_who_is_there_and_observations_are_measured_the_same_way() {
+    let at = |seq, member_id, topics| Event {
+        generation: Some(seq as i32 + 10),
+        ..event(seq, Kind::Snapshot, member_id, topics)
+    };
+    let had = |generation, member_id, partitions| ObservedPartitions { generation, member_id, topic: "t", partitions };
+    let history = History {
+        events: vec![
+            at(1, "a", &["t"]),
+            at(1, "b", &["t"]),
+            at(2, "b", &["t"]),
+            at(3, "", &[]),
+            at(4, "b", &["t"]),
+            at(4, "c", &["t"]),
+        ],
+        counts: vec![count(0, "t", 4)],
+        observed: vec![
+            had(11, "a", &[0, 1]),
+            had(11, "b", &[2, 3]),
+            had(12, "b", &[0, 1, 2, 3]),
+            had(14, "c", &[0, 1, 2, 3]),
+        ],
+        ..History::default()
+    };
+    let rows = run(&history, &[STICKY]);
+    assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 2, 2), (4, 3, 0, 0)]);
+    assert_eq!(moves(&rows, Source::Observed), [(1, 11, 0, 0), (2, 12, 2, 2), (4, 14, 0, 0)]);
+    let last = rows.last().expect("a row");
+    assert_eq!((last.figures.min_count, last.figures.max_count, last.figures.balance_score), (0, 4, 4));
+}
+
+#[test]
+fn lags_are_those_of_the_time() {
+    let lag = |ts, partition, lag| LagChange { ts, topic: "t", partition, lag };
+    let options = lag::Options { max_skew: None, ..lag::Options::default() };
+    let history = History {
+        events: vec![
+            event(1, Kind::Join, "a", &["t"]),
+            event(2, Kind::Join, "b", &["t"]),
+            event(3, Kind::Subscribe, "b", &["t"]),
+        ],
+        counts: vec![count(0, "t", 4)],
+        lags: vec![
+            lag(150, 0, 30),
+            lag(150, 1, 10),
+            lag(250, 3, 60),
+            lag(250, 2, -5),
+            lag(250, 9, 1000),
+            lag(999, 1, 0),
+        ],
+        ..History::default()
+    };
+    let rows = run(&history, &[Strategy::Lag(options)]);
+    let seen: Vec<_> =
+        rows.iter().map(|row| (row.figures.max_lag, row.figures.mean_lag, row.figures.lag_skew)).collect();
+    assert_eq!(seen, [(0, 0.0, 1.0), (30, 20.0, 1.5), (60, 50.0, 1.2)]);
+}
+
+#[test]
+fn numbers_that_a_join_could_not_use_are_counted() {
+    let history = History {
+        events: vec![event(1, Kind::Join, "a", &["t", "u"]), event(1, Kind::Join, "b", &["t", "u"])],
+        counts: vec![count(0, "t", 4), count(0, "u", 3)],
+        ..History::default()
+    };
+    let rows = run(&history, &[JOIN, Strategy::Range, Strategy::RoundRobin]);
+    let seen: Vec<_> = rows.iter().map(|row| (row.figures.copartition_violations, row.figures.assigned)).collect();
+    // range: t 0 1 | 2 3, u 0 1 | 2; round robin: t 0 2 | 1 3, u 0 2 | 1.
+    assert_eq!(seen, [(0, 6), (0, 7), (0, 7)]);
+    let crossed = History { counts: vec![count(0, "t", 3), count(0, "u", 3)], ..history };
+    // round robin: a has t0 t2 u1, b has t1 u0 u2.
+    assert_eq!(run(&crossed, &[Strategy::RoundRobin])[0].figures.copartition_violations, 3);
+}
+
+#[test]
+fn what_cannot_be_is_an_error_in_its_row_and_the_history_goes_on() {
+    let history = History {
+        events: vec![
+            event(1, Kind::Join, "a", &["t", "ghost"]),
+            event(2, Kind::Leave, "z", &[]),
+            event(3, Kind::Subscribe, "z", &["t"]),
+            event(4, Kind::Join, "", &["t"]),
+            event(5, Kind::Snapshot, "a", &["t"]),
+            event(5, Kind::Snapshot, "a", &["ghost"]),
+            Event { generation: Some(6), ..event(6, Kind::Snapshot, "a", &["t"]) },
+            event(7, Kind::Join, "b", &["t"]),
+        ],
+        counts: vec![count(0, "t", 2)],
+        observed: vec![
+            ObservedPartitions { generation: 6, member_id: "q", topic: "t", partitions: &[0] },
+            ObservedPartitions { generation: 6, member_id: "a", topic: "t", partitions: &[0, 2, -1] },
+        ],
+        ..History::default()
+    };
+    let rows = run(&history, &[STICKY]);
+    let errors: Vec<_> = rows.iter().map(|row| (row.seq, row.error.as_deref().unwrap_or(""))).collect();
+    assert_eq!(
+        errors,
+        [
+            (1, "seq 1: topic \"ghost\" has no known partition count"),
+            (2, "seq 2: member \"z\" leaves but is not in the group"),
+            (3, "seq 3: member \"z\" subscribes but is not in the group"),
+            (4, "seq 4: an event without a member id"),
+            (5, "seq 5: topic \"ghost\" has no known partition count; seq 5: member \"a\" is in the snapshot twice"),
+            (6, ""),
+            (6, "generation 6: member \"a\" has partition 2 of \"t\", which has 2 at that time"),
+            (7, ""),
+        ]
+    );
+    assert_eq!(rows.last().map(|row| (row.figures.members, row.figures.assigned)), Some((2, 2)));
+    let negative = History { counts: vec![count(0, "t", -1)], ..history };
+    let refused = replay(negative, &[STICKY], || 0, |_| ());
+    assert!(matches!(refused, Err(GroupError::NegativeCount { count: -1, .. })));
+}
+
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+const LISTS: [&[&str]; 4] = [&["t"], &["t", "u"], &["u"], &["u", "v", "t"]];
+
+fn any_history() -> impl proptest::strategy::Strategy<Value = History<'static>> {
+    let kinds = [Kind::Join, Kind::Leave, Kind::Subscribe];
+    let events = proptest::collection::vec((0usize..3, 0usize..5, 0usize..4), 1..14);
+    let counts = proptest::collection::vec((0i64..14, 0usize..3, 0i64..7), 0..4);
+    (events, counts).prop_map(move |(events, counts)| History {
+        events: (1..)
+            .zip(events)
+            .map(|(seq, (kind, member, list))| event(seq, kinds[kind], NAMES[member], LISTS[list]))
+            .collect(),
+        counts: [("t", 5), ("u", 4), ("v", 4)]
+            .into_iter()
+            .map(|(topic, partitions)| count(0, topic, partitions))
+            .chain(
+                counts
+                    .into_iter()
+                    .map(|(at, topic, partitions)| count(100 * at + 50, ["t", "u", "v"][topic], partitions)),
+            )
+            .collect(),
+        ..History::default()
+    })
+}
+
+/// The same replay with names and maps, through the claims that real members would send.
+fn by_names(history: &History<'_>, strategy: Strategy) -> Vec<(i64, u64, u32, u32, u128)> {
+    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut members: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut owned: BTreeMap<(String, u32), &str> = BTreeMap::new();
+    let mut changes = history.counts.clone();
+    changes.sort_by_key(|change| (change.ts, change.topic, change.partitions));
+    let mut moments: Vec<(i64, u8)> = history.events.iter().map(|event| (event.ts, 1)).collect();
+    moments.extend(changes.iter().map(|change| (change.ts, 0)));
+    moments.sort_unstable();
+    moments.dedup();
+    let mut rows = Vec::new();
+    for (ts, what) in moments {
+        let before = (counts.clone(), members.clone());
+        if what == 0 {
+            counts.extend(
+                changes.iter().filter(|change| change.ts == ts).map(|change| (change.topic, change.partitions)),
+            );
+            let differs = |topic: &&str| before.0.get(topic).unwrap_or(&0) != counts.get(topic).unwrap_or(&0);
+            if !members.values().flatten().any(differs) {
+                owned.retain(|(topic, number), _| i64::from(*number) < counts[topic.as_str()]);
+                continue;
+            }
+        }
+        for event in history.events.iter().filter(|event| what == 1 && event.ts == ts) {
+            match event.kind {
+                Kind::Leave => drop(members.remove(event.member_id)),
+                Kind::Subscribe if !members.contains_key(event.member_id) => {}
+                _ => drop(members.insert(event.member_id, event.topics.to_vec())),
+            }
+        }
+        owned.retain(|(topic, number), _| i64::from(*number) < counts[topic.as_str()]);
+        if members.is_empty() {
+            owned.clear();
+            continue;
+        }
+        let specs = counts.iter().map(|(name, &partitions)| crate::group::TopicSpec { name, partitions, racks: None });
+        let mut builder = GroupBuilder::new(Topics::new(specs.collect()).expect("good counts"));
+        for (id, topics) in &members {
+            let ids: Vec<u32> = topics.iter().filter_map(|name| builder.topics().find(name.as_bytes())).collect();
+            let pattern = builder.pattern(&ids);
+            for ((topic, number), _) in owned.iter().filter(|(_, owner)| *owner == id) {
+                let topic = builder.topics().find(topic.as_bytes()).expect("a topic");
+                builder.push_claim(builder.topics().range(topic).start + number);
+            }
+            builder.push_member(id, "", pattern, 1, "");
+        }
+        let group = builder.finish();
+        let outcome = strategy::assign(&group, strategy, None);
+        let mut now = BTreeMap::new();
+        for (flat, &owner) in (0u32..).zip(&outcome.target().owner) {
+            let (topic, number) = group.topics().locate(flat);
+            if owner != NONE {
+                let id = *members.keys().nth(owner as usize).expect("a member");
+                now.insert((group.topics().names().get(topic).to_owned(), number), id);
+            }
+        }
+        let moved = owned.iter().filter(|(partition, owner)| now.get(*partition) != Some(owner)).count() as u64;
+        let loads: Vec<i64> =
+            members.keys().map(|id| now.values().filter(|owner| *owner == id).count() as i64).collect();
+        let pairs = loads.iter().flat_map(|a| loads.iter().map(move |b| a.abs_diff(*b)));
+        let score = u128::from(pairs.sum::<u64>() / 2);
+        let (least, most) = (*loads.iter().min().expect("members"), *loads.iter().max().expect("members"));
+        rows.push((ts, moved, least as u32, most as u32, score));
+        owned = now;
+    }
+    rows
+}
+
+proptest! {
+    /// The replay without names and claims is the replay with them.
+    #[test]
+    fn the_short_way_is_the_long_way(history in any_history()) {
+        let strategies = [STICKY, COOPERATIVE, Strategy::Range, Strategy::RoundRobin, JOIN];
+        let rows = run(&history, &strategies);
+        for (index, &strategy) in strategies.iter().enumerate() {
+            // A stream join's members send numbers, which the claims above are not.
+            if strategy == JOIN { continue }
+            let of = rows.iter().filter(|row| row.source == Source::Strategy(index));
+            let short: Vec<_> = of
+                .map(|row| (row.ts, row.figures.moved, row.figures.min_count, row.figures.max_count, row.figures.balance_score))
+                .collect();
+            prop_assert_eq!(short, by_names(&history, strategy), "{:?}", strategy);
+        }
+        for row in &rows {
+            let optimal = matches!(row.source, Source::Strategy(0 | 1));
+            prop_assert!(!optimal || row.figures.moved == row.figures.moved_needed);
+            prop_assert!(row.source != Source::Strategy(4) || row.figures.copartition_violations == 0);
+        }
+    }
+
+    /// Order and repetition of the input mean nothing.
+    #[test]
+    fn the_order_of_the_input_does_not_matter(history in any_history(), seed in any::<u64>()) {
+        let mut shuffled = history.clone();
+        shuffled.events.extend(history.events.iter().step_by(2).cloned());
+        let key = |index: usize| (index as u64 + 1).wrapping_mul(seed | 1).rotate_left(17);
+        let mut order: Vec<usize> = (0..shuffled.events.len()).collect();
+        order.sort_by_key(|&index| key(index));
+        shuffled.events = order.iter().map(|&index| shuffled.events[index].clone()).collect();
+        shuffled.counts.reverse();
+        let strategies = [STICKY, JOIN, Strategy::Range];
+        prop_assert_eq!(run(&history, &strategies), run(&shuffled, &strategies));
+    }
+}
