@@ -15,10 +15,12 @@ __all__ = [
     "KafkaAssignorsError",
     "LagError",
     "MissingDependencyError",
+    "NetworkError",
     "OptionError",
     "PlanError",
     "ProtocolError",
     "RecordSizeWarning",
+    "SecurityError",
     "StateError",
     "UserDataError",
 ]
@@ -37,7 +39,15 @@ class GroupTypeError(GroupError, TypeError):
 
 
 class OptionError(KafkaAssignorsError, ValueError):
-    """An option of an assignor has a value that it does not know."""
+    """An option of an assignor, or a setting of a client, has a value that cannot be used."""
+
+
+class NetworkError(KafkaAssignorsError, ConnectionError):
+    """A broker cannot be reached, has closed the connection, or does not answer as a broker does."""
+
+
+class SecurityError(NetworkError):
+    """TLS or SASL failed: a certificate, credentials or a token that is not accepted. Trying again does not help."""
 
 
 class LagError(KafkaAssignorsError, RuntimeError):

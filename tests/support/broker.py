@@ -9,7 +9,9 @@ import socket
 import subprocess
 import time
 import uuid
+from contextlib import ExitStack
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import ConsumerGroupState, KafkaException
@@ -37,6 +39,7 @@ _START_TIMEOUT = 45.0
 _STOP_TIMEOUT = 20.0
 _ADMIN_TIMEOUT = 15.0
 _CLUSTER_ID = "kAssignorsTestCluster0"
+_CONTROLLER = "CONTROLLER"
 
 
 @dataclass(frozen=True)
@@ -139,13 +142,17 @@ class ApacheKafka(Kafka):
     broker printed is in `log_path`, and every error here names that file.
     """
 
+    listeners: Mapping[str, str] = MappingProxyType({"PLAINTEXT": "PLAINTEXT"})
+    """What clients may connect to: names of listeners and their security protocols. The first one is
+    `bootstrap_servers`."""
+
     def __init__(self, directory: Path, version: str = jars.DEFAULT_VERSION, **config: str | int) -> None:
         """``config``: further broker settings, ``group_max_size=3`` for ``group.max.size=3``."""
         super().__init__("", version)
         self.directory = directory
         self.log_path = directory / "broker.log"
         self.config = {name.replace("_", "."): str(value) for name, value in config.items()}
-        self._ports: tuple[int, int] | None = None
+        self._ports: dict[str, int] | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -168,7 +175,8 @@ class ApacheKafka(Kafka):
         fresh = self._ports is None
         for attempt in range(3):
             if self._ports is None:
-                self._ports = _free_ports()
+                names = (*self.listeners, _CONTROLLER)
+                self._ports = dict(zip(names, _free_ports(len(names)), strict=True))
                 self._prepare()
             try:
                 self._launch()
@@ -178,8 +186,13 @@ class ApacheKafka(Kafka):
                 if not fresh or attempt == 2:
                     raise
                 self._ports = None
-        self.bootstrap_servers = f"127.0.0.1:{self._ports[0]}"  # type: ignore[index]
+        self.bootstrap_servers = self.address(next(iter(self.listeners)))
         self._wait_until_ready()
+
+    def address(self, listener: str) -> str:
+        """Where a listener listens, once the broker has been started."""
+        assert self._ports is not None, "the broker has not been started"
+        return f"127.0.0.1:{self._ports[listener]}"
 
     def stop(self) -> None:
         """Shut down cleanly; data and logs stay."""
@@ -195,12 +208,13 @@ class ApacheKafka(Kafka):
         self.start()
 
     def _prepare(self) -> None:
-        assert self._ports is not None
-        port, controller = self._ports
+        listening = [f"{name}://{self.address(name)}" for name in self.listeners]
+        protocols = [f"{name}:{protocol}" for name, protocol in {**self.listeners, _CONTROLLER: "PLAINTEXT"}.items()]
         settings = _SETTINGS | {
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listeners": ",".join([*listening, f"{_CONTROLLER}://{self.address(_CONTROLLER)}"]),
+            "advertised.listeners": ",".join(listening),
+            "listener.security.protocol.map": ",".join(protocols),
+            "controller.quorum.voters": f"1@{self.address(_CONTROLLER)}",
             "log.dirs": str(self.directory / "data"),
         }
         settings |= self.config
@@ -288,8 +302,7 @@ class _PortTakenError(RuntimeError):
 _SETTINGS: dict[str, str] = {
     "process.roles": "broker,controller",
     "node.id": "1",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "controller.listener.names": "CONTROLLER",
+    "controller.listener.names": _CONTROLLER,
     "inter.broker.listener.name": "PLAINTEXT",
     "auto.create.topics.enable": "false",
     "offsets.topic.replication.factor": "1",
@@ -319,7 +332,8 @@ def _formatted(version: str) -> Path:
         target.mkdir()
         properties = target / "format.properties"
         settings = _SETTINGS | {
-            "listeners": "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2",
+            "listeners": f"PLAINTEXT://127.0.0.1:1,{_CONTROLLER}://127.0.0.1:2",
+            "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,{_CONTROLLER}:PLAINTEXT",
             "controller.quorum.voters": "1@127.0.0.1:2",
             "log.dirs": str(target),
         }
@@ -332,11 +346,12 @@ def _formatted(version: str) -> Path:
     return jars.made_once(version, "formatted", make)
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as first, socket.socket() as second:
-        for one in (first, second):
-            one.bind(("127.0.0.1", 0))
-        return first.getsockname()[1], second.getsockname()[1]
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
 
 
 def _done(futures: Mapping[Any, Any]) -> dict[Any, Any]:

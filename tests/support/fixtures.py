@@ -23,6 +23,7 @@ from support import jars
 from support.broker import ApacheKafka, Kafka, external
 from support.jars import versions
 from support.members import Member
+from support.secured import SecuredKafka
 from support.trace import Trace
 
 if TYPE_CHECKING:
@@ -98,6 +99,13 @@ def start_kafka(tmp_path: Path) -> Iterator[Callable[..., ApacheKafka]]:
     yield start
     for kafka in started:
         kafka.stop()
+
+
+@pytest.fixture(scope="session")
+def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """A real Apache Kafka with TLS and SASL: one for each process that runs tests."""
+    with SecuredKafka(tmp_path_factory.mktemp("secured") / "kafka", versions()[0]) as kafka:
+        yield kafka
 
 
 @pytest.fixture
