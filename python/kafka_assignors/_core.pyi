@@ -1,7 +1,10 @@
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Self, TypeAlias, TypedDict, final
+
+from typing_extensions import disjoint_base
 
 from kafka_assignors.group import Member, Topic
+from kafka_assignors.partitioners import Cluster
 
 # Member id, group.instance.id if there is one, and ConsumerProtocolSubscription as in JoinGroup.
 _JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
@@ -330,3 +333,76 @@ def encode_offset_fetch(
     require_stable: bool,
 ) -> bytes: ...
 def decode_offset_fetch(version: int, correlation_id: int, frame: bytes) -> _OffsetFetch: ...
+
+@disjoint_base
+class DefaultPartitioner:
+    def __new__(cls, *_args: object, **_kwargs: object) -> Self: ...
+    def _seed(self, seed: int) -> None: ...
+    def partition(
+        self,
+        topic: str,
+        key: object,
+        serialized_key: bytes | None,
+        value: object,
+        serialized_value: bytes | None,
+        cluster: Cluster,
+        *,
+        partition: int | None = None,
+    ) -> int: ...
+    def on_new_batch(self, topic: str, cluster: Cluster, prev_partition: int) -> None: ...
+
+@disjoint_base
+class UniformStickyPartitioner:
+    def __new__(cls, *_args: object, **_kwargs: object) -> Self: ...
+    def _seed(self, seed: int) -> None: ...
+    def partition(
+        self,
+        topic: str,
+        key: object,
+        serialized_key: bytes | None,
+        value: object,
+        serialized_value: bytes | None,
+        cluster: Cluster,
+        *,
+        partition: int | None = None,
+    ) -> int: ...
+    def on_new_batch(self, topic: str, cluster: Cluster, prev_partition: int) -> None: ...
+
+@disjoint_base
+class AdaptivePartitioner:
+    def __new__(cls, *_args: object, **_kwargs: object) -> Self: ...
+    def _seed(self, seed: int) -> None: ...
+    def _configure(self, batch_size: int, ignore_keys: bool) -> bool: ...
+    def partition(
+        self,
+        topic: str,
+        key: object,
+        serialized_key: bytes | None,
+        value: object,
+        serialized_value: bytes | None,
+        cluster: Cluster,
+        *,
+        partition: int | None = None,
+    ) -> int: ...
+    def on_new_batch(self, topic: str, cluster: Cluster, prev_partition: int) -> None: ...
+    def update_load(
+        self, topic: str, queue_lengths: Mapping[int, int] | Sequence[int] | None, unavailable: Iterable[int]
+    ) -> None: ...
+
+@disjoint_base
+class RoundRobinPartitioner:
+    def __new__(cls, *_args: object, **_kwargs: object) -> Self: ...
+    def partition(
+        self,
+        topic: str,
+        key: object,
+        serialized_key: bytes | None,
+        value: object,
+        serialized_value: bytes | None,
+        cluster: Cluster,
+        *,
+        partition: int | None = None,
+    ) -> int: ...
+    def on_new_batch(self, topic: str, cluster: Cluster, prev_partition: int) -> None: ...
+
+def murmur2(key: bytes | bytearray | memoryview) -> int: ...

@@ -17,6 +17,8 @@ __all__ = [
     "MissingDependencyError",
     "NetworkError",
     "OptionError",
+    "PartitionerError",
+    "PartitionerTypeError",
     "PlanError",
     "ProtocolError",
     "RecordSizeWarning",
@@ -39,7 +41,7 @@ class GroupTypeError(GroupError, TypeError):
 
 
 class OptionError(KafkaAssignorsError, ValueError):
-    """An option of an assignor, or a setting of a client, has a value that cannot be used."""
+    """An option of an assignor or a partitioner, or a setting of a client, has a value that cannot be used."""
 
 
 class NetworkError(KafkaAssignorsError, ConnectionError):
@@ -48,6 +50,14 @@ class NetworkError(KafkaAssignorsError, ConnectionError):
 
 class SecurityError(NetworkError):
     """TLS or SASL failed: a certificate, credentials or a token that is not accepted. Trying again does not help."""
+
+
+class PartitionerError(KafkaAssignorsError, ValueError):
+    """A record for which there is no partition, or a load that no topic has; the message says which, and what to do."""
+
+
+class PartitionerTypeError(PartitionerError, TypeError):
+    """What a partitioner was given has the wrong type: a key that is not bytes, say."""
 
 
 class LagError(KafkaAssignorsError, RuntimeError):

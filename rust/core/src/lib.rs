@@ -12,6 +12,7 @@ pub mod lag;
 pub mod leader;
 pub mod offsets_topic;
 pub mod ownership;
+pub mod partitioner;
 pub mod plan;
 pub mod protocol;
 pub mod range;

@@ -8,6 +8,8 @@ pyo3::import_exception!(kafka_assignors.errors, EmbeddedKafkaError);
 pyo3::import_exception!(kafka_assignors.errors, GroupError);
 pyo3::import_exception!(kafka_assignors.errors, GroupTypeError);
 pyo3::import_exception!(kafka_assignors.errors, OptionError);
+pyo3::import_exception!(kafka_assignors.errors, PartitionerError);
+pyo3::import_exception!(kafka_assignors.errors, PartitionerTypeError);
 pyo3::import_exception!(kafka_assignors.errors, PlanError);
 pyo3::import_exception!(kafka_assignors.errors, ProtocolError);
 pyo3::import_exception!(kafka_assignors.errors, UserDataError);
@@ -18,10 +20,19 @@ pub(crate) fn group_error(error: CoreGroupError) -> PyErr {
     GroupError::new_err(error.to_string())
 }
 
+fn of_type(what: &str, value: &Bound<'_, PyAny>, wanted: &str) -> String {
+    let name = value.get_type().name().map_or_else(|_| "an unnamed type".to_owned(), |name| name.to_string());
+    format!("{what} is of type {name}; give {wanted}")
+}
+
 /// A [`GroupTypeError`]: `what` has the type of `value`, but should be `wanted`.
 pub(crate) fn wrong_type(what: &str, value: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
-    let name = value.get_type().name().map_or_else(|_| "an unnamed type".to_owned(), |name| name.to_string());
-    GroupTypeError::new_err(format!("{what} is of type {name}; give {wanted}"))
+    GroupTypeError::new_err(of_type(what, value, wanted))
+}
+
+/// A [`PartitionerTypeError`], in the same words.
+pub(crate) fn partitioner_type(what: &str, value: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
+    PartitionerTypeError::new_err(of_type(what, value, wanted))
 }
 
 /// The error of a failed conversion of `what` to `wanted`: of the wrong type, or of the right one but not representable.

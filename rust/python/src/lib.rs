@@ -6,6 +6,7 @@ mod errors;
 mod group;
 mod leader;
 mod options;
+mod partitioner;
 mod plan;
 mod protocol;
 mod wire;
@@ -28,6 +29,10 @@ mod _core {
     use crate::group::read_group;
     use crate::leader;
     use crate::options::{lag_strategy, strategy};
+    #[pymodule_export]
+    use crate::partitioner::{
+        AdaptivePartitioner, DefaultPartitioner, RoundRobinPartitioner, UniformStickyPartitioner, murmur2,
+    };
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]

@@ -1,0 +1,81 @@
+//! Keys, values and partition numbers as Python has them.
+
+use kafka_assignors_core::partitioner::murmur2 as core;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::{PartitionerError, partitioner_type};
+
+const BYTES: &str = "bytes, as the serializer returns them, or None";
+
+/// The bytes of a key: of `bytes` borrowed, of any other buffer copied, since its owner may change them.
+pub(crate) enum Key<'a> {
+    Borrowed(&'a [u8]),
+    Copied(Vec<u8>),
+}
+
+impl<'a> Key<'a> {
+    /// The serialized key; `None` is no key, an empty one is a key.
+    pub(crate) fn read(key: &'a Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if key.is_none() {
+            return Ok(None);
+        }
+        Self::of(key, "serialized_key", BYTES).map(Some)
+    }
+
+    pub(crate) fn of(key: &'a Bound<'_, PyAny>, what: &str, wanted: &str) -> PyResult<Self> {
+        if let Ok(bytes) = key.cast::<PyBytes>() {
+            return Ok(Self::Borrowed(bytes.as_bytes()));
+        }
+        let copied = PyBuffer::<u8>::get(key).and_then(|buffer| buffer.to_vec(key.py()));
+        copied.map(Self::Copied).map_err(|_| partitioner_type(what, key, wanted))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Copied(bytes) => bytes,
+        }
+    }
+}
+
+/// How many bytes a field has; `None` if it is null.
+pub(crate) fn length(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<usize>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Some(bytes.as_bytes().len()));
+    }
+    match PyBuffer::<u8>::get(value) {
+        Ok(buffer) => Ok(Some(buffer.len_bytes())),
+        Err(_) => Err(partitioner_type(what, value, BYTES)),
+    }
+}
+
+fn integer(value: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
+    value.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<pyo3::exceptions::PyTypeError>(value.py()) {
+            partitioner_type(what, value, "an integer")
+        } else {
+            PartitionerError::new_err(format!("{what} cannot be represented ({error}); give a partition's number"))
+        }
+    })
+}
+
+/// The partition that a record names.
+pub(crate) fn partition(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    integer(value, "partition")
+}
+
+/// The partition that a notice names; any number, since a stale one does nothing.
+pub(crate) fn previous(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    integer(value, "prev_partition")
+}
+
+/// The hash of one key.
+#[pyfunction]
+pub(crate) fn murmur2(key: &Bound<'_, PyAny>) -> PyResult<i32> {
+    Ok(core::hash(Key::of(key, "key", "bytes")?.bytes()))
+}
