@@ -24,6 +24,7 @@ from kafka_assignors.assignors import (
 from kafka_assignors.errors import (
     GroupError,
     GroupTypeError,
+    IncompatibleClientError,
     KafkaAssignorsError,
     LagError,
     MissingDependencyError,
@@ -64,6 +65,7 @@ __all__ = [
     "Group",
     "GroupError",
     "GroupTypeError",
+    "IncompatibleClientError",
     "KafkaAssignorsError",
     "LagBasedAssignor",
     "LagError",

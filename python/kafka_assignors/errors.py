@@ -12,6 +12,7 @@ __all__ = [
     "EmbeddedKafkaError",
     "GroupError",
     "GroupTypeError",
+    "IncompatibleClientError",
     "KafkaAssignorsError",
     "LagError",
     "MissingDependencyError",
@@ -83,6 +84,10 @@ class StateError(KafkaAssignorsError, RuntimeError):
 
 class EmbeddedKafkaError(KafkaAssignorsError, ValueError):
     """The embedded Kafka was asked for what it cannot do: a topic that exists already, say."""
+
+
+class IncompatibleClientError(KafkaAssignorsError, RuntimeError):
+    """A client is installed in a version whose internals are not those that a drop-in of ours has to reach into."""
 
 
 class MissingDependencyError(KafkaAssignorsError, ImportError):

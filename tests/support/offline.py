@@ -39,7 +39,7 @@ class Member(Protocol):
     def close(self) -> None: ...
 
 
-class _Offline(KafkaNetClient):  # type: ignore[misc]
+class OfflineKafkaClient(KafkaNetClient):  # type: ignore[misc]
     """kafka-python's client, but that it never looks for a broker."""
 
     def __init__(self, **config: Any) -> None:
@@ -66,7 +66,7 @@ class KafkaPythonMember:
         self.consumer = KafkaConsumer(
             bootstrap_servers="127.0.0.1:1",
             api_version=(3, 0),
-            kafka_client=_Offline,
+            kafka_client=OfflineKafkaClient,
             group_id="g",
             enable_auto_commit=False,
             partition_assignment_strategy=strategies,

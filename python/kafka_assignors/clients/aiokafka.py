@@ -1,4 +1,4 @@
-"""The sticky assignor and the stream join for aiokafka.
+"""The sticky assignor, the stream join and a producer with our partitioners, for aiokafka.
 
     consumer = AIOKafkaConsumer("orders", group_id="g", partition_assignment_strategy=[StickyAssignor()])
 
@@ -9,6 +9,8 @@ through the caller of its methods, else it takes the generation that our leaders
 
 aiokafka's leaders see only the oldest fields of the members' metadata: topics and user data. That is all the sticky
 strategy needs, but racks count only while a member of another client leads.
+
+`AIOKafkaProducer` is aiokafka's with a sticky partitioner at work as in Java.
 """
 
 from __future__ import annotations
@@ -31,10 +33,19 @@ except ImportError as error:
         "kafka_assignors.clients.aiokafka needs aiokafka 0.14: pip install kafka-assignors[aiokafka]"
     ) from error
 
+from kafka_assignors.clients._aiokafka_producer import AIOKafkaProducer
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["RebalanceDiffListener", "RebalanceReport", "StickyAssignor", "StickyStreamJoinAssignor", "consumer"]
+__all__ = [
+    "AIOKafkaProducer",
+    "RebalanceDiffListener",
+    "RebalanceReport",
+    "StickyAssignor",
+    "StickyStreamJoinAssignor",
+    "consumer",
+]
 
 logger = logging.getLogger("kafka_assignors")
 

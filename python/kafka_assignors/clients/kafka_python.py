@@ -1,4 +1,4 @@
-"""The sticky assignors and the stream join for kafka-python 3.
+"""The sticky assignors, the stream join, and the producer's partitioners for kafka-python 3.
 
 >>> from kafka_assignors.clients.kafka_python import StickyAssignor
 >>> from functools import partial
@@ -8,6 +8,8 @@
 `KafkaConsumer("orders", group_id="g", partition_assignment_strategy=[StickyAssignor])` is all it takes. The assignor
 finds the consumer's membership by itself; `attach(consumer)`, right after the consumer was made, is for interpreters
 that do not show a caller's frame.
+
+`KafkaProducer` is kafka-python's with a sticky partitioner at work as in Java.
 """
 
 from __future__ import annotations
@@ -32,16 +34,31 @@ except ImportError as error:
         "kafka_assignors.clients.kafka_python needs kafka-python 3: pip install kafka-assignors[kafka-python]"
     ) from error
 
+from kafka_assignors.clients._kafka_python_producer import (
+    AdaptivePartitioner,
+    DefaultPartitioner,
+    KafkaProducer,
+    Partitioner,
+    RoundRobinPartitioner,
+    UniformStickyPartitioner,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "AdaptivePartitioner",
     "AsyncRebalanceDiffListener",
     "CooperativeStickyAssignor",
+    "DefaultPartitioner",
+    "KafkaProducer",
+    "Partitioner",
     "RebalanceDiffListener",
     "RebalanceReport",
+    "RoundRobinPartitioner",
     "StickyAssignor",
     "StickyStreamJoinAssignor",
+    "UniformStickyPartitioner",
 ]
 
 

@@ -1,0 +1,96 @@
+"""What an `AdaptivePartitioner` is told about a producer's load: queues of batches, and brokers that fall behind."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from kafka_assignors.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+__all__ = ["BrokerDelays", "LoadFeed", "availability_timeout"]
+
+logger = logging.getLogger("kafka_assignors")
+
+
+def availability_timeout(milliseconds: object) -> float:
+    """An availability timeout as given by the user, if it is one.
+
+    Raises:
+        OptionError: it is no number, or negative.
+    """
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float) or not milliseconds >= 0:
+        raise OptionError(
+            f"the partitioner's availability timeout is {milliseconds!r}; give milliseconds, or 0 for none"
+        )
+    return milliseconds
+
+
+class BrokerDelays:
+    """For each broker, how long it has had batches ready for it without taking any: KIP-794's availability.
+
+    Args:
+        timeout: seconds after which a broker counts as unavailable; 0 is never.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._ready: dict[object, float] = {}
+        self._drained: dict[object, float] = {}
+
+    def swept(self, ready: Collection[object], drained: Collection[object], now: float) -> None:
+        """One turn of the sender: brokers for which something was ready, and those of them that could take it."""
+        for broker in ready:
+            self._ready[broker] = now
+            # Java's clock for a broker starts when it is first seen.
+            self._drained.setdefault(broker, now)
+        for broker in drained:
+            self._ready[broker] = self._drained[broker] = now
+
+    def unavailable(self, broker: object) -> bool:
+        """Whether the broker has kept its batches waiting for longer than the timeout."""
+        if self._timeout <= 0 or broker not in self._ready:
+            return False
+        return self._ready[broker] - self._drained[broker] > self._timeout
+
+
+class LoadFeed:
+    """Hands a partitioner the load of its producer.
+
+    A client's sender calls this, and must not die of it: a feed that fails says so once and stops, whereupon the
+    partitioner goes on with the last it knows.
+
+    Args:
+        partitioner: has `update_load`.
+        leader: of a topic partition: its broker, or None or -1 if it has none.
+        availability_timeout_ms: as `partitioner.availability.timeout.ms` of Java's producer; 0 is never.
+    """
+
+    def __init__(self, partitioner: Any, leader: Callable[[Any], Any], availability_timeout_ms: float) -> None:
+        self.delays = BrokerDelays(availability_timeout_ms / 1000)
+        self._partitioner = partitioner
+        self._leader = leader
+        self._broken = False
+
+    def feed(self, queues: Iterable[tuple[Any, int]]) -> None:
+        """The batches that wait in each topic partition's queue. Partitions not named have none."""
+        if self._broken:
+            return
+        try:
+            lengths: dict[str, dict[int, int]] = {}
+            slow: dict[str, set[int]] = {}
+            for topic_partition, length in queues:
+                topic, partition = topic_partition.topic, topic_partition.partition
+                lengths.setdefault(topic, {})[partition] = length
+                # With nothing waiting, nothing speaks against a partition.
+                if length and self.delays.unavailable(self._leader(topic_partition)):
+                    slow.setdefault(topic, set()).add(partition)
+            for topic, of_topic in lengths.items():
+                self._partitioner.update_load(topic, of_topic, slow.get(topic, set()))
+        except Exception:
+            self._broken = True
+            logger.exception(
+                "the producer's load cannot be told to its partitioner, which goes on with the last it knows"
+            )
