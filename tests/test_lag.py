@@ -94,6 +94,43 @@ def test_the_published_example_against_range() -> None:
     plan.verify()
 
 
+@pytest.mark.parametrize(
+    ("topics", "members", "given", "totals"),
+    [
+        (
+            {"t": [360, 359, 230, 118, 444, 122, 65, 111, 455_000, 424_000]},
+            {"m1": "t", "m2": "t", "m3": "t"},
+            {"m1": "t2 t7 t8", "m2": "t1 t3 t9", "m3": "t0 t4 t5 t6"},
+            [455_341, 424_477, 991],
+        ),
+        (
+            {"t": [700, 700, 40, 3], "u": [9_000, 500]},
+            {"m1": "tu", "m2": "t"},
+            {"m1": "t0 t2 u0 u1", "m2": "t1 t3"},
+            [10_240, 703],
+        ),
+        ({"t": [0] * 7}, {"m1": "t", "m2": "t"}, {"m1": "t0 t2 t4 t6", "m2": "t1 t3 t5"}, [0, 0]),
+        ({"t": [10] * 5}, {"m1": "t", "m2": "t"}, {"m1": "t0 t2 t4", "m2": "t1 t3"}, [30, 20]),
+        (
+            {"t": [1_000, *[100] * 7]},
+            {"m1": "t", "m2": "t"},
+            {"m1": "t0 t3 t5 t7", "m2": "t1 t2 t4 t6"},
+            [1_300, 400],
+        ),
+    ],
+)
+def test_golden_cases(topics: Lags, members: dict[str, str], given: dict[str, str], totals: list[int]) -> None:
+    """The cases of the Java assignor, as sets: its lists are in the order of placement."""
+    group = Group(
+        {topic: len(lags) for topic, lags in topics.items()}, [Member(name, list(own)) for name, own in members.items()]
+    )
+    plan = LagBasedAssignor().assign(group, lags=topics)
+    expected = {member: {(entry[0], int(entry[1:])) for entry in entries.split()} for member, entries in given.items()}
+    assert {m: {(t, n) for t, ns in share.items() for n in ns} for m, share in plan.assignment.items()} == expected
+    assert plan.lag_by_member == lag_by_member(plan, topics) == dict(zip(members, totals, strict=True))
+    plan.verify()
+
+
 def word_by_word(group: Group, lags: Lags) -> dict[str, dict[str, list[int]]]:
     """The rule, with nothing clever about it."""
     result: dict[str, dict[str, list[int]]] = {member.id: {} for member in group.members}

@@ -434,10 +434,12 @@ class LagBasedAssignor(Assignor):
         max_skew: how far the numbers of partitions of a topic's subscribers may be apart for the sake of lag. 0: the
             number comes before the lag, which leaves a difference of at most one. `k`: the lag comes first, up to a
             difference of `k`. None: only lag counts. Partitions without lag go by number first in any case.
-        keep: `"none"`: the past does not count. `"owners"`: partitions stay with the members that own them, but for the
-            moves and swaps that pay.
-        threshold: for `"owners"`: a move or a swap is made if it takes more than this many records off the heavier of
-            two members, the heaviest first.
+        keep: `"none"`: the past does not count. `"owners"`: partitions stay with the members that own them, but for
+            moves and swaps that take more than `threshold` off the heaviest member's lag. None of them can be undone
+            without making somebody heavier than the heaviest, and no further one is worth as much.
+        threshold: for `"owners"`: how many records changes must be worth, all that are made together. If all lags are
+            the same, `scope` is `"group"`, `max_skew` None and subscriptions are equal, the heaviest lag is within it
+            of the least possible, with the fewest moves; in general that is too hard to find (docs/lag.md).
         deadline: how many seconds a rebalance waits for a source other than a mapping.
         group_id: what a source is asked with.
 

@@ -242,8 +242,10 @@ fn longest_first_is_within_grahams_factor() {
     for seed in 0..400 {
         let mut random = Random::new(seed);
         let (members, partitions) = (1 + random.below(4), random.below(9));
-        let ids: Vec<String> = (0..members).map(|i| format!("m{i}")).collect();
-        let def = all_on_t(partitions as u32, &ids.iter().map(String::as_str).collect::<Vec<_>>());
+        let of_u = random.below(partitions + 1);
+        let counts = [("t", (partitions - of_u) as u32), ("u", of_u as u32)];
+        let ids = (0..members).map(|i| member(&format!("m{i}"), &["t", "u"]));
+        let def = GroupDef::new(&counts, ids.collect());
         let group = def.build_with_lags((0..partitions).map(|_| random.below(40) as u64).collect());
         let plan = planned(&group, Options { scope: Scope::Group, max_skew: None, keep: Keep::None }).plan;
         let heaviest = lag_by_member(&group, &plan).into_iter().max().unwrap_or(0);
@@ -252,29 +254,34 @@ fn longest_first_is_within_grahams_factor() {
     }
 }
 
-/// Whether one move or one swap takes more than the threshold off the heaviest member of what is balanced together.
-fn improvable(group: &Group, plan: &Plan, topics: std::ops::Range<u32>, threshold: u128) -> bool {
-    let lag = |partition: u32| u128::from(group.topics().lags()[partition as usize]);
-    let partitions: Vec<(u32, u32)> =
-        topics.flat_map(|topic| group.topics().range(topic).map(move |partition| (topic, partition))).collect();
+/// The heaviest lag of what is balanced together.
+fn heaviest(group: &Group, owner: &[u32], partitions: &[u32]) -> u128 {
     let mut totals = vec![0u128; group.members()];
-    for &(_, partition) in &partitions {
-        if plan.owner[partition as usize] != NONE {
-            totals[plan.owner[partition as usize] as usize] += lag(partition);
+    for &partition in partitions.iter().filter(|&&partition| owner[partition as usize] != NONE) {
+        totals[owner[partition as usize] as usize] += u128::from(group.topics().lags()[partition as usize]);
+    }
+    totals.into_iter().max().unwrap_or(0)
+}
+
+/// The plans that are one move or one swap of these partitions away.
+fn neighbours(group: &Group, owner: &[u32], partitions: &[u32]) -> Vec<Vec<u32>> {
+    let subscribes = |member: u32, partition: u32| group.subscribes(member, group.topics().locate(partition).0);
+    let mut plans = Vec::new();
+    for &one in partitions.iter().filter(|&&partition| owner[partition as usize] != NONE) {
+        let from = owner[one as usize];
+        for to in (0..group.members() as u32).filter(|&to| to != from && subscribes(to, one)) {
+            let mut moved = owner.to_vec();
+            moved[one as usize] = to;
+            let back = partitions.iter().filter(|&&other| owner[other as usize] == to && subscribes(from, other));
+            for &other in back {
+                let mut swapped = moved.clone();
+                swapped[other as usize] = from;
+                plans.push(swapped);
+            }
+            plans.push(moved);
         }
     }
-    let Some(most) = totals.iter().copied().max() else { return false };
-    let heaviest = totals.iter().rposition(|&total| total == most).expect("somebody has the most") as u32;
-    let of = |member: u32| partitions.iter().filter(move |&&(_, partition)| plan.owner[partition as usize] == member);
-    (0..group.members() as u32).filter(|&other| other != heaviest).any(|other| {
-        of(heaviest).filter(|&&(topic, _)| group.subscribes(other, topic)).any(|&(_, gives)| {
-            let back = of(other).filter(|&&(topic, _)| group.subscribes(heaviest, topic)).map(|&(_, takes)| lag(takes));
-            back.chain([0]).any(|back| {
-                let after = (most + back - lag(gives)).max(totals[other as usize] + lag(gives) - back);
-                most > after + threshold
-            })
-        })
-    })
+    plans
 }
 
 #[test]
@@ -290,7 +297,22 @@ fn owners_keep_what_is_not_worth_the_threshold() {
                 Scope::Group => std::iter::once(0..group.topics().len() as u32).collect(),
             };
             for run in runs {
-                assert!(!improvable(&group, &outcome.plan, run, u128::from(threshold)), "seed {seed}, {options:?}");
+                let partitions: Vec<u32> = run.flat_map(|topic| group.topics().range(topic)).collect();
+                let owner = &outcome.plan.owner;
+                let reached = heaviest(&group, owner, &partitions);
+                // Nothing that one more change could do is worth more than the threshold.
+                for other in neighbours(&group, owner, &partitions) {
+                    let possible = heaviest(&group, &other, &partitions);
+                    assert!(possible + u128::from(threshold) >= reached, "seed {seed}, {options:?}");
+                }
+                // Nothing moved for nothing.
+                let before = &outcome.ownership.owner;
+                let away = |&&p: &&u32| before[p as usize] != NONE && before[p as usize] != owner[p as usize];
+                for &partition in partitions.iter().filter(away) {
+                    let mut home = owner.clone();
+                    home[partition as usize] = before[partition as usize];
+                    assert!(heaviest(&group, &home, &partitions) > reached, "seed {seed}, {options:?}: {partition}");
+                }
             }
             let rule = planned(&group, Options { keep: Keep::None, ..options });
             kept_more += u32::from(outcome.kept_and_moved().0 > rule.kept_and_moved().0);
@@ -301,6 +323,112 @@ fn owners_keep_what_is_not_worth_the_threshold() {
         }
     }
     assert!(kept_more > 500 && moved > 200, "{kept_more} kept more, {moved} moved");
+}
+
+/// The fewest moves of owned partitions, over all plans whose heaviest member has at most `most`.
+fn fewest_moves(group: &Group, before: &[u32], most: u128) -> u32 {
+    fn search(group: &Group, before: &[u32], most: u128, totals: &mut [u128], at: usize, moves: u32, best: &mut u32) {
+        if moves >= *best {
+            return;
+        }
+        let Some(&owner) = before.get(at) else {
+            *best = moves;
+            return;
+        };
+        let (topic, _) = group.topics().locate(at as u32);
+        let lag = u128::from(group.topics().lags()[at]);
+        let mut served = false;
+        for member in (0..group.members() as u32).filter(|&member| group.subscribes(member, topic)) {
+            served = true;
+            if totals[member as usize] + lag <= most {
+                totals[member as usize] += lag;
+                let moved = u32::from(owner != NONE && owner != member);
+                search(group, before, most, totals, at + 1, moves + moved, best);
+                totals[member as usize] -= lag;
+            }
+        }
+        if !served {
+            search(group, before, most, totals, at + 1, moves, best);
+        }
+    }
+    let mut best = u32::MAX;
+    search(group, before, most, &mut vec![0; group.members()], 0, 0, &mut best);
+    best
+}
+
+/// A group on one topic whose members own most of it, some much more than others.
+fn lopsided(random: &mut Random, lag: impl Fn(&mut Random) -> u64) -> Group {
+    let (members, partitions) = (2 + random.below(3), 1 + random.below(8));
+    let ids: Vec<String> = (0..members).map(|i| format!("m{i}")).collect();
+    let mut owned = vec![String::new(); members];
+    for partition in 0..partitions {
+        if random.below(5) > 0 {
+            let favoured = random.below(members).min(random.below(members));
+            owned[favoured] += &format!(" tp{partition}");
+        }
+    }
+    let mut def = all_on_t(partitions as u32, &ids.iter().map(String::as_str).collect::<Vec<_>>());
+    for (member, owned) in def.members.iter_mut().zip(owned) {
+        *member = member.clone().owning(owned.trim(), 3);
+    }
+    def.build_with_lags((0..partitions).map(|_| lag(random)).collect())
+}
+
+fn kept(group: &Group, threshold: u64) -> (u128, u32, Vec<u32>) {
+    let options = Options { scope: Scope::Group, max_skew: None, keep: Keep::Owners { threshold } };
+    let outcome = planned(group, options);
+    let heaviest = lag_by_member(group, &outcome.plan).into_iter().max().unwrap_or(0);
+    (heaviest, outcome.kept_and_moved().1, outcome.ownership.owner)
+}
+
+#[test]
+fn equal_lags_are_levelled_exactly() {
+    let mut moving = 0;
+    for seed in 0..2_000 {
+        let mut random = Random::new(seed);
+        let lag = 1 + random.below(9) as u64;
+        let group = lopsided(&mut random, |_| lag);
+        for threshold in [0, 3, 8, 20] {
+            let (heaviest, moves, before) = kept(&group, threshold);
+            assert!(heaviest <= least_possible(&group) + u128::from(threshold), "seed {seed}, threshold {threshold}");
+            assert_eq!(moves, fewest_moves(&group, &before, heaviest), "seed {seed}, threshold {threshold}");
+            moving += u32::from(moves > 0);
+        }
+    }
+    assert!(moving > 500, "only {moving} moved anything");
+}
+
+#[test]
+fn moves_are_mostly_the_fewest_and_always_worth_the_threshold() {
+    let (mut moving, mut fewest) = (0, 0);
+    for seed in 0..4_000 {
+        let mut random = Random::new(seed);
+        let group = lopsided(&mut random, |random| random.below(40) as u64);
+        let stays = kept(&group, u64::MAX).0;
+        for threshold in [0, 5, 15] {
+            let (heaviest, moves, before) = kept(&group, threshold);
+            assert!(heaviest == stays || heaviest + u128::from(threshold) < stays, "seed {seed}");
+            let least = fewest_moves(&group, &before, heaviest);
+            assert!(heaviest < stays || moves == 0, "seed {seed}: nothing gained by {moves} moves");
+            moving += u32::from(moves > 0);
+            fewest += u32::from(moves > 0 && moves == least);
+        }
+    }
+    eprintln!("{fewest} of {moving}");
+    assert!(moving > 3_000 && fewest * 10 > moving * 9, "{fewest} of {moving} move as little as possible");
+}
+
+#[test]
+fn many_small_changes_count_together() {
+    // No partition is worth the threshold, all of them together are.
+    let mut def = all_on_t(100, &["m0", "m1"]);
+    let all: Vec<String> = (0..100).map(|partition| format!("tp{partition}")).collect();
+    def.members[0] = def.members[0].clone().owning(&all.join(" "), 3);
+    let group = def.build_with_lags(vec![10; 100]);
+    assert_eq!((kept(&group, 0).0, kept(&group, 0).1), (500, 50));
+    let (heaviest, moves, _) = kept(&group, 100);
+    assert_eq!((heaviest, moves), (560, 44), "44 moves are worth four times more than 100; six more are not");
+    assert_eq!(kept(&group, 500).1, 0);
 }
 
 #[test]

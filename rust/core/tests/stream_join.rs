@@ -303,6 +303,8 @@ fn numbers_that_no_topic_has_are_no_claims_but_are_noted() {
     let result = performed(&all, &[("clicks", 4), ("views", 5)], EAGER, None);
     assert_eq!(result.outcome.ownership.owner[..4], [0, 1, NONE, NONE]);
     assert_eq!(notices(&result.group), [Notice::Shrunk(0), Notice::Shrunk(1), Notice::Cuts(0)]);
+    let repeated = performed(&[data(&[2, 2, 0, 2], 3), data(&[], 0)], &BOTH, EAGER, None);
+    assert_eq!(repeated.outcome.ownership.owner[..4], [0, NONE, 0, NONE]);
     let missing = performed(&[data(&[0], 3)], &[("clicks", 2), ("unused", 9)], EAGER, None);
     assert_eq!(notices(&missing.group), [Notice::Missing("views".to_owned())]);
     assert_eq!(numbers(&missing.outcome), [0, 0]);

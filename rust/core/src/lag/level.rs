@@ -1,11 +1,22 @@
 //! Taking lag off the heaviest member, change by change, where members keep what they own.
+//!
+//! A search makes one change after another: a move of one partition away from the heaviest member, or, where none is worth
+//! anything, a swap. As soon as the heaviest lag is more than the threshold below what it was, the changes so far are
+//! settled; what is not settled when no change is left is taken back. Then whatever moved goes home where that makes nobody
+//! heavier than the heaviest, and if anything did, the search goes on. Settling lowers the heaviest lag, and going home leaves
+//! it no higher and the moves fewer, so it ends.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::Placing;
-use crate::group::Csr;
+use crate::group::{Csr, NONE, Topics};
+
+/// How many pairs of a partition and a member the search may look at, and how many more for each partition: what a group
+/// costs its leader must not hang on how its lags are spread. Groups of a few hundred partitions never get there.
+const LOOKS: u64 = 1 << 24;
+const LOOKS_PER_PARTITION: u64 = 16;
 
 /// A change that takes `gain` of lag off the heavier member: what goes to the member at place `target`, and what comes back.
 struct Change {
@@ -18,51 +29,77 @@ struct Change {
 /// Who may have what, and has it now. Members are meant by their place.
 struct Holdings<'a> {
     members: &'a [u32],
-    topics: &'a crate::group::Topics,
+    topics: &'a Topics,
     lags: &'a [u64],
+    before: &'a [u32],
+    owner: &'a mut [u32],
     set_of: &'a [u32],
     lineups: &'a Csr,
+    /// Whether all the members subscribe to all the topics.
+    equal: bool,
+    max_skew: Option<u32>,
     /// Partitions in decreasing lag.
     held: Vec<Vec<u32>>,
+    total: Vec<u128>,
     /// Lag and place, the lightest first.
     order: BTreeSet<(u128, usize)>,
+    /// By number of partitions, how many members have it.
+    counts: BTreeMap<usize, usize>,
+    /// What the search has left.
+    looks: u64,
 }
 
-impl<'a> Placing<'a> {
-    /// Changes the plan of these topics while that takes more than `threshold` of lag off the heaviest of `members`, who are
-    /// all the members that subscribe to them. Moves come before swaps; no move lets the numbers of partitions get further
-    /// apart than `max_skew`, or 1 where that is 0, allows. There are at most two changes for each partition.
-    pub(super) fn level(&mut self, topics: Range<u32>, members: &[u32], threshold: u64, set_of: &[u32], lineups: &Csr) {
-        let mut holdings = self.holdings(topics, members, set_of, lineups);
-        let most_changes = 2 * holdings.held.iter().map(Vec::len).sum::<usize>();
-        for _ in 0..most_changes {
-            let Some(&(_, heaviest)) = holdings.order.last() else { return };
-            let change = holdings
-                .best_move(heaviest, threshold, self.options.max_skew)
-                .or_else(|| holdings.best_swap(heaviest, threshold));
-            let Some(change) = change else { return };
-            holdings.hand_over(change.gives, heaviest, change.target);
-            self.owner[change.gives as usize] = members[change.target];
-            if let Some(partition) = change.takes {
-                holdings.hand_over(partition, change.target, heaviest);
-                self.owner[partition as usize] = members[heaviest];
-            }
+impl Placing<'_> {
+    /// Levels the plan of these topics; `members` are, at least, all the members that subscribe to them, ascending.
+    pub(super) fn level(&mut self, topics: Range<u32>, members: &[u32], threshold: u64) {
+        if topics.is_empty() || members.is_empty() {
+            return;
         }
-    }
-
-    fn holdings<'h>(&self, topics: Range<u32>, members: &'h [u32], set_of: &'h [u32], lineups: &'h Csr) -> Holdings<'h>
-    where
-        'a: 'h,
-    {
+        let numbered = self.group.topics();
+        let partitions = numbered.range(topics.start).start..numbered.range(topics.end - 1).end;
+        let total: Vec<u128> = members.iter().map(|&member| self.totals.lag[member as usize]).collect();
+        let placed = partitions.clone().filter(|&partition| self.owner[partition as usize] != NONE);
+        let largest = placed.map(|partition| self.lags[partition as usize]).max().unwrap_or(0);
+        // No plan gets the heaviest member below the bound; once the threshold does not reach down to it, all is done.
+        let bound = u128::from(largest).max(total.iter().sum::<u128>().div_ceil(members.len() as u128));
+        let within = bound.saturating_add(u128::from(threshold));
+        if total.iter().all(|&total| total <= within) {
+            return;
+        }
         let mut held = vec![Vec::new(); members.len()];
-        for partition in topics.flat_map(|topic| self.group.topics().range(topic)) {
+        for partition in partitions.clone() {
             if let Ok(place) = members.binary_search(&self.owner[partition as usize]) {
                 held[place].push(partition);
             }
         }
-        held.iter_mut().for_each(|partitions: &mut Vec<u32>| self.sort(partitions));
-        let order = (0..).zip(members).map(|(place, &member)| (self.totals.lag[member as usize], place)).collect();
-        Holdings { members, topics: self.group.topics(), lags: self.lags, set_of, lineups, held, order }
+        for row in &mut held {
+            row.sort_unstable_by_key(|&partition| (Reverse(self.lags[partition as usize]), partition));
+        }
+        let mut counts = BTreeMap::new();
+        held.iter().for_each(|row| *counts.entry(row.len()).or_insert(0) += 1);
+        let mut holdings = Holdings {
+            members,
+            topics: numbered,
+            lags: self.lags,
+            before: self.before,
+            owner: &mut *self.owner,
+            set_of: self.set_of,
+            lineups: self.lineups,
+            equal: topics.clone().all(|topic| self.lineups.row(self.set_of[topic as usize]) == members),
+            max_skew: self.options.max_skew,
+            held,
+            counts,
+            order: total.iter().copied().zip(0..).collect(),
+            total,
+            looks: LOOKS + LOOKS_PER_PARTITION * partitions.len() as u64,
+        };
+        let mut moved = Vec::new();
+        loop {
+            holdings.search(threshold, within, &mut moved);
+            if !holdings.send_home(&mut moved) {
+                return;
+            }
+        }
     }
 }
 
@@ -71,50 +108,92 @@ impl Holdings<'_> {
         u128::from(self.lags[partition as usize])
     }
 
+    /// The heaviest lag.
+    fn most(&self) -> u128 {
+        self.order.last().map_or(0, |&(most, _)| most)
+    }
+
     fn may_have(&self, place: usize, partition: u32) -> bool {
-        let (topic, _) = self.topics.locate(partition);
-        self.lineups.row(self.set_of[topic as usize]).binary_search(&self.members[place]).is_ok()
+        self.equal || {
+            let (topic, _) = self.topics.locate(partition);
+            self.lineups.row(self.set_of[topic as usize]).binary_search(&self.members[place]).is_ok()
+        }
     }
 
-    /// The members that are lighter by more than twice the threshold, lightest first, each with the difference: between
-    /// others no change is worth more than the threshold.
-    fn lighter(&self, heaviest: usize, threshold: u64) -> impl Iterator<Item = (u128, usize)> {
-        let most = self.order.last().map_or(0, |&(most, _)| most);
-        let gaps = self.order.iter().map(move |&(lag, place)| (most - lag, place));
-        gaps.take_while(move |&(gap, place)| place != heaviest && gap > 2 * u128::from(threshold))
+    /// The members that are lighter than the heaviest, lightest first, each with the difference.
+    fn lighter(&self) -> impl Iterator<Item = (u128, usize)> {
+        let most = self.most();
+        self.order.iter().map(move |&(lag, place)| (most - lag, place)).take_while(|&(gap, _)| gap > 0)
     }
 
-    /// The most valuable move of one partition.
-    fn best_move(&self, heaviest: usize, threshold: u64, max_skew: Option<u32>) -> Option<Change> {
-        let counts = || self.held.iter().map(Vec::len);
-        let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
-        let from = self.held[heaviest].len();
-        let has_room = |to: usize| match max_skew {
-            Some(skew) if to >= from => {
-                let skew = skew.max(1) as usize;
-                to < least + skew && most < from + skew && to + 2 <= from + skew
+    /// Makes changes until none is left, or the heaviest lag is `within` reach of what no plan can be below. Those that are
+    /// not settled in the end are taken back; the partitions of the others are added to `moved`.
+    fn search(&mut self, threshold: u64, within: u128, moved: &mut Vec<u32>) {
+        let mut settled = self.most();
+        let mut open: Vec<(u32, usize, usize)> = Vec::new();
+        while settled > within {
+            let Some(&(_, heaviest)) = self.order.last() else { break };
+            let change = self.best_move(heaviest).or_else(|| self.best_swap(heaviest));
+            let Some(change) = change else { break };
+            let gives = (change.gives, heaviest, change.target);
+            let takes = change.takes.map(|partition| (partition, change.target, heaviest));
+            for (partition, from, to) in std::iter::once(gives).chain(takes) {
+                self.hand_over(partition, from, to);
+                open.push((partition, from, to));
             }
-            _ => true,
-        };
-        let mut best: Option<Change> = None;
-        for &gives in self.held[heaviest].iter().filter(|&&partition| self.lags[partition as usize] > 0) {
-            // The lighter the target, the more a move is worth: the first that is allowed is the best for this partition.
-            let target = self
-                .lighter(heaviest, threshold)
-                .find(|&(_, target)| has_room(self.held[target].len()) && self.may_have(target, gives));
-            let Some((gap, target)) = target else { continue };
-            let gain = self.lag(gives).min(gap.saturating_sub(self.lag(gives)));
-            if gain > u128::from(threshold) && best.as_ref().is_none_or(|best| gain > best.gain) {
-                best = Some(Change { gain, gives, target, takes: None });
+            if self.most().saturating_add(u128::from(threshold)) < settled {
+                settled = self.most();
+                moved.extend(open.drain(..).map(|(partition, ..)| partition));
             }
         }
-        best
+        for (partition, from, to) in open.into_iter().rev() {
+            self.hand_over(partition, to, from);
+        }
+    }
+
+    /// Whether a member that has more by one, another having less by one, leaves the numbers as close as they have to be.
+    fn has_room(&self, from: usize, to: usize) -> bool {
+        let (from, to) = (self.held[from].len(), self.held[to].len());
+        let Some(skew) = self.max_skew.filter(|_| to >= from) else { return true };
+        let least = self.counts.first_key_value().map_or(0, |(&count, _)| count);
+        let most = self.counts.last_key_value().map_or(0, |(&count, _)| count);
+        let skew = skew.max(1) as usize;
+        to < least + skew && most < from + skew && to + 2 <= from + skew
+    }
+
+    /// The move of one partition that costs least: one that is not at home counts nothing, and less than that if it goes home.
+    /// Of these the most valuable.
+    fn best_move(&mut self, heaviest: usize) -> Option<Change> {
+        // The lighter the target, the more a move is worth: the first that may have a partition is the best for it.
+        let wanted = if self.equal { 1 } else { self.members.len() };
+        let mut looks = self.held[heaviest].len() as u64;
+        let roomy = self.lighter().inspect(|_| looks += 1).filter(|&(_, target)| self.has_room(heaviest, target));
+        let roomy: Vec<(u128, usize)> = roomy.take(wanted).collect();
+        let mut best: Option<(Change, i32)> = None;
+        for &gives in &self.held[heaviest] {
+            let lag = self.lag(gives);
+            let mut lighter = roomy.iter().take_while(|&&(gap, _)| lag > 0 && gap > lag).inspect(|_| looks += 1);
+            let Some(&(gap, target)) = lighter.find(|&&(_, target)| self.may_have(target, gives)) else { continue };
+            let home = self.before[gives as usize];
+            let gain = lag.min(gap - lag);
+            let cost = i32::from(home == self.members[heaviest]) - i32::from(home == self.members[target]);
+            if best.as_ref().is_none_or(|(best, least)| cost < *least || cost == *least && gain > best.gain) {
+                best = Some((Change { gain, gives, target, takes: None }, cost));
+            }
+        }
+        self.spend(looks)?;
+        best.map(|(change, _)| change)
     }
 
     /// The most valuable swap with the lightest member that has one.
-    fn best_swap(&self, heaviest: usize, threshold: u64) -> Option<Change> {
-        self.lighter(heaviest, threshold).find_map(|(gap, target)| {
+    fn best_swap(&mut self, heaviest: usize) -> Option<Change> {
+        let mut looks = 0;
+        let best = self.lighter().find_map(|(gap, target)| {
             let mut best: Option<Change> = None;
+            looks += self.held[heaviest].len() as u64;
+            if looks > self.looks {
+                return None;
+            }
             for &gives in &self.held[heaviest] {
                 if !self.may_have(target, gives) {
                     continue;
@@ -129,29 +208,74 @@ impl Holdings<'_> {
                 for takes in heavier.into_iter().chain(lighter) {
                     let difference = self.lag(gives).saturating_sub(self.lag(takes));
                     let gain = difference.min(gap.saturating_sub(difference));
-                    if gain > u128::from(threshold) && best.as_ref().is_none_or(|best| gain > best.gain) {
+                    if gain > 0 && best.as_ref().is_none_or(|best| gain > best.gain) {
                         best = Some(Change { gain, gives, target, takes: Some(takes) });
                     }
                 }
             }
             best
-        })
+        });
+        self.spend(looks)?;
+        best
+    }
+
+    /// `None` once the search has looked at as much as it may.
+    fn spend(&mut self, looks: u64) -> Option<()> {
+        self.looks = self.looks.saturating_sub(looks);
+        (self.looks > 0).then_some(())
+    }
+
+    /// Gives moved partitions back to who owned them, the smallest lag first, while nobody gets heavier than the heaviest
+    /// member by that. Whether it gave any.
+    fn send_home(&mut self, moved: &mut Vec<u32>) -> bool {
+        moved.sort_unstable_by_key(|&partition| (self.lags[partition as usize], partition));
+        moved.dedup();
+        moved.retain(|&partition| {
+            let home = self.before[partition as usize];
+            home != NONE && home != self.owner[partition as usize]
+        });
+        let mut any = false;
+        loop {
+            let away = moved.len();
+            moved.retain(|&partition| {
+                let place = |member: u32| self.members.binary_search(&member).expect("who owns a partition subscribes");
+                let (host, home) = (place(self.owner[partition as usize]), place(self.before[partition as usize]));
+                let fits = self.total[home] + self.lag(partition) <= self.most() && self.has_room(host, home);
+                if fits {
+                    self.hand_over(partition, host, home);
+                }
+                !fits
+            });
+            if moved.len() == away {
+                return any;
+            }
+            any = true;
+        }
     }
 
     fn hand_over(&mut self, partition: u32, from: usize, to: usize) {
-        let lag = self.lag(partition);
-        for (place, receives) in [(from, false), (to, true)] {
-            let key = |partition: u32| (Reverse(self.lags[partition as usize]), partition);
-            let at = self.held[place].partition_point(|&other| key(other) < key(partition));
-            let total: u128 = self.held[place].iter().map(|&partition| self.lag(partition)).sum();
-            self.order.remove(&(total, place));
-            if receives {
-                self.held[place].insert(at, partition);
-                self.order.insert((total + lag, place));
-            } else {
-                self.held[place].remove(at);
-                self.order.insert((total - lag, place));
+        let key = |partition: u32| (Reverse(self.lags[partition as usize]), partition);
+        let at = |row: &[u32]| row.partition_point(|&other| key(other) < key(partition));
+        let (left, arrives) = (at(&self.held[from]), at(&self.held[to]));
+        self.held[from].remove(left);
+        self.held[to].insert(arrives, partition);
+        for (before, after) in
+            [(self.held[from].len() + 1, self.held[from].len()), (self.held[to].len() - 1, self.held[to].len())]
+        {
+            *self.counts.entry(after).or_insert(0) += 1;
+            if let Some(members) = self.counts.get_mut(&before) {
+                *members -= 1;
+                if *members == 0 {
+                    self.counts.remove(&before);
+                }
             }
+        }
+        self.owner[partition as usize] = self.members[to];
+        let lag = self.lag(partition);
+        for (place, total) in [(from, self.total[from] - lag), (to, self.total[to] + lag)] {
+            self.order.remove(&(self.total[place], place));
+            self.order.insert((total, place));
+            self.total[place] = total;
         }
     }
 }

@@ -31,8 +31,14 @@ impl Line {
         }
     }
 
-    /// Who gets a partition with this lag. The line must have members.
-    pub(super) fn least(&mut self, totals: &Totals, lag: u64, max_skew: Option<u32>) -> u32 {
+    /// Gives a partition with this lag to somebody. The line must have members.
+    pub(super) fn place(&mut self, totals: &mut Totals, lag: u64, max_skew: Option<u32>) -> u32 {
+        let member = self.least(totals, lag, max_skew);
+        totals.add(member, lag);
+        member
+    }
+
+    fn least(&mut self, totals: &Totals, lag: u64, max_skew: Option<u32>) -> u32 {
         let (least, fewest) = self.fewest(totals);
         match max_skew {
             _ if lag == 0 => fewest,

@@ -7,6 +7,10 @@
 mod bound;
 mod level;
 mod line;
+mod order;
+mod sole;
+
+use std::ops::Range;
 
 use crate::group::{Csr, Group, NONE};
 use crate::ownership::Ownership;
@@ -16,6 +20,8 @@ use crate::strategy::{Mode, Objective};
 use crate::subscribers::Subscribers;
 pub use bound::lag_bound;
 use line::Line;
+use order::Weighed;
+use sole::Sole;
 
 /// Over what counts and lags are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,9 +39,9 @@ pub enum Keep {
     /// Nothing: the past does not count.
     #[default]
     None,
-    /// It stays, unless moving or swapping it takes more than `threshold` of lag off the heavier of the two members.
+    /// It stays, but for changes that together take more than `threshold` off the heaviest member's lag.
     Owners {
-        /// What a change has to be worth, in records of lag.
+        /// What changes have to be worth, in records of lag.
         threshold: u64,
     },
 }
@@ -79,10 +85,24 @@ pub fn assign(group: &Group, ownership: &Ownership, options: Options) -> Plan {
     };
     let subscribers = Subscribers::new(group);
     let lineups = subscribers.by_id();
-    let mut placing = Placing { group, lags, options, totals: Totals::new(group.members()), owner: &mut plan.owner };
+    let sum = lags.iter().map(|&lag| u128::from(lag)).sum::<u128>();
+    let mut placing = Placing {
+        group,
+        lags,
+        options,
+        before: &ownership.owner,
+        set_of: &subscribers.set_of,
+        lineups: &lineups,
+        fits: u64::try_from(sum).is_ok(),
+        totals: Totals::new(group.members()),
+        owner: &mut plan.owner,
+        open: Vec::new(),
+        spare: Vec::new(),
+        sole: Sole::default(),
+    };
     match options.scope {
-        Scope::Topic => placing.topic_by_topic(&subscribers.set_of, &lineups),
-        Scope::Group => placing.all_topics(&subscribers.set_of, &lineups),
+        Scope::Topic => placing.topic_by_topic(),
+        Scope::Group => placing.all_topics(),
     }
     plan
 }
@@ -121,16 +141,29 @@ struct Placing<'a> {
     group: &'a Group,
     lags: &'a [u64],
     options: Options,
+    /// Who owned what.
+    before: &'a [u32],
+    /// By topic, the row of its subscribers in `lineups`.
+    set_of: &'a [u32],
+    lineups: &'a Csr,
+    /// Whether the lags of all partitions together fit 64 bits.
+    fits: bool,
     totals: Totals,
     owner: &'a mut [u32],
+    /// What is to be placed, in decreasing lag.
+    open: Vec<Weighed>,
+    spare: Vec<Weighed>,
+    sole: Sole,
 }
 
-impl Placing<'_> {
-    fn topic_by_topic(&mut self, set_of: &[u32], lineups: &Csr) {
-        let mut open = Vec::new();
-        let mut line = Line::default();
+impl<'a> Placing<'a> {
+    fn lineup(&self, topic: u32) -> &'a [u32] {
+        self.lineups.row(self.set_of[topic as usize])
+    }
+
+    fn topic_by_topic(&mut self) {
         for topic in 0..self.group.topics().len() as u32 {
-            let lineup = lineups.row(set_of[topic as usize]);
+            let lineup = self.lineup(topic);
             if lineup.is_empty() {
                 continue;
             }
@@ -138,64 +171,74 @@ impl Placing<'_> {
                 self.totals.count[member as usize] = 0;
                 self.totals.lag[member as usize] = 0;
             }
-            open.clear();
-            self.keep(self.group.topics().range(topic), &mut open);
-            self.sort(&mut open);
-            line.refill(lineup, &self.totals, self.options.max_skew);
-            for &partition in &open {
-                self.place(&mut line, partition);
-            }
+            self.open.clear();
+            self.keep(self.group.topics().range(topic));
+            self.place_on(lineup);
             if let Keep::Owners { threshold } = self.options.keep {
-                self.level(topic..topic + 1, lineup, threshold, set_of, lineups);
+                self.level(topic..topic + 1, lineup, threshold);
             }
         }
     }
 
-    fn all_topics(&mut self, set_of: &[u32], lineups: &Csr) {
-        let mut open = Vec::new();
-        for topic in 0..self.group.topics().len() as u32 {
-            if !lineups.row(set_of[topic as usize]).is_empty() {
-                self.keep(self.group.topics().range(topic), &mut open);
-            }
+    fn all_topics(&mut self) {
+        let topics = 0..self.group.topics().len() as u32;
+        let served = || topics.clone().filter(|&topic| !self.lineup(topic).is_empty());
+        let sets: std::collections::BTreeSet<u32> = served().map(|topic| self.set_of[topic as usize]).collect();
+        for topic in served().collect::<Vec<_>>() {
+            self.keep(self.group.topics().range(topic));
         }
-        self.sort(&mut open);
-        let topic_of = self.group.topics().of_partitions();
-        let mut lines: Vec<Option<Line>> = Vec::new();
-        lines.resize_with(lineups.len(), || None);
-        for &partition in &open {
-            let set = set_of[topic_of[partition as usize] as usize];
-            let line = lines[set as usize].get_or_insert_with(|| {
-                let mut line = Line::default();
-                line.refill(lineups.row(set), &self.totals, self.options.max_skew);
-                line
-            });
-            self.place(line, partition);
+        match sets.len() {
+            0 => return,
+            1 => sets.iter().for_each(|&set| self.place_on(self.lineups.row(set))),
+            _ => self.place_on_sets(),
         }
         if let Keep::Owners { threshold } = self.options.keep {
             let members: Vec<u32> = (0..self.group.members() as u32).collect();
-            let topics = 0..self.group.topics().len() as u32;
-            self.level(topics, &members, threshold, set_of, lineups);
+            self.level(topics, &members, threshold);
         }
     }
 
-    /// Counts what of these partitions is kept; the others are `open`.
-    fn keep(&mut self, partitions: std::ops::Range<u32>, open: &mut Vec<u32>) {
+    /// Counts what of these partitions is kept; the others are open.
+    fn keep(&mut self, partitions: Range<u32>) {
         for partition in partitions {
+            let lag = self.lags[partition as usize];
             match self.owner[partition as usize] {
-                NONE => open.push(partition),
-                owner => self.totals.add(owner, self.lags[partition as usize]),
+                NONE => self.open.push((lag, partition)),
+                owner => self.totals.add(owner, lag),
             }
         }
     }
 
-    fn sort(&self, partitions: &mut [u32]) {
-        partitions.sort_unstable_by_key(|&partition| (std::cmp::Reverse(self.lags[partition as usize]), partition));
+    /// Places what is open on members who all subscribe to it.
+    fn place_on(&mut self, lineup: &[u32]) {
+        order::sort(&mut self.open, &mut self.spare);
+        let (owner, totals) = (&mut *self.owner, &mut self.totals);
+        if self.fits {
+            let give = |partition: u32, member| owner[partition as usize] = member;
+            self.sole.place(lineup, &self.open, totals, self.options.max_skew, give);
+            return;
+        }
+        let mut line = Line::default();
+        line.refill(lineup, totals, self.options.max_skew);
+        for &(lag, partition) in &self.open {
+            owner[partition as usize] = line.place(totals, lag, self.options.max_skew);
+        }
     }
 
-    fn place(&mut self, line: &mut Line, partition: u32) {
-        let lag = self.lags[partition as usize];
-        let member = line.least(&self.totals, lag, self.options.max_skew);
-        self.totals.add(member, lag);
-        self.owner[partition as usize] = member;
+    /// Places what is open on each topic's own subscribers, whose numbers and lags are added up over all topics.
+    fn place_on_sets(&mut self) {
+        order::sort(&mut self.open, &mut self.spare);
+        let topic_of = self.group.topics().of_partitions();
+        let mut lines: Vec<Option<Line>> = Vec::new();
+        lines.resize_with(self.lineups.len(), || None);
+        for &(lag, partition) in &self.open {
+            let set = self.set_of[topic_of[partition as usize] as usize];
+            let line = lines[set as usize].get_or_insert_with(|| {
+                let mut line = Line::default();
+                line.refill(self.lineups.row(set), &self.totals, self.options.max_skew);
+                line
+            });
+            self.owner[partition as usize] = line.place(&mut self.totals, lag, self.options.max_skew);
+        }
     }
 }
