@@ -2,24 +2,29 @@
 
 import pickle
 import random
+import re
 import warnings
+from typing import Any
 
 import pytest
 
 from kafka_assignors import (
     CooperativeStickyAssignor,
     Group,
+    LagBasedAssignor,
     Member,
     MemberState,
+    OptionError,
     RangeAssignor,
     RecordSizeWarning,
     RoundRobinAssignor,
     StickyAssignor,
+    StickyStreamJoinAssignor,
     Topic,
     UserDataError,
     _core,
 )
-from kafka_assignors.assignors import Assignor
+from kafka_assignors.assignors import Assignor, by_name
 
 STICKY: list[Assignor] = [
     StickyAssignor(),
@@ -259,3 +264,41 @@ def test_the_codec_floor_reads_and_writes_as_much(assignor: Assignor) -> None:
         (topic, number) for share in shares.values() for topic, numbers in share.items() for number in numbers
     )
     assert given == sorted((f"t{i}", number) for i in range(5) for number in range(6))
+
+
+APACHE = "org.apache.kafka.clients.consumer."
+
+
+@pytest.mark.parametrize(
+    ("names", "assignor"),
+    [
+        (["sticky", "StickyAssignor", f"{APACHE}StickyAssignor"], StickyAssignor()),
+        (
+            ["cooperative-sticky", "CooperativeStickyAssignor", f"{APACHE}CooperativeStickyAssignor"],
+            CooperativeStickyAssignor(),
+        ),
+        (
+            ["sticky-join", "StickyStreamJoinAssignor", f"{APACHE}StickyStreamJoinAssignor"],
+            StickyStreamJoinAssignor(),
+        ),
+        (["cooperative-sticky-join"], StickyStreamJoinAssignor(protocol="cooperative")),
+        (["lag", "LagBasedAssignor", "com.github.grantneale.kafka.LagBasedPartitionAssignor"], LagBasedAssignor()),
+        (["range", "RangeAssignor", f"{APACHE}RangeAssignor"], RangeAssignor()),
+        (["roundrobin", "RoundRobinAssignor", f"{APACHE}RoundRobinAssignor"], RoundRobinAssignor()),
+    ],
+)
+def test_strategies_by_name(names: list[str], assignor: Assignor) -> None:
+    assert [by_name(name) for name in names] == [assignor] * len(names)
+    assert by_name(assignor.name).name == assignor.name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Sticky", "sticky ", "org.example.StickyAssignor", None, 7, ["sticky"], StickyAssignor]
+)
+def test_unknown_names(name: Any) -> None:
+    known = (
+        "'sticky', 'cooperative-sticky', 'sticky-join', 'cooperative-sticky-join', 'lag', 'range', 'roundrobin', or a "
+        "class name such as 'StickyAssignor'"
+    )
+    with pytest.raises(OptionError, match=re.escape(f"the strategy is {name!r}; give one of {known}")):
+        by_name(name)

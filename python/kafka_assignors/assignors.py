@@ -44,6 +44,7 @@ __all__ = [
     "RoundRobinAssignor",
     "StickyAssignor",
     "StickyStreamJoinAssignor",
+    "by_name",
 ]
 
 Protocol = Literal["eager", "cooperative"]
@@ -549,3 +550,46 @@ class LagBasedAssignor(Assignor):
 
     def _subscription(self, topics: tuple[str, ...], state: MemberState) -> Subscription:
         return _with_history(topics, state)
+
+
+_APACHE = "org.apache.kafka.clients.consumer."
+
+# Every strategy with its default options, by its wire name and by the names of its class: ours, and Java's.
+_NAMED: dict[str, Assignor] = {
+    name: assignor
+    for assignor, classes in (
+        (StickyAssignor(), ("StickyAssignor", f"{_APACHE}StickyAssignor")),
+        (CooperativeStickyAssignor(), ("CooperativeStickyAssignor", f"{_APACHE}CooperativeStickyAssignor")),
+        (StickyStreamJoinAssignor(), ("StickyStreamJoinAssignor", f"{_APACHE}StickyStreamJoinAssignor")),
+        (StickyStreamJoinAssignor(protocol="cooperative"), ()),
+        (LagBasedAssignor(), ("LagBasedAssignor", "com.github.grantneale.kafka.LagBasedPartitionAssignor")),
+        (RangeAssignor(), ("RangeAssignor", f"{_APACHE}RangeAssignor")),
+        (RoundRobinAssignor(), ("RoundRobinAssignor", f"{_APACHE}RoundRobinAssignor")),
+    )
+    for name in (assignor.name, *classes)
+}
+
+
+def by_name(name: str) -> Assignor:
+    """The strategy with this name, with default options: what configuration files and other clients call it.
+
+    Args:
+        name: the wire name (`sticky`, `cooperative-sticky`, `sticky-join`, `cooperative-sticky-join`, `lag`, `range` or
+            `roundrobin`), or the name of the class, here or in Java: `StickyAssignor` or
+            `org.apache.kafka.clients.consumer.StickyAssignor`. The names of KIP-315 and KAFKA-5337 are
+            `StickyStreamJoinAssignor`, which is the eager one, and `LagBasedAssignor`; the latter has no source of lags
+            yet.
+
+    Raises:
+        OptionError: no strategy has this name.
+
+    >>> by_name("org.apache.kafka.clients.consumer.CooperativeStickyAssignor").name
+    'cooperative-sticky'
+    >>> by_name("StickyStreamJoinAssignor")
+    StickyStreamJoinAssignor(protocol='eager')
+    """
+    assignor = _NAMED.get(name) if isinstance(name, str) else None
+    if assignor is None:
+        wire = ", ".join(repr(assignor.name) for assignor in dict.fromkeys(_NAMED.values()))
+        raise OptionError(f"the strategy is {name!r}; give one of {wire}, or a class name such as 'StickyAssignor'")
+    return assignor
