@@ -26,7 +26,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars demo example-join test test-rust test-python test-long gate bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
+.PHONY: help setup build jars demo example-join test test-rust test-python test-long gate peers bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,7 +64,7 @@ build: $(VENV)/.installed ## the wheel, in target/wheels and installed in .venv
 	@ls $(WHEELS)/*.whl
 
 lock: $(VENV)/.stamp ## newer versions for requirements/constraints.txt
-	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev --no-annotate \
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev --group peers --no-annotate \
 	  --custom-compile-command 'make lock' --output-file requirements/constraints.txt
 
 clean: ## away with everything that these targets made
@@ -117,6 +117,9 @@ test-python: $(VENV)/.installed ## only pytest, against the wheel: make test-pyt
 gate: $(VENV)/.installed ## the quick half of the benchmarks against the committed bounds on their ratios
 	@echo "=== gate: benchmarks"
 	@if [ -d benches ]; then $(PYTEST) benches --benchmark-only -m quick --quiet $(PYTEST_ARGS); else echo "no benches yet"; fi
+
+peers: $(VENV)/.stamp ## what `make bench` measures beside ours, where it is installed: Faust
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements/constraints.txt --group peers
 
 bench: $(VENV)/.installed ## all benchmarks, beside the peers
 	@$(PYTEST) benches --benchmark-only $(PYTEST_ARGS)

@@ -2,7 +2,7 @@
 
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -32,6 +32,16 @@ class Row:
 
 
 _ROWS: list[Row] = []
+
+# Peers that are not measured, each with the reason.
+MISSING: list[str] = []
+
+
+def check_bounds(kind: str, cases: Collection[str]) -> None:
+    """Refuses bounds without a benchmark, which guard nothing. (A benchmark without a bound fails at its lookup.)"""
+    unused = BOUNDS[kind].keys() - set(cases)
+    if unused:
+        raise LookupError(f"bounds.toml names cases of {kind} that are not measured: {sorted(unused)}")
 
 
 class Ratio:
@@ -79,6 +89,8 @@ def interleaved(benchmark: BenchmarkFixture) -> Interleaved:
 
 
 def pytest_terminal_summary() -> None:
+    for peer in MISSING:
+        Console(width=170).print(f"Not measured: {peer}")
     if not _ROWS:
         return
     table = Table(title="Ratios, least of the rounds; times in ms, sizes in MB")

@@ -46,6 +46,11 @@ def subscription(topics: Iterable[str], assignment: bytes | None = None) -> byte
     return head + struct.pack(">iih", 0, -1, -1)
 
 
+def rounds(topics: Mapping[str, int]) -> int:
+    """How often a group of this size is measured."""
+    return max(7, min(300, 3_000_000 // sum(topics.values())))
+
+
 def names(count: int) -> list[str]:
     return [f"topic-{number:05}" for number in range(count)]
 

@@ -14,7 +14,7 @@ from kafka.protocol.consumer.group import JoinGroupResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from conftest import BOUNDS, Interleaved, Ratio
+from conftest import BOUNDS, Interleaved, Ratio, check_bounds
 from kafka_assignors import Group, Member, StickyAssignor, _core
 
 OPTIONS = ("sticky", "fair-yet-sticky", "before-stickiness")
@@ -36,16 +36,8 @@ def _mark(name: str, quick: set[str] = QUICK) -> object:
     return pytest.param(name, marks=pytest.mark.quick) if name in quick else name
 
 
-def _rounds(case: groups.Case) -> int:
-    return max(7, min(300, 3_000_000 // sum(case.topics.values())))
-
-
-# A bound whose benchmark is gone or renamed guards nothing. (One without a bound fails where it looks its bound up.)
-UNUSED = {
-    name for kind in ("floor", "kafka-python", "objects", "memory") for name in BOUNDS[kind]
-} - groups.cases().keys()
-if UNUSED:
-    raise LookupError(f"bounds.toml names cases that are not measured: {sorted(UNUSED)}")
+for kind in ("floor", "kafka-python", "objects", "memory"):
+    check_bounds(kind, groups.cases())
 
 
 @pytest.mark.parametrize("name", [_mark(name) for name in groups.cases()])
@@ -60,7 +52,7 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
 
     _, plan = _core.perform_assignment(*OPTIONS, members, case.topics, None)
     kept, moved = plan.kept_and_moved()
-    seconds, floor_seconds = interleaved(ours, floor, _rounds(case))
+    seconds, floor_seconds = interleaved(ours, floor, groups.rounds(case.topics))
     ratio.at_most(
         "floor", name, seconds, floor_seconds, f"kept {kept:,}, moved {moved:,}, score {plan.balance_score:,}"
     )
@@ -103,7 +95,10 @@ def _kafka_python(members: groups.JoinGroup, topics: dict[str, int]) -> float:
 def test_kafka_python(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
     case, members = groups.cases()[name], groups.joined(name)
     benchmark.pedantic(
-        _core.perform_assignment, args=(*OPTIONS, members, case.topics, None), rounds=_rounds(case), warmup_rounds=1
+        _core.perform_assignment,
+        args=(*OPTIONS, members, case.topics, None),
+        rounds=groups.rounds(case.topics),
+        warmup_rounds=1,
     )
     ratio.at_least("kafka-python", name, benchmark.stats.stats.median, _kafka_python(members, case.topics))
 
