@@ -7,6 +7,7 @@ PROFILE ?= release
 # Most tests that take long are waiting (for a session to expire, for a broker), so two cores carry four of them.
 WORKERS ?= 4
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 # For test-long: cases of each property in Rust, broker releases, seconds for each fuzz target.
 CASES ?= 20000
 # How many times as many seeds the oracle tests of test-long go through.
@@ -26,10 +27,10 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars demo example-join test test-rust test-python test-long gate peers bench lint lint-rust lint-python rust fuzz docs lock clean FORCE
+.PHONY: help setup build jars demo example-join test test-rust test-python test-long gate peers bench bench-partitioners lint lint-rust lint-python rust fuzz docs lock clean FORCE
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # ---- set-up ---------------------------------------------------------------------------------------------------------
 
@@ -123,6 +124,11 @@ peers: $(VENV)/.stamp ## what `make bench` measures beside ours, where it is ins
 
 bench: $(VENV)/.installed ## all benchmarks, beside the peers
 	@$(PYTEST) benches --benchmark-only $(PYTEST_ARGS)
+
+# Wants a quiet machine. One of them: make bench-partitioners BENCH_ARGS='--only simulated-*'; --list names them, --quick
+# shows that they work.
+bench-partitioners: $(VENV)/.installed ## the published results of the sticky partitioners, reproduced
+	@PYTHONPATH=benches:tests $(BIN)/python -P -m partitioners $(BENCH_ARGS)
 
 # What `make test` has no time for: many more seeds, both broker releases, all benchmarks with their slow peers, fuzzing.
 test-long: $(VENV)/.installed ## hours: more seeds, the older broker, slow peers, fuzzing
