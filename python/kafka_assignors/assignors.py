@@ -521,13 +521,28 @@ class LagBasedAssignor(Assignor):
             raise LagError(
                 "there are no lags; give them to assign(), or a source of them to LagBasedAssignor(lags=...)"
             )
-        return gather(self.lags, list(topics), self.group_id, self.deadline)
+        wanted = list(topics)
+        return gather(self.lags, wanted, self.group_id, self.deadline) if wanted else {}
 
     def _plan_assignment(
         self, members: Iterable[JoinedMember], partitions: Mapping[str, int | Topic], generation: int | None
     ) -> tuple[dict[str, bytes], Plan]:
         if not isinstance(partitions, dict):
             partitions = checked_topics(partitions)
+        try:
+            told: dict[str, Sequence[int]] | LagError = self._gather(partitions)
+        except LagError as error:
+            told = error
+        return self._plan_with(told, members, partitions, generation)
+
+    def _plan_with(
+        self,
+        told: dict[str, Sequence[int]] | LagError,
+        members: Iterable[JoinedMember],
+        partitions: dict[str, int | Topic],
+        generation: int | None,
+    ) -> tuple[dict[str, bytes], Plan]:
+        """As `_plan_assignment`, with the lags, or the reason why there are none."""
         joined = list(members)
 
         def plan(lags: dict[str, Sequence[int]] | None) -> tuple[dict[str, bytes], Plan]:
@@ -536,7 +551,9 @@ class LagBasedAssignor(Assignor):
             return assignments, Plan(core)
 
         try:
-            return plan(self._gather(partitions))
+            if isinstance(told, LagError):
+                raise told
+            return plan(told)
         except (LagError, GroupError) as error:
             # If it was not the lags that were wrong, the same error comes again, and stays one.
             planned = plan(None)

@@ -16,6 +16,7 @@ import operator
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from kafka_assignors.errors import GroupError, GroupTypeError, LagError, MissingDependencyError, OptionError
@@ -23,12 +24,14 @@ from kafka_assignors.group import Plan
 
 __all__ = [
     "ConfluentLagSource",
+    "Inquiry",
     "LagFunction",
     "LagSource",
     "Lags",
     "check_source",
     "gather",
     "lag_by_member",
+    "lags_of",
     "partition_lag",
 ]
 
@@ -131,13 +134,67 @@ def lag_by_member(plan: Mapping[str, Mapping[str, Iterable[int]]], lags: Lags) -
     return totals
 
 
+class Inquiry:
+    """A question to a source of lags, asked at once on a thread of its own.
+
+    The thread is left behind if nobody waits for it any longer: its answer is no longer of use then.
+
+    Args:
+        source: a `LagSource`, or a function with the arguments of its method.
+        topics: what is asked for.
+        group_id: empty if it is not known.
+
+    Attributes:
+        topics: what was asked for.
+        future: done when the source has answered or failed. It cannot be cancelled.
+    """
+
+    def __init__(self, source: LagSource | LagFunction, topics: Iterable[str], group_id: str) -> None:
+        self.topics = tuple(topics)
+        self.future: Future[Lags] = Future()
+        self.future.set_running_or_notify_cancel()
+        self._started = time.monotonic()
+        ask = source.lags if isinstance(source, LagSource) else source
+        threading.Thread(target=self._run, args=(ask, group_id), name="kafka-assignors-lag", daemon=True).start()
+
+    def _run(self, ask: LagFunction, group_id: str) -> None:
+        try:
+            self.future.set_result(ask(self.topics, group_id))
+        except BaseException as error:  # whatever it is, it is for those who wait
+            self.future.set_exception(error)
+
+    def left(self, deadline: float) -> float:
+        """How many seconds are left of a deadline that began with the question; 0 at least."""
+        return max(0.0, self._started + deadline - time.monotonic())
+
+    def answer(self, deadline: float) -> dict[str, Sequence[int]]:
+        """The lags of the topics, at the latest when the deadline, which began with the question, is over.
+
+        Args:
+            deadline: in seconds.
+
+        Raises:
+            LagError: the source failed, was late, or answered with something else than lags; the message says which.
+        """
+        wait([self.future], min(self.left(deadline), threading.TIMEOUT_MAX))
+        if not self.future.done():
+            raise LagError(f"the lag source did not answer within {deadline:g} s")
+        error = self.future.exception()
+        if error is not None:
+            reason = str(error) if isinstance(error, LagError) else repr(error)
+            raise LagError(f"the lag source failed: {reason}") from error
+        lags = self.future.result()
+        if not isinstance(lags, Mapping):
+            raise LagError(f"the lag source answered with a {type(lags).__name__}; it must give topic to lags")
+        return {topic: lags[topic] for topic in self.topics if topic in lags}
+
+
 def gather(
     source: Lags | LagSource | LagFunction, topics: Sequence[str], group_id: str, deadline: float
 ) -> dict[str, Sequence[int]]:
     """The lags of these topics from a source of any kind, at the latest when the deadline is over.
 
-    A mapping is looked up at once. Anything else is asked on a thread of its own, which is left behind if it is late:
-    its answer is no longer of use.
+    A mapping is looked up at once; anything else is asked with an `Inquiry`.
 
     Args:
         source: a mapping, a `LagSource`, or a function with the arguments of its method.
@@ -150,27 +207,39 @@ def gather(
     """
     if isinstance(source, Mapping):
         return {topic: source[topic] for topic in topics if topic in source}
-    ask = source.lags if isinstance(source, LagSource) else source
-    answers: list[Lags] = []
-    failures: list[BaseException] = []
+    return Inquiry(source, topics, group_id).answer(deadline)
 
-    def run() -> None:
-        try:
-            answers.append(ask(topics, group_id))
-        except BaseException as error:  # whatever it is, it is for the caller's thread
-            failures.append(error)
 
-    thread = threading.Thread(target=run, name="kafka-assignors-lag", daemon=True)
-    thread.start()
-    thread.join(deadline)
-    if failures:
-        raise LagError(f"the lag source failed: {failures[0]!r}") from failures[0]
-    if not answers:
-        raise LagError(f"the lag source did not answer within {deadline:g} s")
-    lags = answers[0]
-    if not isinstance(lags, Mapping):
-        raise LagError(f"the lag source answered with a {type(lags).__name__}; it must give topic to lags")
-    return {topic: lags[topic] for topic in topics if topic in lags}
+Offsets: TypeAlias = Mapping[tuple[str, int], int]
+"""Topic and partition number to an offset; what is not known is missing."""
+
+
+def lags_of(
+    counts: Mapping[str, int], *, begin: Offsets, end: Offsets, committed: Offsets, reset: str
+) -> dict[str, list[int]]:
+    """The lags of whole topics, from what a cluster says. O(partitions).
+
+    Args:
+        counts: topic to its number of partitions.
+        begin: the first offsets; needed only where there is no commit and `reset` is not `"latest"`.
+        end: the offsets that the next records will get.
+        committed: the group's commits; a negative offset is none.
+        reset: the consumers' `auto_offset_reset`.
+
+    Raises:
+        LagError: an offset that is needed is missing.
+    """
+    lags: dict[str, list[int]] = {}
+    latest = reset.lower() == "latest"
+    for topic, count in counts.items():
+        of_topic = lags[topic] = []
+        for number in range(count):
+            key = topic, number
+            commit = committed.get(key, -1)
+            if key not in end or (commit < 0 and not latest and key not in begin):
+                raise LagError(f"partition {number} of {topic!r} has no leader that tells its offsets")
+            of_topic.append(partition_lag(begin.get(key), end[key], commit, reset))
+    return lags
 
 
 def check_source(source: object) -> None:
@@ -251,15 +320,7 @@ class ConfluentLagSource:
             committed[each.topic, each.partition] = each.offset
         end = {key: future.result(left()).offset for key, future in ends.items()}
         begin = {key: future.result(left()).offset for key, future in begins.items()}
-        return {
-            topic: [
-                partition_lag(
-                    begin.get((topic, number)), end[topic, number], committed.get((topic, number)), self._reset
-                )
-                for number in range(count)
-            ]
-            for topic, count in counts.items()
-        }
+        return lags_of(counts, begin=begin, end=end, committed=committed, reset=self._reset)
 
     def _ask(self, admin: Any, counts: Mapping[str, int], spec: Any, timeout: float) -> dict[tuple[str, int], Any]:
         asked = {

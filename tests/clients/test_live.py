@@ -9,12 +9,12 @@ import pytest
 
 from kafka_assignors import OptionError
 from kafka_assignors.clients import aiokafka, kafka_python
-from support.broker import unique
 from support.live import (
     SESSION_TIMEOUT_MS,
     AiokafkaLive,
+    Crew,
+    ImpatientKafkaPythonLive,
     KafkaPythonLive,
-    Ledger,
     LiveMember,
     all_of,
     settled,
@@ -28,54 +28,6 @@ if TYPE_CHECKING:
 
 Sticky = (KafkaPythonLive, kafka_python.StickyAssignor), (AiokafkaLive, aiokafka.StickyAssignor)
 Cooperative = (KafkaPythonLive, kafka_python.CooperativeStickyAssignor)
-
-
-class Crew:
-    """The members of one group, and their ledger."""
-
-    def __init__(self, kafka: Kafka) -> None:
-        self.kafka = kafka
-        self.ledger = Ledger()
-        self.group = unique("group")
-        self.members: list[LiveMember] = []
-        self._hired = 0
-
-    def topic(self, partitions: int) -> str:
-        return self.kafka.create_topic(unique("topic"), partitions)
-
-    def hire(self, kind: Any, *topics: str, **config: Any) -> LiveMember:
-        member_type, strategy = kind
-        self._hired += 1
-        name = f"{member_type.__name__}-{self._hired}"
-        member: LiveMember = member_type(
-            self.kafka.bootstrap_servers, self.group, topics, strategy(), self.ledger, name=name, **config
-        )
-        self.members.append(member)
-        return member
-
-    def settle(self, what: str, **topics: int) -> None:
-        """Waits for a fair plan of everything; no partition was held twice on the way there."""
-        wait(settled(self.members, all_of(**topics)), what, self.members)
-        assert self.ledger.overlaps == []
-
-    def leave(self, member: LiveMember) -> None:
-        member.leave()
-        self.members.remove(member)
-
-    def kill(self, member: LiveMember) -> None:
-        member.kill()
-        self.members.remove(member)
-
-    def leader(self) -> LiveMember:
-        (leader,) = [member for member in self.members if member.report is not None and member.report.leader]
-        return leader
-
-    def planned(self) -> None:
-        """Asserts that the latest plan moved no more than it had to."""
-        report = self.leader().report
-        assert report is not None
-        assert report.moved == report.least_moves
-        assert report.faults == {}
 
 
 @pytest.fixture
@@ -128,6 +80,17 @@ def test_a_growing_topic_moves_nothing_more_than_it_must(crew: Crew, kind: Any) 
     crew.settle("a share of the new partitions", **{topic: 10})
     crew.planned()
     assert all(before[member] <= member.held for member in crew.members)
+
+
+@pytest.mark.parametrize("strategy", [kafka_python.StickyAssignor, kafka_python.CooperativeStickyAssignor])
+def test_a_growing_topic_with_polls_that_end_before_the_join(crew: Crew, strategy: Any) -> None:
+    """kafka-python forgets a join that metadata caused, unless it is told that it is needed."""
+    topic = crew.topic(4)
+    crew.hire((ImpatientKafkaPythonLive, strategy), topic)
+    crew.settle("a share", **{topic: 4})
+    for partitions in (6, 9, 12):
+        crew.kafka.grow_topic(topic, partitions)
+        crew.settle("a share of the new partitions", **{topic: partitions})
 
 
 @pytest.mark.parametrize("kind", [*Sticky, Cooperative], ids=["kafka-python", "aiokafka", "cooperative"])

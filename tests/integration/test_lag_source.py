@@ -1,90 +1,289 @@
-"""Lags of a live cluster, and a group that shares them."""
+"""Lags of a live cluster, read by each of the three clients, and a leader that plans with them."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from typing import TYPE_CHECKING
+import threading
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
-import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient
-from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from aiokafka import AIOKafkaConsumer
+from aiokafka.abc import AbstractTokenProvider
+from kafka import KafkaConsumer
 
 from kafka_assignors import LagBasedAssignor, LagError, MemberState, MissingDependencyError, OptionError
+from kafka_assignors.clients import _aiokafka_lag, _kafka_python_lag, aiokafka, kafka_python
+from kafka_assignors.embedded import EmbeddedKafka
 from kafka_assignors.lag import ConfluentLagSource, LagSource
 from support.broker import Kafka, unique
+from support.lag import LAGS, commit, compact, fill, in_every_state, truncate
 
 if TYPE_CHECKING:
-    from kafka_assignors.embedded import EmbeddedKafka
+    from collections.abc import Callable, Iterator
 
 
-def fill(kafka: Kafka, topic: str, counts: list[int]) -> None:
-    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
-        sent = [
-            producer.send(topic, b"x", partition=partition)
-            for partition, count in enumerate(counts)
-            for _ in range(count)
-        ]
-        for each in sent:
-            each.get(timeout=10)
+def confluent(bootstrap_servers: str, **options: Any) -> ConfluentLagSource:
+    return ConfluentLagSource({"bootstrap.servers": bootstrap_servers, "log_level": 0}, **options)
 
 
-def commit(kafka: Kafka, group: str, offsets: dict[tuple[str, int], int]) -> None:
-    with KafkaConsumer(bootstrap_servers=kafka.bootstrap_servers, group_id=group, enable_auto_commit=False) as consumer:
-        consumer.assign([TopicPartition(*key) for key in offsets])
-        consumer.commit({TopicPartition(*key): OffsetAndMetadata(offset, "", -1) for key, offset in offsets.items()})
+def python(bootstrap_servers: str, **options: Any) -> kafka_python.AdminLagSource:
+    return kafka_python.AdminLagSource({"bootstrap_servers": bootstrap_servers}, **options)
 
 
-def source(kafka: Kafka, reset: str = "latest") -> ConfluentLagSource:
-    return ConfluentLagSource({"bootstrap.servers": kafka.bootstrap_servers}, reset=reset, timeout=30)
+def aio(bootstrap_servers: str, **options: Any) -> aiokafka.AdminLagSource:
+    return aiokafka.AdminLagSource({"bootstrap_servers": bootstrap_servers}, **options)
 
 
-def test_lags_of_all_topics(any_kafka: Kafka) -> None:
+SOURCES: list[Callable[..., LagSource]] = [confluent, python, aio]
+each_source = pytest.mark.parametrize("client", SOURCES)
+
+
+@each_source
+def test_lags_of_all_topics(any_kafka: Kafka, client: Callable[..., LagSource]) -> None:
     one, two = any_kafka.create_topic(unique("one"), 4), any_kafka.create_topic(unique("two"), 1)
     fill(any_kafka, one, [9, 5, 7, 0])
     fill(any_kafka, two, [3])
     group = unique("readers")
     commit(any_kafka, group, {(one, 0): 2, (one, 1): 50, (two, 0): 3})
     topics = [one, two, "missing"]
-    assert isinstance(source(any_kafka), LagSource)
-    assert source(any_kafka).lags(topics, group) == {one: [7, 0, 0, 0], two: [0]}
-    assert source(any_kafka, "earliest").lags(topics, group) == {one: [7, 0, 7, 0], two: [0]}
-    assert source(any_kafka, "earliest").lags(topics, unique("strangers")) == {one: [9, 5, 7, 0], two: [3]}
-    assert source(any_kafka).lags(["missing"], group) == {}
+    latest = client(any_kafka.bootstrap_servers, timeout=30)
+    earliest = client(any_kafka.bootstrap_servers, reset="earliest", timeout=30)
+    assert isinstance(latest, LagSource)
+    assert latest.lags(topics, group) == {one: [7, 0, 0, 0], two: [0]}
+    assert earliest.lags(topics, group) == {one: [7, 0, 7, 0], two: [0]}
+    assert earliest.lags(topics, unique("strangers")) == {one: [9, 5, 7, 0], two: [3]}
+    assert latest.lags(["missing"], group) == latest.lags([], group) == {}
 
 
-def test_a_leader_with_a_live_source(any_kafka: Kafka) -> None:
+@each_source
+@pytest.mark.parametrize("reset", LAGS)
+def test_every_state_of_a_partition(any_kafka: Kafka, client: Callable[..., LagSource], reset: str) -> None:
+    topic, group = in_every_state(any_kafka)
+    source = client(any_kafka.bootstrap_servers, reset=reset, timeout=30)
+    assert source.lags([topic], group) == {topic: LAGS[reset]}
+
+
+@pytest.fixture(params=["embedded", "apache"])
+def compacting(request: pytest.FixtureRequest) -> Iterator[Kafka]:
+    """A broker that compacts as soon as it can; the embedded one never does."""
+    if request.param == "embedded":
+        with EmbeddedKafka() as kafka:
+            yield Kafka(kafka.bootstrap_servers, "embedded")
+    else:
+        yield request.getfixturevalue("start_kafka")(log_cleaner_backoff_ms=100)
+
+
+def test_compacted_partitions(compacting: Kafka) -> None:
+    """Lag counts offsets, not records: those that compaction took away count until the group has passed them."""
+    topic, end, left = compact(compacting)
+    assert left == end if compacting.version == "embedded" else left < end
+    group, fresh = unique("readers"), unique("fresh")
+    commit(compacting, group, {(topic, 0): 3})
+    for client in SOURCES:
+        source = client(compacting.bootstrap_servers, reset="earliest", timeout=30)
+        assert source.lags([topic], group) == {topic: [end - 3]}
+        assert source.lags([topic], fresh) == {topic: [end]}
+
+
+@each_source
+def test_an_empty_log_has_no_lag(any_kafka: Kafka, client: Callable[..., LagSource]) -> None:
+    topic = any_kafka.create_topic(unique("orders"), 2)
+    fill(any_kafka, topic, [9, 0])
+    truncate(any_kafka, {(topic, 0): 9})
+    source = client(any_kafka.bootstrap_servers, reset="earliest", timeout=30)
+    assert source.lags([topic], unique("readers")) == {topic: [0, 0]}
+
+
+@each_source
+def test_a_leader_with_a_live_source(any_kafka: Kafka, client: Callable[..., LagSource]) -> None:
     topic = any_kafka.create_topic(unique("orders"), 3)
     fill(any_kafka, topic, [10, 5, 6])
-    assignor = LagBasedAssignor(lags=source(any_kafka, "earliest"), group_id=unique("g"), deadline=30)
+    source = client(any_kafka.bootstrap_servers, reset="earliest", timeout=30)
+    assignor = LagBasedAssignor(lags=source, group_id=unique("g"), deadline=30)
     members = [(member, assignor.metadata([topic], MemberState())) for member in ("m0", "m1")]
     _, plan = assignor.plan_assignment(members, {topic: 3})
     assert plan.assignment == {"m0": {topic: [0]}, "m1": {topic: [1, 2]}}
     assert plan.lag_by_member == {"m0": 10, "m1": 11}
 
 
-def test_deleted_records(any_kafka: Kafka) -> None:
-    topic = any_kafka.create_topic(unique("orders"), 2)
-    fill(any_kafka, topic, [9, 9])
-    group = unique("readers")
-    commit(any_kafka, group, {(topic, 0): 2})
-    admin = AdminClient({"bootstrap.servers": any_kafka.bootstrap_servers})
-    cut = [confluent_kafka.TopicPartition(topic, partition, 6) for partition in range(2)]
-    for future in admin.delete_records(cut).values():
-        future.result(10)
-    assert source(any_kafka, "earliest").lags([topic], group) == {topic: [7, 3]}
-
-
-def test_what_cannot_be_told(embedded_kafka: EmbeddedKafka) -> None:
+@pytest.mark.parametrize("api", ["OffsetFetch", "ListOffsets"])
+@each_source
+def test_what_may_not_be_read(embedded_kafka: EmbeddedKafka, client: Callable[..., LagSource], api: str) -> None:
     embedded_kafka.create_topic("t", 1)
-    config = {"bootstrap.servers": embedded_kafka.bootstrap_servers}
+    embedded_kafka.inject_fault(api, error="GROUP_AUTHORIZATION_FAILED")
+    with pytest.raises(LagError, match="the offsets of group 'g' could not be read"):
+        client(embedded_kafka.bootstrap_servers, timeout=30).lags(["t"], "g")
+
+
+@each_source
+def test_what_cannot_be_told(embedded_kafka: EmbeddedKafka, client: Callable[..., LagSource]) -> None:
+    embedded_kafka.create_topic("t", 1)
+    address = embedded_kafka.bootstrap_servers
     with pytest.raises(LagError, match="no group is named; give LagBasedAssignor the group_id"):
-        ConfluentLagSource(config).lags(["t"], "")
-    with pytest.raises(OptionError, match="timeout is 0; give a positive number of seconds"):
-        ConfluentLagSource(config, timeout=0)
+        client(address).lags(["t"], "")
+    for timeout in (0, -1.0, float("nan")):
+        with pytest.raises(OptionError, match=f"timeout is {timeout}; give a positive number of seconds"):
+            client(address, timeout=timeout)
+    threads = set(threading.enumerate())
     embedded_kafka.close()
     with pytest.raises(LagError, match="the offsets of group 'g' could not be read"):
-        ConfluentLagSource(config | {"log_level": 0}, timeout=0.2).lags(["t"], "g")
+        client(address, timeout=0.2).lags(["t"], "g")
+    assert {thread for thread in threading.enumerate() if thread not in threads} == set()
+
+
+@pytest.mark.parametrize("api", ["ApiVersions", "Metadata", "FindCoordinator", "OffsetFetch", "ListOffsets"])
+@each_source
+def test_a_broker_that_does_not_answer(
+    embedded_kafka: EmbeddedKafka, client: Callable[..., LagSource], api: str
+) -> None:
+    """Whatever it is that hangs, the source gives up; it leaves no thread behind."""
+    embedded_kafka.create_topic("t", 1)
+    embedded_kafka.inject_fault(api, delay=60, times=20)
+    threads = set(threading.enumerate())
+    with pytest.raises(LagError):
+        client(embedded_kafka.bootstrap_servers, timeout=0.3).lags(["t"], "g")
+    mine = [thread.name for thread in threading.enumerate() if thread not in threads]
+    assert [name for name in mine if not name.startswith("kafka-assignors-embedded")] == []
+
+
+@pytest.mark.parametrize("client", [python, aio])
+def test_requests_do_not_grow_with_topics(
+    embedded_kafka: EmbeddedKafka, client: Callable[..., LagSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: dict[int, int] = {}
+    for topics in (1, 30):
+        names = [f"t{topics}-{number}" for number in range(topics)]
+        for name in names:
+            embedded_kafka.create_topic(name, 2)
+        asked = count_requests(client, monkeypatch)
+        lags = client(embedded_kafka.bootstrap_servers, reset="earliest", timeout=30).lags(names, "g")
+        assert lags == {name: [0, 0] for name in names}
+        counts[topics] = len(asked)
+    assert counts[1] == counts[30] > 0
+
+
+def count_requests(client: Callable[..., LagSource], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every request that goes over a connection of this client from now on."""
+    if client is python:
+        from kafka.net.connection import KafkaConnection as Connection
+
+        method = "send_request"
+    else:
+        from aiokafka.conn import AIOKafkaConnection as Connection
+
+        method = "send"
+    sent: list[str] = []
+    plain = getattr(Connection, method)
+
+    def counted(self: Any, request: Any, *arguments: Any, **named: Any) -> Any:
+        sent.append(type(request).__name__)
+        return plain(self, request, *arguments, **named)
+
+    monkeypatch.setattr(Connection, method, counted)
+    return sent
+
+
+def test_errors_that_pass_are_tried_again(embedded_kafka: EmbeddedKafka) -> None:
+    embedded_kafka.create_topic("t", 1)
+    for client in (python, aio):
+        embedded_kafka.inject_fault("ListOffsets", error="NOT_LEADER_OR_FOLLOWER", times=2)
+        assert client(embedded_kafka.bootstrap_servers, timeout=30).lags(["t"], "g") == {"t": [0]}
+    embedded_kafka.inject_fault("OffsetFetch", error="NOT_COORDINATOR", times=1_000_000)
+    with pytest.raises(LagError, match=r"could not be read: .*NotCoordinator"):
+        aio(embedded_kafka.bootstrap_servers, timeout=0.5).lags(["t"], "g")
+
+
+def test_unknown_isolation_level() -> None:
+    with pytest.raises(
+        OptionError, match="isolation_level is 'dirty'; give one of 'read_uncommitted', 'read_committed'"
+    ):
+        aio("localhost:9092", isolation_level="dirty")
+
+
+def test_a_second_client_of_kafka_python_has_the_consumers_settings() -> None:
+    built: list[dict[str, Any]] = []
+
+    def client(**settings: Any) -> Any:
+        built.append(settings)
+        raise OSError("enough")
+
+    given = {
+        "bootstrap_servers": ["one:9093", "two:9093"],
+        "client_id": "billing",
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "reader",
+        "sasl_plain_password": "secret",
+        "ssl_cafile": "ca.pem",
+        "auto_offset_reset": "earliest",
+        "isolation_level": "read_committed",
+        "metric_reporters": [object],
+        # What it found out, as opposed to what its user gave.
+        "api_version": (4, 0),
+    }
+    settings = KafkaConsumer.DEFAULT_CONFIG | given | {"kafka_client": client}
+    source = _kafka_python_lag.of_consumer(SimpleNamespace(config=settings), 7.0)
+    with pytest.raises(OSError, match="enough"):
+        source.lags(["t"], "g")
+    own = {"client_id", "auto_offset_reset", "isolation_level", "metric_reporters", "api_version"}
+    assert {name: built[0][name] for name in given.keys() - own} == {
+        name: value for name, value in given.items() if name not in own
+    }
+    assert built[0]["client_id"] == "billing-lags"
+    assert (built[0]["metric_reporters"], built[0]["api_version"]) == ([], None)
+    assert built[0]["bootstrap_timeout_ms"] == built[0]["request_timeout_ms"] == 7_000
+    assert "group_id" not in built[0]
+    assert (source._reset, source._isolation_level) == ("earliest", "read_committed")
+
+
+class Tokens(AbstractTokenProvider):  # type: ignore[misc]
+    """Knows on which loop it was asked."""
+
+    def __init__(self) -> None:
+        self.asked_on: list[asyncio.AbstractEventLoop] = []
+
+    async def token(self) -> str:
+        self.asked_on.append(asyncio.get_running_loop())
+        return "token"
+
+    def extensions(self) -> dict[str, str]:
+        return {"cluster": "one"}
+
+
+def test_a_second_client_of_aiokafka_has_the_consumers_settings() -> None:
+    async def main() -> None:
+        tokens = Tokens()
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers="one:9093",
+            client_id="billing",
+            group_id="g",
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauth_token_provider=tokens,
+        )
+        loop = asyncio.get_running_loop()
+        source = _aiokafka_lag.of_client(
+            consumer._client, loop, reset="earliest", isolation_level="read_committed", timeout=7.0
+        )
+        config = source._config
+        assert {
+            name: config[name] for name in ("bootstrap_servers", "client_id", "security_protocol", "sasl_mechanism")
+        } == {
+            "bootstrap_servers": "one:9093",
+            "client_id": "billing-lags",
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "OAUTHBEARER",
+        }
+        provider = config["sasl_oauth_token_provider"]
+        assert provider.extensions() == {"cluster": "one"}
+        # As the other client asks: from a loop on another thread.
+        assert await asyncio.to_thread(lambda: asyncio.run(provider.token())) == "token"
+        assert tokens.asked_on == [loop]
+        await consumer.stop()
+
+    asyncio.run(main())
 
 
 def test_without_confluent_kafka(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, Any
 import aiokafka
 import kafka
 
+from support.broker import unique
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kafka_assignors.clients import RebalanceReport
+    from support.broker import Kafka
 
 Held = frozenset[tuple[str, int]]
 
@@ -143,6 +146,8 @@ class LiveMember:
 class KafkaPythonLive(LiveMember):
     """kafka-python's consumer."""
 
+    poll_ms = 1_000
+
     def _consume(self) -> None:
         member = self
 
@@ -157,8 +162,7 @@ class KafkaPythonLive(LiveMember):
         self._consumer = kafka.KafkaConsumer(**self._config)
         self._consumer.subscribe(self._topics, listener=self._listener)
         while not self._stop.is_set():
-            # Shorter polls can lose a join for good: reference of the client, "drops out".
-            self._consumer.poll(timeout_ms=1_000)
+            self._consumer.poll(timeout_ms=self.poll_ms)
             with contextlib.suppress(queue.Empty):
                 self._commands.get_nowait()()
         if self._killed:
@@ -174,8 +178,16 @@ class KafkaPythonLive(LiveMember):
         self._commands.put(lambda: self._consumer.subscribe(list(topics), listener=self._listener))
 
 
+class ImpatientKafkaPythonLive(KafkaPythonLive):
+    """Whose polls end before a join does."""
+
+    poll_ms = 1
+
+
 class AiokafkaLive(LiveMember):
     """aiokafka's consumer, on an event loop of its own."""
+
+    attach = False
 
     def _consume(self) -> None:
         asyncio.run(self._main())
@@ -193,6 +205,8 @@ class AiokafkaLive(LiveMember):
         self._listener = Listener()
         self._loop = asyncio.get_running_loop()
         self._consumer = aiokafka.AIOKafkaConsumer(rebalance_timeout_ms=20_000, **self._config)
+        if self.attach:
+            self.assignor.attach(self._consumer)
         self._consumer.subscribe(self._topics, listener=self._listener)
         try:
             await self._consumer.start()
@@ -216,6 +230,12 @@ class AiokafkaLive(LiveMember):
 
     def subscribe(self, topics: Sequence[str]) -> None:
         self._commands.put(lambda: self._consumer.subscribe(list(topics), listener=self._listener))
+
+
+class AttachedAiokafkaLive(AiokafkaLive):
+    """As users of aiokafka are told to do it."""
+
+    attach = True
 
 
 def wait(
@@ -254,3 +274,51 @@ def settled(members: Sequence[LiveMember], everything: Held, spread: int = 1) ->
 def all_of(**topics: int) -> Held:
     """Every partition of these topics."""
     return frozenset((topic, number) for topic, count in topics.items() for number in range(count))
+
+
+class Crew:
+    """The members of one group, and their ledger."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self.kafka = kafka
+        self.ledger = Ledger()
+        self.group = unique("group")
+        self.members: list[LiveMember] = []
+        self._hired = 0
+
+    def topic(self, partitions: int) -> str:
+        return self.kafka.create_topic(unique("topic"), partitions)
+
+    def hire(self, kind: Any, *topics: str, **config: Any) -> LiveMember:
+        member_type, strategy = kind
+        self._hired += 1
+        name = f"{member_type.__name__}-{self._hired}"
+        member: LiveMember = member_type(
+            self.kafka.bootstrap_servers, self.group, topics, strategy(), self.ledger, name=name, **config
+        )
+        self.members.append(member)
+        return member
+
+    def settle(self, what: str, **topics: int) -> None:
+        """Waits for a fair plan of everything; no partition was held twice on the way there."""
+        wait(settled(self.members, all_of(**topics)), what, self.members)
+        assert self.ledger.overlaps == []
+
+    def leave(self, member: LiveMember) -> None:
+        member.leave()
+        self.members.remove(member)
+
+    def kill(self, member: LiveMember) -> None:
+        member.kill()
+        self.members.remove(member)
+
+    def leader(self) -> LiveMember:
+        (leader,) = [member for member in self.members if member.report is not None and member.report.leader]
+        return leader
+
+    def planned(self) -> None:
+        """Asserts that the latest plan moved no more than it had to."""
+        report = self.leader().report
+        assert report is not None
+        assert report.moved == report.least_moves
+        assert report.faults == {}

@@ -25,7 +25,15 @@ from kafka_assignors.group import MemberState, Topic
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from kafka_assignors.assignors import Assignor, CooperativeStickyAssignor, Mode, Protocol, RackOrder, StickyAssignor
+    from kafka_assignors.assignors import (
+        Assignor,
+        CooperativeStickyAssignor,
+        JoinedMember,
+        Mode,
+        Protocol,
+        RackOrder,
+        StickyAssignor,
+    )
     from kafka_assignors.group import Plan
 
 __all__ = ["ClientAdapter", "Membership", "StreamJoinAdapter", "calling"]
@@ -77,7 +85,7 @@ def calling(recognise: Callable[[object], T | None]) -> T | None:
 class Packed:
     """The members of a group as the core takes them, and what the leader needs to know to describe the topics."""
 
-    members: Sequence[tuple[str, str | None, bytes]]
+    members: Sequence[JoinedMember]
     topics: Collection[str]
     racks: bool
 
@@ -170,7 +178,7 @@ class ClientAdapter(ABC):
         generation = None if membership is None or membership.lost else membership.generation
         packed = self._pack(members)
         partitions = self._partitions(cluster, packed)
-        assignments, plan = self._assignor._plan_assignment(packed.members, partitions, generation)
+        assignments, plan = self._plan(packed.members, partitions, generation)
         self._planned = plan, time.perf_counter() - started
         return assignments
 
@@ -215,6 +223,11 @@ class ClientAdapter(ABC):
         return None
 
     # Shared machinery.
+
+    def _plan(
+        self, members: Sequence[JoinedMember], partitions: dict[str, int | Topic], generation: int | None
+    ) -> tuple[dict[str, bytes], Plan]:
+        return self._assignor._plan_assignment(members, partitions, generation)
 
     @staticmethod
     def _deref(reference: weakref.ref[Any] | None) -> Any:

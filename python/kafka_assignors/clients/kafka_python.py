@@ -1,4 +1,4 @@
-"""The sticky assignors, the stream join, and the producer's partitioners for kafka-python 3.
+"""The sticky assignors, the stream join, the lag-based assignor, and the producer's partitioners for kafka-python 3.
 
 >>> from kafka_assignors.clients.kafka_python import StickyAssignor
 >>> from functools import partial
@@ -16,19 +16,24 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors import assignors
 from kafka_assignors.clients._adapter import ClientAdapter, Membership, Packed, StreamJoinAdapter, calling
 from kafka_assignors.clients._codec import SubscriptionWriter
+from kafka_assignors.clients._lag import LagAdapter, unknown
 from kafka_assignors.clients._listener import DiffListener, Step, run, run_async
 from kafka_assignors.clients._report import RebalanceReport
 from kafka_assignors.errors import MissingDependencyError, OptionError, StateError
 
 try:
-    from kafka import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
+    from kafka import AsyncConsumerRebalanceListener, ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
     from kafka.coordinator.consumer import ConsumerCoordinator
+
+    from kafka_assignors.clients._kafka_python_lag import AdminLagSource, of_consumer
 except ImportError as error:
     raise MissingDependencyError(
         "kafka_assignors.clients.kafka_python needs kafka-python 3: pip install kafka-assignors[kafka-python]"
@@ -46,12 +51,18 @@ from kafka_assignors.clients._kafka_python_producer import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from kafka_assignors.assignors import JoinedMember
+    from kafka_assignors.group import Plan, Topic
+    from kafka_assignors.lag import LagFunction, LagSource
+
 __all__ = [
     "AdaptivePartitioner",
+    "AdminLagSource",
     "AsyncRebalanceDiffListener",
     "CooperativeStickyAssignor",
     "DefaultPartitioner",
     "KafkaProducer",
+    "LagBasedAssignor",
     "Partitioner",
     "RebalanceDiffListener",
     "RebalanceReport",
@@ -92,6 +103,17 @@ class _KafkaPythonAdapter(ClientAdapter):
                 _abandon(coordinator)
                 raise
         return coordinator
+
+    def metadata(self, topics: Iterable[str]) -> bytes:
+        """What the member sends in JoinGroup."""
+        told = super().metadata(topics)
+        # A join that changed metadata caused is forgotten once the leader has planned: if `poll` returns before the
+        # join has ended, nobody would ever take its result, and the member would be gone for good. Asked for in words,
+        # the join is awaited until it has succeeded.
+        request = getattr(self._serving(), "request_rejoin", None)
+        if request is not None:
+            request()
+        return told
 
     def _recognise(self, caller: object) -> object | None:
         return _coordinator(caller)
@@ -184,6 +206,39 @@ class StickyStreamJoinAssignor(StreamJoinAdapter, _KafkaPythonAdapter):
         """The one that was chosen."""
         self._greet()
         return [RebalanceProtocol.COOPERATIVE if self._assignor.cooperative else RebalanceProtocol.EAGER]
+
+
+class LagBasedAssignor(LagAdapter, _KafkaPythonAdapter):
+    """`kafka_assignors.LagBasedAssignor` for kafka-python: eager, on the wire `lag`, as Java's.
+
+    It reads the lags with a second client (`AdminLagSource`), since the consumer cannot be asked while it assigns.
+    Until they are there, or the deadline is over, kafka-python's I/O thread waits, as it does for any assignor.
+    """
+
+    _built: weakref.ref[Any] | None = None
+
+    def _greet(self) -> object | None:
+        coordinator = super()._greet()
+        consumer = calling(lambda caller: caller if isinstance(caller, KafkaConsumer) else None)
+        if consumer is not None:
+            self._built = weakref.ref(consumer)
+        return coordinator
+
+    def _session(self, coordinator: Any) -> tuple[str, float]:
+        config = coordinator.config
+        return config.get("group_id") or "", config.get("session_timeout_ms", math.inf) / 1000
+
+    def _own_source(self, coordinator: object, timeout: float) -> LagSource | LagFunction:
+        for reference in (self._consumer, self._built):
+            consumer = self._deref(reference)
+            if consumer is not None and getattr(consumer, "_coordinator", None) is coordinator:
+                return of_consumer(consumer, timeout)
+        return unknown("the consumer's settings could not be found; call attach(consumer), or give lags=")
+
+    def _plan(
+        self, members: Sequence[JoinedMember], partitions: dict[str, int | Topic], generation: int | None
+    ) -> tuple[dict[str, bytes], Plan]:
+        return self._asking()._plan_assignment(members, partitions, generation)
 
 
 AbstractPartitionAssignor.register(_KafkaPythonAdapter)
