@@ -1,7 +1,7 @@
 """The assignors in the shape that each Kafka client wants.
 
-Import the module of your client, `kafka_assignors.clients.kafka_python` or `kafka_assignors.clients.aiokafka`; none
-of them is imported here, nor imports another.
+Import the module of your client, `kafka_assignors.clients.kafka_python`, `kafka_assignors.clients.aiokafka` or
+`kafka_assignors.clients.confluent`; none of them is imported here, nor imports another.
 """
 
 from kafka_assignors.clients._report import RebalanceReport

@@ -1,0 +1,254 @@
+"""Which partition a record of a confluent-kafka producer goes to, asked of a partitioner of ours or of the user's."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kafka_assignors.clients.confluent._batches import Batch, BatchRule
+from kafka_assignors.clients.confluent._load import PERIOD, PERIOD_AT_BATCHES, Load, TrackedBatch
+from kafka_assignors.clients.confluent._metadata import Topic, Topics
+from kafka_assignors.errors import KafkaAssignorsError, OptionError, PartitionerError
+from kafka_assignors.partitioners import Partitioner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import confluent_kafka
+
+__all__ = ["AVAILABILITY_TIMEOUT", "Chooser"]
+
+# Java's name; librdkafka has no such setting.
+AVAILABILITY_TIMEOUT = "partitioner.availability.timeout.ms"
+
+# librdkafka's defaults, in milliseconds.
+_REFRESH_MS = 300_000
+_PROPAGATION_MS = 30_000
+
+
+class Chooser:
+    """A partitioner at work for one producer: what it is asked, what it is told, and what of its answers is believed.
+
+    Thread-safe. The partitioner is called without any lock held, so that it may take its own.
+
+    Args:
+        partitioner: a `Partitioner`, or a function with the arguments of its method `partition`.
+        config: of the producer.
+
+    Raises:
+        OptionError: `partitioner` is none, or a setting is not a number.
+    """
+
+    def __init__(self, partitioner: Any, config: Mapping[str, Any]) -> None:
+        self._name, self._partition, self._notify = _hooks(partitioner)
+        self._rule = BatchRule.of(config)
+        self._size, self._records = self._rule.size, self._rule.records
+        patience = _milliseconds(config, "topic.metadata.propagation.max.ms", _PROPAGATION_MS)
+        interval = _milliseconds(config, "topic.metadata.refresh.interval.ms", _REFRESH_MS)
+        self.topics = Topics(patience, interval if interval > 0 else float("inf"))
+        self._known = self.topics.known
+        self._cluster = self.topics.cluster
+        self.load: Load | None = None
+        update = getattr(partitioner, "update_load", None)
+        if callable(update):
+            self.load = Load(
+                update,
+                _milliseconds(config, AVAILABILITY_TIMEOUT, 0),
+                self._cluster,
+                config.get("on_delivery"),
+                bool(config.get("delivery.report.only.error", False)),
+            )
+        # Whether it matters to the partitioner where batches begin and end.
+        self.tracks = self._notify is not None or self.load is not None
+        self._lock = self.load.lock if self.load is not None else threading.Lock()
+
+    def place(
+        self,
+        producer: confluent_kafka.Producer,
+        name: str,
+        key: object,
+        serialized_key: bytes | None,
+        value: object,
+        serialized_value: bytes | None,
+    ) -> tuple[int, Batch | None]:
+        """The partition of a record that names none, and the batch that it is counted in.
+
+        Raises:
+            PartitionerError: the partitioner failed, or returned what is no partition of the topic.
+            TopicMetadataError: the topic is not known, and did not get known in time.
+        """
+        topic = self._known.get(name)
+        if topic is None:
+            topic = self.topics.discover(producer, name)
+        now = monotonic()
+        if now >= topic.due:
+            self.topics.look_again(producer)
+        load = self.load
+        if load is not None:
+            load.feed(topic, now, PERIOD)
+        # As `_ask`, `_join_open` and `Batch.add`, but without a call for each.
+        try:
+            number = self._partition(name, key, serialized_key, value, serialized_value, self._cluster)
+        except KafkaAssignorsError:
+            raise
+        except Exception as error:
+            raise self._failure(topic, error) from error
+        if number.__class__ is not int or not 0 <= number < topic.count:
+            number = self._checked(topic, number)
+        if not self.tracks:
+            return number, None
+        size = len(serialized_value) if serialized_value is not None else 0
+        if serialized_key is not None:
+            size += len(serialized_key)
+        if load is None:
+            # No lock, which would cost more than all the rest: a count that a race loses moves an estimate by a record,
+            # and a second notice of the same batch is one that Java's partitioners get, too.
+            batch = topic.batches[number]
+            if batch is not None and now < batch.until:
+                batch.size += size
+                batch.records += 1
+                if batch.size >= self._size or batch.records >= self._records:
+                    batch.keep(self._rule)
+                return number, batch
+        else:
+            joined = self._join_open(topic, number, now, size)
+            if joined is not None:
+                return number, joined
+        if self._notify is not None:
+            if load is not None:
+                load.feed(topic, now, PERIOD_AT_BATCHES)
+            self._tell(topic, number)
+            number = self._ask(topic, key, serialized_key, value, serialized_value)
+        return number, self._join(topic, number, now, size)
+
+    def follow(self, name: str, number: int, serialized_key: object, serialized_value: object) -> Batch | None:
+        """A record that names its partition opens and fills batches like any other. None if it is not counted."""
+        topic = self._known.get(name)
+        if topic is None or not 0 <= number < topic.count:
+            return None
+        now = monotonic()
+        size = sum(len(part) for part in (serialized_key, serialized_value) if isinstance(part, bytes | str))
+        batch = self._join_open(topic, number, now, size)
+        if batch is not None:
+            return batch
+        if self._notify is not None:
+            self._tell(topic, number)
+        return self._join(topic, number, now, size)
+
+    def take_back(self, name: str, number: int, batch: Batch, serialized_key: object, serialized_value: object) -> None:
+        """The client refused a record: it is in no batch."""
+        size = sum(len(part) for part in (serialized_key, serialized_value) if isinstance(part, bytes | str))
+        with self._lock:
+            if isinstance(batch, TrackedBatch):
+                batch.pending -= 1
+            topic = self._known.get(name)
+            if batch.take_back(size) and topic is not None and topic.batches[number] is batch:
+                topic.batches[number] = None
+
+    def outdated(self, producer: confluent_kafka.Producer, name: str, refusal: BaseException) -> bool:
+        """Whether the client refused a record because the topic has other partitions by now; if so, they are known now.
+
+        Raises:
+            TopicMetadataError: the topic is gone.
+        """
+        if not isinstance(refusal, KafkaException) or refusal.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+            return False
+        before = self._known[name].count if name in self._known else 0
+        return self.topics.discover(producer, name).count != before
+
+    def _join_open(self, topic: Topic, number: int, now: float, size: int) -> Batch | None:
+        """Counts a record in the open batch of a partition, if it has one."""
+        with self._lock:
+            batch = topic.batches[number]
+            if batch is None or now >= batch.until:
+                return None
+            self._add(topic, number, batch, size)
+            return batch
+
+    def _join(self, topic: Topic, number: int, now: float, size: int) -> Batch:
+        with self._lock:
+            batch = topic.batches[number]
+            if batch is None or now >= batch.until:
+                batch = Batch(now, self._rule) if self.load is None else self.load.batch(now, self._rule, topic, number)
+                topic.batches[number] = batch
+            self._add(topic, number, batch, size)
+            return batch
+
+    def _add(self, topic: Topic, number: int, batch: Batch, size: int) -> None:
+        batch.add(size, self._rule)
+        if self.load is not None:
+            self.load.sent(topic, number, batch)
+
+    def _ask(
+        self,
+        topic: Topic,
+        key: object,
+        serialized_key: bytes | None,
+        value: object,
+        serialized_value: bytes | None,
+    ) -> int:
+        try:
+            number = self._partition(topic.name, key, serialized_key, value, serialized_value, self._cluster)
+        except KafkaAssignorsError:
+            raise
+        except Exception as error:
+            raise self._failure(topic, error) from error
+        if number.__class__ is int and 0 <= number < topic.count:
+            return number
+        return self._checked(topic, number)
+
+    def _failure(self, topic: Topic, error: Exception) -> PartitionerError:
+        return PartitionerError(
+            f"partitioner {self._name} failed for a record to {topic.name!r}, which was not sent: "
+            f"{type(error).__name__}: {error}"
+        )
+
+    def _checked(self, topic: Topic, answer: object) -> int:
+        problem = f"partitioner {self._name} returned {answer!r} for a record to {topic.name!r}, which was not sent"
+        if isinstance(answer, bool) or not hasattr(answer, "__index__"):
+            raise PartitionerError(f"{problem}; return the number of a partition")
+        number = operator.index(answer)
+        if not 0 <= number < topic.count:
+            raise PartitionerError(f"{problem}; the topic has the partitions 0 to {topic.count - 1}")
+        return number
+
+    def _tell(self, topic: Topic, number: int) -> None:
+        try:
+            self._notify(topic.name, self._cluster, number)  # type: ignore[misc]
+        except KafkaAssignorsError:
+            raise
+        except Exception as error:
+            raise PartitionerError(
+                f"on_new_batch of partitioner {self._name} failed before a record to topic {topic.name!r}, which was "
+                f"not sent: {type(error).__name__}: {error}"
+            ) from error
+
+
+def _hooks(partitioner: Any) -> tuple[str, Callable[..., Any], Callable[[str, Any, int], object] | None]:
+    """How to name it, to ask it, and to tell it of a new batch if it cares."""
+    if isinstance(partitioner, Partitioner):
+        cares = type(partitioner).on_new_batch is not Partitioner.on_new_batch
+        return type(partitioner).__name__, partitioner.partition, partitioner.on_new_batch if cares else None
+    if isinstance(partitioner, type):
+        raise OptionError(
+            f"partitioner is the class {partitioner.__name__}; give an instance of it: {partitioner.__name__}()"
+        )
+    if callable(partitioner):
+        return getattr(partitioner, "__qualname__", None) or type(partitioner).__name__, partitioner, None
+    raise OptionError(
+        f"partitioner is of type {type(partitioner).__name__}; give the name of one of librdkafka's, a "
+        "kafka_assignors.Partitioner, or a function of (topic, key, serialized_key, value, serialized_value, cluster)"
+    )
+
+
+def _milliseconds(config: Mapping[str, Any], name: str, default: float) -> float:
+    """A setting in seconds."""
+    given = config.get(name)
+    try:
+        return float(default if given is None else given) / 1_000
+    except (TypeError, ValueError):
+        raise OptionError(f"{name} is {given!r}; give a number of milliseconds") from None

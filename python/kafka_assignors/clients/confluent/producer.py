@@ -1,0 +1,353 @@
+"""A drop-in for `confluent_kafka.Producer` that takes partitioners written in Python.
+
+librdkafka takes a partitioner as a C function only, and confluent-kafka passes only the names of its own. So the choice
+is made before `produce`, which is then given the partition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafka_assignors.errors import MissingDependencyError, PartitionerError, PartitionerTypeError
+
+try:
+    import confluent_kafka
+except ImportError as error:
+    raise MissingDependencyError(
+        "kafka_assignors.clients.confluent needs confluent-kafka 2: pip install kafka-assignors[confluent]"
+    ) from error
+
+from kafka_assignors.clients._choice import claim, refuse_shared
+from kafka_assignors.clients.confluent._chooser import AVAILABILITY_TIMEOUT, Chooser
+from kafka_assignors.partitioners import Partitioner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_assignors.clients.confluent._batches import Batch
+    from kafka_assignors.clients.confluent._load import Load
+
+    Delivery = Callable[[confluent_kafka.KafkaError | None, confluent_kafka.Message], None]
+
+__all__ = ["Producer", "SerializingProducer"]
+
+_Client = confluent_kafka.Producer
+_produce = _Client.produce
+_produce_batch = _Client.produce_batch
+
+_UNASSIGNED = -1
+_PART = str | bytes | None
+_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
+# How often librdkafka is to say how its brokers are, where the user has not asked for it.
+_STATISTICS_MS = 1_000
+
+
+class Producer(_Client):
+    """`confluent_kafka.Producer` with one more kind of value for its setting `partitioner`.
+
+    Everything else is the client's own: methods, settings, callbacks, transactions, errors.
+
+    Args:
+        *args: the client's: the configuration as a mapping.
+        **kwargs: likewise, settings by keyword, which win.
+
+    The setting `partitioner`, in the mapping or as a keyword, is
+
+    - a name, or absent: librdkafka's own partitioners, as ever. Nothing changes, and no key moves;
+    - a [`Partitioner`][kafka_assignors.Partitioner]: `DefaultPartitioner()`, `AdaptivePartitioner()`, one of your own.
+      Its `on_new_batch` is called when a record is about to open a batch, as far as that can be told from outside
+      librdkafka;
+    - a function `(topic, key, serialized_key, value, serialized_value, cluster) -> int`: key and value as they were
+      given, and as bytes; `cluster` has `partitions_for_topic(topic)` and `available_partitions_for_topic(topic)`.
+
+    A partitioner is not asked about records that name their partition. It is called on the thread that calls
+    `produce`, with no lock held.
+
+    The first record to a topic waits until the cluster tells its partitions, at most
+    `topic.metadata.propagation.max.ms`; after that they are renewed beside the work every
+    `topic.metadata.refresh.interval.ms`. `sticky.partitioning.linger.ms` has no effect on records that a partitioner of
+    ours places.
+
+    An `AdaptivePartitioner` is fed from the delivery reports and statistics that `poll` and `flush` serve:
+    `statistics.interval.ms` becomes 1,000 if it was not set. Java's `partitioner.availability.timeout.ms` counts,
+    too; 0, the default, is never.
+
+    Raises:
+        MissingDependencyError: on import, if confluent-kafka is not installed.
+        OptionError: `partitioner` is none of these.
+        StateError: the `Partitioner` serves another open producer.
+        KafkaException: as the client, for its own settings.
+
+    >>> from kafka_assignors import DefaultPartitioner
+    >>> producer = Producer({"bootstrap.servers": "localhost:9092"}, partitioner=DefaultPartitioner())
+    >>> isinstance(producer, confluent_kafka.Producer)
+    True
+    """
+
+    _chooser: Chooser | None = None
+    _closed = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        config = _settings(args, kwargs)
+        if config is None:
+            # For the client to refuse. It tells no keywords from empty ones.
+            super().__init__(*args, **kwargs) if kwargs else super().__init__(*args)
+            return
+        partitioner = config.pop("partitioner", None)
+        if partitioner is None or isinstance(partitioner, str):
+            super().__init__(config if partitioner is None else config | {"partitioner": partitioner})
+            return
+        shared = isinstance(partitioner, Partitioner)
+        if shared:
+            refuse_shared(partitioner)
+        chooser = Chooser(partitioner, config)
+        config.pop(AVAILABILITY_TIMEOUT, None)
+        if chooser.load is not None:
+            _listen(config, chooser.load)
+        super().__init__(config)
+        if shared:
+            claim(partitioner, self)
+        self._chooser = chooser
+
+    def close(self) -> bool:
+        """Flushes and closes, as `confluent_kafka.Producer.close` does; the partitioner may serve another one then."""
+        closed = super().close()
+        self._closed = True
+        return closed
+
+    def __exit__(self, *raised: Any) -> bool | None:
+        """Closes, as the client's own."""
+        handled = super().__exit__(*raised)
+        self._closed = True
+        return handled
+
+    def produce(
+        self,
+        topic: str,
+        value: str | bytes | None = None,
+        key: str | bytes | None = None,
+        partition: int = -1,
+        callback: Delivery | None = None,
+        on_delivery: Delivery | None = None,
+        timestamp: int = 0,
+        headers: Any = None,
+    ) -> None:
+        """Hands a record over as `confluent_kafka.Producer.produce` does, to the partition that is chosen for it.
+
+        Args:
+            topic: where to.
+            value: bytes, text, which is sent as UTF-8, or None.
+            key: likewise. An empty key is a key.
+            partition: -1 asks the partitioner.
+            callback: called by `poll` or `flush` with the error or None, and the message.
+            on_delivery: another name for `callback`, which wins if both are given.
+            timestamp: milliseconds since 1970; 0 is now.
+            headers: a list of pairs, or a mapping.
+
+        Raises:
+            BufferError: the client's queue is full. The record is not counted in any batch.
+            PartitionerError: the partitioner failed, or returned what is no partition of the topic.
+            TopicMetadataError: a `KafkaException`: the partitions of the topic cannot be told.
+            KafkaException: as the client.
+
+        A record is sent, or this raises.
+        """
+        # An explicit None for `callback` would make the client forget `on_delivery`.
+        report = on_delivery if callback is None else callback
+        chooser = self._chooser
+        if chooser is None:
+            return _produce(self, topic, value, key, partition, report, None, timestamp, headers)
+        if partition != _UNASSIGNED:
+            return self._produce_to(chooser, topic, value, key, partition, report, timestamp, headers)
+        serialized_key = key if key is None or key.__class__ is bytes else _serialized(key, "key")
+        serialized_value = value if value is None or value.__class__ is bytes else _serialized(value, "value")
+        number, batch = chooser.place(self, topic, key, serialized_key, value, serialized_value)
+        if chooser.load is not None:
+            report = chooser.load.callback(batch, report)
+        try:
+            _produce(self, topic, serialized_value, serialized_key, number, report, None, timestamp, headers)
+        except BaseException as refusal:
+            if batch is not None:
+                chooser.take_back(topic, number, batch, serialized_key, serialized_value)
+            if not chooser.outdated(self, topic, refusal):
+                raise
+            Producer.produce(self, topic, value, key, partition, callback, on_delivery, timestamp, headers)
+
+    def produce_batch(
+        self,
+        topic: str,
+        messages: list[dict[str, Any]],
+        partition: int = -1,
+        callback: Delivery | None = None,
+        on_delivery: Delivery | None = None,
+    ) -> int:
+        """Hands many records over as `confluent_kafka.Producer.produce_batch` does, each to its own partition.
+
+        With a partitioner of ours a message's own `partition` counts, too: the client 2.16 documents it, but sends the
+        whole list where `partition` says, or to one partition of its choice. Of the records of one partition the order
+        stays.
+
+        Args:
+            topic: where to.
+            messages: mappings with `value`, `key`, `partition` and `callback`, all optional. Those that the client
+                refuses get an entry `_error`; nothing else in them is changed.
+            partition: of messages that name none; -1 asks the partitioner.
+            callback: of messages that have none.
+            on_delivery: another name for `callback`, which wins if both are given.
+
+        Returns:
+            How many were taken.
+
+        Raises:
+            TypeError: a message is not what it should be. Nothing was sent, as with the other errors.
+            PartitionerError: as `produce`; also for a partition that is no 32-bit number.
+            TopicMetadataError: as `produce`.
+        """
+        report = on_delivery if callback is None else callback
+        chooser = self._chooser
+        if chooser is None or not _sound(messages, partition):
+            return _produce_batch(self, topic, messages, partition, report)
+        placed: list[_Placed] = []
+        sent = False
+        count = 0
+        try:
+            placed.extend(self._placed(chooser, topic, message, partition, report) for message in messages)
+            groups: dict[int, list[dict[str, Any]]] = {}
+            for each in placed:
+                groups.setdefault(each.number, []).append(each.copy)
+            for number, group in groups.items():
+                count += _produce_batch(self, topic, group, number, report)
+            sent = True
+        finally:
+            for message, each in zip(messages, placed, strict=False):
+                refused = "_error" in each.copy
+                if refused:
+                    message["_error"] = each.copy["_error"]
+                if each.batch is not None and (refused or not sent):
+                    chooser.take_back(topic, each.number, each.batch, each.copy.get("key"), each.copy.get("value"))
+        return count
+
+    def _placed(
+        self, chooser: Chooser, topic: str, message: dict[str, Any], partition: int, report: Delivery | None
+    ) -> _Placed:
+        key, value, number = message.get("key"), message.get("value"), message.get("partition")
+        if number is None:
+            number = partition
+        copy = message.copy()
+        # Left over from a call before, it would say that this one was refused.
+        copy.pop("_error", None)
+        if key is not None:
+            copy["key"] = _serialized(key, "key")
+        if value is not None:
+            copy["value"] = _serialized(value, "value")
+        batch: Batch | None
+        if number == _UNASSIGNED:
+            number, batch = chooser.place(self, topic, key, copy.get("key"), value, copy.get("value"))
+        elif _INT32_MIN <= number <= _INT32_MAX:
+            batch = chooser.follow(topic, number, copy.get("key"), copy.get("value"))
+        else:
+            raise PartitionerError(f"partition of a message is {number}; give the number of a partition")
+        if chooser.load is not None:
+            copy["callback"] = chooser.load.callback(batch, copy.get("callback") or report)
+        return _Placed(number, copy, batch)
+
+    def _produce_to(
+        self,
+        chooser: Chooser,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int,
+        report: Delivery | None,
+        timestamp: int,
+        headers: Any,
+    ) -> None:
+        """A record that names its partition. What is wrong with it is for the client to say."""
+        batch = chooser.follow(topic, partition, key, value) if isinstance(partition, int) and chooser.tracks else None
+        if chooser.load is not None:
+            report = chooser.load.callback(batch, report)
+        try:
+            _produce(self, topic, value, key, partition, report, None, timestamp, headers)
+        except BaseException:
+            if batch is not None:
+                chooser.take_back(topic, partition, batch, key, value)
+            raise
+
+
+class SerializingProducer(confluent_kafka.SerializingProducer, Producer):  # type: ignore[misc]
+    """`confluent_kafka.SerializingProducer` over our [`Producer`][kafka_assignors.clients.confluent.producer.Producer].
+
+    Args:
+        conf: the client's settings, serializers included, and `partitioner` as for `Producer`.
+
+    A partitioner sees what the serializers made: key and value are bytes, or what `produce` was given where there is no
+    serializer.
+
+    Raises:
+        OptionError: as `Producer`.
+
+    >>> from confluent_kafka.serialization import StringSerializer
+    >>> from kafka_assignors import DefaultPartitioner
+    >>> producer = SerializingProducer(
+    ...     {
+    ...         "bootstrap.servers": "localhost:9092",
+    ...         "key.serializer": StringSerializer(),
+    ...         "partitioner": DefaultPartitioner(),
+    ...     }
+    ... )
+    """
+
+
+class _Placed(NamedTuple):
+    """A message of a list with its partition: a copy, so that the user's is left alone, and the batch that it is in."""
+
+    number: int
+    copy: dict[str, Any]
+    batch: Batch | None
+
+
+def _sound(messages: object, partition: object) -> bool:
+    """Whether the client would take a list of messages, which it refuses as a whole and in words of its own."""
+    return (
+        isinstance(partition, int)
+        and isinstance(messages, list)
+        and all(
+            isinstance(message, dict)
+            and isinstance(message.get("key"), _PART)
+            and isinstance(message.get("value"), _PART)
+            and isinstance(message.get("partition"), int | None)
+            and message.get("timestamp") is None
+            for message in messages
+        )
+    )
+
+
+def _serialized(part: object, field: str) -> bytes:
+    if isinstance(part, str):
+        return part.encode()
+    if isinstance(part, bytes):
+        return bytes(part)
+    raise PartitionerTypeError(f"{field} is of type {type(part).__name__}; give bytes, text or None")
+
+
+def _settings(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The configuration as the client puts it together; None where it will refuse the arguments."""
+    if len(args) > 1 or (args and not isinstance(args[0], dict)) or not (args or kwargs):
+        return None
+    return {**(args[0] if args else {}), **kwargs}
+
+
+def _listen(config: dict[str, Any], load: Load) -> None:
+    """Has the statistics read, and all deliveries reported, without the user's callbacks seeing a difference."""
+    config.pop("delivery.report.only.error", None)
+    asked = config.get("statistics.interval.ms") not in (None, 0, "0")
+    own = config.get("stats_cb") if asked else None
+    if not asked:
+        config["statistics.interval.ms"] = _STATISTICS_MS
+
+    def read(text: str) -> None:
+        load.statistics(text)
+        if own is not None:
+            own(text)
+
+    config["stats_cb"] = read
