@@ -406,3 +406,164 @@ class RoundRobinPartitioner:
     def on_new_batch(self, topic: str, cluster: Cluster, prev_partition: int) -> None: ...
 
 def murmur2(key: bytes | bytearray | memoryview) -> int: ...
+
+# ---- a member of a consumer group ---------------------------------------------------------------------------------
+# The driving contract is the docstring of the class: help(kafka_assignors._core.Membership).
+
+_Partitions: TypeAlias = list[tuple[str, list[int]]]
+
+class _Connect(TypedDict):
+    action: Literal["connect"]
+    conn: int
+    node_id: int  # -1: a bootstrap server
+    host: str
+    port: int
+    role: Literal["bootstrap", "group", "offsets"]
+
+class _Send(TypedDict):
+    action: Literal["send"]
+    conn: int
+    data: bytes
+
+class _Close(TypedDict):
+    action: Literal["close"]
+    conn: int
+    reason: str
+
+class _Topics(TypedDict):
+    action: Literal["topics"]
+    topics: list[tuple[str, bool]]
+
+class _Notify(TypedDict):
+    action: Literal["notify"]
+    ticket: int
+    kind: Literal["prepare", "assign", "leave"]
+    lost: bool
+    revoked: _Partitions
+    added: _Partitions
+    owned: _Partitions
+    generation: int  # -1: in none
+    member_id: str
+    protocol: str
+    assignment: bytes
+    topics: list[str]
+
+class _Plan(TypedDict):
+    action: Literal["plan"]
+    ticket: int
+    generation: int
+    protocol: str
+    members: list[tuple[str, str | None, bytes]]
+    topics: dict[str, tuple[int, list[list[str]]]]
+
+class _CommitDone(TypedDict):
+    action: Literal["commit-done"]
+    id: int
+    error_code: int
+    partitions: list[tuple[str, int, int]]
+    dropped: list[tuple[str, int]]
+
+class _OffsetsFetched(TypedDict):
+    action: Literal["offsets-fetched"]
+    id: int
+    error_code: int
+    offsets: list[tuple[str, int, int, int, str | None, int]]
+
+class _MaxPollExceeded(TypedDict):
+    action: Literal["max-poll-exceeded"]
+    interval_ms: int
+
+class _ConvertedByBroker(TypedDict):
+    action: Literal["converted-by-broker"]
+    message: str
+
+class _Error(TypedDict):
+    action: Literal["error"]
+    error_code: int
+    message: str
+
+class _Fatal(TypedDict):
+    action: Literal["fatal"]
+    error_code: int
+    message: str
+
+class _Log(TypedDict):
+    action: Literal["log"]
+    level: Literal["info", "warning"]
+    message: str
+
+class _Closed(TypedDict):
+    action: Literal["closed"]
+
+_Action: TypeAlias = (
+    _Connect
+    | _Send
+    | _Close
+    | _Topics
+    | _Notify
+    | _Plan
+    | _CommitDone
+    | _OffsetsFetched
+    | _MaxPollExceeded
+    | _ConvertedByBroker
+    | _Error
+    | _Fatal
+    | _Log
+    | _Closed
+)
+
+@final
+class Membership:
+    # Times are milliseconds. assignors, in order of preference: wire name, whether it is cooperative, whether its
+    # generations settle claims (only cooperative-sticky), whether it uses racks. Raises OptionError for settings that
+    # make no member. seed: of the jitter in back-offs, all the randomness there is; give each member its own.
+    def __new__(
+        cls,
+        *,
+        now_ms: int,
+        bootstrap: Sequence[tuple[str, int]],
+        group_id: str,
+        assignors: Sequence[tuple[str, bool, bool, bool]],
+        client_id: str | None = None,
+        group_instance_id: str | None = None,
+        session_timeout_ms: int = 45_000,
+        heartbeat_interval_ms: int = 3_000,
+        early_heartbeat_ms: int = 500,
+        max_poll_interval_ms: int = 300_000,
+        request_timeout_ms: int = 60_000,
+        connect_timeout_ms: int = 30_000,
+        metadata_refresh_ms: int = 300_000,
+        backoff_ms: int = 100,
+        max_backoff_ms: int = 1_000,
+        max_frame_bytes: int = 104_857_600,
+        carry_on_when_converted: bool = False,
+        seed: int = 0,
+    ) -> Self: ...
+    def connected(self, now_ms: int, conn: int, versions: dict[int, tuple[int, int]]) -> list[_Action]: ...
+    def disconnected(self, now_ms: int, conn: int, reason: str, fatal_code: int | None = None) -> list[_Action]: ...
+    def received(self, now_ms: int, conn: int, frame: bytes) -> list[_Action]: ...
+    def tick(self, now_ms: int) -> list[_Action]: ...
+    def poll(self, now_ms: int) -> list[_Action]: ...
+    def subscribe(self, now_ms: int, topics: Sequence[str], all_topics: bool = False) -> list[_Action]: ...
+    def unsubscribe(self, now_ms: int) -> list[_Action]: ...
+    def begin(self, ticket: int) -> bool: ...
+    def done(self, now_ms: int, ticket: int, protocols: Sequence[tuple[str, bytes]] = ...) -> list[_Action]: ...
+    def planned(self, now_ms: int, ticket: int, assignments: dict[str, bytes]) -> list[_Action]: ...
+    def plan_failed(self, now_ms: int, ticket: int, message: str) -> list[_Action]: ...
+    # offsets: topic, partition, next offset, leader epoch or -1, metadata.
+    def commit(
+        self, now_ms: int, id: int, offsets: Sequence[tuple[str, int, int, int, str | None]], timeout_ms: int
+    ) -> list[_Action]: ...
+    def fetch_offsets(
+        self, now_ms: int, id: int, partitions: Sequence[tuple[str, Sequence[int]]], timeout_ms: int
+    ) -> list[_Action]: ...
+    # Forces a rebalance, from whichever member: the lags have changed, say. Only in a stable generation; else one runs.
+    def rejoin(self, now_ms: int, reason: str) -> list[_Action]: ...
+    def close(self, now_ms: int, timeout_ms: int) -> list[_Action]: ...
+    def next_deadline(self) -> int | None: ...
+    def owned(self) -> _Partitions: ...
+    # Stage ("unjoined", "joining", "planning", "syncing", "stable", "failed", "closed"), member id, generation, whether
+    # it leads, assignor of the generation: all of one moment. For ConsumerGroupMetadata and for tools.
+    def state(self) -> tuple[str, str, int, bool, str]: ...
+    @property
+    def rebalance_protocol(self) -> Literal["eager", "cooperative"]: ...

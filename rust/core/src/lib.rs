@@ -10,6 +10,7 @@ pub mod coordinator;
 pub mod group;
 pub mod lag;
 pub mod leader;
+pub mod membership;
 pub mod offsets_topic;
 pub mod ownership;
 pub mod partitioner;

@@ -5,6 +5,7 @@ mod embedded;
 mod errors;
 mod group;
 mod leader;
+mod membership;
 mod options;
 mod partitioner;
 mod plan;
@@ -28,6 +29,8 @@ mod _core {
     use crate::embedded::EmbeddedBroker;
     use crate::group::read_group;
     use crate::leader;
+    #[pymodule_export]
+    use crate::membership::Membership;
     use crate::options::{lag_strategy, strategy};
     #[pymodule_export]
     use crate::partitioner::{

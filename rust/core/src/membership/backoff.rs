@@ -1,0 +1,68 @@
+//! How long to wait before trying again: exponential, with jitter.
+
+/// SplitMix64: the same seed gives the same waits.
+#[derive(Debug, Clone)]
+pub(super) struct Jitter(u64);
+
+impl Jitter {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+}
+
+/// Failures in a row, and when to try again.
+#[derive(Debug, Clone)]
+pub(super) struct Backoff {
+    least_ms: u64,
+    most_ms: u64,
+    failures: u32,
+    not_before: u64,
+}
+
+impl Backoff {
+    pub(super) fn new(least_ms: u64, most_ms: u64) -> Self {
+        Self { least_ms, most_ms, failures: 0, not_before: 0 }
+    }
+
+    /// A failure: the next try waits twice as long as the last, give or take a fifth.
+    pub(super) fn failed(&mut self, now: u64, jitter: &mut Jitter) {
+        let wait = self.least_ms.saturating_mul(1 << self.failures.min(20)).min(self.most_ms);
+        let wait = wait - wait / 5 + jitter.below(2 * (wait / 5) + 1);
+        self.failures = self.failures.saturating_add(1);
+        self.not_before = self.not_before.max(now.saturating_add(wait.max(1)));
+    }
+
+    /// A failure whose first repetition costs nothing: only from the second in a row on is there a wait.
+    pub(super) fn failed_once_free(&mut self, now: u64, jitter: &mut Jitter) {
+        if self.failures == 0 {
+            self.failures = 1;
+        } else {
+            self.failed(now, jitter);
+        }
+    }
+
+    pub(super) fn succeeded(&mut self) {
+        self.failures = 0;
+        self.not_before = 0;
+    }
+
+    pub(super) fn ready(&self, now: u64) -> bool {
+        now >= self.not_before
+    }
+
+    pub(super) fn not_before(&self) -> u64 {
+        self.not_before
+    }
+}

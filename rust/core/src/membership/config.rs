@@ -1,0 +1,210 @@
+//! What a member is told once.
+
+use thiserror::Error;
+
+/// How the members of a group hand partitions on (KIP-429).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RebalanceProtocol {
+    /// Everything is given up before a rebalance.
+    Eager,
+    /// Only what goes to somebody else is given up, in a second rebalance.
+    Cooperative,
+}
+
+/// One assignor of the list that a member offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignor {
+    /// Its name on the wire.
+    pub name: String,
+    /// Whether its plans may be applied in two phases. Those that may can be applied at once too, as in Kafka.
+    pub cooperative: bool,
+    /// Whether its generation numbers settle claims, so that a plan of it needs no check for partitions that are still
+    /// owned: true for `cooperative-sticky`.
+    pub settles_claims: bool,
+    /// Whether it looks at racks: a leader then plans again when replicas move between racks.
+    pub uses_racks: bool,
+}
+
+/// What to do when the brokers' own assignor serves the group (KIP-848).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Converted {
+    /// Fail.
+    #[default]
+    Fail,
+    /// Carry on with the broker's plan.
+    CarryOn,
+}
+
+/// The settings of a member, by Kafka's names; times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// `bootstrap.servers`: host and port, at least one.
+    pub bootstrap: Vec<(String, i32)>,
+    /// `client.id`.
+    pub client_id: Option<String>,
+    /// `group.id`.
+    pub group_id: String,
+    /// `group.instance.id`: makes the member static (KIP-345).
+    pub group_instance_id: Option<String>,
+    /// In order of preference, at least one.
+    pub assignors: Vec<Assignor>,
+    /// `session.timeout.ms`.
+    pub session_timeout_ms: u64,
+    /// `heartbeat.interval.ms`: at most a third of the session timeout is sensible, and less than it is demanded.
+    pub heartbeat_interval_ms: u64,
+    /// How long after a new generation the first heartbeat comes, if that is earlier: a group that rebalances twice, as
+    /// cooperative ones do, hears of the second rebalance sooner.
+    pub early_heartbeat_ms: u64,
+    /// `max.poll.interval.ms`; also the rebalance timeout.
+    pub max_poll_interval_ms: u64,
+    /// `socket.timeout.ms`: how long a request may take.
+    pub request_timeout_ms: u64,
+    /// How long a connection may take to be made, handshakes included.
+    pub connect_timeout_ms: u64,
+    /// `topic.metadata.refresh.interval.ms`.
+    pub metadata_refresh_ms: u64,
+    /// `retry.backoff.ms`.
+    pub backoff_ms: u64,
+    /// `retry.backoff.max.ms`.
+    pub max_backoff_ms: u64,
+    /// The longest frame that is accepted, in bytes.
+    pub max_frame_bytes: usize,
+    /// What to do in a group that the brokers' own assignor serves.
+    pub converted: Converted,
+    /// For the jitter of back-offs: all the randomness there is.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            bootstrap: Vec::new(),
+            client_id: None,
+            group_id: String::new(),
+            group_instance_id: None,
+            assignors: Vec::new(),
+            session_timeout_ms: 45_000,
+            heartbeat_interval_ms: 3_000,
+            early_heartbeat_ms: 500,
+            max_poll_interval_ms: 300_000,
+            request_timeout_ms: 60_000,
+            connect_timeout_ms: 30_000,
+            metadata_refresh_ms: 300_000,
+            backoff_ms: 100,
+            max_backoff_ms: 1_000,
+            max_frame_bytes: 100 << 20,
+            converted: Converted::Fail,
+            seed: 0,
+        }
+    }
+}
+
+/// Settings that make no member.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// A list or text that must not be empty.
+    #[error("{0} is empty: give at least one")]
+    Empty(&'static str),
+    /// A number out of its range.
+    #[error("{name} is {value}: give {least} to {most}")]
+    Range {
+        /// The setting.
+        name: &'static str,
+        /// What it is.
+        value: u64,
+        /// The least it may be.
+        least: u64,
+        /// The most it may be.
+        most: u64,
+    },
+    /// A text too long for the protocol.
+    #[error("{name} has {length} bytes: give at most {most}")]
+    Long {
+        /// The setting.
+        name: &'static str,
+        /// Its length.
+        length: usize,
+        /// The most it may have.
+        most: usize,
+    },
+    /// An assignor listed twice.
+    #[error("assignor '{0}' is listed twice: give each one once")]
+    Twice(String),
+}
+
+/// The longest time in a protocol field.
+const MOST_MS: u64 = i32::MAX as u64;
+
+impl Config {
+    /// The first setting that makes no member.
+    ///
+    /// # Errors
+    /// An empty list or name, a time outside what the protocol or its rules allow, a name too long, an assignor twice.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.bootstrap.is_empty() {
+            return Err(ConfigError::Empty("bootstrap.servers"));
+        }
+        if self.group_id.is_empty() {
+            return Err(ConfigError::Empty("group.id"));
+        }
+        if self.assignors.is_empty() {
+            return Err(ConfigError::Empty("partition.assignment.strategy"));
+        }
+        for (at, assignor) in self.assignors.iter().enumerate() {
+            if self.assignors[..at].iter().any(|other| other.name == assignor.name) {
+                return Err(ConfigError::Twice(assignor.name.clone()));
+            }
+        }
+        let texts = [
+            ("group.id", self.group_id.len(), i16::MAX as usize),
+            ("client.id", self.client_id.as_ref().map_or(0, String::len), i16::MAX as usize),
+            // Kafka: instance ids follow the rules of topic names.
+            ("group.instance.id", self.group_instance_id.as_ref().map_or(0, String::len), 249),
+        ];
+        for (name, length, most) in texts {
+            if length > most {
+                return Err(ConfigError::Long { name, length, most });
+            }
+        }
+        let ranges = [
+            ("session.timeout.ms", self.session_timeout_ms, 1, MOST_MS),
+            ("heartbeat.interval.ms", self.heartbeat_interval_ms, 1, self.session_timeout_ms.saturating_sub(1)),
+            ("max.poll.interval.ms", self.max_poll_interval_ms, 1, MOST_MS),
+            ("socket.timeout.ms", self.request_timeout_ms, 1, MOST_MS),
+            ("the connect timeout in ms", self.connect_timeout_ms, 1, MOST_MS),
+            ("topic.metadata.refresh.interval.ms", self.metadata_refresh_ms, 1, MOST_MS),
+            ("retry.backoff.ms", self.backoff_ms, 1, self.max_backoff_ms),
+            ("retry.backoff.max.ms", self.max_backoff_ms, 1, MOST_MS),
+            ("the longest frame in bytes", self.max_frame_bytes as u64, 64, MOST_MS),
+        ];
+        for (name, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                return Err(ConfigError::Range { name, value, least, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// The highest protocol that all assignors have in common: every one has the eager one.
+    #[must_use]
+    pub fn rebalance_protocol(&self) -> RebalanceProtocol {
+        if self.assignors.iter().all(|assignor| assignor.cooperative) {
+            RebalanceProtocol::Cooperative
+        } else {
+            RebalanceProtocol::Eager
+        }
+    }
+
+    pub(super) fn is_static(&self) -> bool {
+        self.group_instance_id.is_some()
+    }
+
+    pub(super) fn assignor(&self, name: &str) -> Option<&Assignor> {
+        self.assignors.iter().find(|assignor| assignor.name == name)
+    }
+
+    /// How long JoinGroup and SyncGroup may take: the broker parks both until everybody is there.
+    pub(super) fn parked_timeout_ms(&self) -> u64 {
+        self.request_timeout_ms.max(self.max_poll_interval_ms + 5_000)
+    }
+}

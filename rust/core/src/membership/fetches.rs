@@ -1,0 +1,187 @@
+//! Committed offsets, asked for one request at a time. A rebalance does not end a fetch: it goes on until it is answered or
+//! its time is over.
+
+use super::Membership;
+use super::backoff::{Backoff, Jitter};
+use super::connections::{Broken, Pending};
+use super::event::{Action, FetchedOffset, Partitions, Role};
+use crate::protocol::offsets::{OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic};
+use crate::protocol::{ApiKey, ErrorCode, read_response};
+use std::collections::{HashMap, VecDeque};
+
+/// Version 8 asks for several groups, 10 needs topic ids.
+const OFFSET_FETCH: i16 = 7;
+
+#[derive(Debug)]
+struct Fetch {
+    id: u64,
+    partitions: Partitions,
+    deadline: u64,
+    told: bool,
+}
+
+impl Fetch {
+    fn tell(&mut self, code: ErrorCode, offsets: Vec<FetchedOffset>, out: &mut Vec<Action>) {
+        if !std::mem::replace(&mut self.told, true) {
+            out.push(Action::OffsetsFetched { id: self.id, code, offsets });
+        }
+    }
+}
+
+/// The fetches that are not done.
+#[derive(Debug)]
+pub(super) struct Fetches {
+    waiting: VecDeque<Fetch>,
+    in_flight: Option<Fetch>,
+    backoff: Backoff,
+    warned: bool,
+}
+
+impl Fetches {
+    pub(super) fn new(backoff: Backoff) -> Self {
+        Self { waiting: VecDeque::new(), in_flight: None, backoff, warned: false }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.in_flight.is_none()
+    }
+
+    pub(super) fn interrupted(&mut self, now: u64, jitter: &mut Jitter) {
+        if let Some(fetch) = self.in_flight.take() {
+            self.again(fetch, now, jitter);
+        }
+    }
+
+    fn again(&mut self, fetch: Fetch, now: u64, jitter: &mut Jitter) {
+        self.backoff.failed(now, jitter);
+        if !fetch.told {
+            self.waiting.push_front(fetch);
+        }
+    }
+
+    pub(super) fn deadlines(&self) -> [Option<u64>; 2] {
+        let open = self.waiting.iter().chain(&self.in_flight).filter(|fetch| !fetch.told);
+        let backoff = (!self.waiting.is_empty()).then(|| self.backoff.not_before());
+        [open.map(|fetch| fetch.deadline).min(), backoff]
+    }
+
+    pub(super) fn refuse_all(&mut self, code: ErrorCode, out: &mut Vec<Action>) {
+        for fetch in self.waiting.iter_mut().chain(&mut self.in_flight) {
+            fetch.tell(code, Vec::new(), out);
+        }
+        self.waiting.clear();
+    }
+
+    pub(super) fn fail_all(&mut self, out: &mut Vec<Action>) {
+        self.refuse_all(ErrorCode::REQUEST_TIMED_OUT, out);
+        self.in_flight = None;
+    }
+}
+
+impl Membership {
+    pub(super) fn on_fetch_wanted(&mut self, id: u64, partitions: Partitions, timeout_ms: u64) {
+        let mut fetch = Fetch { id, partitions, deadline: self.now.saturating_add(timeout_ms), told: false };
+        if self.failed || self.closed {
+            fetch.tell(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), &mut self.out);
+        } else if fetch.partitions.iter().all(|(_, numbers)| numbers.is_empty()) {
+            fetch.tell(ErrorCode::NONE, Vec::new(), &mut self.out);
+        } else {
+            self.fetches.waiting.push_back(fetch);
+        }
+    }
+
+    pub(super) fn drive_fetches(&mut self) {
+        let now = self.now;
+        for fetch in self.fetches.waiting.iter_mut().chain(&mut self.fetches.in_flight) {
+            if fetch.deadline <= now {
+                fetch.tell(ErrorCode::REQUEST_TIMED_OUT, Vec::new(), &mut self.out);
+            }
+        }
+        self.fetches.waiting.retain(|fetch| !fetch.told);
+        if self.fetches.in_flight.is_some() || !self.fetches.backoff.ready(now) {
+            return;
+        }
+        let Some(conn) = self.ready(Role::Offsets) else { return };
+        let Some(mut fetch) = self.fetches.waiting.pop_front() else { return };
+        let stable =
+            self.net.get(conn).and_then(|connection| connection.version(ApiKey::OffsetFetch, OFFSET_FETCH)) >= Some(7);
+        if !stable && !std::mem::replace(&mut self.fetches.warned, true) {
+            self.warn(
+                "the broker cannot be asked for stable offsets only (KIP-447, Kafka 2.5): offsets that a running \
+                 transaction is about to replace may be read"
+                    .to_owned(),
+            );
+        }
+        let topic = |(name, numbers): &(String, Vec<i32>)| OffsetFetchTopic {
+            name: name.clone(),
+            partition_indexes: numbers.clone(),
+        };
+        let body = OffsetFetchRequest {
+            group_id: self.config.group_id.clone(),
+            topics: Some(fetch.partitions.iter().map(topic).collect()),
+            require_stable: true,
+            ..Default::default()
+        };
+        if self.ask(conn, &body, OFFSET_FETCH, now + self.config.request_timeout_ms) {
+            self.fetches.in_flight = Some(fetch);
+        } else {
+            fetch.tell(ErrorCode::INVALID_REQUEST, Vec::new(), &mut self.out);
+        }
+    }
+
+    pub(super) fn on_fetched(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
+        let response: OffsetFetchResponse = read_response(&pending.header, frame)?;
+        self.throttle(conn, response.throttle_time_ms);
+        let Some(mut fetch) = self.fetches.in_flight.take() else { return Ok(()) };
+        let mut read = HashMap::new();
+        let mut waits = response.error_code;
+        for topic in response.topics {
+            for partition in topic.partitions {
+                if is_retriable(partition.error_code) {
+                    waits = partition.error_code;
+                }
+                read.insert((topic.name.clone(), partition.partition_index), partition);
+            }
+        }
+        if is_retriable(waits) {
+            self.fetches.again(fetch, self.now, &mut self.jitter);
+            if matches!(waits, ErrorCode::NOT_COORDINATOR | ErrorCode::COORDINATOR_NOT_AVAILABLE) {
+                self.coordinator_lost(&format!("OffsetFetch: {waits}"));
+            }
+            return Ok(());
+        }
+        self.fetches.backoff.succeeded();
+        if !response.error_code.is_none() {
+            fetch.tell(response.error_code, Vec::new(), &mut self.out);
+            return Ok(());
+        }
+        let mut offsets = Vec::new();
+        for (topic, numbers) in &fetch.partitions {
+            for &partition in numbers {
+                let found = read.remove(&(topic.clone(), partition));
+                offsets.push(FetchedOffset {
+                    topic: topic.clone(),
+                    partition,
+                    offset: found.as_ref().map_or(-1, |found| found.committed_offset),
+                    leader_epoch: found.as_ref().map_or(-1, |found| found.committed_leader_epoch),
+                    code: found.as_ref().map_or(ErrorCode::NONE, |found| found.error_code),
+                    metadata: found.and_then(|found| found.metadata),
+                });
+            }
+        }
+        fetch.tell(ErrorCode::NONE, offsets, &mut self.out);
+        Ok(())
+    }
+}
+
+/// Answered otherwise in a while: a transaction ends, a coordinator has loaded.
+fn is_retriable(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::UNSTABLE_OFFSET_COMMIT
+            | ErrorCode::COORDINATOR_LOAD_IN_PROGRESS
+            | ErrorCode::COORDINATOR_NOT_AVAILABLE
+            | ErrorCode::NOT_COORDINATOR
+            | ErrorCode::REQUEST_TIMED_OUT
+    )
+}

@@ -1,0 +1,189 @@
+//! The leader: what it plans with, when it plans, and what it watches afterwards.
+
+use super::event::{Action, Level, PlanMember};
+use super::metadata::{TopicShape, plan_topics};
+use super::{Membership, Phase, RebalanceProtocol};
+use crate::protocol::ErrorCode;
+use crate::protocol::join_group::JoinGroupMember;
+use crate::wire::assignment::{self, Assignment};
+use crate::wire::subscription::Subscription;
+use crate::wire::topic_partitions::CanonicalPartitions;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// A plan on its way.
+#[derive(Debug)]
+pub(super) struct Planning {
+    members: Vec<PlanMember>,
+    /// What all of them subscribe to.
+    pub(super) names: BTreeSet<String>,
+    /// Since when the topics must have been asked for.
+    pub(super) since: u64,
+    joined_at: u64,
+    /// Set once the plan has been asked for.
+    ticket: Option<u64>,
+}
+
+/// What makes the leader plan again when it changes.
+#[derive(Debug)]
+pub(super) struct Watched {
+    /// What all members subscribe to.
+    pub(super) names: BTreeSet<String>,
+    /// What the plan was made with; `None` until it is known (the plan is an old one).
+    pub(super) shapes: Option<BTreeMap<String, TopicShape>>,
+    pub(super) with_racks: bool,
+    /// The topics must have been asked for after this: the plan's own were older.
+    pub(super) verify_since: Option<u64>,
+}
+
+/// The topics of one member's metadata; none if it cannot be read. Written by another member: whatever it is costs its
+/// sender its partitions, and nobody else anything.
+fn topics(metadata: &[u8]) -> impl Iterator<Item = String> {
+    let names = Subscription::read(metadata).map(|read| read.topics).unwrap_or_default();
+    let names: Vec<String> =
+        names.iter().filter_map(|name| std::str::from_utf8(name).ok().map(str::to_owned)).collect();
+    names.into_iter()
+}
+
+impl Membership {
+    pub(super) fn lead(&mut self, members: Vec<JoinGroupMember>, skip: bool) {
+        let mut names: BTreeSet<String> = members.iter().flat_map(|member| topics(&member.metadata)).collect();
+        if let Some(wanted) = &self.subscription {
+            names.extend(wanted.topics.iter().cloned());
+        }
+        let member = |member: JoinGroupMember| PlanMember {
+            member_id: member.member_id,
+            group_instance_id: member.group_instance_id,
+            metadata: member.metadata,
+        };
+        if skip {
+            // A static leader has come back: the old plan holds (KIP-814), and its topics are still to be watched.
+            self.watch(names, None, Some(self.join_sent_at));
+            self.phase = Phase::Syncing(Some(Vec::new()));
+            return;
+        }
+        let members = members.into_iter().map(member).collect();
+        self.phase =
+            Phase::Planning(Planning { members, names, since: self.join_sent_at, joined_at: self.now, ticket: None });
+    }
+
+    fn watch(
+        &mut self,
+        names: BTreeSet<String>,
+        shapes: Option<BTreeMap<String, TopicShape>>,
+        verify_since: Option<u64>,
+    ) {
+        let with_racks = self.config.assignor(&self.identity.protocol).is_some_and(|assignor| assignor.uses_racks);
+        self.watched = Some(Watched { names, shapes, with_racks, verify_since });
+    }
+
+    /// Asks for the plan once the topics are known.
+    pub(super) fn drive_plan(&mut self) {
+        let Phase::Planning(planning) = &mut self.phase else { return };
+        if planning.ticket.is_some() || !self.cluster.covers(&planning.names, planning.since) {
+            return;
+        }
+        self.last_ticket += 1;
+        planning.ticket = Some(self.last_ticket);
+        let shapes = self.cluster.shapes(&planning.names);
+        let topics = plan_topics(&shapes);
+        let members = planning.members.clone();
+        let names = planning.names.clone();
+        // Topics asked for while JoinGroup was parked may have changed before it was answered: they are looked at once more.
+        let joined_at = planning.joined_at;
+        let verify = self.cluster.asked_at.filter(|&at| at < joined_at).map(|_| joined_at);
+        self.watch(names, Some(shapes), verify);
+        self.out.push(Action::Plan {
+            ticket: self.last_ticket,
+            generation: self.identity.generation,
+            protocol: self.identity.protocol.clone(),
+            members,
+            topics,
+        });
+    }
+
+    fn plan_of(&self, ticket: u64) -> Option<&Planning> {
+        match &self.phase {
+            Phase::Planning(planning) if planning.ticket == Some(ticket) => Some(planning),
+            _ => None,
+        }
+    }
+
+    pub(super) fn on_planned(&mut self, ticket: u64, assignments: Vec<(String, Vec<u8>)>) {
+        let Some(planning) = self.plan_of(ticket) else { return };
+        let mut given: BTreeMap<String, Vec<u8>> = assignments.into_iter().collect();
+        // The broker would hand a member without an entry zero bytes, which are no assignment.
+        let nothing = assignment::encode(
+            &CanonicalPartitions::new(std::iter::empty::<(&str, [i32; 0])>()),
+            Some(self.identity.generation),
+        );
+        let nothing = nothing.unwrap_or_default();
+        let entries: Vec<(String, Vec<u8>)> = planning
+            .members
+            .iter()
+            .map(|member| {
+                let bytes = given.remove(&member.member_id).unwrap_or_else(|| nothing.clone());
+                (member.member_id.clone(), bytes)
+            })
+            .collect();
+        let settles = self.config.assignor(&self.identity.protocol).is_some_and(|assignor| assignor.settles_claims);
+        if self.config.rebalance_protocol() == RebalanceProtocol::Cooperative && !settles {
+            let members = planning.members.iter().map(|member| (member.member_id.as_str(), member.metadata.as_slice()));
+            if let Some(message) = still_owned(members, &entries) {
+                self.plan_failed(&message);
+                return;
+            }
+        }
+        self.phase = Phase::Syncing(Some(entries));
+    }
+
+    pub(super) fn on_plan_failed(&mut self, ticket: u64, message: &str) {
+        if self.plan_of(ticket).is_some() {
+            self.plan_failed(message);
+        }
+    }
+
+    /// The members wait for a plan that does not come. Joining again gives the leader the same generation to plan for, once
+    /// more after a while; if that never succeeds, the rebalance timeout makes another one the leader.
+    fn plan_failed(&mut self, message: &str) {
+        let protocol = &self.identity.protocol;
+        let message = format!("assignor '{protocol}' made no plan for group '{}': {message}", self.config.group_id);
+        self.out.push(Action::Log { level: Level::Warning, message: message.clone() });
+        self.out.push(Action::Error { code: ErrorCode::UNKNOWN_SERVER_ERROR, message });
+        self.watched = None;
+        self.join_again();
+    }
+}
+
+/// A partition that a plan gives to one member while another still owns it: in a cooperative rebalance both would read it.
+/// Only the newest claims count.
+fn still_owned<'a>(
+    members: impl Iterator<Item = (&'a str, &'a [u8])>,
+    entries: &[(String, Vec<u8>)],
+) -> Option<String> {
+    let read: Vec<_> = members.filter_map(|(id, bytes)| Some((id, Subscription::read(bytes).ok()?))).collect();
+    let newest = read.iter().map(|(_, subscription)| subscription.generation).max()?;
+    let mut owners: HashMap<(&[u8], i32), Vec<&str>> = HashMap::new();
+    for (id, subscription) in read.iter().filter(|(_, subscription)| subscription.generation == newest) {
+        for (topic, numbers) in subscription.owned.iter() {
+            for number in numbers.iter() {
+                owners.entry((topic, number)).or_default().push(id);
+            }
+        }
+    }
+    for (id, bytes) in entries {
+        let Ok(share) = Assignment::read(bytes) else { continue };
+        for (topic, numbers) in share.partitions.iter() {
+            for number in numbers.iter() {
+                let claimed = owners.get(&(topic, number));
+                if let Some(owner) = claimed.filter(|ids| !ids.contains(&id.as_str())).and_then(|ids| ids.first()) {
+                    let topic = String::from_utf8_lossy(topic);
+                    return Some(format!(
+                        "its cooperative plan gives {topic}-{number} to '{id}' while '{owner}' still owns it: take it away in \
+                         one rebalance and give it in the next"
+                    ));
+                }
+            }
+        }
+    }
+    None
+}

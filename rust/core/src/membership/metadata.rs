@@ -1,0 +1,151 @@
+//! What the member knows of the cluster: its brokers, and the topics that matter to it or, while it leads, to anybody.
+
+use super::event::PlanTopic;
+use crate::protocol::ErrorCode;
+use crate::protocol::cluster::{MetadataResponse, MetadataTopic};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A partition count no cluster has; beyond it an answer is hostile.
+const MOST_PARTITIONS: usize = 10_000_000;
+
+/// A broker's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) node_id: i32,
+    pub(super) host: String,
+    pub(super) port: i32,
+}
+
+/// One topic as an answer described it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct TopicShape {
+    pub(super) partitions: u32,
+    /// Of each partition, sorted; empty when no broker has a rack.
+    pub(super) racks: Vec<Vec<String>>,
+    pub(super) is_internal: bool,
+}
+
+/// What the last answers said.
+#[derive(Debug, Default)]
+pub(super) struct Cluster {
+    pub(super) brokers: Vec<Address>,
+    pub(super) topics: BTreeMap<String, TopicShape>,
+    /// Topics that the cluster does not let us see, told once.
+    refused: BTreeSet<String>,
+    /// When the question of the last answer was asked.
+    pub(super) asked_at: Option<u64>,
+    /// Whether the last answer was of all topics.
+    pub(super) of_all: bool,
+    /// What is being asked for; `None` is all topics.
+    pub(super) asking: Option<BTreeSet<String>>,
+    /// What the last answer was of, if not of all topics.
+    covered: BTreeSet<String>,
+    /// Some topic exists but cannot be described yet: ask again soon.
+    pub(super) unsettled: bool,
+}
+
+impl Cluster {
+    /// Takes an answer in: what it does not name is not there, or not wanted any more. Gives the topics that we may not see, not told before.
+    pub(super) fn update(&mut self, asked_at: u64, response: MetadataResponse) -> Vec<(String, ErrorCode)> {
+        let asked = self.asking.take();
+        let of_all = asked.is_none();
+        let mut news = Vec::new();
+        self.unsettled = false;
+        let racks: BTreeMap<i32, String> = response
+            .brokers
+            .iter()
+            .filter_map(|broker| Some((broker.node_id, broker.rack.clone().filter(|rack| !rack.is_empty())?)))
+            .collect();
+        if !response.brokers.is_empty() {
+            let address = |broker: crate::protocol::cluster::MetadataBroker| Address {
+                node_id: broker.node_id,
+                host: broker.host,
+                port: broker.port,
+            };
+            self.brokers = response.brokers.into_iter().map(address).collect();
+        }
+        let mut known = std::mem::take(&mut self.topics);
+        for topic in response.topics {
+            match topic.error_code {
+                ErrorCode::NONE => {
+                    let shape = shape(&topic, &racks);
+                    self.refused.remove(&topic.name);
+                    self.topics.insert(topic.name, shape);
+                }
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => {}
+                ErrorCode::TOPIC_AUTHORIZATION_FAILED | ErrorCode::INVALID_TOPIC_EXCEPTION => {
+                    if self.refused.insert(topic.name.clone()) {
+                        news.push((topic.name, topic.error_code));
+                    }
+                }
+                _ => {
+                    self.unsettled = true;
+                    if let Some(shape) = known.remove(&topic.name) {
+                        self.topics.insert(topic.name, shape);
+                    }
+                }
+            }
+        }
+        self.asked_at = Some(asked_at);
+        self.of_all = of_all;
+        self.covered = asked.unwrap_or_default();
+        news
+    }
+
+    /// Whether the last answer is of all these topics and was asked for at this time or later.
+    pub(super) fn covers(&self, names: &BTreeSet<String>, since: u64) -> bool {
+        self.asked_at.is_some_and(|at| at >= since) && (self.of_all || names.is_subset(&self.covered))
+    }
+
+    /// What a plan or a snapshot is made of: those of these topics that exist.
+    pub(super) fn shapes<'a>(&self, names: impl IntoIterator<Item = &'a String>) -> BTreeMap<String, TopicShape> {
+        let shape = |name: &'a String| Some((name.clone(), self.topics.get(name)?.clone()));
+        names.into_iter().filter_map(shape).collect()
+    }
+
+    pub(super) fn names(&self) -> Vec<(String, bool)> {
+        self.topics.iter().map(|(name, shape)| (name.clone(), shape.is_internal)).collect()
+    }
+}
+
+fn shape(topic: &MetadataTopic, racks: &BTreeMap<i32, String>) -> TopicShape {
+    // Partitions are numbered from 0 without gaps; an answer may leave out one whose leader is moving, so the highest
+    // number counts, as long as an honest answer could have it.
+    let highest = topic.partitions.iter().map(|partition| partition.partition_index).max().unwrap_or(-1);
+    let most = (topic.partitions.len() * 2 + 16).min(MOST_PARTITIONS);
+    let partitions = usize::try_from(highest.saturating_add(1)).unwrap_or(0).min(most);
+    let mut of_each = Vec::new();
+    if !racks.is_empty() {
+        of_each = vec![Vec::new(); partitions];
+        for partition in &topic.partitions {
+            let Some(place) = usize::try_from(partition.partition_index).ok().and_then(|at| of_each.get_mut(at)) else {
+                continue;
+            };
+            let replicas = partition.replica_nodes.iter().filter_map(|node| racks.get(node).cloned());
+            *place = replicas.collect::<BTreeSet<_>>().into_iter().collect();
+        }
+    }
+    TopicShape { partitions: partitions as u32, racks: of_each, is_internal: topic.is_internal }
+}
+
+/// The topics of a plan.
+pub(super) fn plan_topics(shapes: &BTreeMap<String, TopicShape>) -> Vec<PlanTopic> {
+    let topic = |(name, shape): (&String, &TopicShape)| PlanTopic {
+        name: name.clone(),
+        partitions: shape.partitions,
+        racks: shape.racks.clone(),
+    };
+    shapes.iter().map(topic).collect()
+}
+
+/// Whether a leader has to plan again.
+pub(super) fn differs(
+    planned: &BTreeMap<String, TopicShape>,
+    now: &BTreeMap<String, TopicShape>,
+    with_racks: bool,
+) -> bool {
+    planned.len() != now.len()
+        || planned.iter().any(|(name, old)| {
+            now.get(name).is_none_or(|new| old.partitions != new.partitions || (with_racks && old.racks != new.racks))
+        })
+}

@@ -1,0 +1,153 @@
+//! Changes handed to the application's thread, one at a time, each valid until it is begun.
+
+use super::event::{Action, Notice, NoticeKind, Partitions};
+use super::{Membership, RebalanceProtocol, Subscription};
+use crate::protocol::ErrorCode;
+
+/// A notice that the application has not returned.
+#[derive(Debug, Clone)]
+pub(super) struct Outstanding {
+    pub(super) notice: Notice,
+    /// Whether the application has taken it: from then on it will be carried out.
+    pub(super) begun: bool,
+    /// The subscription that it was written for.
+    epoch: u64,
+}
+
+impl Membership {
+    pub(super) fn notify(&mut self, kind: NoticeKind, lost: bool, revoked: Partitions) {
+        let mut after = self.ownership.clone();
+        after.remove(&revoked);
+        self.hand_out(kind, lost, revoked, Vec::new(), after.partitions(), Vec::new());
+    }
+
+    pub(super) fn notify_share(&mut self, revoked: Partitions, added: Partitions, share: Partitions, bytes: Vec<u8>) {
+        self.hand_out(NoticeKind::Assign, false, revoked, added, share, bytes);
+    }
+
+    fn hand_out(
+        &mut self,
+        kind: NoticeKind,
+        lost: bool,
+        revoked: Partitions,
+        added: Partitions,
+        owned: Partitions,
+        assignment: Vec<u8>,
+    ) {
+        self.last_ticket += 1;
+        let subscription = self.subscription.as_ref();
+        let notice = Notice {
+            ticket: self.last_ticket,
+            kind,
+            lost,
+            revoked,
+            added,
+            owned,
+            generation: self.identity.generation,
+            member_id: self.identity.member_id.clone(),
+            protocol: if kind == NoticeKind::Assign { self.identity.protocol.clone() } else { String::new() },
+            assignment,
+            topics: subscription.map(|wanted| wanted.topics.iter().cloned().collect()).unwrap_or_default(),
+        };
+        let epoch = subscription.map_or(0, |wanted| wanted.epoch);
+        self.notice = Some(Outstanding { notice: notice.clone(), begun: false, epoch });
+        self.out.push(Action::Notify(notice));
+    }
+
+    /// The application's thread takes a notice. If the answer is false, the notice has been overtaken: nothing of it must
+    /// be done, and it needs no [`Event::Done`](super::Event::Done).
+    pub fn begin(&mut self, ticket: u64) -> bool {
+        let generation = self.identity.generation;
+        let Some(outstanding) = self.notice.as_mut().filter(|outstanding| outstanding.notice.ticket == ticket) else {
+            return false;
+        };
+        if !outstanding.begun {
+            outstanding.begun = true;
+            if outstanding.notice.kind == NoticeKind::Assign {
+                self.ownership.add(&outstanding.notice.added);
+                // What did not come straight back may go to somebody else.
+                self.ownership.forget_released();
+                self.owned_generation = generation;
+            }
+        }
+        true
+    }
+
+    /// What the application has not begun is void.
+    pub(super) fn cancel_notice(&mut self) {
+        if self.notice.as_ref().is_some_and(|outstanding| !outstanding.begun) {
+            self.notice = None;
+        }
+    }
+
+    /// As [`Membership::cancel_notice`], for a notice that is about joining.
+    pub(super) fn cancel_preparation(&mut self) {
+        if self.notice.as_ref().is_some_and(|outstanding| outstanding.notice.kind == NoticeKind::Prepare) {
+            self.cancel_notice();
+        }
+    }
+
+    pub(super) fn on_done(&mut self, ticket: u64, protocols: Vec<(String, Vec<u8>)>) {
+        if !self.begin(ticket) {
+            return;
+        }
+        let Some(Outstanding { notice, epoch, .. }) = self.notice.take() else { return };
+        match notice.kind {
+            NoticeKind::Prepare => {
+                if self.config.rebalance_protocol() == RebalanceProtocol::Eager && !notice.lost {
+                    self.ownership.release(&notice.revoked);
+                } else {
+                    self.ownership.remove(&notice.revoked);
+                }
+                self.take_protocols(epoch, protocols);
+            }
+            NoticeKind::Assign => {
+                self.ownership.remove(&notice.revoked);
+                let cooperative = self.config.rebalance_protocol() == RebalanceProtocol::Cooperative;
+                if cooperative && !notice.revoked.is_empty() && self.identity.generation >= 0 {
+                    self.want_rejoin("partitions were given up for others to take");
+                }
+            }
+            NoticeKind::Leave => self.ownership.remove(&notice.revoked),
+        }
+    }
+
+    fn take_protocols(&mut self, epoch: u64, protocols: Vec<(String, Vec<u8>)>) {
+        let listed = protocols.iter().map(|(name, _)| name).eq(self.config.assignors.iter().map(|one| &one.name));
+        if !listed {
+            let message = "the metadata handed in is not that of the assignors listed, in their order";
+            self.fail(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, message, true);
+            return;
+        }
+        // Written for a subscription that has changed meanwhile, it is not worth sending.
+        if self.subscription.as_ref().map(|wanted| wanted.epoch) == Some(epoch) {
+            self.prepared = Some(protocols);
+            self.commits_until = self.now + self.config.request_timeout_ms.min(self.config.max_poll_interval_ms);
+        }
+    }
+
+    pub(super) fn on_subscribe(&mut self, topics: Vec<String>, all_topics: bool) {
+        if self.closed || self.failed || self.departure.as_ref().is_some_and(|departure| departure.closes) {
+            return;
+        }
+        if self.departure.is_some() {
+            // Subscribed again before the old subscription was given up: it is not given up then.
+            self.departure = None;
+        }
+        let topics = topics.into_iter().collect();
+        if let Some(wanted) = &mut self.subscription
+            && wanted.topics == topics
+        {
+            wanted.all_topics = all_topics;
+            return;
+        }
+        if self.subscription.is_none() {
+            self.liveness.stamp(self.now);
+        }
+        self.subscriptions += 1;
+        self.subscription = Some(Subscription { topics, all_topics, epoch: self.subscriptions });
+        self.prepared = None;
+        self.cancel_preparation();
+        self.want_rejoin("the subscription has changed");
+    }
+}

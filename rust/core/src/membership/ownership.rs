@@ -1,0 +1,150 @@
+//! What the member owns, and since when: an offset that was asked to be committed before a partition was lost must not be
+//! committed after it came back, for somebody else may have read on in between.
+
+use super::event::Partitions;
+use std::collections::BTreeMap;
+
+/// Partition to the number of its acquisition.
+type Acquired = BTreeMap<String, BTreeMap<i32, u64>>;
+
+/// Partitions, each with the number of its acquisition.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ownership {
+    owned: Acquired,
+    /// Given up for the rebalance that runs (eager): what comes straight back was never anybody else's.
+    released: Acquired,
+    acquisitions: u64,
+}
+
+fn list(acquired: &Acquired) -> Partitions {
+    acquired.iter().map(|(topic, numbers)| (topic.clone(), numbers.keys().copied().collect())).collect()
+}
+
+fn since(acquired: &Acquired, topic: &str, partition: i32) -> Option<u64> {
+    acquired.get(topic)?.get(&partition).copied()
+}
+
+fn take(acquired: &mut Acquired, topic: &str, partition: i32) -> Option<u64> {
+    let numbers = acquired.get_mut(topic)?;
+    let since = numbers.remove(&partition);
+    if numbers.is_empty() {
+        acquired.remove(topic);
+    }
+    since
+}
+
+impl Ownership {
+    pub(super) fn is_empty(&self) -> bool {
+        self.owned.is_empty()
+    }
+
+    pub(super) fn partitions(&self) -> Partitions {
+        list(&self.owned)
+    }
+
+    /// The acquisition that an offset of this partition belongs to.
+    pub(super) fn since(&self, topic: &str, partition: i32) -> Option<u64> {
+        since(&self.owned, topic, partition)
+    }
+
+    /// What is owned of topics that are not wanted.
+    pub(super) fn outside(&self, wanted: impl Fn(&str) -> bool) -> Partitions {
+        let mut all = self.partitions();
+        all.retain(|(topic, _)| !wanted(topic));
+        all
+    }
+
+    /// Those of `share` that are new, and those owned that are not in it. `share` is ascending.
+    pub(super) fn compare(&self, share: &Partitions) -> (Partitions, Partitions) {
+        let mut added = Vec::new();
+        for (topic, numbers) in share {
+            let new: Vec<i32> = numbers.iter().copied().filter(|&number| self.since(topic, number).is_none()).collect();
+            if !new.is_empty() {
+                added.push((topic.clone(), new));
+            }
+        }
+        let mut gone = Vec::new();
+        for (topic, numbers) in &self.owned {
+            let kept = share.binary_search_by(|(other, _)| other.cmp(topic)).ok().map(|at| &share[at].1);
+            let left: Vec<i32> = numbers
+                .keys()
+                .copied()
+                .filter(|number| kept.is_none_or(|kept| kept.binary_search(number).is_err()))
+                .collect();
+            if !left.is_empty() {
+                gone.push((topic.clone(), left));
+            }
+        }
+        (added, gone)
+    }
+
+    pub(super) fn add(&mut self, partitions: &Partitions) {
+        self.acquisitions += 1;
+        for (topic, numbers) in partitions {
+            for &number in numbers {
+                let since = take(&mut self.released, topic, number).unwrap_or(self.acquisitions);
+                self.owned.entry(topic.clone()).or_default().entry(number).or_insert(since);
+            }
+        }
+    }
+
+    /// Gone to somebody else, maybe.
+    pub(super) fn remove(&mut self, partitions: &Partitions) {
+        for (topic, numbers) in partitions {
+            for &number in numbers {
+                take(&mut self.owned, topic, number);
+            }
+        }
+    }
+
+    /// Given up, but nobody else has them before the next generation.
+    pub(super) fn release(&mut self, partitions: &Partitions) {
+        for (topic, numbers) in partitions {
+            for &number in numbers {
+                if let Some(since) = take(&mut self.owned, topic, number) {
+                    self.released.entry(topic.clone()).or_default().insert(number, since);
+                }
+            }
+        }
+    }
+
+    /// What was released may be anybody's by now.
+    pub(super) fn forget_released(&mut self) {
+        self.released.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partitions(topic: &str, numbers: &[i32]) -> Partitions {
+        vec![(topic.to_owned(), numbers.to_vec())]
+    }
+
+    #[test]
+    fn what_comes_straight_back_was_never_anybody_elses() {
+        let mut ownership = Ownership::default();
+        ownership.add(&partitions("t", &[0, 1]));
+        let since = ownership.since("t", 0).unwrap();
+        ownership.release(&ownership.partitions());
+        assert!(ownership.is_empty());
+        ownership.add(&partitions("t", &[0]));
+        ownership.forget_released();
+        assert_eq!(ownership.since("t", 0), Some(since));
+        // Not so what stayed away for a generation.
+        ownership.add(&partitions("t", &[1]));
+        assert_ne!(ownership.since("t", 1), Some(since));
+    }
+
+    #[test]
+    fn compares_with_a_share() {
+        let mut ownership = Ownership::default();
+        ownership.add(&partitions("t", &[0, 1]));
+        ownership.add(&partitions("u", &[0]));
+        let share = vec![("s".to_owned(), vec![4]), ("t".to_owned(), vec![1, 2])];
+        let (added, gone) = ownership.compare(&share);
+        assert_eq!(added, vec![("s".to_owned(), vec![4]), ("t".to_owned(), vec![2])]);
+        assert_eq!(gone, vec![("t".to_owned(), vec![0]), ("u".to_owned(), vec![0])]);
+    }
+}
