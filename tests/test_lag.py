@@ -319,6 +319,8 @@ SOURCES: list[tuple[Any, str]] = [
     (failing, "the lag source failed: ConnectionError('no broker')"),
     (Told({}), 'lags has no topic "t"; give its 4 lags, one per partition'),
     (Told({"t": [1, 2, 3]}), 'lags["t"] has 3 lags, but the topic 4 partitions'),
+    (Told({"t": [1, 2, 3, 4, 5]}), 'lags["t"] has 5 lags, but the topic 4 partitions'),
+    (Told({"t": [1, 2, 3, 2**63]}), 'lags["t"][3] cannot be represented'),
     (Told({"t": [1, 2, 3, -1]}), 'lags["t"][3] is -1; a lag cannot be negative'),
     (Told({"t": [1, 2, 3, float("nan")]}), 'lags["t"][3] is of type float'),  # type: ignore[list-item]
     (Told([1]), "the lag source answered with a list; it must give topic to lags"),  # type: ignore[arg-type]

@@ -28,6 +28,7 @@ __all__ = [
     "LagFunction",
     "LagSource",
     "Lags",
+    "check_reading",
     "check_source",
     "gather",
     "lag_by_member",
@@ -58,6 +59,9 @@ class LagSource(Protocol):
 
 LagFunction: TypeAlias = Callable[[Iterable[str], str], Lags]
 """A function with the arguments of `LagSource.lags`."""
+
+
+_ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 
 
 def _offset(value: object, what: str) -> int:
@@ -255,6 +259,19 @@ def check_source(source: object) -> None:
     )
 
 
+def check_reading(isolation_level: object, timeout: float) -> None:
+    """Refuses what no source can read a cluster with.
+
+    Raises:
+        OptionError: `timeout` is not positive, or `isolation_level` is unknown.
+    """
+    if not timeout > 0:
+        raise OptionError(f"timeout is {timeout!r}; give a positive number of seconds")
+    if isolation_level not in _ISOLATION_LEVELS:
+        known = ", ".join(map(repr, _ISOLATION_LEVELS))
+        raise OptionError(f"isolation_level is {isolation_level!r}; give one of {known}")
+
+
 class ConfluentLagSource:
     """The lags of a live cluster, through the admin client of confluent-kafka: a `LagSource`.
 
@@ -265,23 +282,31 @@ class ConfluentLagSource:
     Args:
         config: settings of librdkafka, such as `{"bootstrap.servers": "localhost:9092"}`.
         reset: the consumers' `auto_offset_reset`, which counts for partitions without a commit.
+        isolation_level: the consumers' own: `"read_committed"` ends where the first open transaction begins.
         timeout: how many seconds all requests together may take.
 
     Raises:
         MissingDependencyError: confluent-kafka is not installed.
-        OptionError: `timeout` is not positive.
+        OptionError: `timeout` is not positive, or `isolation_level` is unknown.
     """
 
-    def __init__(self, config: Mapping[str, Any], *, reset: str = "latest", timeout: float = 5.0) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        reset: str = "latest",
+        isolation_level: str = "read_uncommitted",
+        timeout: float = 5.0,
+    ) -> None:
         try:
             import confluent_kafka.admin
         except ImportError as error:
             raise MissingDependencyError(
                 "kafka_assignors.lag.ConfluentLagSource needs confluent-kafka 2: pip install kafka-assignors[confluent]"
             ) from error
-        if not timeout > 0:
-            raise OptionError(f"timeout is {timeout!r}; give a positive number of seconds")
+        check_reading(isolation_level, timeout)
         self._kafka: Any = confluent_kafka
+        self._isolation = getattr(confluent_kafka.IsolationLevel, isolation_level.upper())
         self._config = dict(config)
         self._reset = reset
         self._timeout = timeout
@@ -328,5 +353,5 @@ class ConfluentLagSource:
             for topic, count in counts.items()
             for number in range(count)
         }
-        futures = admin.list_offsets(asked, request_timeout=timeout)
+        futures = admin.list_offsets(asked, isolation_level=self._isolation, request_timeout=timeout)
         return {(each.topic, each.partition): future for each, future in futures.items()}

@@ -237,6 +237,35 @@ def test_unknown_options(module: Any, options: dict[str, Any], message: str) -> 
         module.LagBasedAssignor(**options)
 
 
+@pytest.mark.parametrize(
+    ("lags", "reason"),
+    [
+        ([1, 2, 3], 'lags["t"] has 3 lags, but the topic 4 partitions; give one per partition'),
+        ([1, 2, 3, 4, 5], 'lags["t"] has 5 lags, but the topic 4 partitions; give one per partition'),
+        ([1, 2, 3, -1], 'lags["t"][3] is -1; a lag cannot be negative'),
+        ([1, 2, 3, float("nan")], 'lags["t"][3] is of type float'),
+        (None, 'lags has no topic "t"; give its 4 lags, one per partition'),
+    ],
+)
+@pytest.mark.parametrize("given", ["mapping", "function"])
+def test_lags_that_do_not_fit(
+    aio: Build, python: Build, lags: Any, reason: str, given: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rebalance goes on, and its leader says what was wrong."""
+    known: dict[str, Any] = {} if lags is None else {"t": lags}
+    source: Any = known if given == "mapping" else lambda topics, group_id: known
+    for member in (
+        aio("a", aiokafka.LagBasedAssignor(lags=source)),
+        python("a", kafka_python.LagBasedAssignor(lags=source)),
+    ):
+        caplog.clear()
+        Group().rebalance(member)
+        assert len(member.held()) == 4
+        assert lag_by_member(member) is None
+        (warning,) = [message for message in caplog.messages if "are not known" in message]
+        assert reason in warning
+
+
 def test_one_instance_in_two_consumers_is_refused(python: Build) -> None:
     shared = kafka_python.LagBasedAssignor()
     python("a", shared)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.abc import AbstractTokenProvider
+from confluent_kafka import Producer
 from kafka import KafkaConsumer
 
 from kafka_assignors import LagBasedAssignor, LagError, MemberState, MissingDependencyError, OptionError
@@ -195,11 +196,34 @@ def test_errors_that_pass_are_tried_again(embedded_kafka: EmbeddedKafka) -> None
         aio(embedded_kafka.bootstrap_servers, timeout=0.5).lags(["t"], "g")
 
 
-def test_unknown_isolation_level() -> None:
-    with pytest.raises(
-        OptionError, match="isolation_level is 'dirty'; give one of 'read_uncommitted', 'read_committed'"
-    ):
-        aio("localhost:9092", isolation_level="dirty")
+@each_source
+def test_isolation_levels(kafka_broker: Kafka, client: Callable[..., LagSource]) -> None:
+    """What an open transaction holds back is no lag of a consumer that does not read it."""
+    topic = kafka_broker.create_topic(unique("orders"), 1)
+    fill(kafka_broker, topic, [3])
+    producer = Producer(
+        {"bootstrap.servers": kafka_broker.bootstrap_servers, "transactional.id": unique("id"), "log_level": 0}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for _ in range(2):
+        producer.produce(topic, b"x", partition=0)
+    assert producer.flush(30) == 0
+    lags = {
+        level: client(kafka_broker.bootstrap_servers, reset="earliest", isolation_level=level, timeout=30).lags(
+            [topic], unique("readers")
+        )[topic]
+        for level in ("read_uncommitted", "read_committed")
+    }
+    producer.abort_transaction(30)
+    assert lags == {"read_uncommitted": [5], "read_committed": [3]}
+
+
+@each_source
+def test_unknown_isolation_level(client: Callable[..., LagSource]) -> None:
+    message = "isolation_level is 'dirty'; give one of 'read_uncommitted', 'read_committed'"
+    with pytest.raises(OptionError, match=message):
+        client("localhost:9092", isolation_level="dirty")
 
 
 def test_a_second_client_of_kafka_python_has_the_consumers_settings() -> None:

@@ -14,8 +14,8 @@ from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
-from kafka_assignors.errors import LagError, OptionError
-from kafka_assignors.lag import lags_of
+from kafka_assignors.errors import LagError
+from kafka_assignors.lag import check_reading, lags_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -71,11 +71,7 @@ class AdminLagSource:
         isolation_level: str = "read_uncommitted",
         timeout: float = 5.0,
     ) -> None:
-        if not timeout > 0:
-            raise OptionError(f"timeout is {timeout!r}; give a positive number of seconds")
-        if isolation_level not in _ISOLATION:
-            known = ", ".join(map(repr, _ISOLATION))
-            raise OptionError(f"isolation_level is {isolation_level!r}; give one of {known}")
+        check_reading(isolation_level, timeout)
         self._config = dict(config)
         self._reset = reset
         self._isolation = _ISOLATION[isolation_level]

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import KafkaError
+from kafka.protocol.consumer import IsolationLevel
 
-from kafka_assignors.errors import LagError, OptionError
-from kafka_assignors.lag import lags_of
+from kafka_assignors.errors import LagError
+from kafka_assignors.lag import check_reading, lags_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +36,7 @@ class AdminLagSource:
         timeout: how many seconds all requests together may take.
 
     Raises:
-        OptionError: `timeout` is not positive.
+        OptionError: `timeout` is not positive, or `isolation_level` is unknown.
     """
 
     def __init__(
@@ -46,8 +47,7 @@ class AdminLagSource:
         isolation_level: str = "read_uncommitted",
         timeout: float = 5.0,
     ) -> None:
-        if not timeout > 0:
-            raise OptionError(f"timeout is {timeout!r}; give a positive number of seconds")
+        check_reading(isolation_level, timeout)
         self._config = {name: value for name, value in config.items() if name in KafkaAdminClient.DEFAULT_CONFIG}
         self._reset = reset
         self._isolation_level = isolation_level
@@ -114,9 +114,9 @@ def of_consumer(consumer: Any, timeout: float) -> AdminLagSource:
     # They would report the new client as another consumer.
     config["metric_reporters"] = []
     config["client_id"] = f"{config['client_id']}-lags"
-    return AdminLagSource(
-        config, reset=config["auto_offset_reset"], isolation_level=config["isolation_level"], timeout=timeout
-    )
+    # By name, by number, or as kafka-python's own constant.
+    isolation_level = IsolationLevel.build_from(config["isolation_level"]).name.lower()
+    return AdminLagSource(config, reset=config["auto_offset_reset"], isolation_level=isolation_level, timeout=timeout)
 
 
 @contextlib.contextmanager
