@@ -13,7 +13,7 @@ LEVELS = (
     ("cli",),
     ("planner", "spark"),
     ("report", "cluster", "clients", "embedded"),
-    ("net", "assignors", "partitioners", "lag"),
+    ("net", "assignors", "partitioners", "key_hash", "lag"),
     ("userdata", "group"),
     ("errors", "_core"),
 )
@@ -27,6 +27,8 @@ SIDEWAYS = {("assignors", "lag"), ("userdata", "group")}
 ALLOWED = {
     **{client: {"clients", "cluster", "lag"} for client in KAFKA_CLIENTS},
     "pyspark": {"spark"},
+    "pyarrow": {"spark", "planner", "key_hash"},
+    "typer": {"cli"},
     "rich": {"report", "cli"},
     "pytest": {"embedded"},
 }

@@ -567,3 +567,16 @@ class Membership:
     def state(self) -> tuple[str, str, int, bool, str]: ...
     @property
     def rebalance_protocol(self) -> Literal["eager", "cooperative"]: ...
+
+# ---- columns of keys -----------------------------------------------------------------------------------------------
+
+def partitions_of_column(
+    hash: str,
+    count: int,
+    data: bytes | memoryview,
+    offsets: bytes | memoryview,
+    validity: bytes | memoryview | None,
+    first: int,
+    length: int,
+    wide: bool,
+) -> bytes: ...

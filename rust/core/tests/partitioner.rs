@@ -4,7 +4,8 @@ use std::sync::Barrier;
 use std::thread;
 
 use kafka_assignors_core::partitioner::adaptive::{Adaptive, Load, record_size};
-use kafka_assignors_core::partitioner::murmur2::{self, ColumnError};
+use kafka_assignors_core::partitioner::column::ColumnError;
+use kafka_assignors_core::partitioner::murmur2;
 use kafka_assignors_core::partitioner::round_robin::{Repeats, Turn};
 use kafka_assignors_core::partitioner::sticky::Sticky;
 use kafka_assignors_core::partitioner::topics::Topics;

@@ -4,6 +4,7 @@ mod coordinator;
 mod embedded;
 mod errors;
 mod group;
+mod key_column;
 mod leader;
 mod membership;
 mod options;
@@ -28,6 +29,8 @@ mod _core {
     #[pymodule_export]
     use crate::embedded::EmbeddedBroker;
     use crate::group::read_group;
+    #[pymodule_export]
+    use crate::key_column::partitions_of_column;
     use crate::leader;
     #[pymodule_export]
     use crate::membership::Membership;

@@ -6,6 +6,8 @@
 //! need no choice (`peek`) take nothing, so that a client reads its metadata per batch, not per record.
 
 pub mod adaptive;
+pub mod column;
+pub mod key_hash;
 pub mod murmur2;
 pub mod round_robin;
 pub mod sticky;
