@@ -14,6 +14,7 @@ __all__ = [
     "GroupTypeError",
     "IncompatibleClientError",
     "KafkaAssignorsError",
+    "KeyFileError",
     "LagError",
     "MissingDependencyError",
     "NetworkError",
@@ -25,6 +26,7 @@ __all__ = [
     "RecordSizeWarning",
     "SecurityError",
     "StateError",
+    "TopicReadError",
     "UserDataError",
 ]
 
@@ -59,6 +61,14 @@ class PartitionerError(KafkaAssignorsError, ValueError):
 
 class PartitionerTypeError(PartitionerError, TypeError):
     """What a partitioner was given has the wrong type: a key that is not bytes, say."""
+
+
+class KeyFileError(KafkaAssignorsError, ValueError):
+    """A file of keys that cannot be read; the message says where."""
+
+
+class TopicReadError(KafkaAssignorsError, RuntimeError):
+    """The records of a live topic that cannot be read."""
 
 
 class LagError(KafkaAssignorsError, RuntimeError):
