@@ -9,7 +9,7 @@ import pytest
 
 import kafka_assignors
 
-pytest_plugins = ["support.fixtures", "support.net_driver"]
+pytest_plugins = ["support.fixtures", "support.spark", "support.net_driver"]
 
 hypothesis.settings.register_profile("quick", max_examples=100, deadline=None)
 hypothesis.settings.register_profile("long", max_examples=5_000, deadline=None)

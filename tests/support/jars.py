@@ -1,4 +1,4 @@
-"""The jars of an Apache Kafka release and the Java test member, in a cache inside the clone.
+"""The jars of an Apache Kafka release, the Java test member and Spark's Kafka connector, in a cache inside the clone.
 
 Everything below ``.cache/kafka-<version>/`` is made once, under a lock that holds between processes, in a directory of
 its own that is renamed into place when complete: a test run that is interrupted leaves nothing half made.
@@ -113,6 +113,17 @@ def member_classes(version: str) -> Path:
     return made_once(version, f"member-{_digest(source)}", compile_member)
 
 
+def spark_connector() -> list[Path]:
+    """The jars of Spark's Kafka connector, for the PySpark that the tests use."""
+    pom = JAVA_SOURCES / "spark" / "pom.xml"
+
+    def fetch(target: Path) -> None:
+        goal = (tool("mvn"), "-q", "-B", "-f", str(pom), "dependency:copy-dependencies")
+        run((*goal, f"-DoutputDirectory={target}"), "fetching Spark's Kafka connector with Maven", _FETCH_TIMEOUT)
+
+    return sorted(made_once(DEFAULT_VERSION, f"spark-{_digest(pom)}", fetch).glob("*.jar"))
+
+
 def classpath(*entries: Path) -> str:
     """Directories as they are and every jar in ``libs`` directories, in a fixed order."""
     parts: list[str] = []
@@ -146,3 +157,4 @@ if __name__ == "__main__":
     # `make jars`: nothing but the standard library is needed, so that this can go on while the package is being built.
     for release in versions():
         member_classes(release)
+    spark_connector()
