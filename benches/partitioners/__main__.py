@@ -13,7 +13,7 @@ from rich.console import Console
 from partitioners.report import Options, Scenario, plot, show, write
 
 # Each has a tuple SCENARIOS.
-MODULES = ("simulated",)
+MODULES = ("simulated", "live_librdkafka")
 
 
 def scenarios() -> list[Scenario]:

@@ -1,0 +1,46 @@
+"""What our confluent producer adds to a call of `produce`."""
+
+from collections.abc import Callable, Iterator
+
+import confluent_kafka
+import pytest
+
+from conftest import Interleaved, Ratio
+from kafka_assignors import DefaultPartitioner
+from kafka_assignors.clients.confluent import Producer
+from kafka_assignors.embedded import EmbeddedKafka
+
+CALLS = 20_000
+VALUE = bytes(80)
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[EmbeddedKafka]:
+    with EmbeddedKafka(topics={"orders": 16}) as kafka:
+        yield kafka
+
+
+def calls(producer: confluent_kafka.Producer) -> Callable[[], None]:
+    """Many calls; what they queue is thrown away."""
+    produce, purge, flush = producer.produce, producer.purge, producer.flush
+    # Its first record asks the broker.
+    produce("orders", VALUE)
+
+    def run() -> None:
+        for _ in range(CALLS):
+            produce("orders", VALUE)
+        purge()
+        flush(30)
+
+    return run
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", ["a partitioner of ours", "none of ours"])
+def test_produce(kafka: EmbeddedKafka, interleaved: Interleaved, ratio: Ratio, name: str) -> None:
+    settings = {"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 60_000, "log_level": 0}
+    ours = Producer(settings, partitioner=DefaultPartitioner() if name.startswith("a ") else None)
+    bare = confluent_kafka.Producer(settings)
+    with ours, bare:
+        mine, theirs = interleaved(calls(ours), calls(bare), 7)
+    ratio.at_most("confluent-kafka", name, mine / CALLS, theirs / CALLS, "a record, produced and thrown away")
