@@ -34,7 +34,7 @@ STRATEGIES: dict[str, Callable[[], Any]] = {
     "cooperative-sticky-join": partial(StickyStreamJoinAssignor, protocol="cooperative"),
 }
 # Short, since the example waits for the group to notice that a member is dead; long enough for a busy machine.
-SESSION_MS = 4000
+SESSION_MS = 6000
 HEARTBEAT_MS = 300
 
 
