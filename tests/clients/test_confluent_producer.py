@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,10 +70,12 @@ def test_every_member_of_the_client_s_class_is_there() -> None:
     assert set(dir(confluent_kafka.Producer)) <= set(dir(Producer))
     assert issubclass(Producer, confluent_kafka.Producer)
     ours = {name for name in vars(Producer) if not name.startswith("_")}
-    assert ours == {"produce", "produce_batch", "close"}, "whatever else is overridden has to be compared as well"
+    assert ours == {"produce", "produce_batch", "flush", "close"}, (
+        "whatever else is overridden has to be compared as well"
+    )
 
 
-@pytest.mark.parametrize("name", ["produce", "produce_batch", "close"])
+@pytest.mark.parametrize("name", ["produce", "produce_batch", "flush", "close"])
 def test_arguments_have_the_client_s_names_order_and_defaults(name: str) -> None:
     theirs = next(node for node in stub().body if isinstance(node, ast.FunctionDef) and node.name == name)
     names = [argument.arg for argument in theirs.args.args]
@@ -219,6 +222,19 @@ def test_each_producer_needs_a_partitioner_of_its_own() -> None:
     function = partitioner.partition
     for other in [Producer(OFFLINE, partitioner=function), Producer(OFFLINE, partitioner=function)]:
         assert other._chooser is not None
+
+
+def test_a_logger_is_passed_on(online: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("test_confluent_producer")
+    for producer in (
+        Producer(online | {"debug": "broker", "log_level": 7}, logger=logger),
+        Producer(online | {"debug": "broker", "log_level": 7}, logger=logger, partitioner=DefaultPartitioner()),
+    ):
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG, logger.name):
+            producer.list_topics(timeout=10)
+            producer.poll(0)
+        assert any(record.name == logger.name for record in caplog.records)
 
 
 def test_java_s_availability_timeout_is_understood() -> None:

@@ -197,6 +197,13 @@ def test_the_next_batch_goes_to_another_partition_and_all_get_some(any_kafka: Ka
     assert set(used) == {0, 1, 2, 3}
 
 
+def test_after_a_flush_no_batch_is_open(any_kafka: Kafka) -> None:
+    topic = any_kafka.create_topic(unique("orders"), 4)
+    producer = Producer(settings(any_kafka), partitioner=DefaultPartitioner())
+    used = [places(producer, topic, [None])[0, None] for _ in range(10)]
+    assert all(one != another for one, another in pairwise(used))
+
+
 def test_keyed_records_stick_as_well_with_uniform_sticky(any_kafka: Kafka) -> None:
     topic = any_kafka.create_topic(unique("orders"), 16)
     producer = Producer(settings(any_kafka), partitioner=UniformStickyPartitioner())

@@ -25,9 +25,10 @@ __all__ = ["AVAILABILITY_TIMEOUT", "Chooser"]
 # Java's name; librdkafka has no such setting.
 AVAILABILITY_TIMEOUT = "partitioner.availability.timeout.ms"
 
-# librdkafka's defaults, in milliseconds.
-_REFRESH_MS = 300_000
+# librdkafka's default, in milliseconds.
 _PROPAGATION_MS = 30_000
+# Not librdkafka's, which learns of a lost leader by errors that nobody else is told of, and so can afford five minutes.
+_REFRESH_MS = 10_000
 
 
 class Chooser:
@@ -148,6 +149,12 @@ class Chooser:
             topic = self._known.get(name)
             if batch.take_back(size) and topic is not None and topic.batches[number] is batch:
                 topic.batches[number] = None
+
+    def close_batches(self) -> None:
+        """Everything has been sent: whatever comes next opens a batch."""
+        with self._lock:
+            for topic in list(self._known.values()):
+                topic.batches[:] = [None] * len(topic.batches)
 
     def outdated(self, producer: confluent_kafka.Producer, name: str, refusal: BaseException) -> bool:
         """Whether the client refused a record because the topic has other partitions by now; if so, they are known now.

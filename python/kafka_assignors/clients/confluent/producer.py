@@ -65,7 +65,8 @@ class Producer(_Client):
 
     The first record to a topic waits until the cluster tells its partitions, at most
     `topic.metadata.propagation.max.ms`; after that they are renewed beside the work every
-    `topic.metadata.refresh.interval.ms`. `sticky.partitioning.linger.ms` has no effect on records that a partitioner of
+    `topic.metadata.refresh.interval.ms`, or every ten seconds if that is not set, as librdkafka tells nobody when it
+    learns of another leader. `sticky.partitioning.linger.ms` has no effect on records that a partitioner of
     ours places.
 
     An `AdaptivePartitioner` is fed from the delivery reports and statistics that `poll` and `flush` serve:
@@ -108,6 +109,20 @@ class Producer(_Client):
         if shared:
             claim(partitioner, self)
         self._chooser = chooser
+
+    def flush(self, timeout: float = -1) -> int:
+        """Sends everything and waits for it, as `confluent_kafka.Producer.flush` does. No batch is open then.
+
+        Args:
+            timeout: in seconds; -1 waits as long as it takes.
+
+        Returns:
+            How many records and events are still waiting.
+        """
+        left = super().flush(timeout)
+        if left == 0 and self._chooser is not None:
+            self._chooser.close_batches()
+        return left
 
     def close(self) -> bool:
         """Flushes and closes, as `confluent_kafka.Producer.close` does; the partitioner may serve another one then."""
