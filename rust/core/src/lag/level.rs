@@ -3,8 +3,9 @@
 //! A search makes one change after another: a move of one partition away from the heaviest member, or, where none is worth
 //! anything, a swap. As soon as the heaviest lag is more than the threshold below what it was, the changes so far are
 //! settled; what is not settled when no change is left is taken back. Then whatever moved goes home where that makes nobody
-//! heavier than the heaviest, and if anything did, the search goes on. Settling lowers the heaviest lag, and going home leaves
-//! it no higher and the moves fewer, so it ends.
+//! heavier than the heaviest, and where a plan with provably the fewest moves is at hand ([`super::fewest`]), it is taken. If
+//! any of this did something, the search goes on. Settling lowers the heaviest lag, and the rest leaves it no higher and the
+//! moves fewer, so it ends.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +14,17 @@ use std::ops::Range;
 use super::Placing;
 use crate::group::{Csr, NONE, Topics};
 
-/// How many pairs of a partition and a member the search may look at, and how many more for each partition: what a group
-/// costs its leader must not hang on how its lags are spread. Groups of a few hundred partitions never get there.
+/// How many pairs of a partition and a member may be looked at, and how many more for each partition: what a group costs its
+/// leader must not hang on how its lags are spread. Groups of a few hundred partitions never get there.
 const LOOKS: u64 = 1 << 24;
-const LOOKS_PER_PARTITION: u64 = 16;
+const LOOKS_PER_PARTITION: u64 = 128;
+/// What a change costs besides.
+const LOOKS_PER_CHANGE: u64 = 64;
+
+/// What there is to spend on a group of so many partitions.
+pub(super) fn budget(partitions: usize) -> u64 {
+    LOOKS + LOOKS_PER_PARTITION * partitions as u64
+}
 
 /// A change that takes `gain` of lag off the heavier member: what goes to the member at place `target`, and what comes back.
 struct Change {
@@ -27,25 +35,25 @@ struct Change {
 }
 
 /// Who may have what, and has it now. Members are meant by their place.
-struct Holdings<'a> {
-    members: &'a [u32],
+pub(super) struct Holdings<'a> {
+    pub(super) members: &'a [u32],
     topics: &'a Topics,
-    lags: &'a [u64],
-    before: &'a [u32],
-    owner: &'a mut [u32],
+    pub(super) lags: &'a [u64],
+    pub(super) before: &'a [u32],
+    pub(super) owner: &'a mut [u32],
     set_of: &'a [u32],
     lineups: &'a Csr,
     /// Whether all the members subscribe to all the topics.
     equal: bool,
-    max_skew: Option<u32>,
-    /// Partitions in decreasing lag.
-    held: Vec<Vec<u32>>,
-    total: Vec<u128>,
+    pub(super) max_skew: Option<u32>,
+    /// Partitions in increasing lag: what a heavy member gives away is mostly near the end.
+    pub(super) held: Vec<Vec<u32>>,
+    pub(super) total: Vec<u128>,
     /// Lag and place, the lightest first.
-    order: BTreeSet<(u128, usize)>,
+    pub(super) order: BTreeSet<(u128, usize)>,
     /// By number of partitions, how many members have it.
     counts: BTreeMap<usize, usize>,
-    /// What the search has left.
+    /// What is left to spend.
     looks: u64,
 }
 
@@ -73,7 +81,7 @@ impl Placing<'_> {
             }
         }
         for row in &mut held {
-            row.sort_unstable_by_key(|&partition| (Reverse(self.lags[partition as usize]), partition));
+            row.sort_unstable_by_key(|&partition| (self.lags[partition as usize], Reverse(partition)));
         }
         let mut counts = BTreeMap::new();
         held.iter().for_each(|row| *counts.entry(row.len()).or_insert(0) += 1);
@@ -91,12 +99,13 @@ impl Placing<'_> {
             counts,
             order: total.iter().copied().zip(0..).collect(),
             total,
-            looks: LOOKS + LOOKS_PER_PARTITION * partitions.len() as u64,
+            looks: self.looks,
         };
         let mut moved = Vec::new();
         loop {
             holdings.search(threshold, within, &mut moved);
-            if !holdings.send_home(&mut moved) {
+            if !holdings.send_home(&mut moved) && !holdings.move_fewest(&mut moved) {
+                self.looks = holdings.looks;
                 return;
             }
         }
@@ -104,16 +113,21 @@ impl Placing<'_> {
 }
 
 impl Holdings<'_> {
-    fn lag(&self, partition: u32) -> u128 {
+    pub(super) fn lag(&self, partition: u32) -> u128 {
         u128::from(self.lags[partition as usize])
     }
 
+    /// The place of a member that owned or owns a partition.
+    pub(super) fn place(&self, member: u32) -> usize {
+        self.members.binary_search(&member).expect("who owns a partition subscribes")
+    }
+
     /// The heaviest lag.
-    fn most(&self) -> u128 {
+    pub(super) fn most(&self) -> u128 {
         self.order.last().map_or(0, |&(most, _)| most)
     }
 
-    fn may_have(&self, place: usize, partition: u32) -> bool {
+    pub(super) fn may_have(&self, place: usize, partition: u32) -> bool {
         self.equal || {
             let (topic, _) = self.topics.locate(partition);
             self.lineups.row(self.set_of[topic as usize]).binary_search(&self.members[place]).is_ok()
@@ -161,28 +175,38 @@ impl Holdings<'_> {
         to < least + skew && most < from + skew && to + 2 <= from + skew
     }
 
-    /// The move of one partition that costs least: one that is not at home counts nothing, and less than that if it goes home.
-    /// Of these the most valuable.
+    /// The most valuable move of one partition.
     fn best_move(&mut self, heaviest: usize) -> Option<Change> {
-        // The lighter the target, the more a move is worth: the first that may have a partition is the best for it.
-        let wanted = if self.equal { 1 } else { self.members.len() };
-        let mut looks = self.held[heaviest].len() as u64;
-        let roomy = self.lighter().inspect(|_| looks += 1).filter(|&(_, target)| self.has_room(heaviest, target));
-        let roomy: Vec<(u128, usize)> = roomy.take(wanted).collect();
-        let mut best: Option<(Change, i32)> = None;
-        for &gives in &self.held[heaviest] {
-            let lag = self.lag(gives);
-            let mut lighter = roomy.iter().take_while(|&&(gap, _)| lag > 0 && gap > lag).inspect(|_| looks += 1);
-            let Some(&(gap, target)) = lighter.find(|&&(_, target)| self.may_have(target, gives)) else { continue };
-            let home = self.before[gives as usize];
-            let gain = lag.min(gap - lag);
-            let cost = i32::from(home == self.members[heaviest]) - i32::from(home == self.members[target]);
-            if best.as_ref().is_none_or(|(best, least)| cost < *least || cost == *least && gain > best.gain) {
-                best = Some((Change { gain, gives, target, takes: None }, cost));
+        let row = &self.held[heaviest];
+        let mut looks = 0;
+        let mut best: Option<Change> = None;
+        for (gap, target) in self.lighter() {
+            looks += 1;
+            // Nothing is worth more than half the difference, and the others differ less.
+            if best.as_ref().is_some_and(|best| best.gain >= gap / 2) {
+                break;
+            }
+            if !self.has_room(heaviest, target) {
+                continue;
+            }
+            // Best is half the difference; the candidates lie on both sides of it.
+            let middle = row.partition_point(|&partition| self.lag(partition) <= gap / 2);
+            let may_have = |&&partition: &&u32| self.may_have(target, partition);
+            let lighter = row[..middle].iter().rev().inspect(|_| looks += 1).find(may_have).copied();
+            let heavier = row[middle..].iter().inspect(|_| looks += 1).find(may_have).copied();
+            for gives in heavier.into_iter().chain(lighter) {
+                let gain = self.lag(gives).min(gap.saturating_sub(self.lag(gives)));
+                if gain > best.as_ref().map_or(0, |best| best.gain) {
+                    best = Some(Change { gain, gives, target, takes: None });
+                }
+            }
+            // The lighter the target, the more a move is worth: if all may have all, nobody else gets more out of it.
+            if self.equal {
+                break;
             }
         }
         self.spend(looks)?;
-        best.map(|(change, _)| change)
+        best
     }
 
     /// The most valuable swap with the lightest member that has one.
@@ -194,17 +218,17 @@ impl Holdings<'_> {
             if looks > self.looks {
                 return None;
             }
-            for &gives in &self.held[heaviest] {
+            for &gives in self.held[heaviest].iter().rev() {
                 if !self.may_have(target, gives) {
                     continue;
                 }
                 // Best is a difference of half the gap; the candidates lie on both sides of it.
                 let wanted = self.lag(gives).saturating_sub(gap / 2);
                 let back = &self.held[target];
-                let middle = back.partition_point(|&partition| self.lag(partition) > wanted);
+                let middle = back.partition_point(|&partition| self.lag(partition) <= wanted);
                 let eligible = |&partition: &u32| self.may_have(heaviest, partition);
-                let heavier = back[..middle].iter().rev().copied().find(eligible);
-                let lighter = back[middle..].iter().copied().find(eligible);
+                let lighter = back[..middle].iter().rev().copied().find(eligible);
+                let heavier = back[middle..].iter().copied().find(eligible);
                 for takes in heavier.into_iter().chain(lighter) {
                     let difference = self.lag(gives).saturating_sub(self.lag(takes));
                     let gain = difference.min(gap.saturating_sub(difference));
@@ -219,9 +243,9 @@ impl Holdings<'_> {
         best
     }
 
-    /// `None` once the search has looked at as much as it may.
-    fn spend(&mut self, looks: u64) -> Option<()> {
-        self.looks = self.looks.saturating_sub(looks);
+    /// `None` once all is spent.
+    pub(super) fn spend(&mut self, looks: u64) -> Option<()> {
+        self.looks = self.looks.saturating_sub(looks.max(LOOKS_PER_CHANGE));
         (self.looks > 0).then_some(())
     }
 
@@ -235,11 +259,11 @@ impl Holdings<'_> {
             home != NONE && home != self.owner[partition as usize]
         });
         let mut any = false;
-        loop {
+        while self.spend(moved.len() as u64).is_some() {
             let away = moved.len();
             moved.retain(|&partition| {
-                let place = |member: u32| self.members.binary_search(&member).expect("who owns a partition subscribes");
-                let (host, home) = (place(self.owner[partition as usize]), place(self.before[partition as usize]));
+                let (host, home) =
+                    (self.place(self.owner[partition as usize]), self.place(self.before[partition as usize]));
                 let fits = self.total[home] + self.lag(partition) <= self.most() && self.has_room(host, home);
                 if fits {
                     self.hand_over(partition, host, home);
@@ -247,35 +271,52 @@ impl Holdings<'_> {
                 !fits
             });
             if moved.len() == away {
-                return any;
+                break;
             }
             any = true;
         }
+        any
     }
 
-    fn hand_over(&mut self, partition: u32, from: usize, to: usize) {
-        let key = |partition: u32| (Reverse(self.lags[partition as usize]), partition);
-        let at = |row: &[u32]| row.partition_point(|&other| key(other) < key(partition));
-        let (left, arrives) = (at(&self.held[from]), at(&self.held[to]));
-        self.held[from].remove(left);
-        self.held[to].insert(arrives, partition);
-        for (before, after) in
-            [(self.held[from].len() + 1, self.held[from].len()), (self.held[to].len() - 1, self.held[to].len())]
-        {
-            *self.counts.entry(after).or_insert(0) += 1;
-            if let Some(members) = self.counts.get_mut(&before) {
-                *members -= 1;
-                if *members == 0 {
-                    self.counts.remove(&before);
-                }
+    pub(super) fn hand_over(&mut self, partition: u32, from: usize, to: usize) {
+        self.take(partition, from);
+        self.put(partition, to);
+    }
+
+    /// Leaves a partition with nobody, until it is put somewhere.
+    pub(super) fn take(&mut self, partition: u32, from: usize) {
+        let at = self.rank(partition, from);
+        // Closing the gap is cheap, but not nothing.
+        self.looks = self.looks.saturating_sub((self.held[from].len() - at) as u64 / 256);
+        self.held[from].remove(at);
+        self.recount(from, self.held[from].len() + 1, self.total[from] - self.lag(partition));
+    }
+
+    pub(super) fn put(&mut self, partition: u32, to: usize) {
+        let at = self.rank(partition, to);
+        self.looks = self.looks.saturating_sub((self.held[to].len() - at) as u64 / 256);
+        self.held[to].insert(at, partition);
+        self.owner[partition as usize] = self.members[to];
+        self.recount(to, self.held[to].len() - 1, self.total[to] + self.lag(partition));
+    }
+
+    /// Where a partition stands in a row.
+    fn rank(&self, partition: u32, place: usize) -> usize {
+        let key = |partition: u32| (self.lags[partition as usize], Reverse(partition));
+        self.held[place].partition_point(|&other| key(other) < key(partition))
+    }
+
+    /// Enters a member's new number and total.
+    fn recount(&mut self, place: usize, number_before: usize, total: u128) {
+        *self.counts.entry(self.held[place].len()).or_insert(0) += 1;
+        if let Some(members) = self.counts.get_mut(&number_before) {
+            *members -= 1;
+            if *members == 0 {
+                self.counts.remove(&number_before);
             }
         }
-        self.owner[partition as usize] = self.members[to];
-        let lag = self.lag(partition);
-        for (place, total) in [(from, self.total[from] - lag), (to, self.total[to] + lag)] {
-            self.order.remove(&(self.total[place], place));
-            self.order.insert((total, place));
-            self.total[place] = total;
-        }
+        self.order.remove(&(self.total[place], place));
+        self.order.insert((total, place));
+        self.total[place] = total;
     }
 }

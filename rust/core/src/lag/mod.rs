@@ -5,6 +5,7 @@
 //! can overflow.
 
 mod bound;
+mod fewest;
 mod level;
 mod line;
 mod order;
@@ -99,6 +100,7 @@ pub fn assign(group: &Group, ownership: &Ownership, options: Options) -> Plan {
         open: Vec::new(),
         spare: Vec::new(),
         sole: Sole::default(),
+        looks: level::budget(group.topics().partitions()),
     };
     match options.scope {
         Scope::Topic => placing.topic_by_topic(),
@@ -154,6 +156,8 @@ struct Placing<'a> {
     open: Vec<Weighed>,
     spare: Vec<Weighed>,
     sole: Sole,
+    /// What levelling may still cost.
+    looks: u64,
 }
 
 impl<'a> Placing<'a> {

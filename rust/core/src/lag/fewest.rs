@@ -1,0 +1,128 @@
+//! Provably the fewest moves for a heaviest lag, where they are easy to find.
+//!
+//! Who owned more than the heaviest lag must give something away, and cannot do with fewer partitions than the largest that
+//! make up the difference. No plan with that heaviest lag moves fewer than all of these together. Which ones to give and who
+//! can take them is a packing problem; it is tried in two ways, and what works is taken.
+
+use std::cmp::Reverse;
+
+use super::level::Holdings;
+use crate::group::NONE;
+
+/// What was done, to be undone if it does not work out.
+enum Step {
+    Took(u32, usize),
+    Put(u32, usize),
+}
+
+impl Holdings<'_> {
+    /// Replaces the moves by as few as there can be for the present heaviest lag, if that is fewer and works out. `moved` are
+    /// the partitions that are not with their owner. Whether it did.
+    pub(super) fn move_fewest(&mut self, moved: &mut Vec<u32>) -> bool {
+        // Numbers of partitions have to stay close elsewhere.
+        if self.max_skew.is_some() || moved.is_empty() {
+            return false;
+        }
+        let most = self.most();
+        let own = self.of_givers(moved);
+        let rows: usize = own.iter().map(|(_, own)| own.len()).sum();
+        if self.spend(rows as u64).is_none() {
+            return false;
+        }
+        let mut gives: Vec<(u32, usize)> = Vec::new();
+        for (giver, own) in &own {
+            // The largest of its own, which are the last, and in the end the smallest that is enough.
+            let mut own = own.as_slice();
+            let mut left = own.iter().map(|&partition| self.lag(partition)).sum::<u128>();
+            while left > most {
+                let enough = own.partition_point(|&partition| left - self.lag(partition) > most);
+                let partition = own[enough.min(own.len() - 1)];
+                own = &own[..own.len() - 1];
+                left -= self.lag(partition);
+                gives.push((partition, *giver));
+            }
+        }
+        if gives.len() >= moved.len() {
+            return false;
+        }
+        // What nobody owned is placed again where somebody gives, or everywhere.
+        let givers: Vec<usize> = own.into_iter().map(|(giver, _)| giver).collect();
+        let all: Vec<usize> = (0..self.members.len()).collect();
+        self.remake(moved, &gives, &givers, most) || self.remake(moved, &gives, &all, most)
+    }
+
+    /// Brings everything home, and packs what is given and what these places have that nobody owned. Whether it worked out.
+    fn remake(&mut self, moved: &mut Vec<u32>, gives: &[(u32, usize)], places: &[usize], most: u128) -> bool {
+        let rows: usize = places.iter().map(|&place| self.held[place].len()).sum();
+        if self.spend((rows + 256 * moved.len()) as u64).is_none() {
+            return false;
+        }
+        let mut open = gives.to_vec();
+        for &place in places {
+            let guests = self.held[place].iter().filter(|&&partition| self.before[partition as usize] == NONE);
+            open.extend(guests.map(|&partition| (partition, place)));
+        }
+        let mut steps = Vec::new();
+        for &partition in moved.iter() {
+            let (host, home) =
+                (self.place(self.owner[partition as usize]), self.place(self.before[partition as usize]));
+            self.hand_over(partition, host, home);
+            steps.extend([Step::Took(partition, host), Step::Put(partition, home)]);
+        }
+        if self.pack(open, most, &mut steps) {
+            moved.extend(steps.into_iter().map(|(Step::Took(partition, _) | Step::Put(partition, _))| partition));
+            moved.sort_unstable();
+            moved.dedup();
+            moved.retain(|&partition| {
+                let home = self.before[partition as usize];
+                home != NONE && home != self.owner[partition as usize]
+            });
+            return true;
+        }
+        for step in steps.into_iter().rev() {
+            match step {
+                Step::Took(partition, place) => self.put(partition, place),
+                Step::Put(partition, place) => self.take(partition, place),
+            }
+        }
+        false
+    }
+
+    /// The places that gave one of these partitions away, each with what it owned, in increasing lag. Nobody else can own
+    /// more than the heaviest lag.
+    fn of_givers(&self, moved: &[u32]) -> Vec<(usize, Vec<u32>)> {
+        let mut given: Vec<(usize, u32)> =
+            moved.iter().map(|&partition| (self.place(self.before[partition as usize]), partition)).collect();
+        given.sort_unstable();
+        let of_one = |given: &[(usize, u32)]| {
+            let giver = given[0].0;
+            let at_home = |&&partition: &&u32| self.before[partition as usize] == self.members[giver];
+            let stayed = self.held[giver].iter().filter(at_home);
+            let mut own: Vec<u32> = stayed.copied().chain(given.iter().map(|&(_, partition)| partition)).collect();
+            // Nearly sorted, which this makes use of.
+            own.sort_by_key(|&partition| (self.lags[partition as usize], Reverse(partition)));
+            (giver, own)
+        };
+        given.chunk_by(|one, other| one.0 == other.0).map(of_one).collect()
+    }
+
+    /// Gives these partitions, each now at its place, to the heaviest members that get no heavier than `most` by that, in
+    /// decreasing lag. Whether there was one for each.
+    fn pack(&mut self, mut open: Vec<(u32, usize)>, most: u128, steps: &mut Vec<Step>) -> bool {
+        for &(partition, place) in &open {
+            self.take(partition, place);
+            steps.push(Step::Took(partition, place));
+        }
+        open.sort_unstable_by_key(|&(partition, _)| (Reverse(self.lags[partition as usize]), partition));
+        for (partition, _) in open {
+            let Some(room) = most.checked_sub(self.lag(partition)) else { return false };
+            let mut looks = 0;
+            let mut takers = self.order.range(..=(room, usize::MAX)).rev().inspect(|_| looks += 1);
+            let taker = takers.find(|&&(_, place)| self.may_have(place, partition)).map(|&(_, place)| place);
+            let Some(to) = taker.filter(|_| self.spend(looks).is_some()) else { return false };
+            self.put(partition, to);
+            steps.push(Step::Put(partition, to));
+        }
+        true
+    }
+}
