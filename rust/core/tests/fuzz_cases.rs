@@ -42,4 +42,5 @@ cases! {
     decode_plan_verify in "../../fuzz/checks/decode_plan_verify.rs",
     frame in "../../fuzz/checks/frame.rs",
     coordinator in "../../fuzz/checks/coordinator.rs",
+    membership in "../../fuzz/checks/membership.rs",
 }

@@ -47,7 +47,7 @@ type OffsetRow = (String, i32, i64, i32, Option<String>);
 ///
 /// Actions for the application's thread:
 /// - `notify`: a change of what is owned, to be carried out inside `poll`, `consume`, `close` or `unsubscribe`. Keep the
-///   last one: a new one replaces it. First `begin(ticket)`: **if false, drop it** (overtaken). Then, by `kind`:
+///   one with the highest ticket: it replaces all before. First `begin(ticket)`: **if false, drop it** (overtaken). Then, by `kind`:
 ///   - `"prepare"`: commit if wanted, call on_revoke (or, if `lost`, on_lost without any commit) for `revoked` where it is
 ///     not empty, stop reading them, then `done(ticket, protocols)` with `(name, metadata)` for **every assignor in the
 ///     order given to the constructor**. Metadata is written for `topics`, with `owned` as the owned partitions. If

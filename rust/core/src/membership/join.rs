@@ -74,7 +74,8 @@ impl Membership {
             return;
         }
         // What was asked to be committed before the partitions were given up belongs to the old generation.
-        if !self.rejoining && !self.commits.is_idle() && self.now < self.commits_until {
+        let old = self.identity.generation >= 0 && !self.rejoining;
+        if old && !self.commits.is_idle() && self.now < self.commits_until {
             return;
         }
         if let Some(conn) = self.ready(Role::Group) {
@@ -168,7 +169,10 @@ impl Membership {
                 }
             }
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS | ErrorCode::UNKNOWN_SERVER_ERROR => self.join_again(),
-            ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR => {
+            ErrorCode::COORDINATOR_NOT_AVAILABLE
+            | ErrorCode::NOT_COORDINATOR
+            | ErrorCode::REQUEST_TIMED_OUT
+            | ErrorCode::NETWORK_EXCEPTION => {
                 self.join_again();
                 self.coordinator_lost(&format!("JoinGroup: {}", response.error_code));
             }

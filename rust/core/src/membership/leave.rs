@@ -74,6 +74,7 @@ impl Membership {
         if self.subscription.take().is_some() {
             self.say_farewell("the consumer unsubscribed or is being closed", departure.deadline);
             self.abandon_group();
+            self.close_role(Role::Group, "the member has left");
             self.identity = Identity::default();
         }
         if departure.closes {

@@ -30,7 +30,7 @@ pub(super) struct TopicShape {
 pub(super) struct Cluster {
     pub(super) brokers: Vec<Address>,
     pub(super) topics: BTreeMap<String, TopicShape>,
-    /// Topics that the cluster does not let us see, told once.
+    /// Topics that were asked for and are not there for us, told once each time they go.
     refused: BTreeSet<String>,
     /// When the question of the last answer was asked.
     pub(super) asked_at: Option<u64>,
@@ -45,7 +45,8 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Takes an answer in: what it does not name is not there, or not wanted any more. Gives the topics that we may not see, not told before.
+    /// Takes an answer in: what it does not name is not there, or not wanted any more. Gives the topics that were asked for
+    /// and are not there for us, with the reason, each once.
     pub(super) fn update(&mut self, asked_at: u64, response: MetadataResponse) -> Vec<(String, ErrorCode)> {
         let asked = self.asking.take();
         let of_all = asked.is_none();
@@ -72,8 +73,9 @@ impl Cluster {
                     self.refused.remove(&topic.name);
                     self.topics.insert(topic.name, shape);
                 }
-                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => {}
-                ErrorCode::TOPIC_AUTHORIZATION_FAILED | ErrorCode::INVALID_TOPIC_EXCEPTION => {
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+                | ErrorCode::TOPIC_AUTHORIZATION_FAILED
+                | ErrorCode::INVALID_TOPIC_EXCEPTION => {
                     if self.refused.insert(topic.name.clone()) {
                         news.push((topic.name, topic.error_code));
                     }

@@ -70,7 +70,10 @@ impl Membership {
                 }
                 self.join_again();
             }
-            ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR => {
+            ErrorCode::COORDINATOR_NOT_AVAILABLE
+            | ErrorCode::NOT_COORDINATOR
+            | ErrorCode::REQUEST_TIMED_OUT
+            | ErrorCode::NETWORK_EXCEPTION => {
                 self.join_again();
                 self.coordinator_lost(&format!("SyncGroup: {}", response.error_code));
             }

@@ -76,8 +76,14 @@ impl Membership {
         self.discovery.brokers_stale = false;
         let news = self.cluster.update(pending.sent_at, response);
         for (topic, code) in news {
+            if self.subscription.as_ref().is_none_or(|wanted| !wanted.topics.contains(&topic)) {
+                // Another member's, which it hears of itself.
+                self.info(format!("topic '{topic}', which others read: {code}"));
+                continue;
+            }
             let remedy = match code {
                 ErrorCode::TOPIC_AUTHORIZATION_FAILED => "grant this user DESCRIBE and READ on it",
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => "it will be read once it exists",
                 _ => "no topic can have that name",
             };
             self.out.push(Action::Error { code, message: format!("topic '{topic}': {code}: {remedy}") });

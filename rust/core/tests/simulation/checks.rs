@@ -1,0 +1,90 @@
+//! What must hold at any time, and what must hold in the end.
+
+use crate::host::{Host, Key};
+use crate::world::World;
+use kafka_assignors_core::membership::Stage;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl World {
+    /// Nobody who still counts may have it: whoever else has was expelled by the coordinator, and will be told so.
+    pub(crate) fn check_taken(&mut self, host: usize, generation: i32, key: &Key) {
+        let others = self.owners.get(key).into_iter().flatten().any(|&other| other != host);
+        let groups = if others { self.cluster.broker.groups() } else { Vec::new() };
+        let counts = |id: &str| groups.iter().any(|group| group.members.iter().any(|member| member.member_id == id));
+        for &other in self.owners.get(key).into_iter().flatten().filter(|&&other| other != host) {
+            let (id, theirs) = self.hosts[other].member.identity();
+            // A static member that missed the rebalance stays on the list until its session ends.
+            let missed = theirs < generation && self.hosts[other].config.group_instance_id.is_some();
+            if !missed && !id.is_empty() && theirs >= 0 && counts(id) && counts(self.hosts[host].member.identity().0) {
+                self.faults.push(format!(
+                    "{}: {key:?} is taken by {host} in generation {generation} while {other} in {theirs} has it",
+                    self.now
+                ));
+            }
+        }
+        let life = self.hosts[host].life;
+        let before = self.taken.insert((generation, key.clone()), (host, life));
+        if let Some((other, _)) = before.filter(|&before| before != (host, life))
+            && self.hosts[other].config.group_instance_id.is_none()
+        {
+            self.faults.push(format!("{}: {key:?} was given to {other} and {host} in {generation}", self.now));
+        }
+    }
+
+    /// Whether all who live are settled and own everything between them.
+    pub(crate) fn settled(&self) -> bool {
+        let live: Vec<&Host> =
+            self.hosts.iter().filter(|host| host.alive && host.fatal.is_none() && !host.closed).collect();
+        if live.iter().any(|host| host.member.stage() != Stage::Stable || host.work.is_some() || host.notice.is_some())
+        {
+            return false;
+        }
+        let mut wanted: BTreeSet<Key> = BTreeSet::new();
+        let topics: BTreeMap<String, u32> = self.cluster.broker.topics().into_iter().collect();
+        for topic in live.iter().flat_map(|host| &host.topics) {
+            let count = topics.get(topic).copied().unwrap_or(0);
+            wanted.extend((0..count as i32).map(|number| (topic.clone(), number)));
+        }
+        let held: Vec<&Key> = live.iter().flat_map(|host| host.held.keys()).collect();
+        let distinct: BTreeSet<&Key> = held.iter().copied().collect();
+        distinct.len() == held.len() && wanted.iter().eq(distinct.iter().copied())
+    }
+
+    /// The invariants that must hold at any time.
+    #[track_caller]
+    pub(crate) fn check(&self) {
+        assert!(self.faults.is_empty(), "{:#?}\n{}", self.faults, self.describe());
+        assert!(self.cluster.rewinds.is_empty(), "{:#?}\n{}", self.cluster.rewinds, self.describe());
+        for (number, host) in self.hosts.iter().enumerate() {
+            for (what, times, most) in [("requests", &host.sent, 60), ("connections", &host.connects, 20)] {
+                let mut first = 0;
+                for (at, &time) in times.iter().enumerate() {
+                    while time - times[first] >= 1_000 {
+                        first += 1;
+                    }
+                    assert!(at - first < most, "host {number}: {most} {what} in the second before {time}");
+                }
+            }
+        }
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        let mut out = format!("at {}: {:?}\n", self.now, self.cluster.broker.groups());
+        for (number, host) in self.hosts.iter().enumerate() {
+            out += &format!(
+                "host {number} alive {} {:?} {:?} {:?} held {:?} notice {:?} work {:?} fatal {:?} {:?}\n  {}\n",
+                host.alive,
+                host.member.stage(),
+                host.member.identity(),
+                host.topics,
+                host.held.keys().collect::<Vec<_>>(),
+                host.notice,
+                host.work,
+                host.fatal,
+                host.counts,
+                host.log.iter().rev().take(12).cloned().collect::<Vec<_>>().join("\n  "),
+            );
+        }
+        out
+    }
+}

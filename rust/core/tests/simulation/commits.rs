@@ -1,0 +1,348 @@
+//! Scenarios 34 to 38 and 40: offsets.
+
+use crate::script::{Asked, Script, owned, share};
+use crate::world::{Weather, World};
+use crate::{config, group};
+use kafka_assignors_core::membership::{Action, CommitOffset, Event, Role, Stage};
+use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
+use kafka_assignors_core::protocol::offsets::{
+    OffsetCommitRequest, OffsetFetchPartitionResponse, OffsetFetchRequest, OffsetFetchResponse,
+    OffsetFetchTopicResponse,
+};
+use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
+
+/// What a commit's error does.
+#[derive(Debug, PartialEq)]
+enum Reaction {
+    /// Tried again until it succeeds.
+    Retried,
+    /// Told to the application, and the member is what it was.
+    Told,
+    /// Told, and the generation is over.
+    Expelled,
+    /// The end.
+    Fatal,
+}
+
+#[test]
+fn scenario_34_each_error_of_a_commit_has_its_reaction() {
+    let table = [
+        (ErrorCode::COORDINATOR_LOAD_IN_PROGRESS, Reaction::Retried),
+        (ErrorCode::COORDINATOR_NOT_AVAILABLE, Reaction::Retried),
+        (ErrorCode::NOT_COORDINATOR, Reaction::Retried),
+        (ErrorCode::REQUEST_TIMED_OUT, Reaction::Retried),
+        (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, Reaction::Retried),
+        (ErrorCode::ILLEGAL_GENERATION, Reaction::Expelled),
+        (ErrorCode::UNKNOWN_MEMBER_ID, Reaction::Expelled),
+        (ErrorCode::GROUP_ID_NOT_FOUND, Reaction::Expelled),
+        (ErrorCode::TOPIC_AUTHORIZATION_FAILED, Reaction::Told),
+        (ErrorCode::GROUP_AUTHORIZATION_FAILED, Reaction::Told),
+        (ErrorCode::OFFSET_METADATA_TOO_LARGE, Reaction::Told),
+        (ErrorCode::INVALID_COMMIT_OFFSET_SIZE, Reaction::Told),
+        (ErrorCode::UNKNOWN_SERVER_ERROR, Reaction::Told),
+        (ErrorCode(1234), Reaction::Told),
+        (ErrorCode::FENCED_INSTANCE_ID, Reaction::Fatal),
+    ];
+    for (code, expected) in table {
+        let mut script = Script::new(config(1, &["sticky"]));
+        script.stable(&[("t", &[0])]);
+        script.commit(3, &[("t", 0, 5)]);
+        assert_eq!(script.committed(code).generation_id, 1);
+        let expelled = script.notice().is_some_and(|notice| notice.lost);
+        let reaction = match script.ended(3) {
+            None => Reaction::Retried,
+            Some(_) if !script.fatal().is_empty() => Reaction::Fatal,
+            Some(_) if expelled => Reaction::Expelled,
+            Some(_) => Reaction::Told,
+        };
+        assert_eq!(reaction, expected, "{code}");
+        if expected == Reaction::Retried {
+            assert!(!script.asks(ApiKey::OffsetCommit), "{code}: after a pause");
+            script.pass(300);
+            script.discover();
+            script.pass(300);
+            script.committed(ErrorCode::NONE);
+            assert_eq!(script.ended(3), Some(ErrorCode::NONE), "{code}");
+        }
+    }
+}
+
+#[test]
+fn scenario_34_a_commit_is_tried_until_its_time_is_over() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0])]);
+    let offset = CommitOffset { topic: "t".to_owned(), partition: 0, offset: 1, leader_epoch: -1, metadata: None };
+    script.tell(Event::Commit { id: 1, offsets: vec![offset], timeout_ms: 2_000 });
+    let mut tries = 0;
+    while script.ended(1).is_none() {
+        if script.asks(ApiKey::OffsetCommit) {
+            script.committed(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS);
+            tries += 1;
+        }
+        script.pass(10);
+    }
+    assert_eq!(script.ended(1), Some(ErrorCode::REQUEST_TIMED_OUT));
+    assert!((3..=8).contains(&tries), "{tries}");
+    assert!((2_000..2_020).contains(&(script.now % 100_000).max(2_000)), "{}", script.now);
+}
+
+#[test]
+fn scenario_35_commits_before_during_and_after_a_rebalance() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0, 1])]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    // Before it joins, in the callback: with the old generation; JoinGroup waits for it.
+    script.commit(1, &[("t", 0, 5)]);
+    let notice = script.obey();
+    assert_eq!(notice.revoked, owned(&[("t", &[0, 1])]));
+    assert!(!script.asks(ApiKey::JoinGroup));
+    assert_eq!(script.committed(ErrorCode::NONE).generation_id, 1);
+    let joining: Asked<JoinGroupRequest> = script.asked();
+    // Between JoinGroup and SyncGroup: of what was given up, nothing at all.
+    script.commit(2, &[("t", 0, 6)]);
+    assert!(!script.asks(ApiKey::OffsetCommit));
+    let joined = script.follows(2);
+    script.answer(&joining, &joined);
+    assert!(!script.asks(ApiKey::OffsetCommit));
+    script.sync(share(&[("t", &[0])], 2));
+    script.obey();
+    assert_eq!(script.ended(2), Some(ErrorCode::NONE), "dropped");
+    // Afterwards: with the new one, and what was given away is dropped here.
+    script.commit(3, &[("t", 0, 7), ("t", 1, 7)]);
+    let body = script.committed(ErrorCode::NONE);
+    assert_eq!((body.generation_id, body.topics[0].partitions.len()), (2, 1));
+    let dropped = script.actions.iter().find_map(|action| match action {
+        Action::CommitDone { id: 3, dropped, .. } => Some(dropped.clone()),
+        _ => None,
+    });
+    assert_eq!(dropped, Some(vec![("t".to_owned(), 1)]));
+}
+
+#[test]
+fn scenario_35_what_a_cooperative_member_keeps_is_committed_after_the_rebalance() {
+    let mut script = Script::new(config(1, &["cooperative-sticky"]));
+    script.stable(&[("t", &[0, 1])]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.obey();
+    let joining: Asked<JoinGroupRequest> = script.asked();
+    script.commit(1, &[("t", 0, 5), ("t", 1, 5)]);
+    assert!(!script.asks(ApiKey::OffsetCommit), "not between JoinGroup and SyncGroup");
+    let joined = script.follows(2);
+    script.answer(&joining, &joined);
+    script.sync(share(&[("t", &[0, 1])], 2));
+    let body = script.committed(ErrorCode::NONE);
+    assert_eq!((body.generation_id, body.topics[0].partitions.len()), (2, 2));
+    assert_eq!(script.ended(1), Some(ErrorCode::NONE));
+}
+
+#[test]
+fn scenario_35_a_commit_that_comes_too_late_for_its_generation_is_sent_with_the_next() {
+    let mut settings = config(1, &["cooperative-sticky"]);
+    settings.max_poll_interval_ms = 7_000;
+    let mut script = Script::new(settings);
+    script.stable(&[("t", &[0])]);
+    script.commit(1, &[("t", 0, 5)]);
+    let slow: Asked<OffsetCommitRequest> = script.asked();
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.obey();
+    // The commit is waited for, but not for ever.
+    for _ in 0..2 {
+        script.tell(Event::Poll);
+        script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+        assert!(!script.asks(ApiKey::JoinGroup));
+    }
+    script.tell(Event::Poll);
+    script.pass(1_000);
+    if script.asks(ApiKey::Heartbeat) {
+        script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    }
+    let joining: Asked<JoinGroupRequest> = script.asked();
+    let joined = script.follows(2);
+    script.answer(&joining, &joined);
+    script.sync(share(&[("t", &[0])], 2));
+    script.obey();
+    {
+        let partition = kafka_assignors_core::protocol::offsets::OffsetCommitPartitionResponse {
+            partition_index: 0,
+            error_code: ErrorCode::ILLEGAL_GENERATION,
+        };
+        let topic = kafka_assignors_core::protocol::offsets::OffsetCommitTopicResponse {
+            name: "t".to_owned(),
+            partitions: vec![partition],
+        };
+        let body =
+            kafka_assignors_core::protocol::offsets::OffsetCommitResponse { topics: vec![topic], ..Default::default() };
+        script.answer(&slow, &body);
+    }
+    script.pass(300);
+    assert_eq!(script.committed(ErrorCode::NONE).generation_id, 2);
+    assert_eq!(script.member.stage(), Stage::Stable, "the stale refusal expels nobody");
+}
+
+#[test]
+fn scenario_36_a_zombies_commit_is_refused_and_the_new_owners_stays() {
+    for assignor in ["sticky", "cooperative-sticky"] {
+        let mut world = group(36, 3, &[assignor], &[("t", 6)]);
+        world.commits = 1;
+        world.run(10_000);
+        world.freeze(0);
+        world.run(30_000);
+        // It wakes with positions that are long behind, and commits at once.
+        let keys: Vec<_> = world.hosts[0].held.keys().cloned().collect();
+        assert!(!keys.is_empty());
+        let (id, event) = world.hosts[0].commit_event(keys.into_iter(), 5_000).unwrap();
+        world.hosts[0].frozen = false;
+        world.tell(0, event);
+        world.thaw(0);
+        world.run_until_so(60_000, "settled", World::settled);
+        let code = world.result(0, id).unwrap();
+        assert!(
+            matches!(code, ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION | ErrorCode::REQUEST_TIMED_OUT),
+            "{code}"
+        );
+        // That no committed offset went back is checked here.
+        world.check();
+    }
+}
+
+#[test]
+fn scenario_37_commits_are_neither_reordered_nor_taken_back_when_connections_break() {
+    let mut world = group(37, 3, &["cooperative-sticky"], &[("t", 6)]);
+    world.commits = 1;
+    world.poll_ms = 40;
+    world.weather = Weather { delay: 100, cut: 12 };
+    for node in [2, 3, 1, 2] {
+        world.run(5_000);
+        world.cluster.coordinator = node;
+    }
+    world.weather = crate::world::CALM;
+    world.run_until_so(60_000, "settled", World::settled);
+    assert!(world.hosts.iter().all(|host| host.counts.committed > 50));
+    world.check();
+}
+
+#[test]
+fn scenario_37_the_lost_one_is_repeated_before_any_newer_one() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0])]);
+    for id in 1..=5 {
+        script.commit(id, &[("t", 0, id as i64)]);
+    }
+    let first: Asked<OffsetCommitRequest> = script.asked();
+    assert!(!script.asks(ApiKey::OffsetCommit), "one at a time");
+    script.cut(Role::Offsets);
+    script.pass(500);
+    for id in 1..=5 {
+        let body = script.committed(ErrorCode::NONE);
+        assert_eq!(body.topics[0].partitions[0].committed_offset, id);
+        if id == 1 {
+            assert_eq!(body, first.body);
+        }
+    }
+}
+
+#[test]
+fn scenario_37_a_commit_in_flight_is_waited_for_when_the_coordinator_moves() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0])]);
+    script.commit(1, &[("t", 0, 1)]);
+    let first: Asked<OffsetCommitRequest> = script.asked();
+    script.heartbeat(ErrorCode::NOT_COORDINATOR);
+    script.commit(2, &[("t", 0, 2)]);
+    script.pass(500);
+    script.discover();
+    script.pass(500);
+    // The coordinator is known again, but nothing newer is sent before the older one is answered.
+    assert!(script.conns.contains_key(&first.conn));
+    assert!(!script.asks(ApiKey::OffsetCommit));
+    let partition = kafka_assignors_core::protocol::offsets::OffsetCommitPartitionResponse::default();
+    let topic = kafka_assignors_core::protocol::offsets::OffsetCommitTopicResponse {
+        name: "t".to_owned(),
+        partitions: vec![partition],
+    };
+    let body =
+        kafka_assignors_core::protocol::offsets::OffsetCommitResponse { topics: vec![topic], ..Default::default() };
+    script.answer(&first, &body);
+    assert_eq!(script.ended(1), Some(ErrorCode::NONE));
+    script.pass(100);
+    assert!(!script.conns.contains_key(&first.conn), "now it is closed");
+    assert_eq!(script.committed(ErrorCode::NONE).topics[0].partitions[0].committed_offset, 2);
+}
+
+#[test]
+fn scenario_38_what_may_not_be_committed_is_dropped_here() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0])]);
+    script.commit(1, &[("t", 3, 5), ("u", 0, 5)]);
+    assert!(!script.asks(ApiKey::OffsetCommit));
+    let done = script.actions.iter().find_map(|action| match action {
+        Action::CommitDone { id: 1, dropped, .. } => Some(dropped.len()),
+        _ => None,
+    });
+    assert_eq!(done, Some(2));
+    // Metadata that no field can carry, and metadata that the broker finds too long.
+    let offset = |length: usize| CommitOffset {
+        topic: "t".to_owned(),
+        partition: 0,
+        offset: 5,
+        leader_epoch: -1,
+        metadata: Some("x".repeat(length)),
+    };
+    script.tell(Event::Commit { id: 2, offsets: vec![offset(40_000)], timeout_ms: 1_000 });
+    assert_eq!(script.ended(2), Some(ErrorCode::OFFSET_METADATA_TOO_LARGE));
+    script.tell(Event::Commit { id: 3, offsets: vec![offset(5_000)], timeout_ms: 1_000 });
+    script.committed(ErrorCode::OFFSET_METADATA_TOO_LARGE);
+    let code = script.actions.iter().find_map(|action| match action {
+        Action::CommitDone { id: 3, partitions, .. } => Some(partitions[0].2),
+        _ => None,
+    });
+    assert_eq!(code, Some(ErrorCode::OFFSET_METADATA_TOO_LARGE));
+    // After it has left.
+    script.tell(Event::Close { timeout_ms: 0 });
+    script.obey();
+    script.pass(1);
+    script.commit(4, &[("t", 0, 5)]);
+    assert_eq!(script.ended(4), Some(ErrorCode::UNKNOWN_MEMBER_ID));
+}
+
+#[test]
+fn scenario_40_offsets_that_a_transaction_holds_are_waited_for() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0])]);
+    script.tell(Event::FetchOffsets { id: 1, partitions: owned(&[("t", &[0])]), timeout_ms: 60_000 });
+    let answer = |script: &mut Script, error_code: ErrorCode, committed_offset: i64| {
+        let asked: Asked<OffsetFetchRequest> = script.asked();
+        let partition = OffsetFetchPartitionResponse { error_code, committed_offset, ..Default::default() };
+        let topic = OffsetFetchTopicResponse { name: "t".to_owned(), partitions: vec![partition] };
+        script.answer(&asked, &OffsetFetchResponse { topics: vec![topic], ..Default::default() });
+    };
+    let fetched = |script: &Script| {
+        script.actions.iter().find_map(|action| match action {
+            Action::OffsetsFetched { id: 1, offsets, .. } => Some(offsets[0].offset),
+            _ => None,
+        })
+    };
+    for _ in 0..4 {
+        answer(&mut script, ErrorCode::UNSTABLE_OFFSET_COMMIT, -1);
+        assert_eq!(fetched(&script), None);
+        assert!(!script.asks(ApiKey::OffsetFetch), "after a pause");
+        script.pass(1_200);
+    }
+    answer(&mut script, ErrorCode::NONE, 42);
+    assert_eq!(fetched(&script), Some(42));
+}
+
+#[test]
+fn a_consumer_that_is_assigned_by_hand_commits_without_a_member() {
+    let mut settings = config(1, &["sticky"]);
+    settings.group_instance_id = Some("i".to_owned());
+    let mut script = Script::new(settings);
+    script.tell(Event::Unsubscribe);
+    script.discover();
+    script.commit(1, &[("t", 0, 5)]);
+    script.pass(500);
+    script.discover();
+    let body = script.committed(ErrorCode::NONE);
+    assert_eq!((body.generation_id, body.member_id.as_str(), body.group_instance_id), (-1, "", None));
+    assert_eq!(script.ended(1), Some(ErrorCode::NONE));
+}

@@ -1,0 +1,198 @@
+//! Scenarios 17 to 22: heartbeats, sessions, applications that do not poll, and the end.
+
+use crate::script::{Asked, Script, owned, share};
+use crate::world::World;
+use crate::{config, group};
+use kafka_assignors_core::membership::{Action, Event, NoticeKind, Role, Stage};
+use kafka_assignors_core::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
+use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
+use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
+
+#[test]
+fn scenario_17_a_rebalance_is_joined_when_stable_and_is_no_news_while_preparing() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0])]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    let notice = script.notice().unwrap();
+    assert_eq!(notice.kind, NoticeKind::Prepare);
+    assert!(script.member.begin(notice.ticket));
+    // The callback takes long; heartbeats go on and say the same.
+    for _ in 0..3 {
+        script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    }
+    assert_eq!(script.notices().len(), 1);
+    script.done(&notice);
+    assert!(script.asks(ApiKey::JoinGroup));
+}
+
+#[test]
+fn scenario_17_a_heartbeats_answer_to_a_generation_that_is_over_is_ignored() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0])]);
+    script.pass(3_000);
+    let stale: Asked<HeartbeatRequest> = script.asked();
+    script.tell(Event::Rejoin { reason: "lags".to_owned() });
+    script.obey();
+    let joining: Asked<JoinGroupRequest> = script.asked();
+    assert_eq!(joining.body.reason.as_deref(), Some("lags"));
+    // One connection answers in order, so the stale answer comes first.
+    let stamp = script.member.identity().1;
+    script.answer(&stale, &HeartbeatResponse { error_code: ErrorCode::REBALANCE_IN_PROGRESS, ..Default::default() });
+    assert_eq!(script.member.identity().1, stamp);
+    let joined = script.follows(2);
+    script.answer(&joining, &joined);
+    script.sync(share(&[("t", &[0])], 2));
+    script.obey();
+    assert_eq!(script.member.stage(), Stage::Stable);
+    assert!(script.asks(ApiKey::JoinGroup).eq(&false), "no second rebalance");
+}
+
+#[test]
+fn scenario_18_an_expelled_member_loses_once_without_a_commit_and_joins_again() {
+    for (code, id) in [(ErrorCode::ILLEGAL_GENERATION, "me"), (ErrorCode::UNKNOWN_MEMBER_ID, "")] {
+        for assignor in ["sticky", "cooperative-sticky"] {
+            let mut script = Script::new(config(1, &[assignor]));
+            script.stable(&[("t", &[0, 2])]);
+            script.heartbeat(code);
+            script.commit(1, &[("t", 0, 9)]);
+            assert!(!script.asks(ApiKey::OffsetCommit));
+            assert!(matches!(script.ended(1), Some(ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION)));
+            let notice = script.obey();
+            assert!(notice.lost);
+            assert_eq!(notice.revoked, owned(&[("t", &[0, 2])]));
+            let asked: Asked<JoinGroupRequest> = script.asked();
+            assert_eq!(asked.body.member_id, id);
+            assert_eq!(script.notices().len(), 1);
+        }
+    }
+}
+
+#[test]
+fn scenario_19_a_session_that_ends_while_the_brokers_are_away() {
+    let mut world = group(19, 3, &["cooperative-sticky"], &[("t", 6)]);
+    world.unreachable.insert(0);
+    world.cut(|host, _| host == 0);
+    world.run(20_000);
+    world.unreachable.clear();
+    world.run_until_so(60_000, "settled again", World::settled);
+    assert_eq!(world.hosts[0].counts.lost, 1);
+    world.check();
+    // Gone for less than a session, nothing is lost.
+    let lost: u32 = world.hosts.iter().map(|host| host.counts.lost).sum();
+    world.unreachable.insert(1);
+    world.cut(|host, _| host == 1);
+    world.run(5_000);
+    world.unreachable.clear();
+    world.run(30_000);
+    assert!(world.settled());
+    assert_eq!(world.hosts.iter().map(|host| host.counts.lost).sum::<u32>(), lost);
+    world.check();
+}
+
+#[test]
+fn scenario_20_an_application_that_does_not_poll_leaves_and_comes_back_with_the_next_poll() {
+    let mut world = group(20, 3, &["sticky"], &[("t", 6)]);
+    world.hosts[0].polls = false;
+    world.run(31_000);
+    assert_eq!(world.hosts[0].counts.poll_exceeded, 1);
+    world.run(15_000);
+    assert_eq!(world.cluster.broker.groups()[0].members.len(), 2, "it has left");
+    let others: usize = world.hosts[1..].iter().map(|host| host.held.len()).sum();
+    assert_eq!(others, 6);
+    world.hosts[0].polls = true;
+    world.run_until_so(30_000, "it is back", World::settled);
+    assert_eq!(world.hosts[0].counts.lost, 1);
+    assert_eq!(world.hosts[0].counts.poll_exceeded, 1);
+    world.check();
+}
+
+#[test]
+fn scenario_20_a_static_member_that_does_not_poll_only_falls_silent() {
+    let mut settings = config(1, &["sticky"]);
+    settings.group_instance_id = Some("i".to_owned());
+    let mut script = Script::new(settings);
+    let asked = script.joining();
+    let joined = script.follows(1);
+    script.answer(&asked, &joined);
+    script.sync(share(&[("t", &[0])], 1));
+    script.obey();
+    for _ in 0..9 {
+        script.heartbeat(ErrorCode::NONE);
+    }
+    script.pass(60_000);
+    assert!(!script.asks(ApiKey::LeaveGroup));
+    let asked = script.asks(ApiKey::Heartbeat).then(|| script.asked::<HeartbeatRequest>());
+    script.pass(30_000);
+    assert!(!script.asks(ApiKey::Heartbeat), "silent, but for {asked:?}");
+    script.tell(Event::Poll);
+    assert!(script.obey().lost);
+}
+
+#[test]
+fn scenario_21_a_process_that_stands_still_is_a_member_again_afterwards() {
+    // Shorter than its session: nothing happens. Longer: it is expelled, and finds out.
+    let mut world = group(21, 3, &["cooperative-sticky"], &[("t", 6)]);
+    for (still, lost) in [(8_000, 0), (25_000, 1)] {
+        world.freeze(0);
+        world.run(still);
+        world.thaw(0);
+        world.run_until_so(60_000, "settled", World::settled);
+        world.run(10_000);
+        assert_eq!(world.hosts[0].counts.lost, lost);
+        world.check();
+    }
+}
+
+#[test]
+fn scenario_22_closing_while_a_join_is_parked() {
+    let mut world = group(22, 3, &["sticky"], &[("t", 6)]);
+    // One that does not give its partitions up parks the joins of the others.
+    world.hosts[2].callback_ms = 20_000;
+    world.subscribe(0, &["t", "u"]);
+    world.run_until_so(15_000, "parked", |world| world.hosts[0].member.stage() == Stage::Joining);
+    world.close(0, 3_000);
+    world.run_until_so(3_100, "closed", |world| world.hosts[0].closed);
+    world.run_until_so(60_000, "the others go on", World::settled);
+    assert_eq!(world.cluster.broker.groups()[0].members.len(), 2);
+    world.check();
+}
+
+#[test]
+fn scenario_22_closing_without_a_coordinator_takes_no_longer_than_allowed() {
+    let mut world = group(23, 2, &["sticky"], &[("t", 4)]);
+    (1..=3).for_each(|node| world.node_down(node));
+    world.run(1_000);
+    world.close(0, 4_000);
+    world.run_until_so(4_500, "closed", |world| world.hosts[0].closed);
+    assert!(world.hosts[0].held.is_empty(), "its callbacks have run");
+    assert_eq!(world.hosts[0].member.next_deadline(), None);
+}
+
+#[test]
+fn scenario_22_closing_twice_and_inside_a_callback() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    let asked = script.joining();
+    let joined = script.follows(1);
+    script.answer(&asked, &joined);
+    script.sync(share(&[("t", &[0])], 1));
+    let notice = script.notice().unwrap();
+    assert!(script.member.begin(notice.ticket));
+    script.tell(Event::Close { timeout_ms: 5_000 });
+    script.tell(Event::Close { timeout_ms: 5_000 });
+    assert_eq!(script.notice().unwrap().ticket, notice.ticket, "the callback that runs is waited for");
+    script.done(&notice);
+    let leave = script.obey();
+    assert_eq!((leave.kind, leave.lost), (NoticeKind::Leave, false));
+    assert_eq!(leave.revoked, owned(&[("t", &[0])]));
+    let asked: Asked<kafka_assignors_core::protocol::leave_group::LeaveGroupRequest> = script.asked();
+    assert_eq!(asked.conn, script.conn(Role::Offsets));
+    assert_eq!(asked.body.members[0].member_id, "me");
+    script.answer(&asked, &kafka_assignors_core::protocol::leave_group::LeaveGroupResponse::default());
+    let closed = script.actions.iter().filter(|action| **action == Action::Closed).count();
+    assert_eq!(closed, 1);
+    script.tell(Event::Close { timeout_ms: 5_000 });
+    script.tell(Event::Poll);
+    script.subscribe(&["t"]);
+    assert_eq!(script.actions.iter().filter(|action| **action == Action::Closed).count(), 1);
+    assert!(script.conns.is_empty());
+}

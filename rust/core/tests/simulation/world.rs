@@ -1,0 +1,600 @@
+//! Hosts, brokers and the network between them, driven by one queue of events.
+
+use crate::assignors;
+use crate::cluster::Cluster;
+use crate::host::{Host, Key, Work};
+use crate::random::Random;
+use kafka_assignors_core::membership::{Action, Config, Event};
+use kafka_assignors_core::protocol::ErrorCode;
+use std::collections::{BTreeMap, BTreeSet};
+
+enum Happening {
+    Connected(u64),
+    Refused(u64),
+    ToBroker(u64, Vec<u8>),
+    ToHost(u64, Vec<u8>),
+    /// The host hears that the connection is gone; the broker does.
+    HostLoses(u64),
+    BrokerLoses(u64),
+    Tick {
+        host: usize,
+        turn: u64,
+    },
+    App {
+        host: usize,
+        life: u32,
+    },
+    Planned {
+        host: usize,
+        life: u32,
+        event: Event,
+    },
+}
+
+/// A connection.
+struct Link {
+    host: usize,
+    life: u32,
+    /// As the host numbers it.
+    conn: u64,
+    node: i32,
+    open: bool,
+    /// When the last bytes arrive each way: a connection never reorders.
+    up: u64,
+    down: u64,
+    /// What came of a frame for the broker.
+    buffer: Vec<u8>,
+}
+
+/// How the network behaves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Weather {
+    /// Most of the delay each way, in milliseconds.
+    pub(crate) delay: u64,
+    /// One in so many sends cuts its connection, before or after the bytes have arrived; 0 is never.
+    pub(crate) cut: u64,
+}
+
+pub(crate) const CALM: Weather = Weather { delay: 3, cut: 0 };
+
+/// Everything.
+pub(crate) struct World {
+    pub(crate) now: u64,
+    pub(crate) random: Random,
+    pub(crate) cluster: Cluster,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) weather: Weather,
+    /// Hosts whose packets go nowhere.
+    pub(crate) unreachable: BTreeSet<usize>,
+    pub(crate) poll_ms: u64,
+    /// One in so many polls commits; 0 is never.
+    pub(crate) commits: u64,
+    queue: BTreeMap<(u64, u64), Happening>,
+    order: u64,
+    links: BTreeMap<u64, Link>,
+    /// Their numbers by host, life and the host's own number.
+    numbers: BTreeMap<(usize, u32, u64), u64>,
+    next_link: u64,
+    broker_deadline: Option<u64>,
+    backlog: BTreeMap<usize, Vec<Happening>>,
+    /// Who may read what.
+    pub(crate) owners: BTreeMap<Key, BTreeSet<usize>>,
+    /// Host, generation and the partitions it took in it.
+    pub(crate) taken: BTreeMap<(i32, Key), (usize, u32)>,
+    pub(crate) faults: Vec<String>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, nodes: i32, groups: kafka_assignors_core::coordinator::Config) -> Self {
+        Self {
+            now: 1_000,
+            random: Random::new(seed),
+            cluster: Cluster::new(nodes, groups),
+            hosts: Vec::new(),
+            weather: CALM,
+            unreachable: BTreeSet::new(),
+            poll_ms: 300,
+            commits: 4,
+            queue: BTreeMap::new(),
+            order: 0,
+            links: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            next_link: 0,
+            broker_deadline: None,
+            backlog: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    fn at(&mut self, time: u64, happening: Happening) {
+        self.order += 1;
+        self.queue.insert((time.max(self.now), self.order), happening);
+    }
+
+    pub(crate) fn topic(&mut self, name: &str, partitions: i32) {
+        self.cluster.broker.create_topic(name, partitions, 1, Vec::new()).unwrap();
+    }
+
+    /// Starts a process; its number.
+    pub(crate) fn start(&mut self, config: Config, topics: &[&str]) -> usize {
+        let host = self.hosts.len();
+        self.hosts.push(Host::new(config, self.now, topics));
+        self.wake(host);
+        host
+    }
+
+    /// As [`World::start`], subscribed to every topic with this prefix.
+    pub(crate) fn start_pattern(&mut self, config: Config, prefix: &str) -> usize {
+        let host = self.hosts.len();
+        let mut process = Host::new(config, self.now, &[]);
+        process.pattern = Some(prefix.to_owned());
+        self.hosts.push(process);
+        self.wake(host);
+        host
+    }
+
+    fn wake(&mut self, host: usize) {
+        let event = Event::Subscribe {
+            topics: self.hosts[host].topics.clone(),
+            all_topics: self.hosts[host].pattern.is_some(),
+        };
+        self.tell(host, event);
+        let life = self.hosts[host].life;
+        let first = self.now + self.random.below(self.poll_ms);
+        self.at(first, Happening::App { host, life });
+    }
+
+    pub(crate) fn subscribe(&mut self, host: usize, topics: &[&str]) {
+        self.hosts[host].topics = topics.iter().map(|&topic| topic.to_owned()).collect();
+        let topics = self.hosts[host].topics.clone();
+        self.tell(host, Event::Subscribe { topics, all_topics: false });
+    }
+
+    /// kill -9.
+    pub(crate) fn kill(&mut self, host: usize) {
+        self.forget(host);
+        self.hosts[host].alive = false;
+        let links: Vec<u64> =
+            self.links.iter().filter(|(_, link)| link.host == host).map(|(&number, _)| number).collect();
+        for number in links {
+            let later = self.now + self.delay();
+            self.links.remove(&number);
+            self.at(later, Happening::BrokerLoses(number));
+        }
+    }
+
+    fn forget(&mut self, host: usize) {
+        for owners in self.owners.values_mut() {
+            owners.remove(&host);
+        }
+        self.backlog.remove(&host);
+    }
+
+    /// The same process again, after [`World::kill`].
+    pub(crate) fn restart(&mut self, host: usize) {
+        self.forget(host);
+        let now = self.now;
+        self.hosts[host].restart(now);
+        self.wake(host);
+    }
+
+    pub(crate) fn freeze(&mut self, host: usize) {
+        self.hosts[host].frozen = true;
+    }
+
+    pub(crate) fn thaw(&mut self, host: usize) {
+        self.hosts[host].frozen = false;
+        for happening in self.backlog.remove(&host).unwrap_or_default() {
+            let now = self.now;
+            self.at(now, happening);
+        }
+    }
+
+    pub(crate) fn close(&mut self, host: usize, timeout_ms: u64) {
+        self.tell(host, Event::Close { timeout_ms });
+    }
+
+    /// Breaks every connection of a node, or of a host.
+    pub(crate) fn cut(&mut self, which: impl Fn(usize, i32) -> bool) {
+        let links: Vec<u64> =
+            self.links.iter().filter(|(_, link)| which(link.host, link.node)).map(|(&number, _)| number).collect();
+        for number in links {
+            self.break_link(number);
+        }
+    }
+
+    fn break_link(&mut self, number: u64) {
+        let (host_at, broker_at) = (self.now + self.delay(), self.now + self.delay());
+        if let Some(link) = self.links.get_mut(&number) {
+            link.open = false;
+            self.at(host_at, Happening::HostLoses(number));
+            self.at(broker_at, Happening::BrokerLoses(number));
+        }
+    }
+
+    pub(crate) fn node_down(&mut self, node: i32) {
+        self.cluster.up.insert(node, false);
+        self.cut(|_, other| other == node);
+    }
+
+    pub(crate) fn node_up(&mut self, node: i32) {
+        self.cluster.up.insert(node, true);
+    }
+
+    fn delay(&mut self) -> u64 {
+        // Mostly quick, as networks are.
+        if self.random.one_in(8) { self.random.between(1, self.weather.delay.max(1)) } else { 1 }
+    }
+
+    /// An event for a member, and everything that follows at once.
+    pub(crate) fn tell(&mut self, host: usize, event: Event) {
+        if !self.hosts[host].alive {
+            return;
+        }
+        let actions = self.hosts[host].member.handle(self.now, event);
+        for action in actions {
+            self.act(host, action);
+        }
+        let process = &mut self.hosts[host];
+        process.turn += 1;
+        let turn = process.turn;
+        if let Some(deadline) = process.member.next_deadline() {
+            assert!(deadline > self.now, "a deadline in the past");
+            self.at(deadline, Happening::Tick { host, turn });
+        }
+    }
+
+    fn act(&mut self, host: usize, action: Action) {
+        let life = self.hosts[host].life;
+        match action {
+            Action::Connect { conn, host: _, port, .. } => {
+                self.hosts[host].connects.push(self.now);
+                // Bootstrap servers carry a port too.
+                let node = Cluster::node_at(port);
+                self.next_link += 1;
+                let number = self.next_link;
+                self.numbers.insert((host, life, conn), number);
+                let (up, down) = (self.now, self.now);
+                self.links.insert(number, Link { host, life, conn, node, open: false, up, down, buffer: Vec::new() });
+                if self.unreachable.contains(&host) {
+                    return;
+                }
+                let later = self.now + self.delay() * 2;
+                let happening =
+                    if self.cluster.is_up(node) { Happening::Connected(number) } else { Happening::Refused(number) };
+                self.at(later, happening);
+            }
+            Action::Send { conn, bytes } => {
+                self.hosts[host].sent.push(self.now);
+                self.send(host, conn, bytes);
+            }
+            Action::Close { conn, .. } => {
+                if let Some(number) = self.link_of(host, conn) {
+                    // What was sent before still arrives; then the broker sees the end.
+                    let end = self.links.get(&number).map_or(self.now, |link| link.up).max(self.now) + self.delay();
+                    if let Some(link) = self.links.get_mut(&number) {
+                        link.conn = u64::MAX;
+                    }
+                    self.at(end, Happening::BrokerLoses(number));
+                }
+            }
+            Action::Topics { topics } => {
+                if let Some(prefix) = self.hosts[host].pattern.clone() {
+                    let matched: Vec<String> = topics
+                        .into_iter()
+                        .filter(|(name, internal)| !internal && name.starts_with(&prefix))
+                        .map(|(name, _)| name)
+                        .collect();
+                    self.hosts[host].topics.clone_from(&matched);
+                    self.tell(host, Event::Subscribe { topics: matched, all_topics: true });
+                }
+            }
+            Action::Notify(notice) => {
+                // A list that was made while another was carried out may have brought a newer one.
+                let newest = self.hosts[host].notice.as_ref().is_none_or(|other| other.ticket < notice.ticket);
+                if newest {
+                    self.hosts[host].notice = Some(notice);
+                }
+            }
+            Action::Plan { ticket, generation, protocol, members, topics } => {
+                self.hosts[host].counts.plans += 1;
+                let event = if self.hosts[host].plan_fails {
+                    Event::PlanFailed { ticket, message: "it was told to".to_owned() }
+                } else {
+                    let assignments = assignors::plan(&protocol, &members, &topics, generation);
+                    Event::Planned { ticket, assignments }
+                };
+                let later = self.now + self.hosts[host].plan_ms;
+                self.at(later, Happening::Planned { host, life, event });
+            }
+            Action::CommitDone { id, code, partitions, dropped } => {
+                let now = self.now;
+                let process = &mut self.hosts[host];
+                process.counts.committed += u32::from(code.is_none() && !partitions.is_empty());
+                process.counts.dropped += dropped.len() as u32;
+                process.results.insert(id, (code, dropped));
+                process.commit_done(now, id);
+            }
+            action @ Action::OffsetsFetched { .. } => {
+                if let Some(event) = self.hosts[host].offsets_fetched(action) {
+                    self.tell(host, event);
+                }
+            }
+            Action::Error { code, message } => self.hosts[host].errors.push((code, message)),
+            Action::Fatal { code, message } => {
+                assert!(self.hosts[host].fatal.is_none(), "failed twice: {message}");
+                self.hosts[host].fatal = Some((code, message));
+            }
+            Action::Log { level, message } => {
+                let process = &mut self.hosts[host];
+                process.counts.warnings += u32::from(level == kafka_assignors_core::membership::Level::Warning);
+                process.log.push(format!("{}: {message}", self.now));
+            }
+            Action::MaxPollExceeded { .. } => self.hosts[host].counts.poll_exceeded += 1,
+            Action::ConvertedByBroker { .. } => self.hosts[host].converted += 1,
+            Action::Closed => self.hosts[host].closed = true,
+        }
+    }
+
+    fn link_of(&self, host: usize, conn: u64) -> Option<u64> {
+        let number = *self.numbers.get(&(host, self.hosts[host].life, conn))?;
+        self.links.get(&number).is_some_and(|link| link.conn == conn).then_some(number)
+    }
+
+    fn send(&mut self, host: usize, conn: u64, bytes: Vec<u8>) {
+        let Some(number) = self.link_of(host, conn) else { panic!("sent on a connection that is closed") };
+        if self.unreachable.contains(&host) {
+            return;
+        }
+        let delay = self.delay();
+        let Some(link) = self.links.get_mut(&number).filter(|link| link.open) else { return };
+        link.up = link.up.max(self.now + delay);
+        let arrives = link.up;
+        match self.weather.cut {
+            cut if cut > 0 && self.random.one_in(cut) => {
+                // Lost on the way there, or the answer is.
+                if self.random.one_in(2) {
+                    self.at(arrives, Happening::ToBroker(number, bytes));
+                    let ends = arrives + 1;
+                    self.at(ends, Happening::HostLoses(number));
+                    self.at(ends + 1, Happening::BrokerLoses(number));
+                } else {
+                    self.break_link(number);
+                }
+            }
+            _ => self.at(arrives, Happening::ToBroker(number, bytes)),
+        }
+    }
+
+    fn deliver(&mut self, replies: Vec<(u64, Vec<u8>)>) {
+        for (number, frame) in replies {
+            let delay = self.delay();
+            let Some(link) = self.links.get_mut(&number).filter(|link| link.open) else { continue };
+            link.down = link.down.max(self.now + delay);
+            let (arrives, host) = (link.down, link.host);
+            if self.unreachable.contains(&host) {
+                continue;
+            }
+            let mut bytes = (frame.len() as u32).to_be_bytes().to_vec();
+            bytes.extend_from_slice(&frame);
+            // Cut anywhere, as TCP may.
+            if bytes.len() > 1 && self.random.one_in(4) {
+                let rest = bytes.split_off(1 + self.random.below(bytes.len() as u64 - 1) as usize);
+                self.at(arrives, Happening::ToHost(number, bytes));
+                self.at(arrives, Happening::ToHost(number, rest));
+            } else {
+                self.at(arrives, Happening::ToHost(number, bytes));
+            }
+        }
+        let deadline = self.cluster.broker.next_deadline();
+        self.broker_deadline = deadline;
+    }
+
+    /// Lets everything happen up to a time.
+    pub(crate) fn run_until(&mut self, end: u64) {
+        loop {
+            let next = self.queue.first_key_value().map(|(&(time, _), _)| time);
+            let broker = self.broker_deadline.map(|deadline| deadline.max(self.now));
+            match (next, broker) {
+                (_, Some(deadline)) if deadline <= end && next.is_none_or(|next| deadline <= next) => {
+                    self.now = deadline;
+                    let replies = self.cluster.tick(deadline);
+                    self.deliver(replies);
+                }
+                (Some(next), _) if next <= end => {
+                    self.now = next;
+                    if let Some((_, happening)) = self.queue.pop_first() {
+                        self.happen(happening);
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.now = end;
+    }
+
+    pub(crate) fn run(&mut self, time: u64) {
+        self.run_until(self.now + time);
+    }
+
+    /// Lets time pass until something is so; panics when it takes longer than `most` milliseconds.
+    #[track_caller]
+    pub(crate) fn run_until_so(&mut self, most: u64, what: &str, so: impl Fn(&World) -> bool) {
+        let end = self.now + most;
+        while !so(self) {
+            assert!(self.now < end, "not so after {most} ms: {what}\n{}", self.describe());
+            self.run((most / 600).max(5));
+        }
+    }
+
+    fn frozen(&self, host: usize) -> bool {
+        self.hosts[host].frozen
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        let host = match &happening {
+            Happening::Connected(number)
+            | Happening::Refused(number)
+            | Happening::ToHost(number, _)
+            | Happening::HostLoses(number) => self.links.get(number).map(|link| link.host),
+            Happening::Tick { host, .. } | Happening::App { host, .. } | Happening::Planned { host, .. } => Some(*host),
+            Happening::ToBroker(..) | Happening::BrokerLoses(_) => None,
+        };
+        if let Some(host) = host.filter(|&host| self.frozen(host)) {
+            // The kernel accepts the connection, whoever is stopped.
+            if let Happening::Connected(number) = &happening {
+                self.accept(*number);
+            }
+            self.backlog.entry(host).or_default().push(happening);
+            return;
+        }
+        match happening {
+            Happening::Connected(number) => {
+                self.accept(number);
+                let versions = self.cluster.versions();
+                self.tell_link(number, |conn| Event::Connected { conn, versions });
+            }
+            Happening::Refused(number) => {
+                let reason = "connection refused".to_owned();
+                self.tell_link(number, |conn| Event::Disconnected { conn, reason, fatal: None });
+                self.links.remove(&number);
+            }
+            Happening::ToHost(number, bytes) => self.tell_link(number, |conn| Event::Received { conn, bytes }),
+            Happening::HostLoses(number) => {
+                let reason = "connection reset".to_owned();
+                self.tell_link(number, |conn| Event::Disconnected { conn, reason, fatal: None });
+                if let Some(link) = self.links.get_mut(&number) {
+                    link.open = false;
+                    link.conn = u64::MAX;
+                }
+            }
+            Happening::BrokerLoses(number) => {
+                let replies = self.cluster.disconnect(self.now, number);
+                if self.links.get(&number).is_some_and(|link| link.conn == u64::MAX) {
+                    self.links.remove(&number);
+                }
+                self.deliver(replies);
+            }
+            Happening::ToBroker(number, bytes) => self.reach_broker(number, &bytes),
+            Happening::Tick { host, turn } => {
+                if self.hosts[host].turn == turn {
+                    self.tell(host, Event::Tick);
+                }
+            }
+            Happening::Planned { host, life, event } => {
+                if self.hosts[host].life == life {
+                    self.tell(host, event);
+                }
+            }
+            Happening::App { host, life } => self.app(host, life),
+        }
+    }
+
+    fn accept(&mut self, number: u64) {
+        if let Some(link) = self.links.get_mut(&number).filter(|link| !link.open && link.conn != u64::MAX) {
+            link.open = true;
+            let node = link.node;
+            self.cluster.open(number, node);
+        }
+    }
+
+    fn tell_link(&mut self, number: u64, event: impl FnOnce(u64) -> Event) {
+        let Some(link) = self.links.get(&number) else { return };
+        let (host, life, conn) = (link.host, link.life, link.conn);
+        if conn != u64::MAX && self.hosts[host].life == life {
+            self.tell(host, event(conn));
+        }
+    }
+
+    fn reach_broker(&mut self, number: u64, bytes: &[u8]) {
+        let Some(link) = self.links.get_mut(&number) else { return };
+        link.buffer.extend_from_slice(bytes);
+        let mut frames = Vec::new();
+        while let Some(length) = link.buffer.first_chunk::<4>().map(|length| u32::from_be_bytes(*length) as usize) {
+            if link.buffer.len() < 4 + length {
+                break;
+            }
+            frames.push(link.buffer[4..4 + length].to_vec());
+            link.buffer.drain(..4 + length);
+        }
+        for frame in frames {
+            match self.cluster.arrive(self.now, number, frame) {
+                Ok(replies) => self.deliver(replies),
+                Err(()) => self.break_link(number),
+            }
+        }
+    }
+
+    /// The application's thread comes around.
+    fn app(&mut self, host: usize, life: u32) {
+        let process = &self.hosts[host];
+        if !process.alive || process.life != life || process.closed {
+            return;
+        }
+        let mut next = self.now + self.random.between(self.poll_ms / 2, self.poll_ms + self.poll_ms / 2);
+        match self.hosts[host].work.clone() {
+            Some(Work::Committing { .. }) => next = self.now + 5,
+            Some(Work::Callback { until, .. }) if self.now < until => next = until,
+            Some(Work::Callback { notice, .. }) => {
+                self.hosts[host].work = None;
+                self.finish(host, notice);
+            }
+            None if self.hosts[host].polls => self.poll(host),
+            None => {}
+        }
+        if self.hosts[host].work.is_some() {
+            next = next.min(self.now + 5.max(self.hosts[host].callback_ms));
+        }
+        self.at(next, Happening::App { host, life });
+    }
+
+    fn poll(&mut self, host: usize) {
+        self.tell(host, Event::Poll);
+        let now = self.now;
+        if self.hosts[host].notice.is_some() {
+            if let Some(event) = self.hosts[host].take_notice(now) {
+                self.tell(host, event);
+            }
+            return;
+        }
+        let read = self.random.below(4) as i64;
+        for held in self.hosts[host].held.values_mut() {
+            if let Some(position) = &mut held.position {
+                *position += read;
+            }
+        }
+        if self.commits > 0 && self.random.one_in(self.commits) {
+            let keys: Vec<Key> = self.hosts[host].held.keys().cloned().collect();
+            if let Some((_, event)) = self.hosts[host].commit_event(keys.into_iter(), 20_000) {
+                self.tell(host, event);
+            }
+        }
+    }
+
+    fn finish(&mut self, host: usize, notice: kafka_assignors_core::membership::Notice) {
+        let generation = notice.generation;
+        let (gone, added, events) = self.hosts[host].finish(notice);
+        for key in gone {
+            self.owners.entry(key).or_default().remove(&host);
+        }
+        for key in added {
+            self.check_taken(host, generation, &key);
+            self.owners.entry(key).or_default().insert(host);
+        }
+        for event in events {
+            self.tell(host, event);
+        }
+    }
+
+    /// The leader's member id, as the coordinator has it.
+    pub(crate) fn cluster_leader(&self) -> String {
+        self.cluster.broker.groups()[0].leader.clone().unwrap_or_default()
+    }
+
+    /// How the commit with this id ended.
+    pub(crate) fn result(&self, host: usize, id: u64) -> Option<ErrorCode> {
+        self.hosts[host].results.get(&id).map(|(code, _)| *code)
+    }
+}
