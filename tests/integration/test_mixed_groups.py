@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.broker import Kafka, unique
-from support.members import AiokafkaMember, JavaMember, KafkaPythonMember, Member, Strategy
+from support.members import AiokafkaMember, ConfluentMember, JavaMember, KafkaPythonMember, Member, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from support.trace import Settled, Trace
 
 KINDS: dict[str, Callable[..., Member]] = {"java": JavaMember, "kafka": KafkaPythonMember, "aio": AiokafkaMember}
-JAVA, OURS = ("java",), ("kafka", "aio")
+OURS = ("kafka", "aio", "confluent")
+ALL = KINDS | {"confluent": ConfluentMember}
 
 
 class MixedGroup:
@@ -52,7 +53,7 @@ class MixedGroup:
     def start(self, *names: str) -> None:
         """Start the processes; they do not join before `join`."""
         for name in names:
-            kind = KINDS[name.partition("-")[0]]
+            kind = ALL[name.partition("-")[0]]
             self.processes[name] = self._start(kind, name, self.kafka, self.name, strategy=self.strategy)
 
     def join(self, name: str) -> None:
@@ -211,3 +212,53 @@ def test_cooperative_members_that_missed_a_rebalance_come_back_with_old_claims(
         assert group.leader != name
         group.thaw(name)
     group.leave(group.leader)
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_our_confluent_consumer_leads_java_and_is_led_by_it(
+    mixed: Callable[[Strategy], MixedGroup], strategy: Strategy
+) -> None:
+    group = mixed(strategy)
+    orders, _ = group.topic(7), group.topic(5)
+    group.start("java-1", "confluent-1", "confluent-2", "java-2")
+    group.join("java-1")
+    group.join("confluent-1")
+    group.join("confluent-2")
+    assert group.leader == "java-1"
+    group.kill("java-1")
+    assert group.led_by(("confluent",))
+    group.join("java-2")
+    group.grow(orders, 10)
+    while group.led_by(("confluent",)):
+        group.leave(group.leader)
+    assert group.leader == "java-2"
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("leader", ["java", "confluent"])
+def test_our_confluent_consumer_among_members_that_missed_a_rebalance(
+    mixed: Callable[[Strategy], MixedGroup], strategy: Strategy, leader: str
+) -> None:
+    group = mixed(strategy)
+    group.topic(9)
+    group.topic(4)
+    names = [f"{leader}-1", f"{'confluent' if leader == 'java' else 'java'}-2", "confluent-3"]
+    group.start(*names)
+    for name in names:
+        group.join(name)
+    assert group.leader == names[0]
+    for name in (names[1], names[0]):
+        group.freeze_past_session(name)
+        assert group.leader != name
+        group.thaw(name)
+
+
+def test_our_assignors_in_three_clients_share_a_group(mixed: Callable[[Strategy], MixedGroup]) -> None:
+    group = mixed("sticky")
+    group.topic(8)
+    group.start("confluent-1", "aio-1", "kafka-1")
+    for name in ("confluent-1", "aio-1", "kafka-1"):
+        group.join(name)
+    assert group.leader == "confluent-1"
+    group.kill("confluent-1")
+    assert group.led_by(("aio", "kafka"))

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from support import jars
 from support.jars import DEFAULT_VERSION
@@ -187,6 +187,7 @@ class JavaMember(Member):
 
 class _PythonMember(Member):
     client: str
+    further: ClassVar[dict[str, Any]] = {}
 
     def __init__(
         self,
@@ -200,7 +201,7 @@ class _PythonMember(Member):
         **config: object,
     ) -> None:
         common = _common(kafka.bootstrap_servers, group, name)
-        settings = {key.replace(".", "_"): value for key, value in common.items()} | config
+        settings = {key.replace(".", "_"): value for key, value in (common | self.further).items()} | config
         program = jars.ROOT / "tests" / "support" / "python_member.py"
         command = [sys.executable, "-P", str(program), self.client, strategy]
         super().__init__(
@@ -218,6 +219,13 @@ class AiokafkaMember(_PythonMember):
     """A consumer of aiokafka with our assignor."""
 
     client = "aiokafka"
+
+
+class ConfluentMember(_PythonMember):
+    """Our consumer for confluent-kafka."""
+
+    client = "confluent"
+    further: ClassVar[dict[str, Any]] = {"topic.metadata.refresh.interval.ms": METADATA_AGE_MS}
 
 
 def _common(bootstrap_servers: str, group: str, name: str) -> dict[str, Any]:

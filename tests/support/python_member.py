@@ -1,7 +1,7 @@
 """One Python consumer with our assignor in a process of its own; the same commands and events as Member.java.
 
-Run as ``python python_member.py kafka-python|aiokafka sticky|cooperative-sticky name=json ...`` by support/members.py,
-which describes the protocol. The settings are keyword arguments of the client's consumer.
+Run as ``python python_member.py kafka-python|aiokafka|confluent sticky|cooperative-sticky name=json ...`` by
+support/members.py, which describes the protocol. The settings are keyword arguments of the client's consumer.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Shorter polls can lose a join that is under way (kafka-python 3.0.12).
 _KAFKA_PYTHON_POLL_MS = 1000
 _AIOKAFKA_POLL_MS = 100
+_CONFLUENT_POLL_S = 0.2
 
 
 def emit(event: str, **fields: object) -> None:
@@ -113,6 +114,59 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
             return
 
 
+def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
+    from kafka_assignors.clients.confluent import Consumer
+
+    def tell(event: str, partitions: Iterable[Any]) -> None:
+        # Behind the magic of seven bytes: the generation.
+        generation = int.from_bytes(consumer.consumer_group_metadata()[7:11], sys.byteorder, signed=True)
+        given = plain((each.topic, each.partition) for each in partitions)
+        emit(event, generation=generation, member=consumer.memberid(), partitions=given)
+
+    consumer: Any = Consumer(
+        {name.replace("_", "."): value for name, value in settings.items()}
+        | {
+            "partition.assignment.strategy": strategy,
+            "on_rebalance": lambda report: synced(report, consumer.memberid()),
+        }
+    )
+    callbacks = {
+        f"on_{name}": lambda _, partitions, event=event: tell(event, partitions)
+        for name, event in (("assign", "assigned"), ("revoke", "revoked"), ("lost", "lost"))
+    }
+    subscribed = False
+    while True:
+        command, argument = "", ""
+        if not subscribed or not commands.empty():
+            command, _, argument = commands.get().partition(" ")
+        match command:
+            case "":
+                records: dict[Any, list[Any]] = {}
+                for message in consumer.consume(1000, _CONFLUENT_POLL_S):
+                    error = message.error()
+                    if error is not None:
+                        emit("error", error=repr(error))
+                    else:
+                        records.setdefault((message.topic(), message.partition()), []).append(message.offset())
+                if records:
+                    emit("consumed", offsets=[(*partition, some[0], some[-1]) for partition, some in records.items()])
+                continue
+            case "subscribe":
+                consumer.subscribe(argument.split(","), **callbacks)
+                subscribed = True
+            case "stall":
+                time.sleep(int(argument) / 1000)
+            case "commit":
+                consumer.commit()
+            case "close":
+                consumer.close()
+            case _:
+                raise ValueError(command)
+        emit(f"{command}-done")
+        if command == "close":
+            return
+
+
 async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
     from aiokafka import AIOKafkaConsumer
     from aiokafka.abc import ConsumerRebalanceListener
@@ -173,6 +227,8 @@ def main() -> None:
     try:
         if client == "kafka-python":
             run_kafka_python(strategy, settings, commands)
+        elif client == "confluent":
+            run_confluent(strategy, settings, commands)
         else:
             asyncio.run(run_aiokafka(strategy, settings, commands))
     except Exception as error:

@@ -1,8 +1,11 @@
 """The drop-ins for confluent-kafka: each class has the name and the methods of the client's own.
 
 >>> from kafka_assignors import DefaultPartitioner
->>> from kafka_assignors.clients.confluent import Producer
+>>> from kafka_assignors.clients.confluent import Consumer, Producer
 >>> with Producer({"bootstrap.servers": "localhost:9092"}, partitioner=DefaultPartitioner()) as producer:
+...     pass
+>>> settings = {"bootstrap.servers": "localhost:9092", "group.id": "billing"}
+>>> with Consumer({**settings, "partition.assignment.strategy": "cooperative-sticky"}) as consumer:
 ...     pass
 """
 
@@ -12,15 +15,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kafka_assignors.clients._report import RebalanceReport
+    from kafka_assignors.clients.confluent.aio import AIOConsumer
+    from kafka_assignors.clients.confluent.consumer import Consumer
+    from kafka_assignors.clients.confluent.deserializing import DeserializingConsumer
     from kafka_assignors.clients.confluent.producer import Producer, SerializingProducer
 
-__all__ = ["Producer", "SerializingProducer"]
+__all__ = ["AIOConsumer", "Consumer", "DeserializingConsumer", "Producer", "RebalanceReport", "SerializingProducer"]
 
-_MODULES = {"Producer": "producer", "SerializingProducer": "producer"}
+_MODULES = {
+    "AIOConsumer": "kafka_assignors.clients.confluent.aio",
+    "Consumer": "kafka_assignors.clients.confluent.consumer",
+    "DeserializingConsumer": "kafka_assignors.clients.confluent.deserializing",
+    "Producer": "kafka_assignors.clients.confluent.producer",
+    "RebalanceReport": "kafka_assignors.clients._report",
+    "SerializingProducer": "kafka_assignors.clients.confluent.producer",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Imports a class when it is first asked for, so that a producer does not load the consumer's modules."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

@@ -1,0 +1,47 @@
+"""The consumer-group metadata that a transactional producer takes, made for a member that librdkafka does not know.
+
+librdkafka hands it out as opaque bytes. The form is its own, so it is never assumed: what it makes of a consumer
+without a group is made here as well, and compared.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from kafka_assignors.errors import StateError
+
+__all__ = ["group_metadata"]
+
+_MAGIC = b"CGMDv2:"
+
+
+def group_metadata(native: bytes, group_id: str, member_id: str, generation: int, instance_id: str | None) -> bytes:
+    """The metadata of a member.
+
+    Args:
+        native: what librdkafka makes for a consumer of this group that is no member.
+        group_id: the group.
+        member_id: empty for no member.
+        generation: -1 for no member.
+        instance_id: of a static member.
+
+    Raises:
+        StateError: librdkafka's form is not the one that is known here. Then nothing may be guessed: with wrong
+            metadata a transaction would not be fenced.
+
+    >>> native = b"CGMDv2:" + (-1).to_bytes(4, sys.byteorder, signed=True) + b"g" + bytes([0, 0, 1])
+    >>> group_metadata(native, "g", "me", 7, None).endswith(b"g" + bytes([0]) + b"me" + bytes([0, 1]))
+    True
+    """
+    if native != _encode(group_id, "", -1, None):
+        raise StateError(
+            "this version of librdkafka writes consumer-group metadata in a form that is not known here, so offsets "
+            "cannot be sent to a transaction safely; use confluent-kafka 2.16"
+        )
+    return _encode(group_id, member_id, generation, instance_id)
+
+
+def _encode(group_id: str, member_id: str, generation: int, instance_id: str | None) -> bytes:
+    number = generation.to_bytes(4, sys.byteorder, signed=True)
+    instance = b"\1" if instance_id is None else b"\0" + instance_id.encode() + b"\0"
+    return _MAGIC + number + group_id.encode() + b"\0" + member_id.encode() + b"\0" + instance

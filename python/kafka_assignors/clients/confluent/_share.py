@@ -1,0 +1,240 @@
+"""What a consumer holds, and the data path that reads it: partitions come, wait for their start, are read, and go.
+
+Everything here runs in the application's thread. The data consumer is told of differences only: what stays is not
+touched, so that its position and what was fetched for it survive any rebalance.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+import confluent_kafka
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, KafkaException, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from kafka_assignors.clients.confluent._conf import Reset
+    from kafka_assignors.clients.confluent._strategies import Partition
+
+__all__ = ["Position", "Share"]
+
+_Native = confluent_kafka.Consumer
+
+# How long to wait for the leaders of a new topic, in seconds: without an answer they are found later.
+_INTRODUCTION = 1.0
+
+# What a partition starts with where nothing is committed. With "error" librdkafka looks for a commit itself, finds
+# none, and says so as it always does.
+_STARTS: Mapping[Reset, int] = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END, "error": OFFSET_INVALID}
+
+
+class Position(NamedTuple):
+    """An offset to be committed."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = None
+
+
+class Share:
+    """The partitions of one consumer.
+
+    Attributes:
+        owned: what the consumer holds, as the application is told.
+        waiting: those of them whose starting offset is not known yet.
+        stored: offsets that the application stored.
+    """
+
+    def __init__(self, consumer: confluent_kafka.Consumer, reset: Reset, *, auto_store: bool) -> None:
+        self._consumer = consumer
+        self._reset = reset
+        self._auto_store = auto_store
+        self.owned: set[Partition] = set()
+        self.waiting: set[Partition] = set()
+        self.stored: dict[Partition, Position] = {}
+        self._committed: dict[Partition, int] = {}
+        # Kept in the data consumer through an eager rebalance, while nobody owns it.
+        self._parked: set[Partition] = set()
+        self._stopped: set[Partition] = set()
+        self._paused: set[Partition] = set()
+        self._introduced: set[str] = set()
+
+    @property
+    def is_read(self) -> bool:
+        """Whether records can come."""
+        return len(self.owned) > len(self.waiting)
+
+    # Coming and going.
+
+    def park(self, *, pause: bool) -> None:
+        """Everything is given up, and most of it will come back: nothing is delivered until then.
+
+        `pause` where the application is inside librdkafka, which would go on delivering.
+        """
+        self._parked |= self.owned - self.waiting
+        self.owned.clear()
+        self.waiting.clear()
+        if pause:
+            self._stopped = self._parked - self._paused
+            _Native.pause(self._consumer, _partitions(self._stopped))
+
+    def unpark(self) -> None:
+        """What was given up does not come back as it was."""
+        self.drop(set(self._parked))
+
+    def drop(self, partitions: Collection[Partition]) -> None:
+        """These are gone."""
+        gone = set(partitions)
+        self.owned -= gone
+        self.waiting -= gone
+        self._parked -= gone
+        self._stopped -= gone
+        self._paused -= gone
+        for partition in gone:
+            self.stored.pop(partition, None)
+            self._committed.pop(partition, None)
+        fetched = gone & self._fetched()
+        if fetched:
+            _Native.incremental_unassign(self._consumer, _partitions(fetched))
+
+    def take(self, owned: Iterable[Partition]) -> None:
+        """This is the whole share from now on; what was parked and is not in it is gone."""
+        share = set(owned)
+        self.drop((self._parked | self.owned | self._fetched()) - share)
+        self.owned = share
+        self.waiting &= share
+
+    def start(self, chosen: Mapping[Partition, TopicPartition] | None) -> set[Partition]:
+        """Begins to read the share, and goes on with what was parked.
+
+        Args:
+            chosen: what the application wants to read, and from where; None leaves it all to the group's commits.
+
+        Returns:
+            The partitions for which the committed offset has to be fetched.
+        """
+        fetched = self._fetched()
+        wanted = self.owned if chosen is None else self.owned & chosen.keys()
+        unwanted = fetched & self.owned - wanted
+        if unwanted:
+            _Native.incremental_unassign(self._consumer, _partitions(unwanted))
+        self._resume(wanted)
+        begin: list[TopicPartition] = []
+        missing: set[Partition] = set()
+        for partition in sorted(wanted):
+            given = None if chosen is None else chosen[partition]
+            explicit = given is not None and given.offset > OFFSET_INVALID + 1
+            if partition in fetched:
+                if explicit and given is not None:
+                    _Native.seek(self._consumer, given)
+            elif explicit and given is not None:
+                begin.append(given)
+            elif partition not in self.waiting:
+                missing.add(partition)
+        self._read(begin)
+        self.waiting |= missing
+        return missing
+
+    def begin(self, committed: Mapping[Partition, Position]) -> None:
+        """The group's commits are here: an offset of -1 where there is none. What has gone meanwhile does not count."""
+        begin = []
+        for partition, position in sorted(committed.items()):
+            if partition not in self.waiting:
+                continue
+            if position.offset >= 0:
+                self._committed[partition] = position.offset
+                epoch = None if position.leader_epoch < 0 else position.leader_epoch
+                begin.append(_partition(partition, position.offset, leader_epoch=epoch))
+            else:
+                begin.append(_partition(partition, _STARTS[self._reset]))
+        self._read(begin)
+
+    def _read(self, begin: list[TopicPartition]) -> None:
+        if not begin:
+            return
+        self._introduce({each.topic for each in begin})
+        _Native.incremental_assign(self._consumer, begin)
+        started = {(each.topic, each.partition) for each in begin}
+        self.waiting -= started
+        paused = started & self._paused
+        if paused:
+            _Native.pause(self._consumer, _partitions(paused))
+
+    def _introduce(self, topics: set[str]) -> None:
+        """librdkafka is up to a second late to find the leaders of a new topic, if it is not asked."""
+        new = topics - self._introduced
+        if new:
+            self._introduced |= new
+            with contextlib.suppress(KafkaException):
+                _Native.list_topics(self._consumer, next(iter(new)) if len(new) == 1 else None, timeout=_INTRODUCTION)
+
+    def _resume(self, wanted: set[Partition]) -> None:
+        stopped, self._stopped = self._stopped & wanted, set()
+        self._parked.clear()
+        if stopped:
+            _Native.resume(self._consumer, _partitions(stopped))
+
+    def _fetched(self) -> set[Partition]:
+        return {(each.topic, each.partition) for each in _Native.assignment(self._consumer)}
+
+    # What the application does with it.
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Remembered also for those that do not run yet."""
+        self._paused |= {(each.topic, each.partition) for each in partitions} & self.owned
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """The end of `pause`."""
+        self._paused -= {(each.topic, each.partition) for each in partitions}
+
+    def start_at(self, start: TopicPartition) -> bool:
+        """Where a partition begins to be read that has not begun; false if it has."""
+        if (start.topic, start.partition) not in self.waiting:
+            return False
+        self._read([start])
+        return True
+
+    def store(self, partition: Partition, position: Position) -> bool:
+        """The application has done everything before this offset; false where it does not hold the partition."""
+        if partition not in self.owned:
+            return False
+        self.stored[partition] = position
+        return True
+
+    def due(self) -> dict[Partition, Position]:
+        """What has been read, or stored, and not been committed yet."""
+        return {
+            partition: position
+            for partition, position in self._positions().items()
+            if position.offset != self._committed.get(partition)
+        }
+
+    def _positions(self) -> dict[Partition, Position]:
+        if not self._auto_store:
+            return {partition: position for partition, position in self.stored.items() if partition in self.owned}
+        reading = self.owned - self.waiting
+        if not reading:
+            return {}
+        found = {}
+        for each in _Native.position(self._consumer, _partitions(reading)):
+            if each.offset >= 0:
+                epoch = each.leader_epoch
+                found[each.topic, each.partition] = Position(each.offset, -1 if epoch is None else epoch)
+        return found
+
+    def committed(self, partition: Partition, offset: int) -> None:
+        """The group has this commit."""
+        if partition in self.owned or partition in self._parked:
+            self._committed[partition] = offset
+
+
+def _partition(partition: Partition, offset: int = OFFSET_INVALID, leader_epoch: int | None = None) -> TopicPartition:
+    if leader_epoch is None:
+        return TopicPartition(*partition, offset)
+    return TopicPartition(*partition, offset, leader_epoch=leader_epoch)
+
+
+def _partitions(partitions: Iterable[Partition]) -> list[TopicPartition]:
+    return [TopicPartition(*partition) for partition in sorted(partitions)]

@@ -1,0 +1,293 @@
+"""Our consumer for confluent-kafka where only a real broker will do: security, transactions, KIP-848."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.error import ValueDeserializationError
+from confluent_kafka.serialization import IntegerDeserializer, StringDeserializer
+
+from kafka_assignors.clients.confluent import AIOConsumer, Consumer, DeserializingConsumer
+from support.broker import Kafka, unique
+from support.confluent_group import SESSION_MS, Crowd, fill, offsets
+from support.secured import SASL_MECHANISMS, SecuredKafka
+from support.threads import TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from support.broker import ApacheKafka
+
+
+@pytest.fixture
+def crowd(kafka_broker: Kafka) -> Iterator[Crowd]:
+    with Crowd(kafka_broker, unique("confluent")) as crowd:
+        yield crowd
+
+
+def settings_of(crowd: Crowd, **settings: Any) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": crowd.kafka.bootstrap_servers,
+        "group.id": crowd.group,
+        "auto.offset.reset": "earliest",
+        "partition.assignment.strategy": "sticky",
+        "heartbeat.interval.ms": 200,
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+
+
+# ---- security -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.xdist_group("secured")
+@pytest.mark.parametrize(
+    ("listener", "mechanism"),
+    [("SSL", None), ("MUTUAL", None), *(("SASL_SSL", each) for each in SASL_MECHANISMS), ("SHORT", "SCRAM-SHA-512")],
+)
+def test_a_group_on_every_listener(secured_kafka: SecuredKafka, listener: str, mechanism: str | None) -> None:
+    """`SHORT` lets no authentication last (KIP-368): the member outlives several."""
+    topic = secured_kafka.create_topic(unique("topic"), 2)
+    fill(secured_kafka, topic, 2, 5)
+    with Crowd(secured_kafka, unique("confluent")) as crowd:
+        ways = secured_kafka.settings_of(listener, mechanism)
+        functions = {name: ways.pop(name) for name in ("oauth_cb",) if name in ways}
+        first, second = crowd.add(**ways, **functions).follow(topic), crowd.add(**ways, **functions).follow(topic)
+        crowd.settle({(topic, 0), (topic, 1)})
+        crowd.until(lambda: len(first.read) + len(second.read) >= 10, "all are read")
+        generations = len(first.events)
+        until = time.monotonic() + (5.0 if listener == "SHORT" else 0.0)
+        crowd.until(lambda: time.monotonic() >= until, "time passes")
+        assert len(first.events) == generations
+        assert not first.errors
+
+
+@pytest.mark.xdist_group("secured")
+def test_wrong_credentials_come_out_of_poll(secured_kafka: SecuredKafka) -> None:
+    ways = secured_kafka.settings_of("SASL_SSL", "PLAIN") | {"sasl.password": "wrong"}
+    with Crowd(secured_kafka, unique("confluent")) as crowd:
+        consumer = crowd.add(**ways).follow("any")
+        with pytest.raises(KafkaException) as refused:
+            crowd.until(lambda: False, "never")
+        assert refused.value.args[0].code() == KafkaError.SASL_AUTHENTICATION_FAILED
+        assert "wrong" not in str(refused.value)
+        assert not consumer.held
+
+
+# ---- transactions ---------------------------------------------------------------------------------------------------
+
+
+def test_offsets_in_transactions_and_a_fenced_zombie(crowd: Crowd) -> None:
+    topic = crowd.kafka.create_topic(unique("topic"), 2)
+    fill(crowd.kafka, topic, 2, 10)
+    consumer = crowd.add(enable_auto_commit=False, max_poll_interval_ms=SESSION_MS).follow(topic)
+    crowd.until(lambda: len(consumer.read) == 20, "all are read")
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": crowd.kafka.bootstrap_servers, "transactional.id": unique("tx"), "log_level": 0}
+    )
+    producer.init_transactions(TIMEOUT)
+
+    def send(positions: list[TopicPartition], metadata: Any) -> None:
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction(positions, metadata, TIMEOUT)
+        producer.commit_transaction(TIMEOUT)
+
+    metadata = consumer.consumer_group_metadata()
+    send(consumer.position(consumer.assignment()), metadata)
+    assert offsets(consumer, topic, 2) == [10, 10]
+    # Expelled for not polling, and replaced: what it still believes is refused, and the newer commit stays.
+    other = crowd.add(enable_auto_commit=False)
+    other.follow(topic)
+    crowd.until(lambda: len(other.held) == 2, "the other one has everything", of=[other])
+    other.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
+    with pytest.raises(KafkaException) as fenced:
+        send([TopicPartition(topic, 0, 3)], metadata)
+    assert fenced.value.args[0].txn_requires_abort()
+    assert fenced.value.args[0].code() in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION)
+    producer.abort_transaction(TIMEOUT)
+    assert offsets(other, topic, 2) == [7, 10]
+
+
+def test_pending_offsets_are_waited_for(crowd: Crowd) -> None:
+    """Require-stable: a partition that comes while a transaction is open begins where that ends."""
+    topic = crowd.kafka.create_topic(unique("topic"), 1)
+    fill(crowd.kafka, topic, 1, 10)
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": crowd.kafka.bootstrap_servers, "transactional.id": unique("tx"), "log_level": 0}
+    )
+    producer.init_transactions(TIMEOUT)
+    first = crowd.add(enable_auto_commit=False).follow(topic)
+    crowd.until(lambda: len(first.read) == 10, "all are read")
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction([TopicPartition(topic, 0, 6)], first.consumer_group_metadata(), TIMEOUT)
+    crowd.leave(first)
+    second = crowd.add(enable_auto_commit=False).follow(topic)
+    crowd.until(lambda: second.held, "it has the partition")
+    until = time.monotonic() + 1
+    crowd.until(lambda: time.monotonic() > until, "time passes")
+    assert second.read == []
+    producer.commit_transaction(TIMEOUT)
+    crowd.until(lambda: len(second.read) == 4, "it reads on behind the commit")
+    assert [offset for _, _, offset in second.read] == [6, 7, 8, 9]
+
+
+# ---- KIP-848 --------------------------------------------------------------------------------------------------------
+
+
+def test_a_member_of_the_new_protocol_does_not_get_in(crowd: Crowd) -> None:
+    topic = crowd.kafka.create_topic(unique("topic"), 2)
+    ours = crowd.add("range").follow(topic)
+    crowd.settle({(topic, 0), (topic, 1)})
+    newcomer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": crowd.kafka.bootstrap_servers,
+            "group.id": crowd.group,
+            "group.protocol": "consumer",
+            "log_level": 0,
+        }
+    )
+    newcomer.subscribe([topic])
+    refused: list[Any] = []
+
+    def turn() -> bool:
+        message = newcomer.poll(0.1)
+        if message is not None and message.error() is not None:
+            refused.append(message.error())
+        return bool(refused)
+
+    crowd.until(turn, "the newcomer is refused")
+    assert len(ours.held) == 2
+    assert [kind for kind, _ in ours.events] == ["on_assign"]
+    newcomer.close()
+
+
+@pytest.mark.parametrize("carries_on", [False, True])
+def test_a_group_that_the_broker_assigns_for(crowd: Crowd, carries_on: bool) -> None:
+    """The newcomer is first, so nothing guards the group: ours joins a group that the broker's assignor serves."""
+    topic = crowd.kafka.create_topic(unique("topic"), 4)
+    first = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": crowd.kafka.bootstrap_servers,
+            "group.id": crowd.group,
+            "group.protocol": "consumer",
+            "log_level": 0,
+        }
+    )
+    first.subscribe([topic])
+    deadline = time.monotonic() + TIMEOUT
+    while len(first.assignment()) < 4:
+        assert time.monotonic() < deadline
+        first.poll(0.1)
+    ours = crowd.add("sticky", on_broker_assignor="carry-on" if carries_on else "fail").follow(topic)
+
+    def turn() -> bool:
+        first.poll(0.05)
+        return len(ours.held) == 2
+
+    if carries_on:
+        crowd.until(turn, "it has the broker's plan")
+        assert len(first.assignment()) == 2
+    else:
+        with pytest.raises(KafkaException) as refused:
+            crowd.until(turn, "never")
+        assert "group.migration.policy" in str(refused.value) or "group.protocol" in str(refused.value)
+    first.close()
+
+
+# ---- the coordinator goes -------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_restarts(start_kafka: Callable[..., ApacheKafka]) -> None:
+    kafka = start_kafka()
+    topic = kafka.create_topic(unique("topic"), 4)
+    fill(kafka, topic, 4, 10)
+    partitions = {(topic, number) for number in range(4)}
+    with Crowd(kafka, unique("confluent")) as crowd:
+        first, second = crowd.add().follow(topic), crowd.add().follow(topic)
+        crowd.settle(partitions)
+        crowd.until(lambda: len(first.read) + len(second.read) >= 40, "all are read")
+        kafka.kill()
+        until = time.monotonic() + 1
+        crowd.until(lambda: time.monotonic() > until, "time passes without a broker")
+        kafka.start()
+        fill(kafka, topic, 4, 10, start=10)
+        expected = {(topic, number, offset) for number in range(4) for offset in range(20)}
+        crowd.until(lambda: {*first.read, *second.read} == expected, "reading goes on")
+        crowd.settle(partitions)
+
+
+# ---- the relatives --------------------------------------------------------------------------------------------------
+
+
+def test_deserializing(crowd: Crowd) -> None:
+    topic = crowd.kafka.create_topic(unique("topic"), 1)
+    fill(crowd.kafka, topic, 1, 3)
+    consumer: Any = DeserializingConsumer(settings_of(crowd) | {"value.deserializer": StringDeserializer()})
+    consumer.subscribe([topic])
+    values: list[Any] = []
+    deadline = time.monotonic() + TIMEOUT
+    while len(values) < 3:
+        assert time.monotonic() < deadline
+        message = consumer.poll(0.2)
+        if message is not None:
+            values.append(message.value())
+    assert values == ["0", "1", "2"]
+    assert consumer.plan().assignment == {consumer.memberid(): {topic: [0]}}
+    consumer.close()
+    wrong: Any = DeserializingConsumer(
+        settings_of(crowd, group_id=unique("g")) | {"value.deserializer": IntegerDeserializer()}
+    )
+    wrong.subscribe([topic])
+
+    def fail() -> None:
+        while True:
+            wrong.poll(0.2)
+
+    with pytest.raises(ValueDeserializationError):
+        fail()
+    wrong.close()
+
+
+def test_asyncio(crowd: Crowd) -> None:
+    topic = crowd.kafka.create_topic(unique("topic"), 2)
+    fill(crowd.kafka, topic, 2, 5)
+    told: list[Any] = []
+    reports: list[Any] = []
+
+    async def on_assign(consumer: AIOConsumer, partitions: list[TopicPartition]) -> None:
+        told.append(("on_assign", len(partitions)))
+        await consumer.assign([TopicPartition(each.topic, each.partition, 2) for each in partitions])
+
+    async def on_revoke(consumer: AIOConsumer, partitions: list[TopicPartition]) -> None:
+        told.append(("on_revoke", len(partitions)))
+        await consumer.commit(asynchronous=False)
+
+    async def on_rebalance(report: Any) -> None:
+        reports.append(report)
+
+    async def run() -> None:
+        conf = settings_of(crowd) | {"on_rebalance": on_rebalance, "enable.auto.commit": False}
+        async with AIOConsumer(conf) as consumer:
+            await consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke)
+            read: list[Any] = []
+            while len(read) < 6:
+                message = await consumer.poll(timeout=1.0)
+                if message is not None:
+                    assert message.error() is None
+                    read.append(message.offset())
+            assert sorted(read) == [2, 2, 3, 3, 4, 4]
+            plan = await consumer.plan()
+            assert plan is not None
+            assert len(plan) == 1
+            assert len(await consumer.assignment()) == 2
+        assert conf["on_rebalance"] is on_rebalance
+
+    asyncio.run(asyncio.wait_for(run(), 3 * TIMEOUT))
+    assert told == [("on_assign", 2), ("on_revoke", 2)]
+    assert [len(report.gained) for report in reports] == [1]
+    with Consumer(settings_of(crowd)) as reader:
+        assert offsets(reader, topic, 2) == [5, 5]

@@ -1,0 +1,140 @@
+"""Consumers of `kafka_assignors.clients.confluent` in the test's own thread, polled in turn."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import confluent_kafka
+
+from kafka_assignors.clients.confluent import Consumer
+from support.threads import TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+    from support.broker import Kafka
+
+Partition = tuple[str, int]
+
+SESSION_MS = 6000
+_FUNCTIONS = {"on_commit", "on_rebalance", "on_broker_assignor", "stats_cb", "error_cb", "oauth_cb"}
+
+
+class Observed(Consumer):
+    """Remembers what its callbacks were told and what it read; ``events`` are kind and partitions, in order."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.events: list[tuple[str, list[Partition]]] = []
+        self.reports: list[Any] = []
+        self.read: list[tuple[Any, Any, Any]] = []
+        self.errors: list[confluent_kafka.KafkaError] = []
+        super().__init__({"on_rebalance": self.reports.append} | settings)
+
+    def follow(self, *topics: str, **callbacks: Callable[..., object]) -> Self:
+        """Subscribes, with callbacks that note what they are told, and then call the test's."""
+
+        def noting(name: str) -> Callable[[Any, list[Any]], None]:
+            def note(consumer: Any, partitions: list[Any]) -> None:
+                self.events.append((name, sorted((each.topic, each.partition) for each in partitions)))
+                if name in callbacks:
+                    callbacks[name](consumer, partitions)
+
+            return note
+
+        self.subscribe(list(topics), **{name: noting(name) for name in ("on_assign", "on_revoke", "on_lost")})
+        return self
+
+    def turn(self, timeout: float = 0.02) -> None:
+        """Polls once."""
+        message = self.poll(timeout)
+        if message is None:
+            return
+        error = message.error()
+        if error is not None:
+            self.errors.append(error)
+        else:
+            self.read.append((message.topic(), message.partition(), message.offset()))
+
+    @property
+    def held(self) -> set[Partition]:
+        return {(each.topic, each.partition) for each in self.assignment()}
+
+
+class Crowd:
+    """Several consumers of one group on one Kafka, closed at the end."""
+
+    def __init__(self, kafka: Kafka, group: str) -> None:
+        self.kafka = kafka
+        self.group = group
+        self.consumers: list[Observed] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        for consumer in self.consumers:
+            consumer.close()
+
+    def add(self, strategy: Any = "sticky", **settings: Any) -> Observed:
+        """A consumer that has not subscribed yet; ``settings`` with underscores for dots."""
+        dotted = {name.replace("_", "."): value for name, value in settings.items() if name not in _FUNCTIONS}
+        functions = {name: value for name, value in settings.items() if name in _FUNCTIONS}
+        consumer = Observed(
+            {
+                "bootstrap.servers": self.kafka.bootstrap_servers,
+                "group.id": self.group,
+                "partition.assignment.strategy": strategy,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": SESSION_MS,
+                "heartbeat.interval.ms": 200,
+                "topic.metadata.refresh.interval.ms": 500,
+                "log_level": 0,
+            }
+            | dotted
+            | functions
+        )
+        self.consumers.append(consumer)
+        return consumer
+
+    def until(self, true: Callable[[], object], what: str, *, of: Iterable[Observed] | None = None) -> None:
+        """Polls until it is so."""
+        deadline = time.monotonic() + TIMEOUT
+        while not true():
+            if time.monotonic() > deadline:
+                state = [(each.events[-4:], each.errors, len(each.read)) for each in self.consumers]
+                raise AssertionError(f"not within {TIMEOUT} s: {what}; events, errors and numbers read: {state}")
+            for consumer in self.consumers if of is None else of:
+                consumer.turn()
+
+    def settle(self, partitions: set[Partition], *consumers: Observed) -> None:
+        """Until these own the partitions among them, each once, and go on doing so while nobody is told anything."""
+        members = consumers or tuple(self.consumers)
+
+        def settled() -> bool:
+            held = [each.held for each in members]
+            return all(held) and sum(map(len, held)) == len(partitions) and set().union(*held) == partitions
+
+        self.until(settled, f"{len(members)} members own {len(partitions)} partitions", of=members)
+
+    def leave(self, consumer: Observed) -> None:
+        """Closes one."""
+        consumer.close()
+        self.consumers.remove(consumer)
+
+
+def fill(kafka: Kafka, topic: str, partitions: int, each: int, start: int = 0) -> None:
+    """Puts so many records into every partition; their values are their numbers."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    for number in range(start, start + each):
+        for partition in range(partitions):
+            producer.produce(topic, str(number).encode(), partition=partition)
+        producer.poll(0)
+    assert producer.flush(TIMEOUT) == 0
+
+
+def offsets(consumer: confluent_kafka.Consumer, topic: str, partitions: int) -> list[int]:
+    """The group's committed offsets, by partition."""
+    asked = [confluent_kafka.TopicPartition(topic, number) for number in range(partitions)]
+    return [each.offset for each in consumer.committed(asked, timeout=TIMEOUT)]
