@@ -1,12 +1,14 @@
 """The partitioners as Python programs and their clients use them: KIP-480, KIP-794, round robin, keys."""
 
 import re
+import sys
 import threading
 from collections import Counter
 from typing import Any
 
 import confluent_kafka
 import kafka.partitioner.default
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from kafka_assignors import (
     AdaptivePartitioner,
     DefaultPartitioner,
     KafkaAssignorsError,
+    MissingDependencyError,
     OptionError,
     Partitioner,
     PartitionerError,
@@ -23,6 +26,7 @@ from kafka_assignors import (
     UniformStickyPartitioner,
     murmur2,
 )
+from kafka_assignors.partitioners import murmur2_column
 
 VECTORS = {
     b"21": -973932308,
@@ -92,6 +96,10 @@ def ask(partitioner: Partitioner, cluster: Any, key: Any = None, value: Any = b"
     return partitioner.partition(topic, key, key, value, value, cluster)
 
 
+def refuses(error: type[Exception], message: str) -> "pytest.RaisesExc[Exception]":
+    return pytest.raises(error, match=re.escape(message))
+
+
 # ---- keys -----------------------------------------------------------------------------------------------------------
 
 
@@ -136,6 +144,68 @@ def test_a_partition_that_the_record_names_wins(kind: type[Ours]) -> None:
     for outside in (-1, 3, 2**40):
         with pytest.raises(PartitionerError, match=f'partition {outside} of topic "t" does not exist; .*: give 0 to 2'):
             partitioner.partition("t", None, None, None, None, cluster, partition=outside)
+
+
+KEYS = [*VECTORS, None, b"\xff" * 70]
+HASHES = [key if key is None else murmur2(key) for key in KEYS]
+SLICED = slice(1, -1)
+
+BINARY = [pyarrow.binary(), pyarrow.large_binary(), pyarrow.binary_view()]
+STRINGS = [pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()]
+
+
+@pytest.mark.parametrize("kind", BINARY, ids=str)
+def test_a_column_of_any_binary_type(kind: Any) -> None:
+    array = pyarrow.array(KEYS, kind)
+    for column, hashes in (
+        (array, HASHES),
+        (array[SLICED], HASHES[SLICED]),
+        (pyarrow.chunked_array([array, array[:0], array[SLICED]]), HASHES + HASHES[SLICED]),
+        (pyarrow.chunked_array([], kind), []),
+        (array[:0], []),
+    ):
+        hashed = murmur2_column(column)
+        assert (hashed.type, hashed.to_pylist()) == (pyarrow.int32(), hashes)
+
+
+@pytest.mark.parametrize("kind", STRINGS, ids=str)
+def test_a_column_of_strings_is_hashed_as_utf8(kind: Any) -> None:
+    texts = ["foobar", None, "", "żółć", "€" * 20]
+    hashes = [text if text is None else murmur2(text.encode()) for text in texts]
+    assert murmur2_column(pyarrow.array(texts, kind)).to_pylist() == hashes
+
+
+def test_columns_of_other_kinds() -> None:
+    sequences: list[Any] = [KEYS, tuple(KEYS), iter(KEYS)]
+    for keys in sequences:
+        assert murmur2_column(keys).to_pylist() == HASHES
+    assert murmur2_column([bytearray(b"abc"), memoryview(b"21")]).to_pylist() == [VECTORS[b"abc"], VECTORS[b"21"]]
+    fixed = pyarrow.array([b"abc", None], pyarrow.binary(3))
+    assert murmur2_column(fixed).to_pylist() == [VECTORS[b"abc"], None]
+    assert murmur2_column(pyarrow.nulls(2)).to_pylist() == [None, None]
+
+
+@given(st.lists(st.none() | st.binary(max_size=12)))
+def test_a_column_is_its_keys(keys: list[bytes | None]) -> None:
+    expected = [key if key is None else murmur2(key) for key in keys]
+    assert murmur2_column(keys).to_pylist() == expected
+    assert murmur2_column(pyarrow.array(keys, pyarrow.binary())).to_pylist() == expected
+
+
+def test_columns_that_are_none() -> None:
+    with refuses(PartitionerTypeError, "keys has type Int64; give the serialized keys, an Arrow array of binary"):
+        murmur2_column(pyarrow.array([1, 2]))
+    with refuses(PartitionerTypeError, "keys[1] is of type str; give bytes or None"):
+        murmur2_column([b"a", "b"])
+    for keys in (b"abc", "abc", 7, None):
+        with refuses(PartitionerTypeError, f"keys is of type {type(keys).__name__}; give an Arrow array of binary"):
+            murmur2_column(keys)
+
+
+def test_a_column_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with refuses(MissingDependencyError, "columns of keys need pyarrow: pip install kafka-assignors[arrow]"):
+        murmur2_column([b"a"])
 
 
 # ---- sticky ---------------------------------------------------------------------------------------------------------
@@ -331,7 +401,6 @@ def test_adaptive_prefers_short_queues() -> None:
     assert chi_squared < 18.5, "4 degrees of freedom; more happens once in 1,000 seeds, and the seed is fixed"
     partitioner.update_load("t", [0, 0, 0, 0, 0], unavailable=[1, 3])
     assert set(filled(partitioner, cluster, 200)) == {0, 2, 4}
-    cluster.move(0, -1)
     cluster.update(5)
     cluster.move(0, -1)
     assert set(filled(partitioner, cluster, 200)) == {2, 4}
@@ -418,10 +487,6 @@ def test_ours_may_be_subclassed(kind: type[Ours]) -> None:
 
 
 # ---- bad input ------------------------------------------------------------------------------------------------------
-
-
-def refuses(error: type[Exception], message: str) -> "pytest.RaisesExc[Exception]":
-    return pytest.raises(error, match=re.escape(message))
 
 
 @every

@@ -580,3 +580,14 @@ def partitions_of_column(
     length: int,
     wide: bool,
 ) -> bytes: ...
+
+# An object of the Arrow PyCapsule interface, or keys one by one; the result is a pyarrow.Int32Array.
+def murmur2_column(keys: Any) -> Any: ...
+def partition_floor(
+    topic: str,
+    key: object,
+    serialized_key: bytes | None,
+    value: object,
+    serialized_value: bytes | None,
+    cluster: Cluster,
+) -> int: ...

@@ -21,7 +21,7 @@ True
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from kafka_assignors import _core
 from kafka_assignors.errors import OptionError
@@ -34,6 +34,7 @@ __all__ = [
     "RoundRobinPartitioner",
     "UniformStickyPartitioner",
     "murmur2",
+    "murmur2_column",
 ]
 
 
@@ -101,8 +102,9 @@ class DefaultPartitioner(_core.DefaultPartitioner, Partitioner):
     - `partition(..., partition=3)`, by name only: a partition that the record names itself wins. Most clients do not
       ask at all then.
 
-    An instance may be shared by threads and producers. A call allocates nothing, and asks the cluster only when its
-    metadata was replaced or a choice is due: see the page on partitioners.
+    An instance may be shared by threads. kafka-python's and aiokafka's metadata are read only when they
+    were replaced and, for the leaders, at new batches, so that a call takes the same time for any number of partitions;
+    any other cluster is asked for each record. The page on partitioners says how a cluster of your own avoids that.
 
     Args:
         seed: an integer makes the choices repeatable; `None`: they differ from run to run.
@@ -198,6 +200,28 @@ def murmur2(key: bytes | bytearray | memoryview) -> int:
         PartitionerTypeError: if the key is none of these.
     """
     return _core.murmur2(key)
+
+
+def murmur2_column(keys: Any) -> Any:
+    """The hashes of a whole column of keys, an int32 `pyarrow.Array` with a null for each null.
+
+    >>> murmur2_column([b"21", None, b"foobar"]).to_pylist()
+    [-973932308, None, -790332482]
+
+    [`kafka_assignors.key_hash`][kafka_assignors.key_hash] has their partitions, by this and by other hashes.
+
+    Linear in the bytes, at a few nanoseconds a key for Arrow data, which is neither copied nor turned into objects.
+
+    Args:
+        keys: serialized keys, of which `None` is no key: an array or chunked array of binary or string from any library
+            that has the Arrow PyCapsule interface (pyarrow, polars, pandas, …), a string being its UTF-8 bytes; or a
+            sequence of `bytes` and `None`.
+
+    Raises:
+        PartitionerTypeError: if the keys are of another type.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    return _core.murmur2_column(keys)
 
 
 def _seed(

@@ -43,4 +43,5 @@ cases! {
     frame in "../../fuzz/checks/frame.rs",
     coordinator in "../../fuzz/checks/coordinator.rs",
     membership in "../../fuzz/checks/membership.rs",
+    partitioner in "../../fuzz/checks/partitioner.rs",
 }

@@ -1,6 +1,6 @@
 //! KIP-480 and KIP-794 by their rules, with every draw given; Java's hash by its published values.
 
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use kafka_assignors_core::partitioner::adaptive::{Adaptive, Load, record_size};
@@ -326,6 +326,25 @@ fn a_draw_takes_the_first_entry_that_is_greater() {
     assert_eq!(drawn(&load, &topic(2, &[]), 2), [0, 1]);
 }
 
+/// The table of weights is made again for other leaders and for another load, and is gone with the load.
+#[test]
+fn weights_follow_leaders_and_load() {
+    let (adaptive, all, some) = (Adaptive::new(1), led(4), topic(4, &[1, 2]));
+    let choose = |partitions: &Partitions, draws: (u64, u64)| {
+        let chosen = adaptive.partition(2, partitions, &mut Script::new(&[draws]));
+        assert_eq!(adaptive.peek(2), None);
+        chosen
+    };
+    adaptive.update_load(Some(Load::new(vec![(1, 1), (3, 2)], vec![])));
+    assert_eq!((choose(&all, (9, 8)), choose(&all, (9, 5))), (3, 2));
+    assert_eq!((choose(&some, (3, 0)), choose(&some, (3, 1))), (1, 2));
+    assert_eq!(choose(&all, (9, 2)), 0);
+    adaptive.update_load(Some(Load::new(vec![(0, 1)], vec![])));
+    assert_eq!(choose(&all, (7, 0)), 0);
+    adaptive.update_load(None);
+    assert_eq!((choose(&all, (4, 1)), choose(&some, (2, 1))), (1, 2));
+}
+
 #[test]
 fn adaptive_leaves_after_twice_the_size_regardless() {
     let (adaptive, partitions) = (Adaptive::new(100), led(4));
@@ -405,8 +424,7 @@ fn round_robin_takes_each_in_turn() {
 /// A client as kafka-python: each record is asked for, told to open a batch, and asked for again.
 #[test]
 fn round_robin_repeats_itself_for_the_record_that_opens_a_batch() {
-    let topics: Topics<Turn> = Topics::default();
-    let (turn, other) = (topics.get_or_insert("t", Turn::default()), topics.get_or_insert("u", Turn::default()));
+    let (turn, other) = (Arc::new(Turn::default()), Arc::new(Turn::default()));
     let (repeats, partitions) = (Repeats::default(), led(4));
     let ask = |caller: u32| repeats.take(|| caller, &turn).unwrap_or_else(|| turn.next(&partitions));
     let mut taken = Vec::new();
@@ -429,8 +447,17 @@ fn round_robin_repeats_itself_for_the_record_that_opens_a_batch() {
 }
 
 #[test]
+fn topics_are_found_by_name() {
+    let topics: Topics<u32> = Topics::default();
+    assert_eq!(topics.read("t", |&known| known), None);
+    assert_eq!(topics.write("t", || 3, |known| std::mem::replace(known, 4)), 3);
+    assert_eq!(topics.write("t", || 9, |known| *known), 4);
+    assert_eq!((topics.read("t", |&known| known), topics.read("u", |&known| known)), (Some(4), None));
+}
+
+#[test]
 fn callers_that_never_ask_again_are_forgotten() {
-    let (repeats, turn) = (Repeats::default(), std::sync::Arc::new(Turn::default()));
+    let (repeats, turn) = (Repeats::default(), Arc::new(Turn::default()));
     for caller in 0..5_000 {
         repeats.note(caller, &turn, 0);
     }

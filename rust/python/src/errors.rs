@@ -8,6 +8,7 @@ pyo3::import_exception!(kafka_assignors.errors, EmbeddedKafkaError);
 pyo3::import_exception!(kafka_assignors.errors, GroupError);
 pyo3::import_exception!(kafka_assignors.errors, GroupTypeError);
 pyo3::import_exception!(kafka_assignors.errors, OptionError);
+pyo3::import_exception!(kafka_assignors.errors, MissingDependencyError);
 pyo3::import_exception!(kafka_assignors.errors, PartitionerError);
 pyo3::import_exception!(kafka_assignors.errors, PartitionerTypeError);
 pyo3::import_exception!(kafka_assignors.errors, PlanError);

@@ -38,6 +38,7 @@ mod _core {
     #[pymodule_export]
     use crate::partitioner::{
         AdaptivePartitioner, DefaultPartitioner, RoundRobinPartitioner, UniformStickyPartitioner, murmur2,
+        murmur2_column, partition_floor,
     };
     #[pymodule_export]
     use crate::plan::Plan;

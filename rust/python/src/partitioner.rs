@@ -1,26 +1,28 @@
 //! Partitioners of Python producers: what the client's objects say, for the core's choosers.
 
 mod cluster;
+mod column;
 mod key;
 mod load;
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
 use fastrand::Rng;
-use kafka_assignors_core::partitioner::Chooser;
 use kafka_assignors_core::partitioner::adaptive::{Adaptive, record_size};
 use kafka_assignors_core::partitioner::round_robin::{Repeats, Turn};
 use kafka_assignors_core::partitioner::sticky::Sticky;
+use kafka_assignors_core::partitioner::{Chooser, Partitions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use cluster::{Known, KnownTopics, refused};
+use cluster::{Asked, KnownTopics, refused};
 use key::{Key, length, previous};
 use load::read_load;
 
 use crate::errors::PartitionerError;
 
+pub(crate) use column::murmur2_column;
 pub(crate) use key::murmur2;
 
 /// The choosers of all topics and their randomness.
@@ -42,45 +44,50 @@ impl<S: Chooser> Choices<S> {
         self.random.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The partition of a record without a key.
-    fn unkeyed(&self, topic: &Known<'_, S>, size: u64) -> PyResult<u32> {
-        if let Some(partition) = topic.state().peek(size) {
-            return Ok(partition);
+    /// The partition that a record names itself, the one of its key, or a chosen one for a record of `size` bytes.
+    fn partition(
+        &self,
+        asked: &Asked<'_>,
+        explicit: Option<&Bound<'_, PyAny>>,
+        key: Option<&Key<'_>>,
+        size: u64,
+        new: impl FnOnce() -> S,
+    ) -> PyResult<u32> {
+        let explicit = explicit.map(key::partition).transpose()?;
+        let settled = |state: &S, partitions: &Partitions| match (explicit, key) {
+            (Some(explicit), _) => Some(partitions.explicit(asked.name(), explicit)),
+            (None, Some(key)) => {
+                state.keyed();
+                Some(Ok(partitions.of_key(key.bytes())))
+            }
+            (None, None) => state.peek(size).map(Ok),
+        };
+        if let Some(partition) = self.topics.unchanged(asked, |state, partitions| settled(state, partitions)).flatten()
+        {
+            return partition.map_err(refused);
         }
-        let partitions = topic.read_leaders()?;
-        let mut random = self.random();
-        Ok(topic.state().partition(size, &partitions, &mut |bound| random.u64(..bound)))
+        let (state, partitions) = self.topics.know(asked, new)?;
+        match settled(&state, &partitions) {
+            Some(partition) => partition.map_err(refused),
+            None => {
+                let mut random = self.random();
+                Ok(state.partition(size, &partitions, &mut |bound| random.u64(..bound)))
+            }
+        }
     }
 
-    fn on_new_batch(
-        &self,
-        topic: &Bound<'_, PyAny>,
-        cluster: &Bound<'_, PyAny>,
-        prev_partition: &Bound<'_, PyAny>,
-        new: impl FnOnce() -> S,
-    ) -> PyResult<()> {
-        let previous = previous(prev_partition)?;
-        let topic = self.topics.know(topic, cluster, new)?;
-        if !topic.state().settle(previous) {
-            let partitions = topic.read_leaders()?;
+    fn on_new_batch(&self, asked: &Asked<'_>, previous: i64, new: impl FnOnce() -> S) -> PyResult<()> {
+        if self.topics.unchanged(asked, |state, _| state.settle(previous)) == Some(true) {
+            return Ok(());
+        }
+        let (state, partitions) = self.topics.know(asked, new)?;
+        if !state.settle(previous) {
+            let partitions = self.topics.read_leaders(asked, &state, &partitions)?;
             let mut random = self.random();
-            topic.state().next(previous, &partitions, &mut |bound| random.u64(..bound));
+            state.next(previous, &partitions, &mut |bound| random.u64(..bound));
         }
         Ok(())
     }
-}
-
-/// The partition that the record names, or that its key has: what comes before any choice.
-fn given<S: Chooser>(
-    topic: &Known<'_, S>,
-    explicit: Option<&Bound<'_, PyAny>>,
-    key: Option<&Key<'_>>,
-) -> PyResult<Option<u32>> {
-    if let Some(explicit) = explicit {
-        let partition = topic.partitions().explicit(topic.name(), key::partition(explicit)?).map_err(refused)?;
-        return Ok(Some(partition));
-    }
-    Ok(key.map(|key| topic.partitions().of_key(key.bytes())))
 }
 
 /// KIP-480: a key is hashed, a record without one goes to the sticky partition.
@@ -115,11 +122,7 @@ impl DefaultPartitioner {
     ) -> PyResult<u32> {
         let _ = (key, value, serialized_value);
         let key = Key::read(serialized_key)?;
-        let topic = self.choices.topics.know(topic, cluster, Sticky::default)?;
-        match given(&topic, partition, key.as_ref())? {
-            Some(partition) => Ok(partition),
-            None => self.choices.unkeyed(&topic, 0),
-        }
+        self.choices.partition(&Asked::new(topic, cluster)?, partition, key.as_ref(), 0, Sticky::default)
     }
 
     fn on_new_batch(
@@ -128,7 +131,7 @@ impl DefaultPartitioner {
         cluster: &Bound<'_, PyAny>,
         prev_partition: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.choices.on_new_batch(topic, cluster, prev_partition, Sticky::default)
+        self.choices.on_new_batch(&Asked::new(topic, cluster)?, previous(prev_partition)?, Sticky::default)
     }
 }
 
@@ -163,11 +166,7 @@ impl UniformStickyPartitioner {
         partition: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u32> {
         let _ = (key, serialized_key, value, serialized_value);
-        let topic = self.choices.topics.know(topic, cluster, Sticky::default)?;
-        match given(&topic, partition, None)? {
-            Some(partition) => Ok(partition),
-            None => self.choices.unkeyed(&topic, 0),
-        }
+        self.choices.partition(&Asked::new(topic, cluster)?, partition, None, 0, Sticky::default)
     }
 
     fn on_new_batch(
@@ -176,7 +175,7 @@ impl UniformStickyPartitioner {
         cluster: &Bound<'_, PyAny>,
         prev_partition: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.choices.on_new_batch(topic, cluster, prev_partition, Sticky::default)
+        self.choices.on_new_batch(&Asked::new(topic, cluster)?, previous(prev_partition)?, Sticky::default)
     }
 }
 
@@ -228,15 +227,17 @@ impl AdaptivePartitioner {
     ) -> PyResult<u32> {
         let _ = (key, value);
         let key = Key::read(serialized_key)?;
-        let topic = self.choices.topics.know(topic, cluster, || self.new_topic())?;
-        let hashed = key.as_ref().filter(|_| !self.options().1);
-        if let Some(partition) = given(&topic, partition, hashed)? {
-            topic.state().keyed();
-            return Ok(partition);
-        }
-        let key_size = key.as_ref().map(|key| key.bytes().len());
-        let value_size = length(serialized_value, "serialized_value")?;
-        self.choices.unkeyed(&topic, record_size(key_size, value_size))
+        let asked = Asked::new(topic, cluster)?;
+        let (_, ignore_keys) = self.options();
+        let hashed = key.as_ref().filter(|_| !ignore_keys);
+        let size = match (partition, hashed) {
+            (None, None) => {
+                let value = length(serialized_value, "serialized_value")?;
+                record_size(key.as_ref().map(|key| key.bytes().len()), value)
+            }
+            _ => 0,
+        };
+        self.choices.partition(&asked, partition, hashed, size, || self.new_topic())
     }
 
     fn on_new_batch(
@@ -245,7 +246,7 @@ impl AdaptivePartitioner {
         cluster: &Bound<'_, PyAny>,
         prev_partition: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.choices.on_new_batch(topic, cluster, prev_partition, || self.new_topic())
+        self.choices.on_new_batch(&Asked::new(topic, cluster)?, previous(prev_partition)?, || self.new_topic())
     }
 
     #[pyo3(signature = (topic, queue_lengths, unavailable))]
@@ -256,7 +257,7 @@ impl AdaptivePartitioner {
         unavailable: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let load = read_load(queue_lengths, unavailable)?;
-        self.choices.topics.unseen(topic, || self.new_topic())?.state().update_load(load);
+        self.choices.topics.state(topic, || self.new_topic())?.update_load(load);
         Ok(())
     }
 }
@@ -265,7 +266,7 @@ impl AdaptivePartitioner {
 #[pyclass(frozen, subclass, module = "kafka_assignors._core")]
 pub(crate) struct RoundRobinPartitioner {
     topics: KnownTopics<Turn>,
-    repeats: Repeats<ThreadId, cluster::Topic<Turn>>,
+    repeats: Repeats<ThreadId, Turn>,
 }
 
 fn this_thread() -> ThreadId {
@@ -293,17 +294,23 @@ impl RoundRobinPartitioner {
         partition: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<u32> {
         let _ = (key, serialized_key, value, serialized_value);
-        let topic = self.topics.know(topic, cluster, Turn::default)?;
-        if let Some(partition) = partition {
-            let partition = key::partition(partition)?;
-            return topic.partitions().explicit(topic.name(), partition).map_err(refused);
-        }
-        let repeated = self.repeats.take(this_thread, topic.shared());
-        if let Some(partition) = repeated.filter(|&partition| topic.partitions().contains(partition)) {
-            return Ok(partition);
-        }
-        let partitions = topic.current_leaders()?;
-        Ok(topic.state().next(&partitions))
+        let asked = Asked::new(topic, cluster)?;
+        let explicit = partition.map(key::partition).transpose()?;
+        let turn = |turn: &Arc<Turn>, partitions: &Partitions| {
+            if let Some(explicit) = explicit {
+                return partitions.explicit(asked.name(), explicit);
+            }
+            let repeated = self.repeats.take(this_thread, turn).filter(|&partition| partitions.contains(partition));
+            Ok(repeated.unwrap_or_else(|| turn.next(partitions)))
+        };
+        let partition = match self.topics.unchanged(&asked, turn) {
+            Some(partition) => partition,
+            None => {
+                let (state, partitions) = self.topics.know(&asked, Turn::default)?;
+                turn(&state, &partitions)
+            }
+        };
+        partition.map_err(refused)
     }
 
     fn on_new_batch(
@@ -313,12 +320,13 @@ impl RoundRobinPartitioner {
         prev_partition: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let previous = previous(prev_partition)?;
-        let topic = self.topics.know(topic, cluster, Turn::default)?;
+        let asked = Asked::new(topic, cluster)?;
+        let (turn, partitions) = self.topics.know(&asked, Turn::default)?;
         if let Ok(previous) = u32::try_from(previous) {
-            self.repeats.note(this_thread(), topic.shared(), previous);
+            self.repeats.note(this_thread(), &turn, previous);
         }
-        if topic.state().rounds(topic.partitions()) {
-            topic.read_leaders()?;
+        if turn.rounds(&partitions) {
+            self.topics.read_leaders(&asked, &turn, &partitions)?;
         }
         Ok(())
     }
@@ -328,4 +336,19 @@ fn absent(topic: &str) -> PyErr {
     PartitionerError::new_err(format!(
         "topic {topic:?} is not in the cluster's metadata; create it, check its name, or let the client fetch its metadata"
     ))
+}
+
+/// Takes what `partition` takes and does nothing: what the call alone costs.
+#[pyfunction]
+#[pyo3(signature = (topic, key, serialized_key, value, serialized_value, cluster))]
+pub(crate) fn partition_floor(
+    topic: &Bound<'_, PyAny>,
+    key: &Bound<'_, PyAny>,
+    serialized_key: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+    serialized_value: &Bound<'_, PyAny>,
+    cluster: &Bound<'_, PyAny>,
+) -> u32 {
+    let _ = (topic, key, serialized_key, value, serialized_value, cluster);
+    0
 }

@@ -4,7 +4,6 @@
 //! partitioner behind `partition` and `on_new_batch` sees the same by other signs: a record for which a batch must be
 //! opened finds the partition's batches all full or sent, and that is what the client tells of.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Chooser, Partitions, Random, TopicState};
@@ -37,13 +36,15 @@ impl Load {
         Self { queues, excluded }
     }
 
-    fn length(&self, partition: u32) -> u32 {
-        self.queues.binary_search_by_key(&partition, |&(number, _)| number).map_or(0, |at| self.queues[at].1)
-    }
-
+    /// What is not excluded of `available`, which ascends as all lists here do: one pass over them all.
     fn usable<'a>(&'a self, available: &'a [u32]) -> impl Iterator<Item = (u32, u64)> + 'a {
-        let included = available.iter().filter(|partition| self.excluded.binary_search(partition).is_err());
-        included.map(|&partition| (partition, u64::from(self.length(partition))))
+        let (mut queues, mut excluded) = (self.queues.iter().peekable(), self.excluded.iter().peekable());
+        available.iter().filter_map(move |&partition| {
+            while excluded.next_if(|&&other| other < partition).is_some() {}
+            while queues.next_if(|&&(other, _)| other < partition).is_some() {}
+            let length = queues.next_if(|&&(other, _)| other == partition).map_or(0, |&(_, length)| length);
+            (excluded.peek() != Some(&&partition)).then_some((partition, u64::from(length)))
+        })
     }
 
     /// The usable partitions of `available` with their weights: the longest queue, plus one, less their own.
@@ -51,22 +52,39 @@ impl Load {
         let longest = self.usable(available).map(|(_, length)| length).max().unwrap_or(0);
         self.usable(available).map(move |(partition, length)| (partition, longest + 1 - length))
     }
+}
+
+/// The weights of a load summed up, for the leaders of one moment.
+#[derive(Debug, Default)]
+struct Table {
+    available: Vec<u32>,
+    usable: Vec<u32>,
+    sums: Vec<u64>,
+}
+
+impl Table {
+    /// Sums up again, in the room that there is; nothing to do for the same leaders. `None` has no weights.
+    fn update(&mut self, load: Option<&Load>, available: &[u32], changed: bool) {
+        if !changed && self.available == available {
+            return;
+        }
+        self.available.clear();
+        self.available.extend(available);
+        self.usable.clear();
+        self.sums.clear();
+        let mut sum = 0_u64;
+        for (partition, weight) in load.iter().flat_map(|load| load.weights(available)) {
+            // Fits, with at most 2^32 partitions that weigh at most 2^32.
+            sum = sum.saturating_add(weight);
+            self.usable.push(partition);
+            self.sums.push(sum);
+        }
+    }
 
     /// A usable partition, drawn by weight; `None` if there is none.
-    fn draw(&self, available: &[u32], random: &mut dyn Random) -> Option<u32> {
-        // Fits: at most 2^32 partitions with weights of at most 2^32.
-        let total = self.weights(available).fold(0_u64, |total, (_, weight)| total.saturating_add(weight));
-        if total == 0 {
-            return None;
-        }
-        let mut drawn = random.below(total);
-        self.weights(available).find_map(|(partition, weight)| {
-            if drawn < weight {
-                return Some(partition);
-            }
-            drawn -= weight;
-            None
-        })
+    fn draw(&self, random: &mut dyn Random) -> Option<u32> {
+        let drawn = random.below(*self.sums.last()?);
+        Some(self.usable[self.sums.partition_point(|&sum| sum <= drawn)])
     }
 }
 
@@ -74,11 +92,11 @@ impl Load {
 ///
 /// A mutex, since partition and bytes move together. It is held for arithmetic, and for a pass over the partitions when a
 /// choice is due.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Adaptive {
     state: Mutex<State>,
-    /// Bytes after which the partition is left; 0 means 1.
-    batch_size: AtomicU64,
+    /// Bytes after which the partition is left, at least 1.
+    batch_size: u64,
 }
 
 #[derive(Debug, Default)]
@@ -89,12 +107,18 @@ struct State {
     /// Bytes of the last record counted, in case that it is asked for again.
     last: u64,
     load: Option<Load>,
+    /// Whether the load is newer than the table.
+    reloaded: bool,
+    table: Table,
 }
 
 impl State {
     fn choose(&mut self, partitions: &Partitions, random: &mut dyn Random) -> u32 {
-        let by_load = self.load.as_ref().and_then(|load| load.draw(partitions.available(), random));
-        let new = by_load.unwrap_or_else(|| {
+        if self.load.is_some() || self.reloaded {
+            self.table.update(self.load.as_ref(), partitions.available(), self.reloaded);
+            self.reloaded = false;
+        }
+        let new = self.table.draw(random).unwrap_or_else(|| {
             let candidates = partitions.candidates();
             candidates[random.below(candidates.len() as u64) as usize]
         });
@@ -112,25 +136,23 @@ impl Adaptive {
     /// A topic whose partition is left after `batch_size` bytes; 0 acts as 1.
     #[must_use]
     pub fn new(batch_size: u64) -> Self {
-        Self { state: Mutex::default(), batch_size: AtomicU64::new(batch_size) }
+        Self { state: Mutex::default(), batch_size: batch_size.max(1) }
     }
 
     /// What the queues look like now; `None`: not known, so that all partitions are equally likely.
     pub fn update_load(&self, load: Option<Load>) {
-        self.lock().load = load;
+        let mut state = self.lock();
+        state.load = load;
+        state.reloaded = true;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn batch_size(&self) -> u64 {
-        self.batch_size.load(Ordering::Relaxed).max(1)
-    }
-
     /// The partition that is not to be left whatever its batch looks like.
     fn kept(&self, state: &State) -> Option<u32> {
-        state.current.filter(|_| state.produced < self.batch_size().saturating_mul(2))
+        state.current.filter(|_| state.produced < self.batch_size.saturating_mul(2))
     }
 }
 
@@ -159,9 +181,9 @@ impl Chooser for Adaptive {
         }
         state.produced -= state.last;
         state.last = 0;
-        let stays = state.produced < self.batch_size();
+        let stays = state.produced < self.batch_size;
         if stays {
-            state.produced += BATCH_OVERHEAD;
+            state.produced = state.produced.saturating_add(BATCH_OVERHEAD);
         }
         stays
     }

@@ -1,14 +1,17 @@
 //! What a partitioner knows of each topic, by name.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// A map from a topic's name to what is known of it, shared by threads. Looking up does not allocate.
+/// A map from a topic's name to what is known of it, shared by threads. Looking up takes one lock and does not allocate.
+///
+/// The functions that it is given run under that lock. They must not wait for anything that another thread may hold while
+/// it waits for the lock, such as Python's interpreter lock: that would be a deadlock.
 #[derive(Debug)]
 pub struct Topics<T> {
-    by_name: RwLock<HashMap<Box<str>, Arc<T>, FxBuildHasher>>,
+    by_name: RwLock<HashMap<Box<str>, T, FxBuildHasher>>,
 }
 
 impl<T> Default for Topics<T> {
@@ -18,20 +21,17 @@ impl<T> Default for Topics<T> {
 }
 
 impl<T> Topics<T> {
-    /// What is known of a topic.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<Arc<T>> {
-        self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    /// What `read` makes of what is known of a topic; `None` if nothing is.
+    pub fn read<R>(&self, name: &str, read: impl FnOnce(&T) -> R) -> Option<R> {
+        self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).map(read)
     }
 
-    /// What is known of a topic, `new` if nothing is. Threads that race get the same.
-    pub fn get_or_insert(&self, name: &str, new: T) -> Arc<T> {
+    /// Changes what is known of a topic, `new` if nothing is.
+    pub fn write<R>(&self, name: &str, new: impl FnOnce() -> T, write: impl FnOnce(&mut T) -> R) -> R {
         let mut topics = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
-        topics.entry(name.into()).or_insert_with(|| Arc::new(new)).clone()
-    }
-
-    /// Forgets a topic and returns what was known of it.
-    pub fn remove(&self, name: &str) -> Option<Arc<T>> {
-        self.by_name.write().unwrap_or_else(PoisonError::into_inner).remove(name)
+        if let Some(known) = topics.get_mut(name) {
+            return write(known);
+        }
+        write(topics.entry(name.into()).or_insert_with(new))
     }
 }

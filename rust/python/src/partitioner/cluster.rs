@@ -4,9 +4,9 @@
 //! kafka-python and aiokafka keep their metadata in `_partitions`, a dictionary of dictionaries: topic to partition to
 //! metadata. What was read stays good while the topic's inner dictionary is the same object of the same size: a full update
 //! puts another one in its place. The strong reference that is held makes "the same object" mean what it says. Leaders move
-//! inside that dictionary, and are read again whenever a choice is made. A cluster of any other shape is asked each time.
+//! inside that dictionary, and are read again at new batches. A cluster of any other shape is asked each time.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use kafka_assignors_core::partitioner::topics::Topics;
 use kafka_assignors_core::partitioner::{PartitionerError as Refused, Partitions, TopicState};
@@ -17,10 +17,18 @@ use pyo3::types::{PyDict, PyString};
 use super::absent;
 use crate::errors::{PartitionerError, partitioner_type};
 
-/// What is known of one topic.
-pub(crate) struct Topic<S> {
-    state: S,
-    seen: RwLock<Option<Seen>>,
+/// What is known of one topic: what the partitioner remembers, and the partitions.
+struct Topic<S> {
+    state: Arc<S>,
+    seen: Option<Seen>,
+}
+
+impl<S> Topic<S> {
+    /// The partitions, if nothing says that they have to be read again.
+    fn unchanged(&self, asked: &Asked<'_>) -> Option<&Arc<Partitions>> {
+        let seen = self.seen.as_ref()?;
+        seen.source.as_ref()?.is(asked.entry.as_ref()).then_some(&seen.partitions)
+    }
 }
 
 /// The partitions of a topic, and the dictionary that said so.
@@ -34,30 +42,49 @@ struct Source {
     size: usize,
 }
 
+/// The inner dictionary of a topic, and its size.
+type Entry<'a> = (Bound<'a, PyDict>, usize);
+
 impl Source {
-    fn of<'py>(cluster: &Bound<'py, PyAny>, topic: &Bound<'py, PyString>) -> Option<Bound<'py, PyDict>> {
+    /// Where a cluster of the shape described above keeps a topic.
+    fn of<'py>(cluster: &Bound<'py, PyAny>, topic: &Bound<'py, PyString>) -> Option<Entry<'py>> {
         let topics = cluster.getattr(intern!(cluster.py(), "_partitions")).ok()?;
         let entry = topics.cast_exact::<PyDict>().ok()?.get_item(topic).ok()??;
-        entry.cast_into_exact().ok()
+        let entry: Bound<'_, PyDict> = entry.cast_into_exact().ok()?;
+        let size = entry.len();
+        Some((entry, size))
     }
 
-    fn is(&self, entry: &Bound<'_, PyDict>) -> bool {
-        self.entry.is(entry) && self.size == entry.len()
+    fn is(&self, entry: Option<&Entry<'_>>) -> bool {
+        entry.is_some_and(|(entry, size)| self.entry.is(entry) && self.size == *size)
     }
 }
 
-/// A topic as a call finds it.
-pub(crate) struct Known<'a, S> {
+/// A topic as a client names it.
+pub(super) struct Asked<'a> {
     name: &'a str,
-    topic: Arc<Topic<S>>,
-    partitions: Arc<Partitions>,
     py_name: &'a Bound<'a, PyString>,
     cluster: &'a Bound<'a, PyAny>,
-    cached: bool,
+    entry: Option<Entry<'a>>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(topic: &'a Bound<'a, PyAny>, cluster: &'a Bound<'a, PyAny>) -> PyResult<Self> {
+        let (py_name, name) = name_of(topic)?;
+        Ok(Self { name, py_name, cluster, entry: Source::of(cluster, py_name) })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name
+    }
+
+    fn leaders(&self) -> PyResult<Vec<u32>> {
+        Ok(read(self.cluster, "available_partitions_for_topic", self.py_name)?.unwrap_or_default())
+    }
 }
 
 /// What is known of all topics.
-pub(crate) struct KnownTopics<S> {
+pub(super) struct KnownTopics<S> {
     by_name: Topics<Topic<S>>,
 }
 
@@ -68,107 +95,65 @@ impl<S> Default for KnownTopics<S> {
 }
 
 impl<S: TopicState> KnownTopics<S> {
-    /// The topic, with its partitions as the cluster has them now.
-    pub(crate) fn know<'a>(
-        &self,
-        topic: &'a Bound<'a, PyAny>,
-        cluster: &'a Bound<'a, PyAny>,
-        new: impl FnOnce() -> S,
-    ) -> PyResult<Known<'a, S>> {
-        let (py_name, name) = name_of(topic)?;
-        let entry = Source::of(cluster, py_name);
-        let topic = self.by_name.get(name);
-        if let (Some(topic), Some(entry)) = (&topic, &entry)
-            && let Some(partitions) = topic.unchanged(entry)
-        {
-            return Ok(Known { name, topic: topic.clone(), partitions, py_name, cluster, cached: true });
+    /// What `read` makes of a topic of which nothing has to be read again; `None` if there is no such topic.
+    ///
+    /// `read` runs under a lock and must not touch a Python object.
+    pub(super) fn unchanged<R>(&self, asked: &Asked<'_>, read: impl FnOnce(&Arc<S>, &Partitions) -> R) -> Option<R> {
+        let unchanged = |topic: &Topic<S>| topic.unchanged(asked).map(|partitions| read(&topic.state, partitions));
+        self.by_name.read(asked.name, unchanged).flatten()
+    }
+
+    /// The topic with its partitions as the cluster has them now. The leaders may be those of the last reading, unless the
+    /// cluster is asked each time anyway.
+    pub(super) fn know(&self, asked: &Asked<'_>, new: impl FnOnce() -> S) -> PyResult<(Arc<S>, Arc<Partitions>)> {
+        let known = |topic: &Topic<S>| Some((topic.state.clone(), topic.unchanged(asked)?.clone()));
+        if let Some(known) = self.by_name.read(asked.name, known).flatten() {
+            return Ok(known);
         }
-        let Some(all) = read(cluster, "partitions_for_topic", py_name)? else {
-            let _ = self.by_name.remove(name);
-            return Err(absent(name));
-        };
-        let cached = entry.is_some();
-        let known = topic.as_ref().and_then(|topic| topic.seen());
-        let partitions = match known {
-            Some(known) if !cached && known.is_all(&all) => known,
-            _ => {
-                let available = read(cluster, "available_partitions_for_topic", py_name)?.unwrap_or_default();
-                Arc::new(Partitions::new(name, all, available).map_err(refused)?)
-            }
-        };
-        let topic = topic.unwrap_or_else(|| self.by_name.get_or_insert(name, Topic::new(new())));
-        topic.state.refresh(&partitions);
-        let source = entry.map(|entry| Source { size: entry.len(), entry: entry.unbind() });
-        topic.see(Seen { source, partitions: partitions.clone() });
-        Ok(Known { name, topic, partitions, py_name, cluster, cached })
-    }
-
-    /// The topic, though its partitions may not be known yet.
-    pub(crate) fn unseen(&self, topic: &Bound<'_, PyAny>, new: impl FnOnce() -> S) -> PyResult<Arc<Topic<S>>> {
-        let (_, name) = name_of(topic)?;
-        Ok(self.by_name.get(name).unwrap_or_else(|| self.by_name.get_or_insert(name, Topic::new(new()))))
-    }
-}
-
-impl<S> Topic<S> {
-    fn new(state: S) -> Self {
-        Self { state, seen: RwLock::new(None) }
-    }
-
-    pub(crate) fn state(&self) -> &S {
-        &self.state
-    }
-
-    fn seen(&self) -> Option<Arc<Partitions>> {
-        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
-        seen.as_ref().map(|seen| seen.partitions.clone())
-    }
-
-    fn unchanged(&self, entry: &Bound<'_, PyDict>) -> Option<Arc<Partitions>> {
-        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
-        let seen = seen.as_ref()?;
-        seen.source.as_ref()?.is(entry).then(|| seen.partitions.clone())
-    }
-
-    /// What was held before is let go after the lock: the last reference to it may run anybody's code.
-    fn see(&self, new: Seen) {
-        let old = self.seen.write().unwrap_or_else(PoisonError::into_inner).replace(new);
+        let all = read(asked.cluster, "partitions_for_topic", asked.py_name)?.ok_or_else(|| absent(asked.name))?;
+        let partitions = Arc::new(Partitions::new(asked.name, all, asked.leaders()?).map_err(refused)?);
+        let source = asked.entry.as_ref().map(|(entry, size)| Source { entry: entry.clone().unbind(), size: *size });
+        let seen = Seen { source, partitions: partitions.clone() };
+        let (state, old) = self.by_name.write(
+            asked.name,
+            || Topic { state: Arc::new(new()), seen: None },
+            |topic| (topic.state.clone(), topic.seen.replace(seen)),
+        );
+        // After the lock: the last reference to what was seen before may run anybody's code.
         drop(old);
-    }
-}
-
-impl<S> Known<'_, S> {
-    pub(crate) fn name(&self) -> &str {
-        self.name
+        state.refresh(&partitions);
+        Ok((state, partitions))
     }
 
-    pub(crate) fn state(&self) -> &S {
-        &self.topic.state
-    }
-
-    pub(crate) fn shared(&self) -> &Arc<Topic<S>> {
-        &self.topic
-    }
-
-    pub(crate) fn partitions(&self) -> &Partitions {
-        &self.partitions
-    }
-
-    /// The partitions with the leaders of this moment.
-    pub(crate) fn read_leaders(&self) -> PyResult<Arc<Partitions>> {
-        let available = read(self.cluster, "available_partitions_for_topic", self.py_name)?.unwrap_or_default();
-        let partitions = Arc::new(self.partitions.with_available(available));
-        let mut seen = self.topic.seen.write().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have seen a newer topic meanwhile; that stays.
-        if let Some(seen) = seen.as_mut().filter(|seen| Arc::ptr_eq(&seen.partitions, &self.partitions)) {
-            seen.partitions = partitions.clone();
+    /// Reads the leaders again, of what `know` has just told.
+    pub(super) fn read_leaders(
+        &self,
+        asked: &Asked<'_>,
+        state: &Arc<S>,
+        known: &Arc<Partitions>,
+    ) -> PyResult<Arc<Partitions>> {
+        if asked.entry.is_none() {
+            return Ok(known.clone());
         }
+        let partitions = Arc::new(known.with_available(asked.leaders()?));
+        self.by_name.write(
+            asked.name,
+            || Topic { state: state.clone(), seen: None },
+            |topic| {
+                // Another thread may have seen a newer topic meanwhile; that stays.
+                if let Some(seen) = topic.seen.as_mut().filter(|seen| Arc::ptr_eq(&seen.partitions, known)) {
+                    seen.partitions = partitions.clone();
+                }
+            },
+        );
         Ok(partitions)
     }
 
-    /// The partitions with the leaders last read; with those of this moment if the cluster is asked each time anyway.
-    pub(crate) fn current_leaders(&self) -> PyResult<Arc<Partitions>> {
-        if self.cached { Ok(self.partitions.clone()) } else { self.read_leaders() }
+    /// What is remembered of a topic, though its partitions may not be known yet.
+    pub(super) fn state(&self, topic: &Bound<'_, PyAny>, new: impl FnOnce() -> S) -> PyResult<Arc<S>> {
+        let (_, name) = name_of(topic)?;
+        let new = || Topic { state: Arc::new(new()), seen: None };
+        Ok(self.by_name.write(name, new, |topic| topic.state.clone()))
     }
 }
 
@@ -202,6 +187,6 @@ fn read(cluster: &Bound<'_, PyAny>, method: &str, topic: &Bound<'_, PyString>) -
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-pub(crate) fn refused(error: Refused) -> PyErr {
+pub(super) fn refused(error: Refused) -> PyErr {
     PartitionerError::new_err(error.to_string())
 }

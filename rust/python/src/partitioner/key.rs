@@ -10,21 +10,21 @@ use crate::errors::{PartitionerError, partitioner_type};
 const BYTES: &str = "bytes, as the serializer returns them, or None";
 
 /// The bytes of a key: of `bytes` borrowed, of any other buffer copied, since its owner may change them.
-pub(crate) enum Key<'a> {
+pub(super) enum Key<'a> {
     Borrowed(&'a [u8]),
     Copied(Vec<u8>),
 }
 
 impl<'a> Key<'a> {
     /// The serialized key; `None` is no key, an empty one is a key.
-    pub(crate) fn read(key: &'a Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    pub(super) fn read(key: &'a Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if key.is_none() {
             return Ok(None);
         }
         Self::of(key, "serialized_key", BYTES).map(Some)
     }
 
-    pub(crate) fn of(key: &'a Bound<'_, PyAny>, what: &str, wanted: &str) -> PyResult<Self> {
+    pub(super) fn of(key: &'a Bound<'_, PyAny>, what: &str, wanted: &str) -> PyResult<Self> {
         if let Ok(bytes) = key.cast::<PyBytes>() {
             return Ok(Self::Borrowed(bytes.as_bytes()));
         }
@@ -32,7 +32,7 @@ impl<'a> Key<'a> {
         copied.map(Self::Copied).map_err(|_| partitioner_type(what, key, wanted))
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Borrowed(bytes) => bytes,
             Self::Copied(bytes) => bytes,
@@ -41,7 +41,7 @@ impl<'a> Key<'a> {
 }
 
 /// How many bytes a field has; `None` if it is null.
-pub(crate) fn length(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<usize>> {
+pub(super) fn length(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<usize>> {
     if value.is_none() {
         return Ok(None);
     }
@@ -54,6 +54,7 @@ pub(crate) fn length(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<us
     }
 }
 
+/// An integer, of whatever library.
 fn integer(value: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
     value.extract().map_err(|error: PyErr| {
         if error.is_instance_of::<pyo3::exceptions::PyTypeError>(value.py()) {
@@ -65,12 +66,12 @@ fn integer(value: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
 }
 
 /// The partition that a record names.
-pub(crate) fn partition(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+pub(super) fn partition(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     integer(value, "partition")
 }
 
 /// The partition that a notice names; any number, since a stale one does nothing.
-pub(crate) fn previous(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+pub(super) fn previous(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     integer(value, "prev_partition")
 }
 
