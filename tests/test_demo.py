@@ -105,5 +105,7 @@ def test_the_demo_ends_by_itself_and_well() -> None:
     assert len(rebalances) >= 4
     for members in ("c1 c2 c3:", "c1 c3:", "c1 c3 c4 c5:"):
         assert any(members in line for line in rebalances), done.stdout
+    for client in ("kafka-python", "aiokafka", "confluent-kafka"):
+        assert any(line.startswith("  c") and line.split()[1] == client for line in lines), done.stdout
     assert ", 0 lost," in lines[-1]
     assert "\x1b" not in done.stdout

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from demo.events import Event
     from kafka_assignors.clients import RebalanceReport
 
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "group_id": "demo",
     "auto_offset_reset": "earliest",
     "enable_auto_commit": False,
@@ -76,22 +76,29 @@ class Voice:
     def generation(self) -> int:
         return max(self.history, default=-1)
 
-    def read(self, before: int, records: Mapping[Any, Sequence[Any]]) -> None:
-        """Tells what a poll that began in generation `before` returned.
+    def read(self, before: int, offsets: Mapping[tuple[str, int], Sequence[int]]) -> None:
+        """Tells what a poll that began in generation `before` returned: the offsets by topic and partition.
 
         A rebalance may have come in between: what the member owned only then was read then.
         """
         after = self.generation
         ranges: dict[int, list[tuple[str, int, int, int]]] = {}
-        for partition, messages in records.items():
-            then = before if partition.partition in self.history.get(before, {}).get(partition.topic, ()) else after
-            offsets = [message.offset for message in messages]
-            cuts = [0, *(i + 1 for i, (a, b) in enumerate(pairwise(offsets)) if b != a + 1), len(offsets)]
+        for (topic, number), found in offsets.items():
+            then = before if number in self.history.get(before, {}).get(topic, ()) else after
+            cuts = [0, *(i + 1 for i, (a, b) in enumerate(pairwise(found)) if b != a + 1), len(found)]
             ranges.setdefault(then, []).extend(
-                (partition.topic, partition.partition, offsets[start], end - start) for start, end in pairwise(cuts)
+                (topic, number, found[start], end - start) for start, end in pairwise(cuts)
             )
-        for generation, found in ranges.items():
-            self.say(Read(self.name, generation, found))
+        for generation, read in ranges.items():
+            self.say(Read(self.name, generation, read))
+
+
+def offsets_of(records: Mapping[Any, Sequence[Any]]) -> dict[tuple[str, int], list[int]]:
+    """What kafka-python and aiokafka return, as `Voice.read` takes it."""
+    return {
+        (partition.topic, partition.partition): [message.offset for message in messages]
+        for partition, messages in records.items()
+    }
 
 
 def commands() -> SimpleQueue[list[str]]:
@@ -138,7 +145,7 @@ def run_kafka_python(voice: Voice, bootstrap: str) -> None:
         # Not shorter: a poll that ends while a join is in flight can make kafka-python drop out of the group.
         records = consumer.poll(timeout_ms=1000)
         if records:
-            voice.read(before, records)
+            voice.read(before, offsets_of(records))
             # What cannot be committed now, the next owner reads again: at least once.
             with suppress(CommitFailedError, RebalanceInProgressError):
                 consumer.commit()
@@ -167,12 +174,51 @@ async def run_aiokafka(voice: Voice, bootstrap: str) -> None:
             before = voice.generation
             records = await consumer.getmany(timeout_ms=200)
             if records:
-                voice.read(before, records)
+                voice.read(before, offsets_of(records))
                 # What cannot be committed now, the next owner reads again: at least once.
                 with suppress(CommitFailedError, IllegalStateError, RebalanceInProgressError):
                     await consumer.commit()
     finally:
         await consumer.stop()
+
+
+def run_confluent(voice: Voice, bootstrap: str) -> None:
+    from confluent_kafka import KafkaError, KafkaException
+
+    from kafka_assignors.clients.confluent import Consumer
+
+    # The rebalance came first; what cannot be committed now, the next owner reads again: at least once.
+    overtaken = {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
+    lines = commands()
+    max_records = SETTINGS["max_poll_records"]
+    settings = {name.replace("_", "."): value for name, value in SETTINGS.items() if name != "max_poll_records"}
+    settings |= {
+        "bootstrap.servers": bootstrap,
+        "client.id": voice.name,
+        "partition.assignment.strategy": "sticky",
+        "on_rebalance": voice.rebalanced,
+    }
+    with Consumer(settings) as consumer:
+        consumer.subscribe(voice.topics)
+        while obey(voice, lines, consumer):
+            before = voice.generation
+            offsets: dict[tuple[str, int], list[int]] = {}
+            for message in consumer.consume(max_records, 0.2):
+                if message.error() is not None:
+                    raise KafkaException(message.error())
+                topic, number, offset = message.topic(), message.partition(), message.offset()
+                # Only errors may have none.
+                assert topic is not None
+                assert number is not None
+                assert offset is not None
+                offsets.setdefault((topic, number), []).append(offset)
+            if offsets:
+                voice.read(before, offsets)
+                try:
+                    consumer.commit(asynchronous=False)
+                except KafkaException as error:
+                    if error.args[0].code() not in overtaken:
+                        raise
 
 
 def main() -> None:
@@ -181,6 +227,8 @@ def main() -> None:
     try:
         if client == "aiokafka":
             asyncio.run(run_aiokafka(voice, bootstrap))
+        elif client == "confluent-kafka":
+            run_confluent(voice, bootstrap)
         else:
             run_kafka_python(voice, bootstrap)
     except Exception as error:

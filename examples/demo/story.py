@@ -66,7 +66,7 @@ class Story:
             producer.start()
             try:
                 self.view.say("three consumers join", "bold")
-                for name, client in (("c1", "kafka-python"), ("c2", "aiokafka"), ("c3", "kafka-python")):
+                for name, client in (("c1", "kafka-python"), ("c2", "aiokafka"), ("c3", "confluent-kafka")):
                     self._start(name, client, everything)
                 self._settle({"c1", "c2", "c3"})
                 self.view.say("c2 dies without goodbye", "bold")
@@ -74,7 +74,7 @@ class Story:
                 self.board.killed("c2")
                 self._settle({"c1", "c3"})
                 self.view.say("two more join", "bold")
-                for name, client in (("c4", "aiokafka"), ("c5", "kafka-python")):
+                for name, client in (("c4", "confluent-kafka"), ("c5", "aiokafka")):
                     self._start(name, client, everything)
                 self._settle({"c1", "c3", "c4", "c5"})
                 self.view.say("c4 changes its subscription: audit instead of clicks", "bold")

@@ -52,7 +52,7 @@ class View:
         self.say(str(rebalance), "cyan")
 
     def _line(self, row: Row) -> str:
-        parts = [f"  {row.name} {row.client:12}"]
+        parts = [f"  {row.name} {row.client:15}"]
         for topic in self._board.partitions:
             if topic in row.topics:
                 held = _runs(row.owned.get(topic, [])) or "-"
