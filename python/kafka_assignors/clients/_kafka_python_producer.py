@@ -20,7 +20,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from kafka.structs import TopicPartition
 
 from kafka_assignors import partitioners
-from kafka_assignors.clients._choice import check, choose, claim, notify, refuse_shared
+from kafka_assignors.clients._choice import check, choose, claim, knows_its_partitions, notify, refuse_shared
 from kafka_assignors.clients._load import LoadFeed, availability_timeout
 from kafka_assignors.errors import IncompatibleClientError, StateError
 
@@ -279,6 +279,7 @@ class KafkaProducer(kafka.KafkaProducer):  # type: ignore[misc]
         timeout = availability_timeout(configs.pop("partitioner_availability_timeout_ms", 0))
         check(partitioner)
         refuse_shared(partitioner)
+        self._ours = knows_its_partitions(partitioner)
         super().__init__(**configs)
         try:
             link = _link(partitioner, self, timeout)
@@ -301,9 +302,13 @@ class KafkaProducer(kafka.KafkaProducer):  # type: ignore[misc]
         if partition is not None:
             self._link.asked(None)
             return super()._partition(topic, partition, key, value, serialized_key, serialized_value)
-        metadata = self._metadata
+        metadata, partitioner = self._metadata, self.config["partitioner"]
+        if self._ours:
+            chosen = partitioner.partition(topic, key, serialized_key, value, serialized_value, metadata)
+            self._link.asked((key, value))
+            return chosen
         chosen = choose(
-            self.config["partitioner"],
+            partitioner,
             topic,
             key,
             serialized_key,
