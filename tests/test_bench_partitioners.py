@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
+import socket
+import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from partitioners import __main__ as benchmarks
+from partitioners import live_kafka_python, simulated
 from partitioners.accumulator import BATCH_OVERHEAD, RECORD_OVERHEAD, Cluster, Setting, run
 from partitioners.baselines import RandomPartitioner
+from partitioners.brokers import _Proxy
 from partitioners.report import Bar, Measured, Options, Result, Scenario, medians, quantiles
+from partitioners.worker import CONTENDERS, Load
 
 from kafka_assignors import AdaptivePartitioner, DefaultPartitioner, Partitioner, RoundRobinPartitioner
+from kafka_assignors.embedded import EmbeddedKafka
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parent.parent
 RECORD = 80 + RECORD_OVERHEAD
 
 
@@ -219,3 +225,66 @@ def test_the_names_of_scenarios_are_unique(capsys: Any) -> None:
     assert benchmarks.main(["--list"]) == 0
     names = capsys.readouterr().out.split()
     assert len(names) == len(set(names)) > 4
+
+
+# What runs on real brokers.
+
+
+def test_the_proxy_holds_each_response_behind_the_one_before() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, _Proxy(0.05) as proxy:
+        proxy.forward(f"127.0.0.1:{server.getsockname()[1]}")
+        with socket.create_connection(("127.0.0.1", proxy.port)) as client:
+            broker, _ = server.accept()
+            with broker:
+                client.sendall(b"two requests")
+                assert broker.recv(100) == b"two requests"
+                sent = time.monotonic()
+                broker.sendall(b"\0\0\0\3one\0\0\0\0")
+                arrived = {}
+                for frame in (b"\0\0\0\3one", b"\0\0\0\0"):
+                    assert client.recv(len(frame), socket.MSG_WAITALL) == frame
+                    arrived[frame] = time.monotonic() - sent
+                first, second = arrived.values()
+                assert first >= 0.05
+                assert second >= 0.1
+                broker.shutdown(socket.SHUT_RDWR)
+                assert client.recv(1) == b"", "the end of one side is the end of the other"
+
+
+@pytest.mark.parametrize("contender", sorted(CONTENDERS))
+def test_a_producer_in_its_own_process_tells_what_became_of_its_records(contender: str) -> None:
+    with EmbeddedKafka(topics={"t": 3}) as kafka:
+        load = Load(contender, kafka.bootstrap_servers, "t", rate=500, seconds=0.2, burst=0.05, warm_up=0.1)
+        measured = live_kafka_python.run([load, load], [])
+        # Records of the warm-up and one for each partition come on top.
+        assert sum(end - start for start, end in kafka.offsets("t")) == 2 * (100 + 50 + 3)
+    assert (measured.records, measured.batches > 0, measured.requests > 0) == (200, True, True)
+    assert measured.requests <= measured.batches <= 200
+    assert len(measured.latencies) == 1_000
+    assert measured.latencies == sorted(measured.latencies)
+    assert measured.latencies[0] > 0
+
+
+def test_a_producer_that_fails_is_an_error_and_leaves_no_process() -> None:
+    load = Load("sticky", "127.0.0.1:1", "t", rate=500, seconds=0.2)
+    with pytest.raises(KeyError, match="nobody"):
+        CONTENDERS["nobody"](load)
+    with pytest.raises(RuntimeError, match="ended while it warmed up"):
+        live_kafka_python.run([dataclasses.replace(load, contender="nobody")], [])
+
+
+def test_figures_and_page_are_those_of_the_simulator() -> None:
+    """The committed figures repeat, on any machine, and the page quotes them."""
+    committed = json.loads((ROOT / "docs" / "figures" / "partitioners" / "figures.json").read_text())
+    page = (ROOT / "docs" / "partitioners.md").read_text()
+    (scenario,) = (each for each in simulated.SCENARIOS if each.name == "simulated-slow-broker")
+    result = scenario.run(Options())
+    assert all(bar.holds for bar in result.bars)
+    for name, runs in result.runs.items():
+        figures = medians(runs)
+        assert committed[scenario.name]["figures"][name] == pytest.approx(figures, abs=0.001)
+        assert f"| {name} | {figures['p50_ms']:,.1f} | {figures['p99_ms']:,.1f} |" in page
+    for partitions in (1, 4, 16, 64):
+        of_linger = committed[f"simulated-linger-1000-{partitions}"]["figures"]
+        row = " | ".join(f"{of_linger[name]['p99_ms']:,.1f}" for name in ("round robin", "random", "sticky"))
+        assert f"| {partitions} | {row} |" in page

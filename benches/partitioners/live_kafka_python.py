@@ -1,0 +1,288 @@
+"""The published cases on real brokers, with kafka-python's producer.
+
+Contenders take turns, in another order in each round, on a warm broker that serves nothing else; what is reported are
+medians over the rounds. A ratio is the median of the rounds' ratios.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from partitioners.brokers import cpu_seconds, one_broker, three_brokers, with_benches
+from partitioners.report import POINTS, Bar, Measured, Options, Result, Scenario
+from partitioners.worker import Load
+from support.broker import unique
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from support.broker import ApacheKafka
+
+__all__ = ["SCENARIOS"]
+
+PATIENCE = 180.0
+
+
+class _Worker:
+    """A producer's process."""
+
+    def __init__(self, load: Load) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "partitioners.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=with_benches(),
+        )
+        self._tell(load.json())
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def ready(self) -> None:
+        """Waits until it is warm."""
+        if self._hear() != "ready":
+            raise RuntimeError("a producer ended while it warmed up; what it said is above")
+
+    def go(self) -> None:
+        """Has it measure."""
+        self._tell("go")
+
+    def answer(self) -> dict[str, Any]:
+        """What it measured."""
+        line = self._hear()
+        if not line:
+            raise RuntimeError("a producer ended without an answer; what it said is above")
+        answer: dict[str, Any] = json.loads(line)
+        self._process.wait(PATIENCE)
+        return answer
+
+    def _hear(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def kill(self) -> None:
+        """Ends it, whatever it does, and closes the pipes."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def run(loads: Sequence[Load], brokers: Sequence[ApacheKafka]) -> Measured:
+    """One run of one contender; with several loads, of as many producers at a time."""
+    with contextlib.ExitStack() as stack:
+        workers = []
+        for load in loads:
+            worker = _Worker(load)
+            stack.callback(worker.kill)
+            workers.append(worker)
+        for worker in workers:
+            worker.ready()
+        before = cpu_seconds(*brokers)
+        for worker in workers:
+            worker.go()
+        answers = [worker.answer() for worker in workers]
+        used = cpu_seconds(*brokers) - before
+    # Each has sent as much as the others, so the distribution of all is that of all their points.
+    points = sorted(point for answer in answers for point in answer["latencies"])
+    return Measured(
+        latencies=[points[len(answers) * number + len(answers) - 1] for number in range(POINTS)],
+        records=sum(answer["records"] for answer in answers),
+        batches=sum(answer["batches"] for answer in answers),
+        requests=sum(answer["requests"] for answer in answers),
+        seconds=fmean(answer["seconds"] for answer in answers),
+        producer_cpu=sum(answer["producer_cpu"] for answer in answers),
+        broker_cpu=used,
+    )
+
+
+# Brokers that have been under load.
+_warm: set[str] = set()
+
+
+def warm_up(brokers: Sequence[ApacheKafka], options: Options) -> None:
+    """Has the brokers compile what they do, with records one by one, which is the most work for them."""
+    address = brokers[0].bootstrap_servers
+    if address in _warm:
+        return
+    _warm.add(address)
+    topic = brokers[0].create_topic(unique("warm"), 64)
+    seconds = 1 if options.quick else 15
+    run([Load("round robin", address, topic, rate=0, seconds=seconds, warm_up=0)], brokers)
+    brokers[0].delete_topic(topic)
+
+
+def compare(
+    contenders: Sequence[str],
+    load: Load,
+    partitions: int,
+    options: Options,
+    producers: int = 1,
+    brokers: Sequence[ApacheKafka] = (),
+) -> Result:
+    """All contenders under one load, in turn; each has a topic of its own, as warm as the others'."""
+    brokers = brokers or [one_broker()]
+    warm_up(brokers, options)
+    topics = {name: brokers[0].create_topic(unique("bench"), partitions) for name in contenders}
+    shared = replace(
+        load,
+        bootstrap=brokers[0].bootstrap_servers,
+        rate=load.rate / producers,
+        seconds=min(load.seconds, 2.0) if options.quick else load.seconds,
+    )
+    runs: dict[str, list[Measured]] = {name: [] for name in contenders}
+    for number in range(options.rounds):
+        for name in list(contenders)[:: -1 if number % 2 else 1]:
+            own = replace(shared, contender=name, topic=topics[name])
+            runs[name].append(run([own] * producers, brokers))
+    for topic in topics.values():
+        brokers[0].delete_topic(topic)
+    return Result(runs)
+
+
+EVERYBODY = ("round robin", "random", "sticky")
+# To be filled in by `compare`.
+EVEN = Load(contender="", bootstrap="", topic="", rate=1_000, seconds=5)
+
+
+def lingering(partitions: int, producers: int = 1) -> Callable[[Options], Result]:
+    """KIP-480: linger 1,000, 1,000 records a second."""
+
+    def scenario(options: Options) -> Result:
+        load = replace(EVEN, linger_ms=1_000, seconds=8)
+        others = ("kafka-python's sticky",) if (partitions, producers) == (16, 1) else ()
+        result = compare([*EVERYBODY[:2], *others, "sticky"], load, partitions, options, producers)
+        for other in EVERYBODY[:2]:
+            ratio = result.ratio("p99_ms", "sticky", other)
+            what = f"sticky's p99 over {other}'s"
+            if partitions == 1:
+                result.bars.append(Bar(what, ratio, at_most=1.1, at_least=0.9))
+            elif producers == 1:
+                result.bars.append(Bar(what, ratio, at_most=0.5))
+            else:
+                # A third of the records: a batch takes 540 ms to fill, which is more than half of the linger.
+                result.bars.append(Bar(what, ratio, at_most=0.6))
+        if partitions >= 16:
+            ratio = result.ratio("batches_per_1000", "sticky", "round robin")
+            result.bars.append(Bar("sticky's batches over round robin's", ratio, at_most=0.999))
+        return result
+
+    return scenario
+
+
+def bursts(rate: int, burst: float, flush: bool = False, cpu: bool = False) -> Callable[[Options], Result]:
+    """Linger 0, 64 partitions, and all records of so many seconds at a time.
+
+    Trogdor, with which KIP-480 was measured, throttles by 100 ms. At high rates that is one full batch after the other
+    whoever places them; 10 ms are a program that sends what it has just read.
+    """
+
+    def scenario(options: Options) -> Result:
+        # So many bursts that p99 is not the slowest of them.
+        load = replace(EVEN, rate=rate, burst=burst, flush=flush, seconds=150 * burst if burst >= 0.1 else 5)
+        result = compare(EVERYBODY, load, 64, options)
+        result.bars = [
+            Bar("sticky's p99 over round robin's", result.ratio("p99_ms", "sticky", "round robin"), at_most=2 / 3)
+        ]
+        for whose in ("broker", "producer") if cpu else ():
+            points = result.difference(f"{whose}_cpu_percent", "sticky", "round robin")
+            result.bars.append(Bar(f"points of {whose} CPU, sticky less round robin", points, at_most=-5))
+        return result
+
+    return scenario
+
+
+def slow(options: Options) -> Result:
+    """Linger 0, 1,000 a second evenly: there is nothing to batch, and nothing to gain."""
+    result = compare(EVERYBODY, EVEN, 16, options)
+    result.bars = [Bar("sticky's p50 over round robin's", result.ratio("p50_ms", "sticky", "round robin"), at_most=1.1)]
+    return result
+
+
+def saturated(linger_ms: int) -> Callable[[Options], Result]:
+    """As many as the producer can, 5,000 unanswered at a time."""
+
+    def scenario(options: Options) -> Result:
+        result = compare(EVERYBODY, replace(EVEN, rate=0, linger_ms=linger_ms), 16, options)
+        ratio = result.ratio("records_per_second", "sticky", "round robin")
+        result.bars = [
+            Bar("sticky's p99 over round robin's", result.ratio("p99_ms", "sticky", "round robin"), at_most=1.0)
+        ]
+        if linger_ms:
+            result.bars.append(Bar("sticky's records a second over round robin's", ratio, at_least=0.9))
+        else:
+            result.notes = [f"sticky's records a second over round robin's: {ratio:.2f}"]
+        return result
+
+    return scenario
+
+
+def keyed(options: Options) -> Result:
+    """Records with keys: both hash them, ours tells its partitioner of each batch."""
+    result = compare(("kafka-python's default", "sticky"), replace(EVEN, keys=1_000), 16, options)
+    ratio = result.ratio("p50_ms", "sticky", "kafka-python's default")
+    result.bars = [Bar("p50 of keyed records over kafka-python's", ratio, at_most=1.1)]
+    return result
+
+
+def slow_broker(options: Options) -> Result:
+    """KIP-794: three brokers, one of which holds each response for 20 ms."""
+    load = replace(EVEN, rate=2_600, seconds=15, value_bytes=512)
+    with three_brokers(0.020) as brokers:
+        result = compare(("random", "sticky", "adaptive"), load, 3, options, brokers=brokers)
+    result.bars = [Bar("KIP-480's p99 over adaptive's", result.ratio("p99_ms", "sticky", "adaptive"), at_least=10)]
+    return result
+
+
+_RECORDS = "records of 80 bytes a second"
+SCENARIOS = (
+    *(
+        Scenario(
+            f"kafka-python-linger-1000-{partitions}",
+            f"kafka-python: linger 1,000 ms, 1,000 {_RECORDS}, partitions: {partitions}",
+            lingering(partitions),
+        )
+        for partitions in (1, 4, 16, 64)
+    ),
+    Scenario(
+        "kafka-python-linger-1000-three-producers",
+        f"kafka-python: linger 1,000 ms, 3 producers of 333 {_RECORDS}, 16 partitions",
+        lingering(16, producers=3),
+    ),
+    Scenario(
+        "kafka-python-bursts",
+        f"kafka-python: linger 0, 1,000 {_RECORDS} in bursts of 100 ms, 64 partitions",
+        bursts(1_000, 0.1),
+    ),
+    Scenario(
+        "kafka-python-bursts-flushed",
+        f"kafka-python: linger 0, 1,000 {_RECORDS} in bursts of 100 ms, each flushed, 64 partitions",
+        bursts(1_000, 0.1, flush=True),
+    ),
+    Scenario(
+        "kafka-python-5000",
+        f"kafka-python: linger 0, 5,000 {_RECORDS} in bursts of 10 ms, 64 partitions",
+        bursts(5_000, 0.01),
+    ),
+    Scenario(
+        "kafka-python-10000",
+        f"kafka-python: linger 0, 10,000 {_RECORDS} in bursts of 10 ms, 64 partitions",
+        bursts(10_000, 0.01, cpu=True),
+    ),
+    Scenario("kafka-python-1000", f"kafka-python: linger 0, 1,000 {_RECORDS}, evenly, 16 partitions", slow),
+    Scenario("kafka-python-saturated", "kafka-python: linger 0, saturated, 16 partitions", saturated(0)),
+    Scenario("kafka-python-saturated-linger-5", "kafka-python: linger 5 ms, saturated, 16 partitions", saturated(5)),
+    Scenario("kafka-python-keyed", f"kafka-python: linger 0, 1,000 keyed {_RECORDS}, 16 partitions", keyed),
+    Scenario(
+        "kafka-python-slow-broker",
+        "kafka-python: 2,600 records of 512 bytes a second, 3 brokers, one holds each response for 20 ms",
+        slow_broker,
+    ),
+)

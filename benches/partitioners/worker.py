@@ -1,0 +1,190 @@
+"""A producer of kafka-python under load, in a process of its own: told on standard input what to send, it answers on
+standard output what became of it. `live_kafka_python` starts it; `Load` is what the two share.
+
+It says `ready` when its producer, its topic and its own code are warm, and starts to measure when told `go`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import kafka
+from kafka.structs import TopicPartition
+
+from kafka_assignors.clients.kafka_python import (
+    AdaptivePartitioner,
+    DefaultPartitioner,
+    KafkaProducer,
+    RoundRobinPartitioner,
+)
+from partitioners.baselines import RandomPartitioner
+from partitioners.report import quantiles
+
+__all__ = ["CONTENDERS", "Load"]
+
+# Our producer, or kafka-python's as it is with some partitioner.
+CONTENDERS: dict[str, Any] = {
+    "sticky": lambda load: KafkaProducer(partitioner=DefaultPartitioner(), **load.settings),
+    "adaptive": lambda load: KafkaProducer(
+        partitioner=AdaptivePartitioner(batch_size=load.batch_size), **load.settings
+    ),
+    "round robin": lambda load: kafka.KafkaProducer(partitioner=RoundRobinPartitioner(), **load.settings),
+    "random": lambda load: kafka.KafkaProducer(partitioner=RandomPartitioner(), **load.settings),
+    "kafka-python's sticky": lambda load: kafka.KafkaProducer(
+        partitioner=kafka.partitioner.StickyPartitioner(), **load.settings
+    ),
+    "kafka-python's default": lambda load: kafka.KafkaProducer(**load.settings),
+}
+
+# Records of a saturated producer that may be unanswered; kafka-python itself would take them all.
+WINDOW = 5_000
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one producer sends.
+
+    Attributes:
+        contender: one of `CONTENDERS`.
+        bootstrap: the brokers' addresses.
+        topic: that exists.
+        rate: records a second; 0 is as many as it can.
+        seconds: for how long, after the warm-up.
+        burst: seconds between bursts; 0 is one record at a time, evenly.
+        flush: whether each burst is flushed.
+        linger_ms: as kafka-python's.
+        value_bytes: of each record.
+        keys: of how many different ones each record has one; 0 is none.
+        batch_size: as kafka-python's.
+        warm_up: seconds of the same load before.
+    """
+
+    contender: str
+    bootstrap: str
+    topic: str
+    rate: float
+    seconds: float
+    burst: float = 0.0
+    flush: bool = False
+    linger_ms: int = 0
+    value_bytes: int = 80
+    keys: int = 0
+    batch_size: int = 16_384
+    warm_up: float = 1.5
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of the producer."""
+        return {
+            "bootstrap_servers": self.bootstrap.split(","),
+            "linger_ms": self.linger_ms,
+            "batch_size": self.batch_size,
+        }
+
+    def json(self) -> str:
+        """For the worker's standard input."""
+        return json.dumps(asdict(self))
+
+
+class _Counter:
+    """Counts requests and batches where the sender takes them from the accumulator."""
+
+    def __init__(self, producer: Any) -> None:
+        self.requests = self.batches = 0
+        self._drain = producer._accumulator.drain
+        producer._accumulator.drain = self.drain
+
+    def drain(self, *arguments: Any, **named: Any) -> Any:
+        drained = self._drain(*arguments, **named)
+        for batches in drained.values():
+            if batches:
+                self.requests += 1
+                self.batches += len(batches)
+        return drained
+
+
+class _Sending:
+    def __init__(self, load: Load, producer: Any) -> None:
+        self.load = load
+        self.producer = producer
+        self.value = bytes(load.value_bytes)
+        self.keys: list[bytes | None] = [b"key-%d" % number for number in range(load.keys)] or [None]
+        self.latencies: list[float] = []
+        self.errors: list[BaseException] = []
+        self.sent = 0
+        self.room = threading.BoundedSemaphore(WINDOW) if not load.rate else None
+
+    def run(self, seconds: float) -> None:
+        """Sends for so long and waits for all answers."""
+        load, start = self.load, time.perf_counter()
+        if not load.rate:
+            while time.perf_counter() < start + seconds:
+                self.room.acquire()  # type: ignore[union-attr]
+                self.send()
+        else:
+            total, step = round(load.rate * seconds), load.burst or 1 / load.rate
+            while self.sent < total:
+                elapsed = time.perf_counter() - start
+                due = min(total, (int(elapsed / step) + 1) * round(load.rate * step))
+                if due > self.sent:
+                    while self.sent < due:
+                        self.send()
+                    if load.flush:
+                        self.producer.flush()
+                else:
+                    time.sleep((int(elapsed / step) + 1) * step - elapsed)
+        self.producer.flush()
+
+    def send(self) -> None:
+        key = self.keys[self.sent % len(self.keys)]
+        self.sent += 1
+        before = time.perf_counter()
+        self.producer.send(self.load.topic, self.value, key=key).add_callback(self.answered, before).add_errback(
+            self.errors.append
+        )
+
+    def answered(self, before: float, metadata: object) -> None:
+        self.latencies.append(time.perf_counter() - before)
+        if self.room is not None:
+            self.room.release()
+
+
+def main() -> None:
+    """Reads a `Load`, warms up, says so, and measures when told to."""
+    load = Load(**json.loads(sys.stdin.readline()))
+    with CONTENDERS[load.contender](load) as producer:
+        counter = _Counter(producer)
+        partitions = sorted(producer.partitions_for(load.topic))
+        # A fresh partition's first record costs the broker a file or two.
+        for future in [producer.send(load.topic, b"", partition=number) for number in partitions]:
+            producer.flush()
+            future.get(timeout=60)
+        assert TopicPartition(load.topic, 0) in producer._accumulator._batches
+        _Sending(load, producer).run(load.warm_up)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        sending = _Sending(load, producer)
+        counter.requests = counter.batches = 0
+        cpu, start = time.process_time(), time.perf_counter()
+        sending.run(load.seconds)
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    if sending.errors or len(sending.latencies) != sending.sent:
+        raise RuntimeError(f"{sending.sent - len(sending.latencies)} records were lost: {sending.errors[:1]}")
+    answer = {
+        "latencies": quantiles(sending.latencies),
+        "records": sending.sent,
+        "batches": counter.batches,
+        "requests": counter.requests,
+        "seconds": seconds,
+        "producer_cpu": cpu,
+    }
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
