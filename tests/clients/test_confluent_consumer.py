@@ -351,7 +351,6 @@ def test_polling_slowly_is_polling(crowd: Crowd) -> None:
     consumer.follow(topic)
     crowd.settle(partitions)
     native = consumer.poll  # held by the application: it never sees another one
-    consumer.__dict__.pop("poll", None)
     held = confluent_kafka.Consumer.poll.__get__(consumer)
     started = time.monotonic()
     while time.monotonic() - started < 1.5 * SESSION_MS / 1000:
@@ -370,6 +369,14 @@ def test_poll_is_the_native_one_while_records_flow(crowd: Crowd) -> None:
         native += "poll" not in consumer.__dict__
         consumer.turn()
     assert native > 1900
+    fill(crowd.kafka, topic, 1, 2000, start=2000)
+    batches = [consumer.consume(100, 1.0) for _ in range(5)]
+    while "consume" in consumer.__dict__:
+        batches.append(consumer.consume(1, 1.0))
+    while sum(map(len, batches)) < 2000:
+        batches.append(consumer.consume(100, 1.0))
+    read = [message.offset() for batch in batches for message in batch]
+    assert read == list(range(2000, 4000))
     # And gone again when there is nothing: somebody has to look after the group.
     wait_until(lambda: "poll" in consumer.__dict__, "the membership has put its own in")
 
@@ -556,3 +563,4 @@ def test_members_by_name(crowd: Crowd) -> None:
 def test_it_is_a_confluent_consumer() -> None:
     assert issubclass(Consumer, confluent_kafka.Consumer)
     assert Consumer.poll is confluent_kafka.Consumer.poll
+    assert Consumer.consume is confluent_kafka.Consumer.consume

@@ -3,8 +3,8 @@
 The records come through librdkafka, as ever: the data path is a `confluent_kafka.Consumer` that never subscribes. The
 membership is our own. The two meet in the application's thread, inside `poll`, `consume`, `close` and the callbacks.
 
-`poll` costs what the native one costs, because it is the native one: when the group wants something, the membership's
-thread puts another `poll` into the instance, which does it and removes itself.
+`poll` and `consume` cost what the native ones cost, because they are the native ones: when the group wants something,
+the membership's thread puts others into the instance, which do it and remove themselves.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Consumer(_Native):
 
     # Records.
 
-    # `poll` is inherited; see `_summoned`.
+    # `poll` and `consume` are inherited; see `_summoned`.
 
     def _attentive_poll(self, timeout: float | None = None) -> Message | None:
         """What `poll` is while the group wants something, or nothing comes anyway."""
@@ -161,51 +161,61 @@ class Consumer(_Native):
         """What `poll` does with an error of the group."""
         return message
 
-    def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """As the client's."""
-        engine = self._engine
-        if not engine.subscribed or not isinstance(timeout, int | float) or not isinstance(num_messages, int):
-            return _Native.consume(self, num_messages, timeout)
+    def _attentive_consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
+        """What `consume` is at those times."""
+        engine, native = self._engine, type(self).consume
         self._last_poll = started = time.monotonic()
+        if self._closed or not isinstance(timeout, int | float) or not isinstance(num_messages, int):
+            return native(self, num_messages, timeout)
         messages: list[Message] = []
         while True:
-            if engine.is_due and not self._closed:
+            if engine.is_due:
                 if messages:
                     return messages
                 message = engine.attend()
                 if message is not None:
                     return [message]
+                if self._closed:
+                    return []
             left = _SLICE if timeout < 0 else max(0.0, started + timeout - time.monotonic())
             patience = min(left, _SLICE)
-            if engine.holds_back and not self._closed:
+            if engine.holds_back:
                 engine.mailbox.wait(patience)
-            elif engine.share.is_read or self._closed:
-                messages += _Native.consume(self, num_messages - len(messages), patience)
+            elif engine.share.is_read or not engine.subscribed:
+                messages += native(self, num_messages - len(messages), patience)
             else:
-                messages += _Native.consume(self, num_messages - len(messages), 0)
+                messages += native(self, num_messages - len(messages), 0)
                 if not messages:
                     engine.mailbox.wait(patience)
             self._last_poll = time.monotonic()
-            if len(messages) >= num_messages or left <= 0 or 0 <= timeout <= self._last_poll - started:
+            if len(messages) >= num_messages:
+                self._dismiss()
+                return messages
+            if left <= 0 or 0 <= timeout <= self._last_poll - started:
                 return messages
 
     def _summoned(self) -> float:
-        """The membership's thread calls: the application's next `poll` is to look after the group.
+        """The membership's thread calls: the application's next `poll` or `consume` is to look after the group.
 
-        Returns when the application was last seen to poll. While `poll` is the native one nobody can know, so that it
-        counts as having polled until now.
+        Returns when the application was last seen to poll. While the native methods are there nobody can know, so that
+        it counts as having polled until now.
         """
         with self._gate:
             if "poll" in self.__dict__ or self._closed:
                 return self._last_poll
             self.__dict__["poll"] = self._attentive_poll
+            self.__dict__["consume"] = self._attentive_consume
             return time.monotonic()
 
     def _dismiss(self) -> None:
-        """Messages flow and nothing is to be done: back to the native `poll`."""
+        """Messages flow and nothing is to be done: back to the native methods."""
         with self._gate:
             if not self._engine.is_due:
-                self.__dict__.pop("poll", None)
+                self._be_native()
+
+    def _be_native(self) -> None:
+        for name in ("poll", "consume"):
+            self.__dict__.pop(name, None)
 
     def _look(self) -> None:
         """librdkafka lets us in while the application waits there."""
@@ -426,7 +436,7 @@ class Consumer(_Native):
                 _Native.commit(self, asynchronous=False)
         with self._gate:
             self._closed = True
-            self.__dict__.pop("poll", None)
+            self._be_native()
         _Native.close(self)
 
     def __enter__(self) -> Self:

@@ -1,0 +1,205 @@
+"""The consumer's side of a rebalance, notice by notice: what reaches the data path, without any broker."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from kafka_assignors.clients.confluent import Consumer
+from kafka_assignors.clients.confluent._engine import Callbacks, Engine
+from kafka_assignors.userdata import Assignment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MEMBER = "member-1"
+
+
+class Told:
+    """A member that takes every notice and remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.done_with: list[tuple[int, list[str]]] = []
+        self.commits: list[Any] = []
+        self.fetches: list[dict[str, list[int]]] = []
+
+    def begin(self, ticket: int) -> bool:
+        return ticket > 0
+
+    def done(self, ticket: int, protocols: list[tuple[str, bytes]]) -> None:
+        self.done_with.append((ticket, [name for name, _ in protocols]))
+
+    def commit(self, offsets: Any, timeout: float, reply: Any) -> int:
+        self.commits.append(offsets)
+        return len(self.commits)
+
+    def fetch(self, partitions: dict[str, list[int]], timeout: float) -> int:
+        self.fetches.append(partitions)
+        return len(self.fetches)
+
+
+class Scene:
+    """One consumer whose membership is played by the test."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+        self.engine: Engine = consumer._engine
+        self.member = Told()
+        self.engine.member = self.engine.commits.member = self.member  # type: ignore[assignment]
+        self.tickets = 0
+
+    def tell(self, kind: str, generation: int, owned: list[int], **fields: Any) -> None:
+        self.tickets += 1
+        notice = {
+            "action": "notify",
+            "kind": kind,
+            "ticket": self.tickets,
+            "lost": False,
+            "revoked": [],
+            "added": [("t", owned)],
+            "owned": [("t", owned)] if owned else [],
+            "generation": generation,
+            "member_id": MEMBER,
+            "protocol": "sticky",
+            "assignment": Assignment({"t": owned}, struct.pack(">i", generation)).encode(),
+            "topics": ["t"],
+        }
+        self.engine.mailbox.put(notice | fields)
+        self.engine.attend()
+
+    def start(self, *partitions: int, offset: int = 0) -> None:
+        """The group's commits for what was asked for come in."""
+        offsets = [("t", number, offset, -1, None, 0) for number in partitions]
+        answer = {"action": "offsets-fetched", "id": len(self.member.fetches), "error_code": 0, "offsets": offsets}
+        self.engine.mailbox.put(answer)
+        self.engine.attend()
+
+    @property
+    def fetched(self) -> set[int]:
+        """What librdkafka reads."""
+        import confluent_kafka
+
+        return {each.partition for each in confluent_kafka.Consumer.assignment(self.consumer)}
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    # Nobody listens there, and nobody has to.
+    settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0, "socket.timeout.ms": 100}
+    consumer = Consumer(settings | {"partition.assignment.strategy": "sticky"})
+    scene = Scene(consumer)
+    yield scene
+    scene.engine.member = scene.engine.commits.member = None
+    consumer.close()
+
+
+def test_partitions_that_come_straight_back_stay(scene: Scene) -> None:
+    scene.tell("assign", 1, [0, 1])
+    assert scene.member.fetches == [{"t": [0, 1]}]
+    assert scene.fetched == set()
+    scene.start(0, 1, offset=5)
+    assert scene.fetched == {0, 1}
+    scene.tell("prepare", 1, [], revoked=[("t", [0, 1])])
+    assert scene.member.done_with[-1] == (2, ["sticky"])
+    assert scene.engine.holds_back
+    assert scene.fetched == {0, 1}
+    assert scene.consumer.assignment() == []
+    scene.tell("assign", 2, [1, 2])
+    assert not scene.engine.holds_back
+    assert scene.fetched == {1}
+    # Only what is new has to be asked for.
+    assert scene.member.fetches[1:] == [{"t": [2]}]
+    scene.start(2)
+    assert scene.fetched == {1, 2}
+
+
+def test_partitions_that_others_may_have_had_start_anew(scene: Scene) -> None:
+    scene.tell("assign", 1, [0, 1])
+    scene.start(0, 1)
+    scene.tell("prepare", 1, [], revoked=[("t", [0, 1])])
+    # Generation 2 came and went without this member.
+    scene.tell("assign", 3, [0, 1])
+    assert scene.fetched == set()
+    assert scene.member.fetches[1:] == [{"t": [0, 1]}]
+    scene.start(0, 1, offset=9)
+    assert scene.fetched == {0, 1}
+    scene.tell("prepare", 3, [], revoked=[("t", [0, 1])])
+    scene.tell("assign", 4, [0], member_id="member-2")
+    assert scene.fetched == set()
+    assert scene.member.fetches[2:] == [{"t": [0]}]
+
+
+def test_what_was_given_up_and_then_lost_is_gone(scene: Scene) -> None:
+    scene.tell("assign", 1, [0, 1])
+    scene.start(0, 1)
+    scene.tell("prepare", 1, [], revoked=[("t", [0, 1])])
+    scene.tell("prepare", -1, [], lost=True)
+    assert scene.fetched == set()
+    scene.tell("assign", 2, [0])
+    assert scene.member.fetches[1:] == [{"t": [0]}]
+
+
+def test_starts_that_come_too_late_do_not_count(scene: Scene) -> None:
+    scene.tell("assign", 1, [0, 1])
+    scene.tell("prepare", 1, [], revoked=[("t", [0, 1])])
+    scene.tell("assign", 2, [1])
+    assert scene.member.fetches == [{"t": [0, 1]}, {"t": [1]}]
+    answer = [("t", 0, 3, -1, None, 0), ("t", 1, 3, -1, None, 0)]
+    scene.engine.mailbox.put({"action": "offsets-fetched", "id": 1, "error_code": 0, "offsets": answer})
+    scene.engine.attend()
+    assert scene.fetched == {1}
+    scene.start(1, offset=3)
+    assert scene.fetched == {1}
+
+
+def test_starts_that_are_refused_are_asked_for_again(scene: Scene) -> None:
+    scene.tell("assign", 1, [0, 1])
+    answer = [("t", 0, 3, -1, None, 0), ("t", 1, -1, -1, None, 29)]
+    scene.engine.mailbox.put({"action": "offsets-fetched", "id": 1, "error_code": 0, "offsets": answer})
+    message = scene.engine.attend()
+    assert message is not None
+    error = message.error()
+    assert error is not None
+    assert error.code() == 29
+    assert scene.fetched == {0}
+    assert scene.member.fetches[1:] == [{"t": [1]}]
+
+
+def test_a_notice_that_was_overtaken_does_nothing(scene: Scene) -> None:
+    scene.tickets = -2
+    scene.tell("assign", 1, [0])
+    assert scene.member.done_with == []
+    assert scene.member.fetches == []
+    assert scene.consumer.assignment() == []
+
+
+def test_every_callback_runs_and_the_group_goes_on_whatever_they_raise(scene: Scene) -> None:
+    calls: list[str] = []
+
+    def failing(name: str) -> Any:
+        def fail(*_: Any) -> None:
+            calls.append(name)
+            raise KeyboardInterrupt(name) if name == "assign" else LookupError(name)
+
+        return fail
+
+    scene.engine._callbacks = Callbacks(failing("assign"), failing("revoke"), failing("lost"))
+    with pytest.raises(KeyboardInterrupt):
+        scene.tell("assign", 1, [0])
+    assert scene.member.done_with == [(1, [])]
+    for kind, lost in (("prepare", False), ("assign", False), ("prepare", True)):
+        with pytest.raises((LookupError, KeyboardInterrupt)):
+            scene.tell(kind, 1, [0] if kind == "assign" else [], revoked=[("t", [0])], lost=lost)
+    assert calls == ["assign", "revoke", "assign", "lost"]
+    assert [ticket for ticket, _ in scene.member.done_with] == [1, 2, 3, 4]
+
+
+def test_seeking_a_partition_that_waits_for_its_start(scene: Scene) -> None:
+    scene.tell("assign", 1, [0])
+    scene.consumer.seek(TopicPartition("t", 0, 7))
+    assert scene.fetched == {0}
+    scene.start(0, offset=3)
+    assert scene.fetched == {0}
