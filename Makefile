@@ -8,11 +8,12 @@ PROFILE ?= release
 WORKERS ?= 4
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
-# For test-long: cases of each property in Rust, broker releases, seconds for each fuzz target.
+# For test-long: cases of each property in Rust, broker releases, seconds of chaos and for each fuzz target.
 CASES ?= 20000
 # How many times as many seeds the oracle tests of test-long go through.
 SEED_FACTOR ?= 20
 KAFKA_LONG ?= 3.9.2
+CHAOS_SECONDS ?= 600
 FUZZ_SECONDS ?= 300
 
 # Without make's job server, which is not open to what a recipe starts and only makes cargo warn.
@@ -135,7 +136,7 @@ test-long: $(VENV)/.installed ## hours: more seeds, the older broker, slow peers
 	@echo "=== test: cargo test, $(CASES) cases a property, $(SEED_FACTOR) times the seeds"
 	@PROPTEST_CASES=$(CASES) SEED_FACTOR=$(SEED_FACTOR) $(CARGO) test --quiet --release --package kafka-assignors-core --locked
 	@echo "=== test: pytest, long, Apache Kafka $(KAFKA_LONG)"
-	@HYPOTHESIS_PROFILE=long KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) --dist loadgroup --timeout 3600 $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE=long CHAOS_SECONDS=$(CHAOS_SECONDS) KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) --dist loadgroup --timeout 3600 $(PYTEST_ARGS)
 	@$(MAKE) bench
 	@$(MAKE) fuzz
 

@@ -55,9 +55,11 @@ class GroupDescription:
 class Kafka:
     """A Kafka that runs already, whoever started it: its address, and what tests ask of its administration."""
 
-    def __init__(self, bootstrap_servers: str, version: str) -> None:
+    def __init__(self, bootstrap_servers: str, version: str, replicas: int = 1) -> None:
+        """``replicas``: how many each new topic has."""
         self.bootstrap_servers = bootstrap_servers
         self.version = version
+        self.replicas = replicas
         self._admin: AdminClient | None = None
 
     @property
@@ -69,7 +71,7 @@ class Kafka:
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> str:
         """Create a topic and wait until the metadata shows it; returns its name."""
-        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+        new = NewTopic(name, num_partitions=partitions, replication_factor=self.replicas, config=dict(config or {}))
         _done(self.admin.create_topics([new]))
         self._wait_for_partitions(name, partitions)
         return name

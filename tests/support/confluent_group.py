@@ -98,13 +98,15 @@ class Crowd:
         self.consumers.append(consumer)
         return consumer
 
-    def until(self, true: Callable[[], object], what: str, *, of: Iterable[Observed] | None = None) -> None:
+    def until(
+        self, true: Callable[[], object], what: str, *, of: Iterable[Observed] | None = None, within: float = TIMEOUT
+    ) -> None:
         """Polls until it is so."""
-        deadline = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + within
         while not true():
             if time.monotonic() > deadline:
                 state = [(each.events[-4:], each.errors, len(each.read)) for each in self.consumers]
-                raise AssertionError(f"not within {TIMEOUT} s: {what}; events, errors and numbers read: {state}")
+                raise AssertionError(f"not within {within} s: {what}; events, errors and numbers read: {state}")
             for consumer in self.consumers if of is None else of:
                 consumer.turn()
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _KAFKA_PYTHON_POLL_MS = 1000
 _AIOKAFKA_POLL_MS = 100
 _CONFLUENT_POLL_S = 0.2
+_CONFLUENT_POLLS = 200
+# In a line, so that a pipe takes it whole or not at all, however the process ends.
+_RANGES = 40
 
 
 def emit(event: str, **fields: object) -> None:
@@ -115,25 +118,78 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
 
 
 def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
+    """Two settings are of this program: `reads` is `consume` or `poll`, `commits` is `auto`, `sync` or `async`."""
+    from confluent_kafka import KafkaException
+
     from kafka_assignors.clients.confluent import Consumer
+
+    reads, commits = settings.pop("reads", "consume"), settings.pop("commits", "auto")
+    generation = -1
+
+    def synced_now(report: RebalanceReport) -> None:
+        nonlocal generation
+        generation = -1 if report.generation is None else report.generation
+        synced(report, consumer.memberid())
 
     def tell(event: str, partitions: Iterable[Any]) -> None:
         # Behind the magic of seven bytes: the generation.
-        generation = int.from_bytes(consumer.consumer_group_metadata()[7:11], sys.byteorder, signed=True)
+        of_member = int.from_bytes(consumer.consumer_group_metadata()[7:11], sys.byteorder, signed=True)
         given = plain((each.topic, each.partition) for each in partitions)
-        emit(event, generation=generation, member=consumer.memberid(), partitions=given)
+        emit(event, generation=of_member, member=consumer.memberid(), partitions=given)
 
     consumer: Any = Consumer(
         {name.replace("_", "."): value for name, value in settings.items()}
         | {
             "partition.assignment.strategy": strategy,
-            "on_rebalance": lambda report: synced(report, consumer.memberid()),
+            "enable.auto.commit": commits == "auto",
+            "on_rebalance": synced_now,
         }
     )
     callbacks = {
         f"on_{name}": lambda _, partitions, event=event: tell(event, partitions)
         for name, event in (("assign", "assigned"), ("revoke", "revoked"), ("lost", "lost"))
     }
+
+    def read() -> None:
+        if reads == "consume":
+            began = generation
+            written(consumer.consume(1000, _CONFLUENT_POLL_S), began)
+            return
+        # What polling commits by itself has to be written down before the next call.
+        most = 1 if commits == "auto" else _CONFLUENT_POLLS
+        messages: list[Any] = []
+        began = generation
+        while len(messages) < most:
+            message = consumer.poll(0.0 if messages else _CONFLUENT_POLL_S)
+            if message is None:
+                break
+            if generation != began:
+                written(messages, began)
+                messages, began = [], generation
+            messages.append(message)
+        written(messages, began)
+
+    def written(messages: list[Any], began: int) -> None:
+        ranges: list[tuple[str, int, int, int]] = []
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                emit("error", error=repr(error))
+                continue
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            if ranges and ranges[-1][:2] == (topic, partition) and ranges[-1][3] + 1 == offset:
+                ranges[-1] = (topic, partition, ranges[-1][2], offset)
+            else:
+                ranges.append((topic, partition, offset, offset))
+        for at in range(0, len(ranges), _RANGES):
+            emit("consumed", offsets=ranges[at : at + _RANGES], began=began)
+        if ranges and commits != "auto":
+            try:
+                consumer.commit(asynchronous=commits == "async")
+            except KafkaException as refused:
+                # The group has gone on without it; whoever owns the partitions now reads them again.
+                emit("commit-refused", error=repr(refused))
+
     subscribed = False
     while True:
         command, argument = "", ""
@@ -141,15 +197,7 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
             command, _, argument = commands.get().partition(" ")
         match command:
             case "":
-                records: dict[Any, list[Any]] = {}
-                for message in consumer.consume(1000, _CONFLUENT_POLL_S):
-                    error = message.error()
-                    if error is not None:
-                        emit("error", error=repr(error))
-                    else:
-                        records.setdefault((message.topic(), message.partition()), []).append(message.offset())
-                if records:
-                    emit("consumed", offsets=[(*partition, some[0], some[-1]) for partition, some in records.items()])
+                read()
                 continue
             case "subscribe":
                 consumer.subscribe(argument.split(","), **callbacks)

@@ -1,0 +1,117 @@
+"""Our consumer for confluent-kafka under fire on a real broker: one minute in `make test`, ten and a million records in
+`make test-long`, which sets ``CHAOS_SECONDS``. ``CHAOS_SEED`` repeats the order of the blows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import confluent_kafka
+import pytest
+
+from support import chaos
+from support.broker import unique
+from support.chaos import Feed, Storm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.broker import ApacheKafka, Kafka
+    from support.fixtures import StartMember
+    from support.members import Strategy
+    from support.trace import Trace
+
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "60"))
+SEED = int(os.environ.get("CHAOS_SEED", "0")) or random.randrange(1, 2**31)
+# A second; in ten minutes more than a million.
+RATE = 1_800
+PARTITIONS = 12
+# Seconds between two ends of the broker.
+BROKER_ENDS = 25.0
+
+GROUPS: dict[Strategy, tuple[str, ...]] = {
+    "sticky": ("confluent", "confluent", "confluent", "kafka", "aio"),
+    "cooperative-sticky": ("confluent", "confluent", "confluent", "java"),
+}
+
+
+def committed(kafka: Kafka, group: str, topic: str) -> dict[int, int]:
+    """The group's commits, by partition."""
+    asked = [confluent_kafka.ConsumerGroupTopicPartitions(group)]
+    answers = kafka.admin.list_consumer_group_offsets(asked, require_stable=True)
+    partitions = answers[group].result(timeout=30).topic_partitions
+    return {each.partition: each.offset for each in partitions if each.topic == topic}
+
+
+def _is_committed(storm: Storm, feed: Feed) -> bool:
+    return committed(storm.kafka, storm.group, feed.topic) == feed.written
+
+
+@pytest.mark.timeout(SECONDS + 500)
+@pytest.mark.xdist_group("chaos")
+def test_nothing_is_lost_read_twice_in_a_generation_or_taken_back(
+    start_kafka: Callable[..., ApacheKafka],
+    start_member: StartMember,
+    trace: Trace,
+    record_property: Callable[[str, object], None],
+    pytestconfig: pytest.Config,
+) -> None:
+    kafka = start_kafka()
+    topic = kafka.create_topic(unique("chaos"), PARTITIONS)
+    chance = random.Random(SEED)
+    storms = [
+        Storm(kafka, unique(strategy), strategy, kinds, start_member, chance.randrange(2**31))
+        for strategy, kinds in GROUPS.items()
+    ]
+    for storm in storms:
+        storm.begin(topic)
+    feed = Feed(kafka, topic, PARTITIONS, RATE)
+    started = time.monotonic()
+    broker_ends: list[str] = []
+    while (elapsed := time.monotonic() - started) < SECONDS:
+        feed.go_on()
+        for storm in storms:
+            storm.go_on()
+        if elapsed > BROKER_ENDS * (len(broker_ends) + 0.7):
+            broker_ends.append(chaos.blow_at(kafka, chance))
+        time.sleep(0.02)
+    for storm in storms:
+        storm.calm()
+    feed.end()
+    summary: dict[str, Any] = {
+        "seed": SEED,
+        "kafka": kafka.version,
+        "seconds": SECONDS,
+        "records": feed.records,
+        "broker": {kind: broker_ends.count(kind) for kind in sorted(set(broker_ends))},
+    }
+    for storm in storms:
+        chaos.wait_for(
+            partial(_is_committed, storm, feed),
+            lambda: f"seed {SEED}: everything is committed; {feed.written} are written\n{trace.tail()}",
+            storms,
+        )
+    for storm in storms:
+        storm.close()
+    for storm in storms:
+        findings = chaos.consumed(chaos.events_of(trace, storm.strategy), topic)
+        assert not findings.missing(feed.written), f"seed {SEED}: lost {findings.missing(feed.written)}"
+        findings.judge_commits(chaos.commits_of(kafka, storm.group, topic), feed.written)
+        summary[storm.strategy] = {
+            **dict(sorted(storm.blows.items())),
+            "generations": findings.generations,
+            "read": findings.read,
+            "again": findings.read - feed.records,
+            "commits": findings.commits,
+            "other clients that ended by themselves": storm.ended,
+        }
+    record_property("figures", json.dumps(summary))
+    kept = pytestconfig.rootpath / "target" / "chaos.jsonl"
+    kept.parent.mkdir(exist_ok=True)
+    with kept.open("a") as lines:
+        lines.write(json.dumps(summary) + "\n")

@@ -1,0 +1,69 @@
+"""What the chaos run concludes from what its members wrote down: each of its refusals, on lines made for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.chaos import Findings, consumed, events_of
+from support.trace import Trace
+
+
+def findings(*lines: tuple[str, str, dict[str, Any]]) -> Findings:
+    trace = Trace()
+    for at, (member, kind, fields) in enumerate(lines):
+        trace.record(f"{member}-sticky-1", {"event": kind, "at": at, **fields})
+    return consumed(events_of(trace, "sticky"), "t")
+
+
+def synced(member: str, generation: int, *partitions: int) -> tuple[str, str, dict[str, Any]]:
+    return member, "synced", {"generation": generation, "partitions": [("t", number) for number in partitions]}
+
+
+def read(member: str, partition: int, first: int, last: int, **fields: int) -> tuple[str, str, dict[str, Any]]:
+    return member, "consumed", {"offsets": [("t", partition, first, last)], **fields}
+
+
+def test_what_was_read_and_what_was_not() -> None:
+    found = findings(synced("confluent", 1, 0, 1), read("confluent", 0, 0, 4), read("confluent", 0, 3, 5))
+    assert found.missing({0: 6, 1: 2}) == {1: 2}
+    assert found.missing({0: 7}) == {0: 1}
+    assert (found.read, found.generations) == (8, 1)
+
+
+def test_a_hole_is_missing() -> None:
+    found = findings(synced("confluent", 1, 0), read("confluent", 0, 0, 1), read("confluent", 0, 3, 5))
+    assert found.missing({0: 6}) == {0: 1}
+
+
+def test_two_owners_in_one_generation() -> None:
+    with pytest.raises(AssertionError, match=r"0 was given to .* in generation 3"):
+        findings(synced("confluent", 3, 0), synced("java", 3, 0))
+
+
+def test_two_readers_in_one_generation() -> None:
+    with pytest.raises(AssertionError, match="read 0 in generation 3"):
+        findings(synced("java", 3, 0), synced("kafka", 3, 1), read("java", 0, 0, 1), read("kafka", 0, 2, 2))
+
+
+def test_a_zombie_reads_in_its_own_generation() -> None:
+    lines = synced("confluent", 1, 0), synced("java", 2, 0), read("java", 0, 0, 9), read("confluent", 0, 0, 3)
+    assert findings(*lines).read == 14
+
+
+def test_ours_reads_nothing_that_is_not_its_own() -> None:
+    with pytest.raises(AssertionError, match="not its own"):
+        findings(synced("confluent", 1, 0), synced("confluent", 2), read("confluent", 0, 0, 1))
+    # What the call that brought the generation had taken before.
+    findings(synced("confluent", 1, 0), synced("confluent", 2), read("confluent", 0, 0, 1, began=1))
+
+
+def test_commits() -> None:
+    found = Findings("t")
+    found.judge_commits([(0, 2), (1, 1), (0, 2), (0, 5)], {0: 5, 1: 1})
+    assert found.commits == 4
+    with pytest.raises(AssertionError, match="partition 0 went from 5 back to 4"):
+        Findings("t").judge_commits([(0, 5), (0, 4)], {0: 5})
+    with pytest.raises(AssertionError, match="written"):
+        Findings("t").judge_commits([(0, 5)], {0: 6})
