@@ -145,7 +145,8 @@ impl Membership {
             self.commits.refuse_all(code, &mut self.out);
             return;
         }
-        if self.rejoining || !self.commits.backoff.ready(self.now) {
+        // Until the application has taken its share, nobody can say which of the partitions given up came straight back.
+        if self.rejoining || self.share_waits() || !self.commits.backoff.ready(self.now) {
             return;
         }
         let Some(conn) = self.ready(Role::Offsets) else { return };

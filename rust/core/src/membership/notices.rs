@@ -73,6 +73,12 @@ impl Membership {
         true
     }
 
+    /// Whether an eager member has a share that its application has not begun to take.
+    pub(super) fn share_waits(&self) -> bool {
+        let unbegun = |waits: &Outstanding| waits.notice.kind == NoticeKind::Assign && !waits.begun;
+        self.config.rebalance_protocol() == RebalanceProtocol::Eager && self.notice.as_ref().is_some_and(unbegun)
+    }
+
     /// What the application has not begun is void.
     pub(super) fn cancel_notice(&mut self) {
         if self.notice.as_ref().is_some_and(|outstanding| !outstanding.begun) {

@@ -179,6 +179,119 @@ fn scenario_35_a_commit_that_comes_too_late_for_its_generation_is_sent_with_the_
     assert_eq!(script.member.stage(), Stage::Stable, "the stale refusal expels nobody");
 }
 
+/// Lets time pass until JoinGroup is asked; heartbeats are told to join.
+fn until_joining(script: &mut Script) -> Asked<JoinGroupRequest> {
+    for _ in 0..400 {
+        if script.asks(ApiKey::JoinGroup) {
+            break;
+        }
+        if script.asks(ApiKey::Heartbeat) {
+            script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+        }
+        script.tell(Event::Poll);
+        script.pass(50);
+    }
+    script.asked()
+}
+
+#[test]
+fn scenario_35_a_commit_of_what_was_away_in_between_is_dropped() {
+    let mut script = Script::new(config(1, &["cooperative-sticky"]));
+    script.stable(&[("t", &[0, 1])]);
+    // The commit finds no connection for as long as partition 1 goes to somebody else and comes back.
+    script.connects = false;
+    script.cut(Role::Offsets);
+    script.commit(1, &[("t", 0, 5), ("t", 1, 5)]);
+    for (generation, numbers) in [(2, &[0][..]), (3, &[0, 1])] {
+        if generation == 2 {
+            script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+        }
+        script.obey();
+        let joining = until_joining(&mut script);
+        let joined = script.follows(generation);
+        script.answer(&joining, &joined);
+        script.sync(share(&[("t", numbers)], generation));
+        script.obey();
+    }
+    script.connects = true;
+    while !script.asks(ApiKey::OffsetCommit) {
+        if let Some((&conn, _)) = script.conns.iter().find(|(_, role)| **role == Role::Offsets) {
+            let versions = script.versions.clone();
+            script.tell(Event::Connected { conn, versions });
+        }
+        if script.asks(ApiKey::Heartbeat) {
+            script.heartbeat(ErrorCode::NONE);
+        }
+        script.pass(100);
+    }
+    let body = script.committed(ErrorCode::NONE);
+    let partitions: Vec<i32> = body.topics[0].partitions.iter().map(|partition| partition.partition_index).collect();
+    assert_eq!((body.generation_id, partitions), (3, vec![0]));
+    let dropped = script.actions.iter().find_map(|action| match action {
+        Action::CommitDone { id: 1, dropped, .. } => Some(dropped.clone()),
+        _ => None,
+    });
+    assert_eq!(dropped, Some(vec![("t".to_owned(), 1)]));
+}
+
+#[test]
+fn scenario_35_a_commit_across_a_generation_that_was_missed_is_dropped() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0])]);
+    script.connects = false;
+    script.cut(Role::Offsets);
+    script.commit(1, &[("t", 0, 5)]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.obey();
+    let joining = until_joining(&mut script);
+    let joined = script.follows(2);
+    script.answer(&joining, &joined);
+    // Whoever had partition 0 in generation 2, this member never heard.
+    let _: Asked<kafka_assignors_core::protocol::sync_group::SyncGroupRequest> = script.asked();
+    script.connects = true;
+    script.cut(Role::Group);
+    while !script.asks(ApiKey::JoinGroup) {
+        script.discover();
+        script.pass(50);
+    }
+    let joining: Asked<JoinGroupRequest> = script.asked();
+    let joined = script.follows(3);
+    script.answer(&joining, &joined);
+    script.sync(share(&[("t", &[0])], 3));
+    script.obey();
+    assert!(!script.asks(ApiKey::OffsetCommit));
+    let dropped = script.actions.iter().find_map(|action| match action {
+        Action::CommitDone { id: 1, dropped, .. } => Some(dropped.clone()),
+        _ => None,
+    });
+    assert_eq!(dropped, Some(vec![("t".to_owned(), 0)]));
+}
+
+#[test]
+fn scenario_35_an_eager_member_commits_what_came_straight_back() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0, 1])]);
+    script.connects = false;
+    script.cut(Role::Offsets);
+    script.commit(1, &[("t", 0, 5), ("t", 1, 5)]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.obey();
+    let joining = until_joining(&mut script);
+    let joined = script.follows(2);
+    script.answer(&joining, &joined);
+    script.sync(share(&[("t", &[0])], 2));
+    script.connects = true;
+    let conn = script.conn(Role::Offsets);
+    let versions = script.versions.clone();
+    script.tell(Event::Connected { conn, versions });
+    assert!(!script.asks(ApiKey::OffsetCommit), "not before the share is taken");
+    script.obey();
+    script.pass(1_500);
+    let body = script.committed(ErrorCode::NONE);
+    let partitions: Vec<i32> = body.topics[0].partitions.iter().map(|partition| partition.partition_index).collect();
+    assert_eq!((body.generation_id, partitions), (2, vec![0]));
+}
+
 #[test]
 fn scenario_36_a_zombies_commit_is_refused_and_the_new_owners_stays() {
     for assignor in ["sticky", "cooperative-sticky"] {
