@@ -93,11 +93,12 @@ def pytest_terminal_summary() -> None:
         Console(width=170).print(f"Not measured: {peer}")
     if not _ROWS:
         return
-    table = Table(title="Ratios, least of the rounds; times in ms, sizes in MB")
+    table = Table(title="Ratios, least of the rounds if not said otherwise; times in ms, sizes in MB")
     for column in ("against", "case", "ours", "other", "ratio", "bound", ""):
         table.add_column(column, justify="left" if column in {"against", "case", ""} else "right")
     for row in _ROWS:
         scale, digits = (1e-6, 1) if row.against == "memory" else (1e3, 3)
         times = f"{row.ours * scale:,.{digits}f}", f"{row.other * scale:,.{digits}f}"
-        table.add_row(row.against, row.name, *times, f"{row.ratio:,.2f}", row.bound, row.note)
+        ratio = f"{row.ratio:,.2f}" if row.ratio >= 0.1 else f"{row.ratio:.4f}"
+        table.add_row(row.against, row.name, *times, ratio, row.bound, row.note)
     Console(width=170).print(table)

@@ -1,0 +1,163 @@
+"""A group of many members that one more joins and leaves again, timed until everyone has its share."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import random
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Self
+
+from consumers.member import CLOSES, Spec, run
+from support.broker import unique
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from multiprocessing.connection import Connection as Pipe
+    from types import TracebackType
+
+    from support.broker import Kafka
+
+__all__ = ["Group", "Times", "compare"]
+
+PATIENCE = 120.0
+# The members but for the leader and the one that comes and goes, which have a process each.
+_PROCESSES = 3
+
+
+@dataclass
+class Times:
+    """Seconds: from one more member to its share, from its departure to the others', and what the leader took."""
+
+    joins: list[float] = field(default_factory=list)
+    leaves: list[float] = field(default_factory=list)
+    plans: list[float] = field(default_factory=list)
+
+    def median(self, what: str) -> float:
+        """Of `joins`, `leaves` or `plans`."""
+        return float(median(getattr(self, what)))
+
+
+class Group:
+    """The processes of a group, and how many partitions each member has by its own account."""
+
+    def __init__(self, spec: Spec, members: int, partitions: int) -> None:
+        self._spec, self._members, self._partitions = spec, members, partitions
+        self._context = multiprocessing.get_context("spawn")
+        self._told = self._context.Queue()
+        self._counts: dict[str, int] = {}
+        self._left_at: float = 0.0
+        self._pipes: list[Pipe] = []
+        self._processes: list[multiprocessing.process.BaseProcess] = []
+
+    def __enter__(self) -> Self:
+        for number in range(_PROCESSES + 2):
+            ours, theirs = self._context.Pipe()
+            process = self._context.Process(
+                target=run, args=(self._spec, number, number == 0, theirs, self._told), daemon=True
+            )
+            process.start()
+            self._pipes.append(ours)
+            self._processes.append(process)
+        # The first one in a group leads it.
+        self._tell(0, "start", 1)
+        self._settle(1)
+        others = self._members - 1
+        for number in range(_PROCESSES):
+            self._tell(1 + number, "start", others // _PROCESSES + (number < others % _PROCESSES))
+        self._settle(self._members)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.join(PATIENCE)
+
+    def join(self) -> float:
+        """One more member; seconds from the making of its consumer until all have their shares."""
+        start = time.monotonic()
+        self._tell(_PROCESSES + 1, "start", 1)
+        return self._settle(self._members + 1) - start
+
+    def leave(self) -> float:
+        """It goes; seconds from the call of its `close` until the others have their shares."""
+        self._tell(_PROCESSES + 1, "stop", 1)
+        return self._settle(self._members) - self._left_at
+
+    def end(self) -> Sequence[tuple[float, float]]:
+        """Ends the leader; when it got which JoinGroup reply and sent SyncGroup, in seconds since 1970."""
+        self._tell(0, "end", 0)
+        if not self._pipes[0].poll(PATIENCE):
+            raise TimeoutError(f"the leader did not end within {PATIENCE} s")
+        spans: Sequence[tuple[float, float]] = self._pipes[0].recv()
+        return spans
+
+    def _tell(self, process: int, command: str, count: int) -> None:
+        self._pipes[process].send((command, count))
+
+    def _settle(self, members: int) -> float:
+        """Waits until so many members have all partitions among them, evenly; when that was."""
+        late = time.monotonic() + PATIENCE
+        latest = 0.0
+        while True:
+            try:
+                told: tuple[str, float, int] = self._told.get(timeout=max(0.01, late - time.monotonic()))
+            except queue.Empty:
+                held = sorted(self._counts.values())
+                raise TimeoutError(f"not {members} members with a share each after {PATIENCE} s: {held}") from None
+            name, at, count = told
+            if count == CLOSES:
+                self._left_at = at
+                continue
+            self._counts[name] = count
+            latest = max(latest, at)
+            held = [each for each in self._counts.values() if each]
+            if len(held) == members and sum(held) == self._partitions and max(held) - min(held) <= 1:
+                return latest
+
+
+def measure(spec: Spec, members: int, partitions: int, events: int, phase: random.Random) -> Times:
+    """One group, in which so many times one joins and leaves."""
+    times = Times()
+    interval = spec.heartbeat_ms / 1000
+    windows = []
+    with Group(spec, members, partitions) as group:
+        for _ in range(events):
+            for change, found in ((group.join, times.joins), (group.leave, times.leaves)):
+                # Anywhere in the beat, once all have settled into the generation.
+                time.sleep(interval * (1 + phase.random()))
+                start = time.time()
+                found.append(change())
+                windows.append((start, time.time()))
+        times.plans = [
+            sent - replied for replied, sent in group.end() if any(start <= replied <= end for start, end in windows)
+        ]
+    return times
+
+
+def compare(
+    kafka: Kafka,
+    contenders: Sequence[str],
+    heartbeat_ms: int,
+    *,
+    members: int,
+    partitions: int,
+    rounds: int,
+    events: int,
+) -> dict[str, Times]:
+    """The contenders in turn, in another order in each round, all of them disturbed at the same phases of the beat."""
+    topic = kafka.create_topic(unique("bench"), partitions)
+    times: defaultdict[str, Times] = defaultdict(Times)
+    for number in range(rounds):
+        for name in contenders if number % 2 == 0 else reversed(contenders):
+            spec = Spec(name, kafka.bootstrap_servers, unique("bench"), topic, heartbeat_ms)
+            found = measure(spec, members, partitions, events, random.Random(number))
+            times[name].joins += found.joins
+            times[name].leaves += found.leaves
+            times[name].plans += found.plans
+    kafka.delete_topic(topic)
+    return dict(times)

@@ -1,0 +1,72 @@
+"""When the leader got its JoinGroup reply and when it sent SyncGroup, for either client.
+
+librdkafka tells in its debug log; of ours the two methods that see the frames are watched.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from kafka_assignors.clients.confluent.membership import Member
+from kafka_assignors.net import Connection, Received
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Watch", "planning_times"]
+
+_LINE = re.compile(r"^%7\|(\d+\.\d+)\|.*(Received JoinGroupResponse|Sent SyncGroupRequest)")
+_JOIN_GROUP, _SYNC_GROUP = 11, 14
+
+Span = tuple[float, float]
+"""From the reply to the request, in seconds since 1970."""
+
+
+def planning_times(log: Iterable[str]) -> list[Span]:
+    """Of one librdkafka member, from its log with `debug=protocol`; a reply that no request follows is none."""
+    spans: list[Span] = []
+    replied: float | None = None
+    for line in log:
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        at = float(found[1])
+        if found[2].startswith("Received"):
+            replied = at
+        elif replied is not None:
+            spans.append((replied, at))
+            replied = None
+    return spans
+
+
+class Watch:
+    """Watches all members of ours in this process, of which there should be one."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self._asked: set[bytes] = set()
+        self._replied: float | None = None
+
+    def install(self) -> None:
+        """From now on, for as long as the process lives."""
+        send, take = Connection.send, Member._take
+
+        def watched_send(connection: Connection, frame: bytes) -> None:
+            match int.from_bytes(frame[4:6], "big"):
+                case number if number == _JOIN_GROUP:
+                    self._asked.add(frame[8:12])
+                case number if number == _SYNC_GROUP and self._replied is not None:
+                    self.spans.append((self._replied, time.time()))
+                    self._replied = None
+            send(connection, frame)
+
+        def watched_take(member: Member, event: Any) -> None:
+            if isinstance(event, Received) and event.frame[:4] in self._asked:
+                self._asked.discard(event.frame[:4])
+                self._replied = time.time()
+            take(member, event)
+
+        Connection.send = watched_send  # type: ignore[method-assign, assignment]
+        Member._take = watched_take  # type: ignore[method-assign, assignment]

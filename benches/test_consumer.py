@@ -1,0 +1,117 @@
+"""Our Consumer for confluent-kafka beside the client's own: reading, rebalances, and what the membership costs idle."""
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from conftest import Ratio, check_bounds
+
+# The broker is that of the tests.
+sys.path.insert(1, str(Path(__file__).parent.parent / "tests"))
+
+from consumers import group, reading
+from consumers.member import CONTENDERS, COOPERATIVE, EAGER, LIBRDKAFKA
+
+from support.broker import ApacheKafka, Kafka
+
+MESSAGES, ROUNDS = 1_000_000, 9
+MEMBERS, PARTITIONS = 50, 3_000
+GROUPS, EVENTS = 2, 3
+IDLE_SECONDS = 60.0
+
+READS = {"consume(500)": reading.read_by_consume, "poll()": reading.read_by_poll}
+BEATS = {"0.5 s": 500, "3 s": 3_000}
+SIZE = f"{MEMBERS} members x {PARTITIONS:,}"
+IDLE = "membership thread, idle"
+
+OURS = (EAGER, COOPERATIVE)
+NAMES = [f"{SIZE}, heartbeats of {beat}: " for beat in BEATS]
+
+check_bounds("bare-consumer", [f"{way}: {what}" for way in READS for what in ("cpu", "wall")])
+check_bounds(
+    "librdkafka-rebalance",
+    [f"{name}one {what}, {each}" for name in NAMES for what in ("joins", "leaves") for each in OURS],
+)
+check_bounds("librdkafka-leader", [name + each for name in NAMES for each in OURS])
+check_bounds("core", [IDLE])
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    kafka = ApacheKafka(tmp_path_factory.mktemp("consumer") / "kafka")
+    try:
+        kafka.start()
+        yield kafka
+    finally:
+        # Thousands of partitions take long to close, and nobody needs them.
+        kafka.kill()
+
+
+@pytest.fixture(scope="module")
+def filled(kafka: Kafka) -> str:
+    return reading.fill(kafka, MESSAGES)
+
+
+# Each is measured once, by the first test that asks.
+@cache
+def costs(kafka: Kafka, topic: str, way: str) -> dict[str, reading.Cost]:
+    return reading.compare(kafka, topic, MESSAGES, READS[way], ROUNDS)
+
+
+@cache
+def rebalances(kafka: Kafka, beat: str) -> dict[str, group.Times]:
+    return group.compare(
+        kafka,
+        list(CONTENDERS),
+        BEATS[beat],
+        members=MEMBERS,
+        partitions=PARTITIONS,
+        rounds=GROUPS,
+        events=EVENTS,
+    )
+
+
+def once(benchmark: BenchmarkFixture, measure: Callable[[], Any]) -> Any:
+    """As a benchmark, since only those run here."""
+    return benchmark.pedantic(measure, rounds=1)
+
+
+@pytest.mark.parametrize("what", ["cpu", "wall"])
+@pytest.mark.parametrize("way", READS)
+def test_reading(kafka: Kafka, filled: str, benchmark: BenchmarkFixture, ratio: Ratio, way: str, what: str) -> None:
+    found = once(benchmark, lambda: costs(kafka, filled, way))
+    ours, bare = (getattr(found[name], what) for name in (reading.OURS, reading.BARE))
+    ratio.at_most("bare-consumer", f"{way}: {what}", ours, bare, f"{MESSAGES:,} messages; medians of {ROUNDS}")
+
+
+@pytest.mark.parametrize("what", ["joins", "leaves"])
+@pytest.mark.parametrize("contender", OURS)
+@pytest.mark.parametrize("beat", BEATS)
+def test_rebalance(
+    kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio, beat: str, contender: str, what: str
+) -> None:
+    found = once(benchmark, lambda: rebalances(kafka, beat))
+    name = f"{SIZE}, heartbeats of {beat}: one {what}, {contender}"
+    ours, other = found[contender].median(what), found[LIBRDKAFKA].median(what)
+    ratio.at_most("librdkafka-rebalance", name, ours, other, f"medians of {GROUPS * EVENTS}")
+
+
+@pytest.mark.parametrize("contender", OURS)
+@pytest.mark.parametrize("beat", BEATS)
+def test_leader(kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio, beat: str, contender: str) -> None:
+    found = once(benchmark, lambda: rebalances(kafka, beat))
+    name = f"{SIZE}, heartbeats of {beat}: {contender}"
+    ours, other = found[contender].median("plans"), found[LIBRDKAFKA].median("plans")
+    ratio.at_most("librdkafka-leader", name, ours, other, "from JoinGroup reply to SyncGroup request")
+
+
+def test_idle(kafka: Kafka, filled: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
+    cpu, elapsed = once(benchmark, lambda: reading.idle_membership(kafka, filled, IDLE_SECONDS))
+    ratio.at_most("core", IDLE, cpu, elapsed, "CPU time against time, at the default heartbeat interval")
