@@ -6,11 +6,12 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from kafka_assignors.clients.confluent import Consumer
 from kafka_assignors.clients.confluent._engine import Callbacks, Engine
 from kafka_assignors.userdata import Assignment
+from support.threads import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -203,3 +204,33 @@ def test_seeking_a_partition_that_waits_for_its_start(scene: Scene) -> None:
     assert scene.fetched == {0}
     scene.start(0, offset=3)
     assert scene.fetched == {0}
+
+
+def test_a_defect_of_the_membership_is_an_error_and_not_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError("as never expected")
+
+    monkeypatch.setattr("kafka_assignors.net.Poller.poll", fail)
+    consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0})
+    consumer.subscribe(["t"])
+
+    def ask(what: Any) -> None:
+        wait_until(lambda: what() and False, "an error")
+
+    for way in (lambda: consumer.poll(0.1), lambda: consumer.consume(1, 0.1)):
+        with pytest.raises(KafkaException, match="the membership thread failed with ValueError: as never expected"):
+            ask(way)
+    with pytest.raises(KafkaException, match="Commit failed"):
+        consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+    consumer.close()
+
+
+def test_an_unreachable_cluster_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_assignors.clients.confluent._engine._CLOSE_TIMEOUT", 0.5)
+    with Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}) as consumer:
+        consumer.subscribe(["t"])
+        assert consumer.poll(0.5) is None
+        assert consumer.consume(10, 0.2) == []
+        assert consumer.memberid() is None
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        consumer.poll(0)

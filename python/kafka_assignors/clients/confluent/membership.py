@@ -118,7 +118,7 @@ class Member:
         self._replies: dict[int, Reply] = {}
         self._next_pulse = 0.0
         self._polled = time.monotonic()
-        self._closed = False
+        self._closed = self._ended = False
         self._thread = threading.Thread(target=self._run, name=f"kafka-assignors-member-{config.group_id}", daemon=True)
         self._thread.start()
 
@@ -190,7 +190,10 @@ class Member:
     def _ask(self, reply: Reply | None, ask: Callable[[int, int], list[Any]]) -> int:
         ident = next(self._ids)
         if reply is not None:
-            self._replies[ident] = reply
+            with self._lock:
+                if self._ended:
+                    reply.set(None)
+                self._replies[ident] = reply
         self._tell(lambda now: ask(now, ident))
         return ident
 
@@ -220,7 +223,10 @@ class Member:
             self._mailbox.put({"action": "closed"})
             self._summon()
         finally:
-            for reply in self._replies.values():
+            with self._lock:
+                self._ended = True
+                replies = list(self._replies.values())
+            for reply in replies:
                 reply.set(None)
 
     def _tell_core(self, tell: Callable[[int], list[Any]]) -> None:
