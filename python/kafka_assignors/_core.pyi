@@ -570,19 +570,12 @@ class Membership:
 
 # ---- columns of keys -----------------------------------------------------------------------------------------------
 
-def partitions_of_column(
-    hash: str,
-    count: int,
-    data: bytes | memoryview,
-    offsets: bytes | memoryview,
-    validity: bytes | memoryview | None,
-    first: int,
-    length: int,
-    wide: bool,
-) -> bytes: ...
+# Native 32-bit integers, -1 for None.
+def partitions_of(keys: Iterable[bytes | None], hash: str, count: int) -> bytes: ...
 
 # An object of the Arrow PyCapsule interface, or keys one by one; the result is a pyarrow.Int32Array.
 def murmur2_column(keys: Any) -> Any: ...
+def partitions_of_column(keys: Any, hash: str, count: int) -> Any: ...
 def partition_floor(
     topic: str,
     key: object,

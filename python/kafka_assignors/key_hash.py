@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import operator
 from array import array
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors import _core
-from kafka_assignors.errors import MissingDependencyError, OptionError, PartitionerTypeError
+from kafka_assignors.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +33,7 @@ HASHES = ("murmur2", "crc32", "fnv1a")
 
 
 def partitions_of(keys: Iterable[bytes | None], partitions: int, *, hash: str = "murmur2") -> array[int]:
-    """The partition of each key. O(bytes), without the interpreter's lock.
+    """The partition of each key. O(bytes).
 
     Args:
         keys: serialized keys, bytes or None.
@@ -50,52 +49,31 @@ def partitions_of(keys: Iterable[bytes | None], partitions: int, *, hash: str = 
     """
     count = checked_count(partitions)
     check_hash(hash)
-    listed = list(keys)
-    for row, key in enumerate(listed):
-        if key is not None and not isinstance(key, bytes):
-            raise PartitionerTypeError(
-                f"key {row} is of type {type(key).__name__}; give bytes, as the serializer returns them, or None"
-            )
-    offsets = array("q", accumulate((len(key or b"") for key in listed), initial=0))
     placed = array("i")
-    placed.frombytes(
-        _core.partitions_of_column(
-            hash, count, b"".join(filter(None, listed)), memoryview(offsets).cast("B"), None, 0, len(listed), True
-        )
-    )
-    for row, key in enumerate(listed):
-        if key is None:
-            placed[row] = -1
+    placed.frombytes(_core.partitions_of(keys, hash, count))
     return placed
 
 
 def partitions_of_column(keys: Any, partitions: int, *, hash: str = "murmur2") -> Any:
-    """The partition of each key of an Arrow column. O(bytes), without the interpreter's lock.
+    """The partition of each key of an Arrow column. O(bytes), without the interpreter's lock and without a copy.
 
     Args:
-        keys: a `pyarrow.Array` or `ChunkedArray` of binary or text, which is taken as UTF-8; null is no key.
+        keys: an array or chunked array of binary or text from any library that has the Arrow PyCapsule interface, text
+            being its UTF-8 bytes; or a sequence of bytes. Null is no key.
         partitions: as for `partitions_of`.
         hash: as for `partitions_of`.
 
     Returns:
-        An `Int32Array`, or a `ChunkedArray` of such, null for a null key.
+        A `pyarrow.Int32Array`, null for a null key.
 
     Raises:
         OptionError: `partitions` or `hash` is not what it should be.
-        PartitionerTypeError: `keys` is neither binary nor text, or no Arrow array.
+        PartitionerTypeError: `keys` is none of these.
         MissingDependencyError: pyarrow is not installed.
     """
     count = checked_count(partitions)
     check_hash(hash)
-    try:
-        import pyarrow.compute
-    except ImportError as error:
-        raise MissingDependencyError("columns of keys need pyarrow: pip install kafka-assignors[arrow]") from error
-    if isinstance(keys, pyarrow.ChunkedArray):
-        return pyarrow.chunked_array([_of_array(pyarrow, each, count, hash) for each in keys.chunks], pyarrow.int32())
-    if not isinstance(keys, pyarrow.Array):
-        raise PartitionerTypeError(f"keys is of type {type(keys).__name__}; give a pyarrow array of binary or text")
-    return _of_array(pyarrow, keys, count, hash)
+    return _core.partitions_of_column(keys, hash, count)
 
 
 def checked_count(partitions: object) -> int:
@@ -120,24 +98,3 @@ def check_hash(hash: object) -> None:
     """
     if hash not in HASHES:
         raise OptionError(f"hash is {hash!r}; give one of {', '.join(HASHES)}")
-
-
-def _of_array(arrow: Any, keys: Any, count: int, hash: str) -> Any:
-    types, kind = arrow.types, keys.type
-    if types.is_dictionary(kind):
-        return _of_array(arrow, keys.dictionary_decode(), count, hash)
-    if types.is_fixed_size_binary(kind) or types.is_binary_view(kind) or types.is_string_view(kind):
-        return _of_array(arrow, keys.cast(arrow.large_binary()), count, hash)
-    wide = types.is_large_binary(kind) or types.is_large_string(kind)
-    if not wide and not types.is_binary(kind) and not types.is_string(kind):
-        raise PartitionerTypeError(
-            f"keys is an array of {kind}; give binary or text, as the producer's serializer makes it"
-        )
-    if not len(keys):
-        return arrow.array([], arrow.int32())
-    validity, offsets, data = (b"" if each is None else memoryview(each).cast("B") for each in keys.buffers())
-    placed = _core.partitions_of_column(
-        hash, count, data, offsets, validity if keys.null_count else None, keys.offset, len(keys), wide
-    )
-    found = arrow.Array.from_buffers(arrow.int32(), len(keys), [None, arrow.py_buffer(placed)])
-    return arrow.compute.if_else(keys.is_valid(), found, None) if keys.null_count else found

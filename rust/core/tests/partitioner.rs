@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use kafka_assignors_core::partitioner::adaptive::{Adaptive, Load, record_size};
-use kafka_assignors_core::partitioner::column::ColumnError;
+use kafka_assignors_core::partitioner::column::{self, ColumnError};
 use kafka_assignors_core::partitioner::murmur2;
 use kafka_assignors_core::partitioner::round_robin::{Repeats, Turn};
 use kafka_assignors_core::partitioner::sticky::Sticky;
@@ -102,7 +102,7 @@ proptest! {
             offsets.push(bytes.len() as i32);
         }
         let mut hashes = Vec::new();
-        murmur2::column(&offsets, &bytes, |row| keys[row].is_none(), |hash| hashes.push(hash)).unwrap();
+        column::keys(&offsets, &bytes, |row| keys[row].is_none(), |key| hashes.push(key.map(murmur2::hash))).unwrap();
         let one_by_one: Vec<_> = keys.iter().map(|key| key.as_deref().map(murmur2::hash)).collect();
         prop_assert_eq!(hashes, one_by_one);
     }
@@ -111,7 +111,7 @@ proptest! {
     #[test]
     fn a_column_of_nonsense_is_refused(offsets in prop::collection::vec(-3_i64..9, 0..6), bytes in prop::collection::vec(any::<u8>(), 0..6)) {
         let mut hashes = 0;
-        let done = murmur2::column(&offsets, &bytes, |_| false, |_| hashes += 1);
+        let done = column::keys(&offsets, &bytes, |_| false, |_| hashes += 1);
         let bad = |pair: &[i64]| pair[0] < 0 || pair[1] < pair[0] || pair[1] > bytes.len() as i64;
         match offsets.windows(2).position(bad) {
             None => prop_assert_eq!((done, hashes), (Ok(()), offsets.len().saturating_sub(1))),

@@ -2,7 +2,7 @@
 //! kind. Every record goes to a partition that there is, and the partitioners keep KIP-480's and KIP-794's rules.
 
 use kafka_assignors_core::partitioner::adaptive::{Adaptive, Load};
-use kafka_assignors_core::partitioner::murmur2;
+use kafka_assignors_core::partitioner::column;
 use kafka_assignors_core::partitioner::sticky::Sticky;
 use kafka_assignors_core::partitioner::{Chooser, Partitions, TopicState};
 
@@ -72,6 +72,6 @@ pub(crate) fn check(bytes: &[u8]) {
     }
     let offsets: Vec<i32> = bytes.iter().map(|&byte| i32::from(byte as i8)).collect();
     let mut hashes = 0;
-    let done = murmur2::column(&offsets, bytes, |row| bytes[row] == 0, |_| hashes += 1);
+    let done = column::keys(&offsets, bytes, |row| bytes[row] == 0, |_| hashes += 1);
     assert_eq!(hashes, done.map_or_else(|error| error.row, |()| offsets.len().saturating_sub(1)));
 }

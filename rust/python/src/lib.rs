@@ -4,7 +4,6 @@ mod coordinator;
 mod embedded;
 mod errors;
 mod group;
-mod key_column;
 mod leader;
 mod membership;
 mod options;
@@ -29,8 +28,6 @@ mod _core {
     #[pymodule_export]
     use crate::embedded::EmbeddedBroker;
     use crate::group::read_group;
-    #[pymodule_export]
-    use crate::key_column::partitions_of_column;
     use crate::leader;
     #[pymodule_export]
     use crate::membership::Membership;
@@ -38,7 +35,7 @@ mod _core {
     #[pymodule_export]
     use crate::partitioner::{
         AdaptivePartitioner, DefaultPartitioner, RoundRobinPartitioner, UniformStickyPartitioner, murmur2,
-        murmur2_column, partition_floor,
+        murmur2_column, partition_floor, partitions_of, partitions_of_column,
     };
     #[pymodule_export]
     use crate::plan::Plan;

@@ -22,7 +22,7 @@ use load::read_load;
 
 use crate::errors::PartitionerError;
 
-pub(crate) use column::murmur2_column;
+pub(crate) use column::{murmur2_column, partitions_of, partitions_of_column};
 pub(crate) use key::murmur2;
 
 /// The choosers of all topics and their randomness.

@@ -1,7 +1,5 @@
 //! The hash of a record's key: 32-bit murmur2 as Kafka's Java client has it, so that both put a key into one partition.
 
-use super::column::{self, ColumnError};
-
 const SEED: u32 = 0x9747_b28c;
 const MULTIPLIER: u32 = 0x5bd1_e995;
 
@@ -29,17 +27,4 @@ pub fn hash(key: &[u8]) -> i32 {
 #[must_use]
 pub fn index(hash: i32, count: u32) -> u32 {
     (hash.cast_unsigned() & 0x7fff_ffff) % count
-}
-
-/// Calls `each` with the hash of every key of a column in order, `None` for a null; the rest as [`column::keys`].
-///
-/// # Errors
-/// As [`column::keys`].
-pub fn column<O: Copy + Into<i64>>(
-    offsets: &[O],
-    bytes: &[u8],
-    is_null: impl Fn(usize) -> bool,
-    mut each: impl FnMut(Option<i32>),
-) -> Result<(), ColumnError> {
-    column::keys(offsets, bytes, is_null, |key| each(key.map(hash)))
 }
