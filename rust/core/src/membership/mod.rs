@@ -5,7 +5,7 @@
 //! calls again at [`Membership::next_deadline`].
 //!
 //! # How it decides
-//! State is changed by events only; after each of them [`Membership::drive`] looks at the whole state and does
+//! State is changed by events only; after each of them `drive` looks at the whole state and does
 //! whatever has become possible: find the coordinator, connect, prepare, join, plan, sync, beat, commit, leave. Nothing is
 //! remembered as "what comes next", so an event in an unexpected moment cannot leave a step out or do it twice.
 //!

@@ -1,4 +1,4 @@
-//! How a field is read and written, and the [`message!`] macro that derives both directions of a message from one
+//! How a field is read and written, and the `message!` macro that derives both directions of a message from one
 //! declaration, so that they cannot drift apart.
 
 use super::ErrorCode;

@@ -1,10 +1,10 @@
 //! The sticky strategy: the least balance score, and among those plans the most partitions kept.
 //!
 //! KIP-54 defines the result; the way there is exact. When all subscriptions are equal, how much everybody keeps has a
-//! closed form ([`uniform`]). Otherwise topics with the same subscribers are merged into [`rows`], every member keeps what
-//! it has and the rest is proposed to the least loaded ([`proposal`]), members are split into blocks in which every
-//! optimal plan has loads of `b` or `b + 1` ([`levels`]), inside them a minimum-cost flow leads from the proposal to the
-//! optimum ([`flow`]), and only then partitions are handed out one by one ([`deal`]).
+//! closed form (`uniform`). Otherwise topics with the same subscribers are merged into `rows`, every member keeps what
+//! it has and the rest is proposed to the least loaded (`proposal`), members are split into blocks in which every
+//! optimal plan has loads of `b` or `b + 1` (`levels`), inside them a minimum-cost flow leads from the proposal to the
+//! optimum (`flow`), and only then partitions are handed out one by one (`deal`).
 
 mod deal;
 mod flow;
