@@ -94,12 +94,12 @@ def run(spec: Spec, process: int, leads: bool, commands: Pipe, told: Queue[tuple
     """Obeys `start N`, `stop N` (the latest ones) and `end`, which it answers with the leader's times."""
     settings: dict[str, Any] = {"log_level": 0}
     watch = Watch()
-    log = tempfile.NamedTemporaryFile("r", prefix="bench-librdkafka-", suffix=".log")  # noqa: SIM115
+    # Without a name, since most of these processes are terminated.
+    log = tempfile.TemporaryFile("w+")  # noqa: SIM115
     if leads and spec.contender == LIBRDKAFKA:
         settings = {"debug": "protocol"}
         # librdkafka writes its log to standard error, with times of its own.
-        with open(log.name, "ab") as sink:
-            os.dup2(sink.fileno(), 2)
+        os.dup2(log.fileno(), 2)
     elif leads:
         watch.install()
     members: list[_Member] = []
@@ -122,4 +122,5 @@ def run(spec: Spec, process: int, leads: bool, commands: Pipe, told: Queue[tuple
                     member.join()
                 break
     with log:
+        log.seek(0)
         commands.send(planning_times(log) if spec.contender == LIBRDKAFKA else watch.spans)
