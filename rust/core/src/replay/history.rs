@@ -40,7 +40,7 @@ pub struct Event<'a> {
     pub topics: &'a [&'a str],
 }
 
-/// A topic has this many partitions from then on.
+/// A topic has this many partitions from then on. Of several counts of one moment the largest holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CountChange<'a> {
     /// When, in milliseconds since 1970.
@@ -237,16 +237,15 @@ impl<'a> Timeline<'a> {
 
     fn apply_counts(&mut self, ts: i64) -> Step {
         self.now = ts;
-        let (mut changed, mut concerns) = (false, false);
+        // Several changes of one moment are one: what counts is where they lead.
+        let before = self.counts.clone();
         while let Some(change) = self.history.counts.get(self.next_count).filter(|change| change.ts <= ts) {
-            let topic = self.topic_ids[change.topic];
-            if self.counts[topic as usize] != change.partitions {
-                self.counts[topic as usize] = change.partitions;
-                changed = true;
-                concerns |= self.members.values().any(|member| member.topics.contains(&topic));
-            }
+            self.counts[self.topic_ids[change.topic] as usize] = change.partitions;
             self.next_count += 1;
         }
+        let differs = |topic: &u32| before[*topic as usize] != self.counts[*topic as usize];
+        let changed = before != self.counts;
+        let concerns = changed && self.members.values().any(|member| member.topics.iter().any(differs));
         Step {
             seq: self.last_seq,
             ts,

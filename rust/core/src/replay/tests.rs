@@ -76,6 +76,7 @@ fn partition_counts_make_rebalances_of_their_own() {
             count(250, "t", 4),
             count(260, "nobody's", 10),
             count(300, "u", 0),
+            count(400, "t", 0),
             count(400, "t", 4),
         ],
         ..History::default()
