@@ -82,7 +82,7 @@ def test_bad_input(spark: SparkSession) -> None:
     wrong: Any = 5
     with pytest.raises(PartitionerTypeError, match="keys is of type int; give a column, or the name of one"):
         partition_for(wrong, 1)
-    with pytest.raises(PythonException, match="keys is an array of int64; give binary or text"):
+    with pytest.raises(PythonException, match="keys has type Int64; give the serialized keys"):
         spark.range(3).select(partition_for("id", 1)).collect()
 
 
