@@ -231,6 +231,7 @@ class Findings:
         read: how many records were read, those that came again included.
         generations: how many generations had an owner.
         commits: how many there were.
+        again: by kind of member, how many records it read that had been read before.
     """
 
     topic: str
@@ -238,6 +239,9 @@ class Findings:
     read: int = 0
     generations: int = 0
     commits: int = 0
+    again: Counter[str] = field(default_factory=Counter)
+    # By partition, in the order of the lines: who read which offsets in which generation.
+    _reads: dict[int, list[tuple[str, int, int, int]]] = field(default_factory=dict, repr=False)
 
     def take(self, events: Iterable[Event]) -> None:
         """Goes through the lines of all members of a group.
@@ -269,15 +273,19 @@ class Findings:
                         assert number in shares[name][generation], f"{name} read {number} in {generation}, not its own"
                     other = readers.setdefault((generation, number), name)
                     assert other == name, f"{other} and {name} read {number} in generation {generation}"
-                    self._note(number, first, last)
+                    self.again[_kind(name)] += self._note(number, first, last)
+                    self._reads.setdefault(number, []).append((name, generation, first, last))
         self.generations = len({generation for generation, _ in given})
 
-    def _note(self, partition: int, first: int, last: int) -> None:
+    def _note(self, partition: int, first: int, last: int) -> int:
+        """How many of these records had been read before."""
         seen = self.seen.setdefault(partition, bytearray())
         if len(seen) <= last:
             seen.extend(bytes(last + 1 - len(seen)))
+        before = sum(seen[first : last + 1])
         seen[first : last + 1] = b"\1" * (last + 1 - first)
         self.read += last + 1 - first
+        return before
 
     def missing(self, written: dict[int, int]) -> dict[int, int]:
         """How many records of each partition nobody has read."""
@@ -293,10 +301,21 @@ class Findings:
         last: dict[int, int] = {}
         for partition, offset in commits:
             before = last.get(partition, 0)
-            assert offset >= before, f"the commit of partition {partition} went from {before} back to {offset}"
+            assert offset >= before, (
+                f"the commit of partition {partition} went from {before} back to {offset}, read there by "
+                f"{self._read_at(partition, offset)}, and {before} by {self._read_at(partition, before)}"
+            )
             last[partition] = offset
             self.commits += 1
         assert last == written, f"committed {last}, written {written}"
+
+    def _read_at(self, partition: int, offset: int) -> list[str]:
+        """Who read the records on either side of an offset, and in which generation."""
+        return [
+            f"{name} in {generation} ({first} to {last})"
+            for name, generation, first, last in self._reads.get(partition, ())
+            if first <= offset <= last + 1
+        ]
 
 
 def _kind(name: str) -> str:
