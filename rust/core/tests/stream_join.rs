@@ -11,7 +11,7 @@ use kafka_assignors_core::verify::{PlanFault, verify_outcome};
 use kafka_assignors_core::wire::subscription::SubscriptionFields;
 use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
 use kafka_assignors_core::wire::user_data::encode_stream_join;
-use oracle::{GroupDef, MemberDef, Random, TopicDef, member, show};
+use oracle::{GroupDef, MemberDef, Random, TopicDef, member, seeds, show};
 
 const EAGER: Strategy = Strategy::StreamJoin { cooperative: false };
 const COOPERATIVE: Strategy = Strategy::StreamJoin { cooperative: true };
@@ -207,8 +207,8 @@ fn cooperative_rebalancing_withholds_a_number_until_it_is_free() {
 
 #[test]
 fn random_groups_are_verified_and_do_not_depend_on_the_order_of_members() {
-    let mut random = Random::new(1);
-    for _ in 0..3000 {
+    for seed in seeds(3_000) {
+        let mut random = Random::new(seed);
         let topics = ["t0", "t1", "t2"];
         let counts: Vec<(&str, u32)> = topics.iter().map(|&topic| (topic, random.below(9) as u32)).collect();
         let members = (0..random.below(6)).map(|m| {
