@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -467,6 +469,28 @@ def test_the_end(crowd: Crowd) -> None:
         with pytest.raises(RuntimeError, match="Consumer closed"):
             use()
     assert offsets(crowd.add(), topic, 2) == [5, 5]
+
+
+def test_closing_what_was_neither_subscribed_nor_polled(any_kafka: Kafka) -> None:
+    """Closing serves the callbacks that have piled up, when it is too late to commit; in a process that may abort."""
+    program = """
+import sys, time
+from kafka_assignors.clients.confluent import Consumer
+times = {"statistics.interval.ms": 50, "auto.commit.interval.ms": 50}
+servers = {"bootstrap.servers": sys.argv[1], "log_level": 0}
+consumers = [Consumer({**servers, **times, "group.id": f"{sys.argv[2]}-{number}"}) for number in range(8)]
+for consumer in consumers:
+    # Until its coordinator is known.
+    consumer.list_topics(timeout=20)
+    consumer.committed([], timeout=20)
+time.sleep(1)
+for consumer in consumers:
+    consumer.close()
+print("closed")
+"""
+    command = [sys.executable, "-P", "-c", program, any_kafka.bootstrap_servers, unique("idle")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT + 20, check=False)
+    assert (done.returncode, done.stdout) == (0, "closed\n"), done.stderr
 
 
 def test_closing_within_a_callback(crowd: Crowd) -> None:

@@ -219,6 +219,9 @@ class Consumer(_Native):
 
     def _look(self) -> None:
         """librdkafka lets us in while the application waits there."""
+        if self._closed:
+            # In the middle of its end: a commit that begins now makes it abort the process.
+            return
         self._last_poll = time.monotonic()
         if self._engine.subscribed:
             self._engine.attend(native=True)
