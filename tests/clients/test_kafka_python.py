@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import pytest
+from kafka import KafkaConsumer, KafkaProducer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.protocol.consumer import JoinGroupResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.structs import OffsetAndMetadata
 
 import kafka_assignors
 from kafka_assignors.clients import kafka_python
 from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, StickyAssignor
+from kafka_assignors.embedded import EmbeddedKafka
 from support.offline import Group, Joined, KafkaPythonMember
 
 Build = Callable[..., KafkaPythonMember]
@@ -155,6 +159,98 @@ def test_an_expelled_member_repeats_no_claim(member: Build, strategy: Any) -> No
     group.rebalance(a)
     assert not a.assignor.last_report.expelled
     assert a.assignor.last_report.kept == {"t": (0, 1, 2, 3)}
+
+
+def positions(member: KafkaPythonMember) -> dict[int, int | None]:
+    subscription = member.coordinator._subscription
+    known = {each.partition: at.offset for each, at in subscription.all_consumed_offsets().items()}
+    return {number: known.get(number) for _, number in member.held()}
+
+
+def read_to(member: KafkaPythonMember, offset: int) -> None:
+    for each in member.consumer.assignment():
+        member.consumer.seek(each, offset)
+
+
+@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+def test_positions_survive_a_rebalance(member: Build, strategy: Any) -> None:
+    a, b, group = member("a", strategy), member("b", strategy), Group()
+    group.rebalance(a)
+    read_to(a, 7)
+    group.rebalance(a)
+    assert positions(a) == dict.fromkeys(range(4), 7)
+    group.rebalance(a, b)
+    assert list(positions(a).values()) == [7, 7]
+
+
+@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+def test_positions_of_a_former_life_are_forgotten(member: Build, strategy: Any) -> None:
+    """Expelled while it joins again: kafka-python does not prepare a second time, and would keep them."""
+    a, group = member("a", strategy), Group()
+    group.rebalance(a)
+    read_to(a, 7)
+    a.metadata()
+    a.expel()
+    a.id = "a-again"
+    group.rebalance(a)
+    assert positions(a) == dict.fromkeys(range(4))
+    # The next rebalance follows this one.
+    read_to(a, 9)
+    group.rebalance(a)
+    assert positions(a) == dict.fromkeys(range(4), 9)
+
+
+@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+def test_positions_from_before_a_missed_generation_are_forgotten(member: Build, strategy: Any) -> None:
+    """It joined, and before it got its share the group joined again: somebody may have had its partitions meanwhile."""
+    a, group = member("a", strategy), Group()
+    group.rebalance(a)
+    read_to(a, 7)
+    a.metadata()
+    a.joined(2)
+    group.generation = 2
+    group.rebalance(a)
+    assert positions(a) == dict.fromkeys(range(4))
+
+
+def test_a_consumer_that_is_expelled_while_it_joins_reads_on_from_the_commits() -> None:
+    """With kafka-python's own assignors it reads on from where it was."""
+    with EmbeddedKafka({"t": 1}) as kafka:
+        with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, enable_idempotence=False) as producer:
+            for number in range(100):
+                producer.send("t", b"%d" % number)
+        consumer = KafkaConsumer(
+            bootstrap_servers=kafka.bootstrap_servers,
+            group_id="g",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_poll_records=10,
+            heartbeat_interval_ms=100,
+            session_timeout_ms=3000,
+            partition_assignment_strategy=[StickyAssignor],
+        )
+        try:
+            consumer.subscribe(["t"])
+            (partition,) = read(consumer)
+            consumer.pause(partition)
+            # What others have read meanwhile.
+            consumer.commit({partition: OffsetAndMetadata(80, "", -1)})
+            before = consumer.group_metadata().member_id
+            kafka.inject_fault("JoinGroup", error="UNKNOWN_MEMBER_ID")
+            kafka.inject_fault("Heartbeat", error="REBALANCE_IN_PROGRESS")
+            records = read(consumer)
+            assert consumer.group_metadata().member_id != before
+            assert records[partition][0].offset == 80
+        finally:
+            consumer.close(autocommit=False)
+
+
+def read(consumer: Any) -> Any:
+    """The next records; polls of a second take few attempts to join."""
+    deadline = time.monotonic() + 60
+    while not (records := consumer.poll(timeout_ms=1000)):
+        assert time.monotonic() < deadline, "no records"
+    return records
 
 
 def test_topics_no_longer_subscribed_are_not_claimed(member: Build) -> None:

@@ -87,6 +87,8 @@ def _membership(coordinator: Any) -> Membership | None:
 
 class _KafkaPythonAdapter(ClientAdapter):
     _client = "kafka_python"
+    # The membership of the latest assignment.
+    _since: Membership | None = None
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """How partitions change hands: kafka-python asks once, while it builds a consumer."""
@@ -114,6 +116,17 @@ class _KafkaPythonAdapter(ClientAdapter):
         if request is not None:
             request()
         return told
+
+    def on_assignment(self, assignment: Any, generation: int | None = None) -> None:
+        """What the member was given: remembered first, then reported. Where to begin is asked for again after a gap."""
+        membership, coordinator = self._membership(), self._serving()
+        before, self._since = self._since, membership
+        if membership is not None and before is not None and not _follows(membership, before):
+            # kafka-python (3.0.12) prepares once for any number of attempts to join, as Java did before KAFKA-12983: a
+            # member that is expelled, or misses a generation, between two of them keeps its positions. Others have read
+            # on meanwhile; reading on from there would read theirs again, and commit what takes the group back.
+            _forget_positions(coordinator)
+        super().on_assignment(assignment, generation)
 
     def _recognise(self, caller: object) -> object | None:
         return _coordinator(caller)
@@ -159,6 +172,20 @@ class _KafkaPythonAdapter(ClientAdapter):
         return [
             frozenset(rack_of[node] for node in replicas.get(number, ()) if node in rack_of) for number in range(count)
         ]
+
+
+def _follows(now: Membership, before: Membership) -> bool:
+    """Whether nobody else can have had a partition between the two assignments that is in both."""
+    return now.member_id == before.member_id and now.generation - before.generation in (0, 1)
+
+
+def _forget_positions(coordinator: Any) -> None:
+    """What is assigned begins at the group's commits."""
+    subscription = getattr(coordinator, "_subscription", None)
+    if subscription is not None:
+        assigned = list(subscription.assigned_partitions())
+        subscription.assign_from_subscribed([])
+        subscription.assign_from_subscribed(assigned)
 
 
 def _abandon(coordinator: Any) -> None:
