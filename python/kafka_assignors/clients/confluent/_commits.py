@@ -123,6 +123,9 @@ class Commits:
         """Asks from where to read; the answer comes through the mailbox."""
         assert self.member is not None
         wanted = set(partitions)
+        for earlier in self._wanted.values():
+            # Asked before the partition went and came again: others may have committed since that answer was given.
+            earlier -= wanted
         ident = self.member.fetch(by_topic(wanted), self._config.client.request_timeout)
         self._wanted[ident] = wanted
 

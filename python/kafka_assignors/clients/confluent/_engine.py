@@ -207,14 +207,14 @@ class Engine:
     def _started(self, item: Mapping[str, Any]) -> Message | None:
         """The committed offsets from which to start; some may be missing, and are asked for again."""
         known: dict[Partition, Position] = {}
+        asked = self.commits.fetched(item["id"])
         refused = item["error_code"]
         for topic, partition, offset, epoch, _, code in item["offsets"]:
-            if code == 0:
-                known[topic, partition] = Position(offset, epoch)
-            else:
+            if code != 0:
                 refused = code
+            elif (topic, partition) in asked:
+                known[topic, partition] = Position(offset, epoch)
         self.share.begin(known)
-        asked = self.commits.fetched(item["id"])
         again = (asked - known.keys()) & self.share.waiting
         if not again:
             return None
