@@ -28,8 +28,8 @@ ALLOWED = {
     **{client: {"clients", "cluster", "lag"} for client in KAFKA_CLIENTS},
     "pyspark": {"spark"},
     "pyarrow": {"spark", "planner", "key_hash"},
-    "typer": {"cli"},
-    "rich": {"report", "cli"},
+    "typer": {"cli", "spark"},
+    "rich": {"report", "cli", "spark"},
     "pytest": {"embedded"},
 }
 

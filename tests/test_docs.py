@@ -32,9 +32,17 @@ def modules() -> list[ModuleType]:
     return [kafka_assignors, *(importlib.import_module(module.name) for module in found)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
+def marked(page: Path) -> object:
+    """The page that needs Spark goes where the session is."""
+    spark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+    return pytest.param(page, marks=spark) if page.name == "spark.md" else page
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES], ids=named)
+def test_examples_run_as_printed(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """What a page takes for a broker on this machine is an embedded one, with the topic that the pages speak of."""
+    if page.name == "spark.md":
+        request.getfixturevalue("spark")
     with EmbeddedKafka(topics={"orders": 6}) as kafka:
         copy = tmp_path / page.name
         copy.write_text(page.read_text().replace("localhost:9092", kafka.bootstrap_servers))

@@ -26,6 +26,7 @@ __all__ = [
     "RecordSizeWarning",
     "SecurityError",
     "StateError",
+    "TableError",
     "TopicReadError",
     "UserDataError",
 ]
@@ -65,6 +66,10 @@ class PartitionerTypeError(PartitionerError, TypeError):
 
 class KeyFileError(KafkaAssignorsError, ValueError):
     """A file of keys that cannot be read; the message says where."""
+
+
+class TableError(KafkaAssignorsError, ValueError):
+    """A table of the Spark pipeline that cannot be read or written, lacks a column, or has one of another type."""
 
 
 class TopicReadError(KafkaAssignorsError, RuntimeError):

@@ -27,25 +27,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # The driver's JVM must not look for settings of another Spark on this machine.
         for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
             environment.delenv(name, raising=False)
-        from pyspark.sql import SparkSession
+        from kafka_assignors.spark.session import session as made
 
         scratch = tmp_path_factory.mktemp("spark")
-        session = (
-            SparkSession.builder.master("local[2]")
-            .appName("kafka-assignors")
-            .config("spark.jars", ",".join(map(str, jars.spark_connector())))
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.memory", "512m")
-            .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-            .config("spark.local.dir", str(scratch))
-            .getOrCreate()
+        session = made(
+            "local[2]",
+            jars.spark_connector(),
+            **{
+                "spark.driver.memory": "512m",
+                "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+                "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+                "spark.local.dir": str(scratch),
+            },
         )
-        session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()
         _end_the_jvm()

@@ -1,0 +1,16 @@
+"""All commands of the pipeline. To add one: a module in `commands` with a function, and a line below."""
+
+import typer
+
+app = typer.Typer(
+    name="python -m kafka_assignors.spark",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _main() -> None:
+    """What assignment strategies would have done to a fleet of consumer groups, from its own history, on Spark."""

@@ -1,0 +1,83 @@
+"""The pipeline's commands, one module each; and what they share."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafka_assignors.errors import KafkaAssignorsError, OptionError, TableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["BAD_INPUT", "Conf", "Jars", "Master", "Overwrite", "read", "settings", "told", "write"]
+
+BAD_INPUT = 2
+
+Master = Annotated[str, typer.Option(help="Spark's master: local[N], local[*], or spark://host:port.")]
+Jars = Annotated[list[str] | None, typer.Option("--jar", help="A jar for Spark's class path; repeatable.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", help="NAME=VALUE, a setting of Spark's; repeatable.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace tables that are there already.")]
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Errors that this package raises on purpose become one sentence on standard error, and exit status 2."""
+    try:
+        yield
+    except KafkaAssignorsError as error:
+        typer.echo(f"kafka-assignors: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from error
+
+
+def settings(conf: list[str] | None) -> dict[str, str]:
+    """What `--conf` was given.
+
+    Raises:
+        OptionError: no equals sign.
+    """
+    pairs = [each.partition("=") for each in conf or []]
+    wrong = [name for name, equals, _ in pairs if not equals or not name]
+    if wrong:
+        raise OptionError(f"--conf is {wrong[0]!r}; give NAME=VALUE, such as spark.executor.memory=4g")
+    return {name: value for name, _, value in pairs}
+
+
+def read(spark: SparkSession, path: str, option: str) -> DataFrame:
+    """A table in Parquet.
+
+    Args:
+        spark: the session.
+        path: the folder, or any path that this Spark knows.
+        option: the option that named it, for the error.
+
+    Raises:
+        TableError: there is nothing, or nothing that is Parquet.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.read.parquet(path)
+    except PySparkException as error:
+        first = str(error).splitlines()[0]
+        raise TableError(f"{option}: {path} cannot be read as Parquet ({first}); give the folder of a table") from error
+
+
+def write(frame: DataFrame, path: str, overwrite: bool) -> None:
+    """Writes a table as Parquet.
+
+    Raises:
+        TableError: it is there already, and is not to be replaced.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        frame.write.mode("overwrite" if overwrite else "errorifexists").parquet(path)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_ALREADY_EXISTS":
+            raise
+        raise TableError(f"{path} is there already; give another --out, or --overwrite") from error

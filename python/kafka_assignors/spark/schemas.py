@@ -1,0 +1,185 @@
+"""The tables of the pipeline: their columns, and the check that every function makes of what it is given.
+
+A table is any DataFrame with these columns, in any order. Columns marked as optional may be missing, and then count as
+null; columns that the table does not know are ignored. In Parquet a table is a folder of its name.
+
+>>> [column.name for column in TABLES["topic_partitions"]]
+['cluster', 'topic', 'ts', 'partition_count']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from kafka_assignors.errors import MissingDependencyError, TableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+__all__ = ["SUMMED", "TABLES", "TableColumn", "checked", "schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table.
+
+    Attributes:
+        name: its name.
+        type: its type, as Spark's SQL writes it. A narrower integer will do as well.
+        optional: whether a table may come without it.
+    """
+
+    name: str
+    type: str
+    optional: bool = False
+
+
+def _columns(text: str) -> tuple[TableColumn, ...]:
+    """A question mark behind the name marks an optional column."""
+    pairs = [line.split() for line in text.split(",")]
+    return tuple(TableColumn(name.rstrip("?"), kind, name.endswith("?")) for name, kind in pairs)
+
+
+_SOURCE = "src_partition? int, src_offset? bigint, row? int"
+SUMMED = ("moved", "moved_needed", "balance_score", "copartition_violations", "kernel_ns")
+"""The columns of `rebalances` that the summaries add up."""
+
+
+def _summary(keys: str, counts: str) -> tuple[TableColumn, ...]:
+    figures = [f"{name}_total bigint, {name}_p50 double, {name}_p95 double, {name}_max bigint" for name in SUMMED]
+    skew = "lag_skew_p50 double, lag_skew_p95 double, lag_skew_max double"
+    return _columns(
+        f"{keys}, rebalances bigint, errors bigint, share_moved double, {', '.join(figures)}, {skew}, {counts}"
+    )
+
+
+TABLES: dict[str, tuple[TableColumn, ...]] = {
+    # What members did. Events of one seq are one rebalance; kind is join, leave, subscribe or snapshot.
+    "membership_events": _columns(
+        "cluster string, group_id string, seq bigint, ts bigint, kind string, member_id string, instance_id? string, "
+        f"rack? string, topics array<string>, generation? int, protocol? string, {_SOURCE}"
+    ),
+    # How many partitions a topic has from ts on.
+    "topic_partitions": _columns("cluster string, topic string, ts bigint, partition_count int"),
+    # What a group had read of a partition at ts; committed is null without a commit.
+    "offset_snapshots": _columns(
+        "cluster string, group_id string, ts bigint, topic string, partition int, begin bigint, end bigint, "
+        "committed bigint"
+    ),
+    # What a group had still to read of a partition from ts on, in records.
+    "lags": _columns("cluster string, group_id string, ts bigint, topic string, partition int, lag bigint"),
+    # What members had in a generation; source is classic, target or current.
+    "observed_assignments": _columns(
+        "cluster string, group_id string, generation int, member_id string, topic string, partitions array<int>, "
+        f"ts? bigint, source? string, {_SOURCE}"
+    ),
+    # What groups committed; committed is null for a tombstone.
+    "offset_commits": _columns(
+        "cluster string, group_id string, ts bigint, topic string, partition int, committed bigint, leader_epoch? int, "
+        f"{_SOURCE}"
+    ),
+    # Records of __consumer_offsets that could not be used, each with the reason.
+    "rejected_records": _columns(
+        "cluster string, ts bigint, kind int, reason string, src_partition int, src_offset bigint"
+    ),
+    # A row for each rebalance and strategy; strategy "observed" is what the group really did.
+    "rebalances": _columns(
+        "cluster string, group_id string, strategy string, seq bigint, ts bigint, generation int, cause string, "
+        "members int, partitions int, assigned int, min_count int, max_count int, balance_score bigint, moved bigint, "
+        "moved_needed bigint, max_lag bigint, mean_lag double, lag_skew double, copartition_violations int, "
+        "kernel_ns bigint, error string"
+    ),
+    # Who had what after a rebalance of `rebalances`.
+    "assignments": _columns(
+        "cluster string, group_id string, strategy string, seq bigint, ts bigint, generation int, member_id string, "
+        "topic string, partitions array<int>"
+    ),
+    # `rebalances` by group and strategy; best marks one strategy of each group.
+    "group_summary": _summary("cluster string, group_id string, strategy string", "best boolean"),
+    # `rebalances` by strategy; best_groups are the groups in which it is the best.
+    "strategy_summary": _summary("strategy string", "groups bigint, best_groups bigint"),
+}
+
+# Narrower first.
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
+
+def schema(name: str) -> StructType:
+    """The schema of a table, all columns nullable.
+
+    Args:
+        name: a key of `TABLES`.
+
+    Raises:
+        MissingDependencyError: PySpark is not installed.
+    """
+    try:
+        from pyspark.sql.types import StructType
+    except ImportError as error:
+        raise needs_pyspark() from error
+    columns = ", ".join(f"`{column.name}` {column.type}" for column in TABLES[name])
+    return cast("StructType", StructType.fromDDL(columns))
+
+
+def checked(frame: DataFrame, name: str) -> DataFrame:
+    """The columns of a table, in its order and of its types.
+
+    Args:
+        frame: what is given for the table. Columns that the table does not know are ignored, optional columns that are
+            missing become null, and narrower integers become wider.
+        name: a key of `TABLES`.
+
+    Raises:
+        TableError: columns are missing or have another type; the message names all of them.
+        MissingDependencyError: PySpark is not installed.
+    """
+    try:
+        from pyspark.sql import DataFrame
+        from pyspark.sql.functions import col, lit
+    except ImportError as error:
+        raise needs_pyspark() from error
+    if not isinstance(frame, DataFrame):
+        raise TableError(f"{name} is of type {type(frame).__name__}; give a DataFrame")
+    found: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}
+    wanted = schema(name)
+    chosen: list[Column] = []
+    missing: list[str] = []
+    wrong: list[str] = []
+    for column, field in zip(TABLES[name], wanted.fields, strict=True):
+        kind = found.get(column.name)
+        if kind is None:
+            chosen.append(lit(None).cast(field.dataType).alias(column.name))
+            if not column.optional:
+                missing.append(f"{column.name} {column.type}")
+        elif _fits(kind, field.dataType):
+            chosen.append(col(f"`{column.name}`").cast(field.dataType).alias(column.name))
+        else:
+            wrong.append(f"{column.name} is {kind.simpleString()}, not {column.type}")
+    problems = [f"has no column {text}" for text in missing] + wrong
+    if problems:
+        raise TableError(f"{name}: {'; '.join(problems)}. Select, rename or cast columns so that it has them")
+    return frame.select(chosen)
+
+
+def _fits(found: DataType, wanted: DataType) -> bool:
+    """Whether all values of one type are values of the other."""
+    from pyspark.sql.types import ArrayType
+
+    if isinstance(found, ArrayType) and isinstance(wanted, ArrayType):
+        return _fits(found.elementType, wanted.elementType)
+    names = found.simpleString(), wanted.simpleString()
+    # What nothing but nulls has.
+    if names[0] == "void":
+        return True
+    if names[0] in _INTEGERS and names[1] in _INTEGERS:
+        return _INTEGERS.index(names[0]) <= _INTEGERS.index(names[1])
+    return names[0] == names[1]
+
+
+def needs_pyspark() -> MissingDependencyError:
+    """The sentence for whoever comes without PySpark."""
+    return MissingDependencyError(
+        "kafka_assignors.spark needs PySpark 4.1 or newer, pandas and pyarrow: pip install kafka-assignors[spark]"
+    )

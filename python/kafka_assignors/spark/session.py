@@ -1,0 +1,135 @@
+"""A Spark session for the pipeline, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafka_assignors.errors import MissingDependencyError, OptionError, StateError
+from kafka_assignors.spark.schemas import needs_pyspark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["opened", "session"]
+
+_NEEDS_JAVA = (
+    "Spark needs Java 17 or newer: install one (Debian: apt-get install openjdk-17-jre-headless) and put it on PATH, "
+    "or set JAVA_HOME"
+)
+
+
+def session(master: str = "local[2]", jars: Iterable[str | os.PathLike[str]] = (), **conf: object) -> SparkSession:
+    """The Spark session of this process, made if there is none.
+
+    Quiet and small: no web page, errors logged only, as many shuffle partitions as a local master has cores (each of
+    them costs a Python worker's task; a cluster keeps Spark's number). Workers run this interpreter, unless
+    `PYSPARK_PYTHON` says which one: on a cluster that is one that has this package.
+
+    Args:
+        master: `local[N]`, `local[*]`, or the address of a cluster, `spark://host:7077`.
+        jars: files for the class path of driver and executors: Spark's Kafka connector, say.
+        conf: settings of Spark's, dots written as two underscores: `spark__driver__memory="4g"`; or as
+            `**{"spark.driver.memory": "4g"}`. They come before those above.
+
+    Returns:
+        The session. One that is there already is returned as it is, since a process can have only one.
+
+    Raises:
+        MissingDependencyError: PySpark, or Java 17 or newer, is not installed.
+        OptionError: a jar that does not exist.
+        StateError: there is a session already, with another master or without these jars.
+    """
+    try:
+        import pyarrow  # noqa: F401
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise needs_pyspark() from error
+    paths = [str(Path(jar).resolve()) for jar in jars]
+    for path in paths:
+        if not Path(path).is_file():
+            raise OptionError(f"the jar {path} does not exist; docs/spark.md says which ones the Kafka connector needs")
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return _fitting(running, master, paths)
+    if not _java():
+        raise MissingDependencyError(_NEEDS_JAVA)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    settings: dict[str, object] = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        **_sized(master),
+        **({"spark.jars": ",".join(paths)} if paths else {}),
+        **{name.replace("__", "."): value for name, value in conf.items()},
+    }
+    builder = SparkSession.builder.master(master).appName("kafka-assignors")
+    for name, value in settings.items():
+        builder = builder.config(name, str(value))
+    try:
+        made: SparkSession = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise MissingDependencyError(f"Java came to an early end; what it said stands above. {_NEEDS_JAVA}") from error
+    made.sparkContext.setLogLevel(str(settings["spark.log.level"]))
+    return made
+
+
+@contextmanager
+def opened(
+    master: str = "local[2]", jars: Iterable[str | os.PathLike[str]] = (), **conf: object
+) -> Iterator[SparkSession]:
+    """As `session`, and stops it in the end if it was made here."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise needs_pyspark() from error
+    there = SparkSession.getActiveSession() is not None
+    spark = session(master, jars, **conf)
+    try:
+        yield spark
+    finally:
+        if not there:
+            spark.stop()
+
+
+def _java() -> bool:
+    """Whether there is a Java where Spark looks for it."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home, "bin")) if home else None) is not None
+
+
+def _sized(master: str) -> dict[str, object]:
+    """Settings that go by the number of cores."""
+    local = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", master)
+    if local is None:
+        return {}
+    cores = os.cpu_count() or 1 if local[1] == "*" else int(local[1] or 1)
+    # The driver of a local session talks to nobody else.
+    return {
+        "spark.sql.shuffle.partitions": cores,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+
+
+def _fitting(running: SparkSession, master: str, jars: list[str]) -> SparkSession:
+    context = running.sparkContext
+    loaded = (context.getConf().get("spark.jars") or "").split(",")
+    missing = [jar for jar in jars if Path(jar).name not in {Path(path).name for path in loaded}]
+    if missing:
+        raise StateError(f"there is a Spark session already, without {missing[0]}; stop it first, or give it the jars")
+    there = str(context.master)
+    if there != master and not (there.startswith("local") and master.startswith("local")):
+        raise StateError(f"there is a Spark session already, on {there}; stop it before one on {master}")
+    return running
