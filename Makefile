@@ -23,12 +23,12 @@ BIN := $(VENV)/bin
 WHEELS := target/wheels
 PYTEST := KAFKA_ASSIGNORS_INSTALLED=1 $(BIN)/python -P -m pytest
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
-  $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
+  $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.j2' -o -name '*.css' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars demo example-join test test-rust test-python test-long gate peers bench bench-partitioners lint lint-rust lint-python rust fuzz docs lock clean FORCE
+.PHONY: help setup build jars browser demo example-join test test-rust test-python test-long gate peers bench bench-partitioners lint lint-rust lint-python rust fuzz docs lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,11 @@ jars: $(VENV)/.stamp
 	@echo "=== set-up: Apache Kafka from Maven"
 	@PYTHONPATH=tests $(BIN)/python -P -m support.jars
 
+# The tests look at the report in it. Installed as root from Debian where there is none; else one sentence says what to do.
+browser: $(VENV)/.stamp
+	@echo "=== set-up: Chromium"
+	@PYTHONPATH=tests $(BIN)/python -P -m support.browser
+
 build: $(VENV)/.installed ## the wheel, in target/wheels and installed in .venv
 	@ls $(WHEELS)/*.whl
 
@@ -83,7 +88,7 @@ example-join: $(VENV)/.installed ## impressions joined with clicks: what members
 # What compiles and what downloads go side by side; then one after the other, the cheapest refusal first. The tests come
 # last, so that pytest's closing lines end the log.
 test: ## everything that CI runs, once
-	@$(MAKE) -j3 --output-sync=target $(VENV)/.installed rust jars
+	@$(MAKE) -j3 --output-sync=target $(VENV)/.installed rust jars browser
 	@$(MAKE) lint-python
 	@$(MAKE) gate
 	@$(MAKE) test-python

@@ -1,0 +1,320 @@
+"""The pictures of one group: who owned which partition when, what each member held, and who carries the lag."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from kafka_assignors.report.canvas import OWNERS, Picture, colour, compact, draw, drawn_text
+from kafka_assignors.report.model import OBSERVED, LagByMember, Ownership
+from kafka_assignors.report.names import short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["MEMBERS_SHOWN", "PARTITIONS_SHOWN", "lag_by_member", "loads", "owners"]
+
+PARTITIONS_SHOWN = 96
+"""The most partitions in a picture; of more, those are shown that moved most often."""
+
+MEMBERS_SHOWN = 40
+"""The most members in a picture; of more, those that held the most."""
+
+_WIDTH = 9.4
+
+
+def _codes(count: int) -> list[str]:
+    """A, B, … Z, AA, AB, …"""
+    codes = []
+    for number in range(count):
+        code = ""
+        number += 1
+        while number:
+            number, digit = divmod(number - 1, 26)
+            code = chr(65 + digit) + code
+        codes.append(code)
+    return codes
+
+
+def _name(strategy: str) -> str:
+    return "observed (today)" if strategy == OBSERVED else drawn_text(strategy)
+
+
+def _dark(shade: str) -> bool:
+    red, green, blue = (int(shade[at : at + 2], 16) for at in (1, 3, 5))
+    return 0.299 * red + 0.587 * green + 0.114 * blue < 130
+
+
+def _time_axis(axes: Axes, times: Sequence[int], *, last: bool) -> None:
+    count = len(times)
+    axes.set_xlim(-0.5, max(0, count - 1) + 0.5)
+    places = list(range(0, count, max(1, -(-count // 10))))
+    moments = [datetime.fromtimestamp(times[place] / 1000, UTC) for place in places]
+    labels = [f"{place + 1}\n{when:%d %b}\n{when:%H:%M}" for place, when in zip(places, moments, strict=True)]
+    axes.set_xticks(places, labels, fontsize=8)
+    if last:
+        axes.set_xlabel("rebalance, and when it was (UTC)")
+
+
+def _rows_shown(owners: Sequence[Sequence[int]], count: int) -> list[int]:
+    """The partitions that are shown, by place."""
+    if count <= PARTITIONS_SHOWN:
+        return list(range(count))
+    changes = [0] * count
+    for before, after in itertools.pairwise(owners):
+        for at in range(count):
+            changes[at] += before[at] != after[at]
+    return sorted(sorted(range(count), key=lambda at: (-changes[at], at))[:PARTITIONS_SHOWN])
+
+
+def owners(group_id: str, timelines: Sequence[Ownership]) -> Picture:
+    """For each strategy: partitions from top to bottom, rebalances from left to right, the owner as colour and letters.
+
+    A change of owner is a gap between two cells. Members have the same letters for all strategies.
+    """
+    members = _members_of(timelines)
+    codes = dict(zip(members, _codes(len(members)), strict=True))
+    shades = {member: OWNERS[place % len(OWNERS)] for place, member in enumerate(members)}
+    shown = [(each, _rows_shown(each.owners, len(each.partitions))) for each in timelines]
+    heights = [max(1.3, 0.16 * len(rows)) for _, rows in shown]
+
+    def paint(figure: Figure) -> None:
+        panels: Any = figure.subplots(len(shown), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+        for place, (axes, (timeline, rows)) in enumerate(zip(panels[:, 0], shown, strict=True)):
+            _paint_owners(axes, timeline, rows, shades, codes)
+            axes.set_title(f"{_name(timeline.strategy)}: {sum(timeline.moved):,} partitions moved")
+            _time_axis(axes, timeline.times, last=place == len(shown) - 1)
+        if len(members) <= 20:
+            _member_legend(figure, members, shades, codes)
+
+    cut = any(len(rows) < len(each.partitions) for each, rows in shown)
+    caption = "Who owned which partition after each rebalance. A vertical gap is a change of owner."
+    if cut:
+        caption += f" The {PARTITIONS_SHOWN} partitions that moved most often are shown."
+    if len(members) > 20:
+        caption += " Letters are members; the table below names them."
+    said = (f"{_name(each.strategy)} moved {sum(each.moved):,} in {len(each.times)} rebalances" for each in timelines)
+    alt = f"Ownership of the partitions of group {group_id} over time: {'; '.join(said)}"
+    height = sum(heights) + 0.85 * len(shown) + (0.3 * (1 + (len(members) - 1) // 4) if len(members) <= 20 else 0)
+    return draw(paint, width=_WIDTH, height=height, alt=alt, caption=caption, salt=f"owners {group_id}")
+
+
+def member_codes(timelines: Sequence[Ownership]) -> dict[str, str]:
+    """The letters of the members, as `owners` has them."""
+    members = _members_of(timelines)
+    return dict(zip(members, _codes(len(members)), strict=True))
+
+
+def _members_of(timelines: Sequence[Ownership]) -> list[str]:
+    return list(dict.fromkeys(member for each in timelines for member in each.members))
+
+
+def _paint_owners(
+    axes: Axes, timeline: Ownership, rows: Sequence[int], shades: Mapping[str, str], codes: Mapping[str, str]
+) -> None:
+    import numpy as np
+    from matplotlib.collections import LineCollection
+
+    count = len(timeline.owners)
+    cells = np.zeros((len(rows), max(1, count), 4), dtype=np.uint8)
+    palette = [(*(int(shades[member][at : at + 2], 16) for at in (1, 3, 5)), 255) for member in timeline.members]
+    for at, step in enumerate(timeline.owners):
+        for row, partition in enumerate(rows):
+            if step[partition] >= 0:
+                cells[row, at] = palette[step[partition]]
+    axes.imshow(cells, aspect="auto", interpolation="none", origin="upper")
+    gaps = []
+    for row, partition in enumerate(rows):
+        start = 0
+        for at in range(1, count + 1):
+            before = timeline.owners[at - 1][partition]
+            if at < count and timeline.owners[at][partition] == before:
+                continue
+            if at < count:
+                gaps.append([(at - 0.5, row - 0.5), (at - 0.5, row + 0.5)])
+            if before >= 0 and len(rows) <= 64 and (at - start) * _WIDTH / max(1, count) > 0.16:
+                member = timeline.members[before]
+                axes.text(
+                    (start + at - 1) / 2,
+                    row,
+                    codes[member],
+                    ha="center",
+                    va="center_baseline",
+                    fontsize=6.5,
+                    color="#ffffff" if _dark(shades[member]) else "#101214",
+                    in_layout=False,
+                )
+            start = at
+    axes.add_collection(LineCollection(gaps, colors=colour("surface"), linewidths=2.4))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_ylabel("topic and partition")
+    _topic_ticks(axes, [timeline.partitions[row] for row in rows])
+
+
+def _topic_ticks(axes: Axes, partitions: Sequence[tuple[str, int]]) -> None:
+    """A tick where a topic begins, and the numbers between as far as there is room."""
+    names = short_names((topic for topic, _ in partitions), 22, drawn_text)
+    places: list[int] = []
+    labels: list[str] = []
+    step = max(1, len(partitions) // 16)
+    for place, (topic, number) in enumerate(partitions):
+        first = place == 0 or partitions[place - 1][0] != topic
+        if first and place:
+            axes.axhline(place - 0.5, color=colour("ink"), linewidth=1.0)
+        if first or (place % step == 0 and all(abs(place - other) >= step for other in places)):
+            places.append(place)
+            labels.append(f"{names[topic]}  {number}" if first else str(number))
+    axes.set_yticks(places, labels, fontsize=8)
+
+
+def _member_legend(figure: Figure, members: Sequence[str], shades: Mapping[str, str], codes: Mapping[str, str]) -> None:
+    from matplotlib.patches import Patch
+
+    names = short_names(members, 22, drawn_text)
+    patches = [Patch(color=shades[each], label=f"{codes[each]}  {names[each]}") for each in members]
+    figure.legend(handles=patches, loc="outside upper left", ncols=4, fontsize=8.5, handlelength=1.2)
+
+
+def loads(group_id: str, timelines: Sequence[Ownership]) -> Picture:
+    """For each strategy: members from top to bottom, rebalances from left to right, partitions as shade and number.
+
+    A dot marks what a member took over from another.
+    """
+    everybody = _members_of(timelines)
+    held: dict[str, int] = dict.fromkeys(everybody, 0)
+    for timeline in timelines:
+        for step in timeline.owners:
+            for owner in step:
+                if owner >= 0:
+                    held[timeline.members[owner]] += 1
+    ranked = sorted(everybody, key=lambda member: -held[member])[:MEMBERS_SHOWN]
+    members = [member for member in everybody if member in set(ranked)]
+    height = max(1.0, 0.2 * len(members))
+
+    def paint(figure: Figure) -> None:
+        panels: Any = figure.subplots(len(timelines), 1, squeeze=False)
+        most = max([max(_held(each, at)) for each in timelines for at in range(len(each.times)) if each.members] + [1])
+        names = short_names(members, 24, drawn_text)
+        codes = member_codes(timelines)
+        for place, (axes, timeline) in enumerate(zip(panels[:, 0], timelines, strict=True)):
+            _paint_loads(axes, timeline, members, most)
+            axes.set_yticks(range(len(members)), [f"{names[each]}  {codes[each]}" for each in members], fontsize=8)
+            axes.set_title(f"{_name(timeline.strategy)}: partitions of each member")
+            _time_axis(axes, timeline.times, last=place == len(timelines) - 1)
+
+    caption = (
+        "How many partitions each member held: the darker, the more. A dot marks a member that took over partitions "
+        "of another."
+    )
+    if len(everybody) > len(members):
+        caption += f" The {MEMBERS_SHOWN} members that held the most are shown, of {len(everybody)}."
+    return draw(
+        paint,
+        width=_WIDTH,
+        height=(height + 0.85) * len(timelines),
+        alt=f"Partitions that each member of group {group_id} held after each rebalance",
+        caption=caption,
+        salt=f"loads {group_id}",
+    )
+
+
+def _held(timeline: Ownership, at: int) -> list[int]:
+    counts = [0] * len(timeline.members)
+    for owner in timeline.owners[at]:
+        if owner >= 0:
+            counts[owner] += 1
+    return counts
+
+
+def _paint_loads(axes: Axes, timeline: Ownership, members: Sequence[str], most: int) -> None:
+    import numpy as np
+
+    count = len(timeline.times)
+    places = {member: place for place, member in enumerate(members)}
+    cells = np.zeros((max(1, len(members)), max(1, count), 4), dtype=np.float64)
+    dots: list[tuple[int, int]] = []
+    numbers = count <= 36 and len(members) <= MEMBERS_SHOWN
+    light, strong = np.array([0.85, 0.92, 0.97]), np.array([0.0, 0.35, 0.58])
+    for at in range(count):
+        counts = _held(timeline, at)
+        before = timeline.owners[at - 1] if at else timeline.owners[at]
+        took = {
+            now for old, now in zip(before, timeline.owners[at], strict=True) if now >= 0 and old >= 0 and old != now
+        }
+        for index, number in enumerate(counts):
+            row = places.get(timeline.members[index])
+            if row is None or not number:
+                continue
+            share = number / most
+            cells[row, at] = (*(light + (strong - light) * share), 1.0)
+            if numbers:
+                shade = "#ffffff" if share > 0.5 else "#101214"
+                axes.text(
+                    at, row, str(number), ha="center", va="center_baseline", fontsize=6.5, color=shade, in_layout=False
+                )
+            if index in took:
+                dots.append((at, row))
+    axes.imshow(cells, aspect="auto", interpolation="none", origin="upper")
+    if dots:
+        shift = 0.36 if numbers else 0.0
+        axes.plot([at + shift for at, _ in dots], [row - shift * 0.7 for _, row in dots], "o", markersize=3.4,
+                  color=colour("orange"), markeredgecolor=colour("surface"), markeredgewidth=0.6)  # fmt: skip
+    axes.set_ylim(max(1, len(members)) - 0.5, -0.5)
+
+
+def lag_by_member(group_id: str, lag: LagByMember) -> Picture:
+    """Each member's lag after one rebalance: a dot a member, a row a strategy."""
+    ordered = sorted(lag.strategies.items(), key=lambda item: (max(item[1].values(), default=0), item[0]))
+
+    def paint(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        axes.set_ylim(len(ordered) - 0.5, -0.5)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="x")
+        most = 1
+        for row, (_, by_member) in enumerate(ordered):
+            lags = sorted(by_member.values())
+            if not lags:
+                continue
+            most = max(most, lags[-1])
+            mean = sum(lags) / len(lags)
+            axes.plot([mean, mean], [row - 0.32, row + 0.32], color=colour("muted"), linewidth=2)
+            axes.plot(lags, [row] * len(lags), "o", color=colour("blue"), markersize=7.5, alpha=0.55, markeredgewidth=0)
+            axes.plot(lags[-1], row, "o", color=colour("orange"), markersize=8.5, markeredgewidth=0)
+            skew = f", {lags[-1] / mean:.1f} times the mean" if mean else ""
+            axes.annotate(f"{lags[-1]:,}{skew}", (lags[-1], row), xytext=(9, 0), textcoords="offset points",
+                          va="center", fontsize=9, color=colour("muted"))  # fmt: skip
+        axes.set_yticks(range(len(ordered)), [_name(name) for name, _ in ordered])
+        axes.set_xlim(-0.02 * most, 1.4 * most)
+        axes.xaxis.set_major_formatter(lambda value, _: compact(value))
+        axes.set_xlabel("lag of a member, in records")
+        _lag_legend(figure)
+
+    when = f"{datetime.fromtimestamp(lag.ts / 1000, UTC):%d %B %Y %H:%M} UTC"
+    alt = f"Lag of the members of group {group_id}; the heaviest carries: " + ", ".join(
+        f"{_name(name)} {max(by_member.values(), default=0):,} records" for name, by_member in ordered
+    )
+    return draw(
+        paint,
+        width=_WIDTH,
+        height=1.3 + 0.4 * len(ordered),
+        alt=alt,
+        caption=f"Who carries the lag, after the rebalance of {when}. Further left at the heaviest is better.",
+        salt=f"lag {group_id}",
+    )
+
+
+def _lag_legend(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], marker="o", color=colour("blue"), alpha=0.55, linestyle="", markersize=7.5, label="a member"),
+        Line2D([], [], marker="o", color=colour("orange"), linestyle="", markersize=8.5, label="the heaviest member"),
+        Line2D([], [], color=colour("muted"), linewidth=2, label="the mean"),
+    ]
+    figure.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=9.5)

@@ -1,0 +1,211 @@
+"""The report as one HTML page that needs nothing else: no network, no script; and the same figures as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import resources
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from kafka_assignors.errors import MissingDependencyError
+from kafka_assignors.report import charts, group_charts
+from kafka_assignors.report.canvas import COLOURS, Picture
+from kafka_assignors.report.model import OBSERVED, GroupReport, Ownership, Report
+from kafka_assignors.report.names import printable
+from kafka_assignors.report.recommend import KEEP, today
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["check_libraries", "page", "write"]
+
+# Rows of the tables of lags: the page is for people.
+_LAG_ROWS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A group with its pictures."""
+
+    report: GroupReport
+    anchor: str
+    today: str | None
+    owners: Picture | None
+    loads: Picture | None
+    lag: Picture | None
+    members: Sequence[tuple[str, str]]
+    lag_rows: Sequence[tuple[str, Sequence[int | None]]]
+    lag_columns: Sequence[str]
+
+
+def page(report: Report, json_name: str = "report.json") -> str:
+    """The page.
+
+    Names of groups, topics and members are written by others: all are escaped, and what would be invisible is written
+    out.
+
+    Args:
+        report: what it says.
+        json_name: where the same figures are, relative to the page.
+
+    Raises:
+        MissingDependencyError: jinja2 or matplotlib is not installed.
+    """
+    check_libraries()
+    import jinja2
+
+    folder = resources.files("kafka_assignors.report") / "templates"
+    sources = {name: (folder / name).read_text("utf-8") for name in ("page.html.j2", "macros.html.j2", "style.css")}
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(sources),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": _number,
+        "figure": _figure,
+        "share": _share,
+        "time": _time,
+        "name": printable,
+        "strategy": _strategy,
+    }
+    shown = [_group(each, place) for place, each in enumerate(report.worst, 1)]
+    return environment.get_template("page.html.j2").render(
+        report=report,
+        shown=shown,
+        pictures=_pictures(report),
+        json_name=json_name,
+        keep=KEEP,
+        observed=OBSERVED,
+        themes=[_variables(which) for which in (0, 1)],
+    )
+
+
+def check_libraries() -> None:
+    """Refuses to begin what could not be ended.
+
+    Raises:
+        MissingDependencyError: jinja2 or matplotlib is not installed.
+    """
+    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if missing:
+        raise MissingDependencyError(
+            f"kafka_assignors.report needs jinja2 and matplotlib ({' and '.join(missing)} missing): "
+            "pip install kafka-assignors[plot]"
+        )
+
+
+def write(report: Report, folder: str | os.PathLike[str]) -> tuple[str, str]:
+    """Writes `report.html` and `report.json` into a folder, which is made if it is not there.
+
+    Returns:
+        The paths of both.
+
+    Raises:
+        MissingDependencyError: jinja2 or matplotlib is not installed.
+        OSError: the folder cannot be written.
+    """
+    from pathlib import Path
+
+    html = page(report)
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    paths = place / "report.html", place / "report.json"
+    paths[0].write_text(html, "utf-8")
+    paths[1].write_text(json.dumps(report.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    return str(paths[0]), str(paths[1])
+
+
+def _variables(which: int) -> str:
+    return " ".join(f"--{name}: {pair[which]};" for name, pair in COLOURS.items())
+
+
+def _pictures(report: Report) -> Mapping[str, Picture]:
+    """Those of the fleet, as far as there is something to see."""
+    sound = [each for each in report.strategies if each.rebalances]
+    found = {}
+    if sound:
+        found["moved"] = charts.moved(sound)
+        found["evenness"] = charts.evenness(sound)
+    if len(report.periods) > 1:
+        found["over_time"] = charts.over_time(report.periods, report.period_ms, _lines(report))
+    if any(each.saved > 0 for each in report.worst):
+        found["worst"] = charts.worst([each for each in report.worst if each.saved > 0])
+    return found
+
+
+def _lines(report: Report) -> list[str]:
+    """Four lines can be told apart: what was observed, the least, the most, and Kafka's default."""
+    by_moves = sorted((each for each in report.strategies if each.rebalances), key=lambda each: each.moved)
+    names = [each.strategy for each in by_moves]
+    wanted = [OBSERVED, *[name for name in names if name != OBSERVED][:1], "range", *names[::-1]]
+    return [name for name in dict.fromkeys(wanted) if name in names][:4]
+
+
+def _group(group: GroupReport, place: int) -> _Shown:
+    timelines = [each for each in group.ownership if each.times and each.partitions]
+    group_id = printable(group.figures.group_id)
+    by_strategy: Mapping[str, Mapping[str, int]] = group.lag.strategies if group.lag else {}
+    picture = group.lag and any(any(lags.values()) for lags in by_strategy.values())
+    columns = _lag_columns(group, by_strategy)
+    return _Shown(
+        group,
+        f"group-{place}",
+        today(group.figures),
+        group_charts.owners(group_id, timelines) if timelines else None,
+        group_charts.loads(group_id, timelines) if timelines else None,
+        group_charts.lag_by_member(group_id, group.lag) if group.lag and picture else None,
+        _members(timelines),
+        _lag_rows(by_strategy, columns),
+        columns,
+    )
+
+
+def _members(timelines: Sequence[Ownership]) -> list[tuple[str, str]]:
+    return [(code, member) for member, code in group_charts.member_codes(timelines).items()]
+
+
+def _lag_columns(group: GroupReport, by_strategy: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Today's strategy and the recommended one, or, where that is the same, the one with the least heaviest lag."""
+    present = today(group.figures)
+    least = sorted(by_strategy, key=lambda name: (max(by_strategy[name].values(), default=0), name))
+    wanted = [present, group.recommendation.strategy, *least]
+    return [name for name in dict.fromkeys(wanted) if name is not None and name in by_strategy][:3]
+
+
+def _lag_rows(
+    by_strategy: Mapping[str, Mapping[str, int]], columns: Sequence[str]
+) -> Sequence[tuple[str, Sequence[int | None]]]:
+    """The members that carry the most, each with its lag under each of the strategies."""
+    members = dict.fromkeys(member for name in columns for member in by_strategy[name])
+    rows = [(member, [by_strategy[name].get(member) for name in columns]) for member in members]
+    rows.sort(key=lambda row: (-max(lag or 0 for lag in row[1]), row[0]))
+    return rows[:_LAG_ROWS]
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _figure(value: float) -> str:
+    """A figure that need not be whole, in as many digits as say something."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}".replace("%", " %")
+
+
+def _time(value: int | None) -> str:
+    return "–" if value is None else f"{datetime.fromtimestamp(value / 1000, UTC):%d %B %Y %H:%M} UTC"
+
+
+def _strategy(name: Any) -> str:
+    return "observed (today)" if name == OBSERVED else printable(str(name))

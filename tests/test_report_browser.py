@@ -1,0 +1,119 @@
+"""The page in a real browser: nothing to complain of, all pictures there, nothing wider than the window."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_assignors.report.canvas import COLOURS
+from kafka_assignors.report.page import write
+from support.browser import Browser, browser
+from support.reports import HOSTILE, sample
+
+__all__ = ["browser"]
+
+pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.timeout(300)]
+
+_PICTURES = """[...document.images].map(image => ({
+  alt: image.alt, natural: [image.naturalWidth, image.naturalHeight],
+  shown: [image.getBoundingClientRect().width, image.getBoundingClientRect().height]}))"""
+_TOO_WIDE = """[...document.querySelectorAll('body *')].filter(each => {
+  for (let at = each; at; at = at.parentElement) if (at.classList.contains('wide') && at !== each) return false;
+  const box = each.getBoundingClientRect();
+  return box.width > 0 && box.right > document.documentElement.clientWidth + 0.5;
+}).map(each => each.tagName + ' ' + each.className)"""
+_CELLS = """[...document.querySelectorAll('%s tbody tr')].map(row => [
+  row.dataset.%s, Object.fromEntries([...row.querySelectorAll('[data-figure]')].map(
+    cell => [cell.dataset.figure, Number(cell.textContent.replaceAll(',', ''))]))])"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """The page's address and the JSON beside it."""
+    html, values = write(sample(), tmp_path_factory.mktemp("report"))
+    return Path(html).as_uri(), json.loads(Path(values).read_text("utf-8"))
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_it_can_be_looked_at(browser: Browser, files: tuple[str, Any], width: int, dark: bool) -> None:
+    address, _ = files
+    browser.open(address, width=width, dark=dark)
+    assert browser.complaints == []
+    assert [each for each in browser.requests if not each.startswith("data:")] == [address]
+    pictures = browser.run(_PICTURES)
+    assert len(pictures) == 4 + 3 * 2
+    for each in pictures:
+        assert each["alt"]
+        assert min(each["natural"]) > 0
+        assert min(each["shown"]) > 40
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.run(_TOO_WIDE) == []
+    folder = os.environ.get("REPORT_SCREENSHOTS")
+    if folder:
+        browser.screenshot(Path(folder) / f"report-{width}-{'dark' if dark else 'light'}.png")
+
+
+def test_pictures_turn_dark_with_the_page(browser: Browser, files: tuple[str, Any]) -> None:
+    script = """(() => {
+      const image = document.images[0], canvas = document.createElement('canvas');
+      const [width, height] = [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+      const paint = canvas.getContext('2d');
+      paint.drawImage(image, 0, 0);
+      const data = paint.getImageData(0, 0, width, height).data;
+      const count = (red, green, blue) => {
+        let found = 0;
+        for (let at = 0; at < data.length; at += 4)
+          if (data[at] == red && data[at + 1] == green && data[at + 2] == blue && data[at + 3] == 255) found += 1;
+        return found;
+      };
+      return [count(LIGHT), count(DARK), getComputedStyle(document.body).backgroundColor];
+    })()"""
+    for which, ink in zip(("LIGHT", "DARK"), COLOURS["ink"], strict=True):
+        script = script.replace(which, ",".join(str(int(ink[at : at + 2], 16)) for at in (1, 3, 5)))
+    browser.open(files[0])
+    in_light = browser.run(script)
+    browser.open(files[0], dark=True)
+    in_dark = browser.run(script)
+    # What is written has the page's ink.
+    assert in_light[0] > 50 > in_light[1]
+    assert in_dark[1] > 50 > in_dark[0]
+    assert in_light[2] != in_dark[2]
+
+
+def test_tables_have_the_numbers_of_the_json(browser: Browser, files: tuple[str, Any]) -> None:
+    address, values = files
+    browser.open(address)
+    cells = browser.run(_CELLS % ("#strategy-table", "strategy"))
+    names = ("groups", "rebalances", "moved", "moved_needed", "copartition_violations", "recommended", "failed")
+    assert cells == [[each["strategy"], {name: each[name] for name in names}] for each in values["strategies"]]
+    worst = dict(browser.run(_CELLS % ("#worst-table", "group")))
+    assert len(worst) == len(HOSTILE)
+    for row, each in zip(worst.values(), values["worst"], strict=True):
+        assert row == {
+            "members": each["figures"]["members"],
+            "partitions": each["figures"]["partitions"],
+            "today": each["figures"]["strategies"]["observed"]["moved"],
+            "saved": each["saved"],
+        }
+    told = browser.run(
+        "Object.fromEntries([...document.querySelectorAll('#recommendation-table tbody tr')].map(row => ["
+        "row.dataset.recommendation, Number(row.querySelector('td').textContent.replaceAll(',', ''))]))"
+    )
+    assert told == values["recommendations"]
+    moved = browser.run("document.querySelector('#moved-today').textContent")
+    assert int(moved.replace(",", "")) == values["moved_today"]
+
+
+def test_names_stay_names(browser: Browser, files: tuple[str, Any]) -> None:
+    browser.open(files[0])
+    assert browser.run("document.scripts.length") == 0
+    assert browser.run("document.querySelectorAll('h1').length") == 1
+    assert browser.run("document.title").startswith("A fleet of <script>")
+    headings = browser.run("[...document.querySelectorAll('.group h3')].map(each => each.textContent)")
+    assert headings[0] == HOSTILE[0]
+    assert headings[2] == HOSTILE[2]
