@@ -2,6 +2,8 @@
 
 import typer
 
+from kafka_assignors.spark.commands import synth
+
 app = typer.Typer(
     name="python -m kafka_assignors.spark",
     no_args_is_help=True,
@@ -14,3 +16,6 @@ app = typer.Typer(
 @app.callback()
 def _main() -> None:
     """What assignment strategies would have done to a fleet of consumer groups, from its own history, on Spark."""
+
+
+app.command("synth")(synth.synth)
