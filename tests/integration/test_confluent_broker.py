@@ -146,32 +146,116 @@ def newest(kafka_of_version: Callable[[str], Kafka]) -> Iterator[Crowd]:
         yield crowd
 
 
-def test_a_member_of_the_new_protocol_does_not_get_in(newest: Crowd) -> None:
+class Native:
+    """confluent-kafka's own consumer, by default with `group.protocol=consumer`, polled like the others."""
+
+    def __init__(self, crowd: Crowd, topic: str, **settings: Any) -> None:
+        further = {name.replace("_", "."): value for name, value in settings.items()}
+        self._consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": crowd.kafka.bootstrap_servers,
+                "group.id": crowd.group,
+                "group.protocol": "consumer",
+                "log_level": 0,
+            }
+            | further
+        )
+        self.errors: list[KafkaError] = []
+        self._consumer.subscribe([topic])
+
+    def turn(self) -> int:
+        """Polls once; how many partitions it has."""
+        message = self._consumer.poll(0.05)
+        error = None if message is None else message.error()
+        if error is not None:
+            self.errors.append(error)
+        return len(self.held)
+
+    @property
+    def held(self) -> set[tuple[str, int]]:
+        return {(each.topic, each.partition) for each in self._consumer.assignment()}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def shared_out(partitions: set[tuple[str, int]], *shares: set[tuple[str, int]]) -> bool:
+    """Whether everybody has something, and everything has one owner."""
+    return all(shares) and sum(map(len, shares)) == len(partitions) and set().union(*shares) == partitions
+
+
+def refuse_the_new_protocol(crowd: Crowd, topic: str) -> None:
+    newcomer = Native(crowd, topic)
+
+    def refused() -> bool:
+        newcomer.turn()
+        return bool(newcomer.errors)
+
+    crowd.until(refused, "the newcomer is refused")
+    assert newcomer.errors[0].code() == KafkaError._FATAL
+    newcomer.close()
+
+
+@pytest.mark.parametrize("strategy", ["range", "sticky", "cooperative-sticky", "lag"])
+def test_a_member_of_the_new_protocol_does_not_get_in(newest: Crowd, strategy: str) -> None:
+    """The user data in our assignments, whatever the strategy, stop the broker from converting the group."""
     crowd = newest
     topic = crowd.kafka.create_topic(unique("topic"), 2)
-    ours = crowd.add("range").follow(topic)
-    crowd.settle({(topic, 0), (topic, 1)})
-    newcomer = confluent_kafka.Consumer(
-        {
-            "bootstrap.servers": crowd.kafka.bootstrap_servers,
-            "group.id": crowd.group,
-            "group.protocol": "consumer",
-            "log_level": 0,
-        }
-    )
-    newcomer.subscribe([topic])
-    refused: list[Any] = []
+    partitions = {(topic, 0), (topic, 1)}
+    first, second = crowd.add(strategy).follow(topic), crowd.add(strategy)
+    crowd.settle(partitions, first)
+    second.follow(topic)
+    crowd.settle(partitions)
+    told = list(first.events), list(second.events)
+    refuse_the_new_protocol(crowd, topic)
+    crowd.settle(partitions)
+    assert (first.events, second.events) == told
 
-    def turn() -> bool:
-        message = newcomer.poll(0.1)
-        if message is not None and message.error() is not None:
-            refused.append(message.error())
-        return bool(refused)
 
-    crowd.until(turn, "the newcomer is refused")
-    assert len(ours.held) == 2
-    assert [kind for kind, _ in ours.events] == ["on_assign"]
+@pytest.mark.parametrize("carries_on", [False, True])
+def test_a_group_that_is_converted_while_it_runs_and_is_classic_again_later(newest: Crowd, carries_on: bool) -> None:
+    """librdkafka's own consumer leads, whose assignments carry no user data: nothing stops the conversion."""
+    crowd = newest
+    topic = crowd.kafka.create_topic(unique("topic"), 6)
+    partitions = {(topic, number) for number in range(6)}
+    times = {"session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": 200}
+    native = Native(crowd, topic, group_protocol="classic", **times)
+    crowd.until(lambda: native.turn() == 6, "librdkafka's leads")
+    ours = crowd.add("range", on_broker_assignor="carry-on" if carries_on else "fail").follow(topic)
+    crowd.until(lambda: native.turn() == 3 and len(ours.held) == 3, "ours is a member")
+    assert ours.plan() is None
+    newcomer = Native(crowd, topic)
+
+    def converted() -> bool:
+        native.turn()
+        newcomer.turn()
+        return shared_out(partitions, native.held, newcomer.held, ours.held)
+
+    if not carries_on:
+        with pytest.raises(KafkaException) as refused:
+            crowd.until(converted, "never")
+        error = refused.value.args[0]
+        assert error.fatal()
+        assert "group.consumer.migration.policy" in error.str()
+        assert "range is no longer asked" in error.str()
+        # Said again, not forgotten; and the way out is open.
+        with pytest.raises(KafkaException):
+            ours.poll(0.1)
+        crowd.leave(ours)
+        newcomer.close()
+        native.close()
+        return
+    crowd.until(converted, "the broker's plan is carried out")
+    assert ours.plan() is None
+    assert not ours.errors
     newcomer.close()
+    native.close()
+    # Nobody of the new protocol is left: the group is classic again, and our assignor is asked again.
+    crowd.settle(partitions)
+    plan = ours.plan()
+    assert plan is not None
+    assert plan.assignment == {ours.memberid(): {topic: list(range(6))}}
+    refuse_the_new_protocol(crowd, topic)
 
 
 @pytest.mark.parametrize("carries_on", [False, True])
@@ -179,33 +263,22 @@ def test_a_group_that_the_broker_assigns_for(newest: Crowd, carries_on: bool) ->
     """The newcomer is first, so nothing guards the group: ours joins a group that the broker's assignor serves."""
     crowd = newest
     topic = crowd.kafka.create_topic(unique("topic"), 4)
-    first = confluent_kafka.Consumer(
-        {
-            "bootstrap.servers": crowd.kafka.bootstrap_servers,
-            "group.id": crowd.group,
-            "group.protocol": "consumer",
-            "log_level": 0,
-        }
-    )
-    first.subscribe([topic])
-    deadline = time.monotonic() + TIMEOUT
-    while len(first.assignment()) < 4:
-        assert time.monotonic() < deadline
-        first.poll(0.1)
+    partitions = {(topic, number) for number in range(4)}
+    first = Native(crowd, topic)
+    crowd.until(lambda: first.turn() == 4, "it has everything")
     ours = crowd.add("sticky", on_broker_assignor="carry-on" if carries_on else "fail").follow(topic)
-
-    def turn() -> bool:
-        first.poll(0.05)
-        return len(ours.held) == 2
-
     if carries_on:
-        crowd.until(turn, "it has the broker's plan")
-        assert len(first.assignment()) == 2
+        crowd.until(lambda: first.turn() == 2 and len(ours.held) == 2, "it has the broker's plan")
+        assert shared_out(partitions, first.held, ours.held)
+        first.close()
+        crowd.settle(partitions)
+        assert ours.plan() is not None
+        refuse_the_new_protocol(crowd, topic)
     else:
         with pytest.raises(KafkaException) as refused:
-            crowd.until(turn, "never")
-        assert "group.migration.policy" in str(refused.value) or "group.protocol" in str(refused.value)
-    first.close()
+            crowd.until(lambda: first.turn() == 2 and len(ours.held) == 2, "never")
+        assert "group.consumer.migration.policy" in str(refused.value)
+        first.close()
 
 
 # ---- the coordinator goes -------------------------------------------------------------------------------------------
