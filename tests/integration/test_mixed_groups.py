@@ -1,4 +1,4 @@
-"""Java's consumers with Kafka's own sticky assignors and ours in Python, as members of one group.
+"""Java's and librdkafka's consumers with their own sticky assignors and ours in Python, as members of one group.
 
 After every step of every scenario: each partition is owned exactly once in the generation, none was ever held by two
 members at once, and as long as all members subscribe to the same, the fewest possible partitions moved, whoever leads.
@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.broker import Kafka, unique
-from support.members import AiokafkaMember, ConfluentMember, JavaMember, KafkaPythonMember, Member, Strategy
+from support.members import (
+    AiokafkaMember,
+    ConfluentMember,
+    JavaMember,
+    KafkaPythonMember,
+    LibrdkafkaMember,
+    Member,
+    Strategy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
 
 KINDS: dict[str, Callable[..., Member]] = {"java": JavaMember, "kafka": KafkaPythonMember, "aio": AiokafkaMember}
 OURS = ("kafka", "aio", "confluent")
-ALL = KINDS | {"confluent": ConfluentMember}
+ALL = KINDS | {"confluent": ConfluentMember, "librdkafka": LibrdkafkaMember}
 
 
 class MixedGroup:
@@ -262,3 +270,62 @@ def test_our_assignors_in_three_clients_share_a_group(mixed: Callable[[Strategy]
     assert group.leader == "confluent-1"
     group.kill("confluent-1")
     assert group.led_by(("aio", "kafka"))
+
+
+# ---- librdkafka's own cooperative-sticky ----------------------------------------------------------------------------
+
+
+def joins_in_two_phases(group: MixedGroup, trace: Trace, name: str) -> None:
+    """A member joins: what moves to it is given up by its owners in one generation, and nothing else is."""
+    before, since = group.now, len(trace.events)
+    assert before is not None
+    group.join(name)
+    now = group.now
+    assert now is not None
+    moved = sorted((owner, each) for each, owner in before.owners.items() if now.owners[each] != owner)
+    assert moved
+    given_up = [event for event in trace.events[since:] if event.kind in ("revoked", "lost")]
+    assert {event.kind for event in given_up} == {"revoked"}
+    assert sorted((event.member, each) for event in given_up for each in event.partitions) == moved
+    taken = [event for event in trace.events[since:] if event.kind == "assigned" and event.partitions]
+    assert {event.member for event in taken} == {name}
+    assert min(event.generation for event in taken) > max(event.generation for event in given_up)
+
+
+def test_librdkafkas_own_members_lead_ours_and_are_led_by_them(
+    mixed: Callable[[Strategy], MixedGroup], trace: Trace
+) -> None:
+    group = mixed("cooperative-sticky")
+    orders, _ = group.topic(7), group.topic(5)
+    group.start("librdkafka-1", "confluent-1", "librdkafka-2", "confluent-2", "librdkafka-3")
+    group.join("librdkafka-1")
+    joins_in_two_phases(group, trace, "confluent-1")
+    joins_in_two_phases(group, trace, "librdkafka-2")
+    assert group.leader == "librdkafka-1"
+    group.kill("librdkafka-1")
+    # Whoever of librdkafka's leads goes, until ours does.
+    while not group.led_by(("confluent",)):
+        group.leave(group.leader)
+    joins_in_two_phases(group, trace, "librdkafka-3")
+    joins_in_two_phases(group, trace, "confluent-2")
+    group.grow(orders, 10)
+    assert group.leader == "confluent-1"
+    while group.led_by(("confluent",)):
+        group.leave(group.leader)
+    assert group.led_by(("librdkafka",))
+
+
+@pytest.mark.parametrize("leader", ["librdkafka", "confluent"])
+def test_librdkafkas_own_members_that_missed_a_rebalance(mixed: Callable[[Strategy], MixedGroup], leader: str) -> None:
+    group = mixed("cooperative-sticky")
+    group.topic(9)
+    group.topic(4)
+    names = [f"{leader}-1", f"{'confluent' if leader == 'librdkafka' else 'librdkafka'}-2", "confluent-3"]
+    group.start(*names)
+    for name in names:
+        group.join(name)
+    assert group.leader == names[0]
+    for name in (names[1], names[0]):
+        group.freeze_past_session(name)
+        assert group.leader != name
+        group.thaw(name)

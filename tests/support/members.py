@@ -4,6 +4,7 @@ A member reads commands from its standard input, one a line, and answers each wi
 
 - ``subscribe t1,t2``: subscribe, or change the subscription; from the first on it polls;
 - ``stall ms``: stop polling for so long, while the client's background work goes on;
+- ``hold ms``: our consumer for confluent-kafka only: a native call that keeps the interpreter's lock for so long;
 - ``commit``: commit the positions; ``close``: leave the group and end.
 
 It writes events to its standard output, one JSON object a line, each with ``at``, microseconds since the epoch:
@@ -86,6 +87,13 @@ class Member:
         """Stop polling for so long; the client's heartbeats go on until ``max.poll.interval.ms`` is over."""
         self.trace.record(self.name, {"event": "stall", "at": _now()})
         self.send(f"stall {milliseconds}")
+
+    def hold(self, milliseconds: int) -> None:
+        """Keep the interpreter's lock for so long, and wait for the end: no thread of the process runs meanwhile."""
+        since = len(self.trace.events)
+        self.trace.record(self.name, {"event": "stall", "at": _now()})
+        self.send(f"hold {milliseconds}")
+        self.wait_for("hold-done", 20.0 + milliseconds / 1000, since=since)
 
     def commit(self, timeout: float = 15.0) -> None:
         """Commit the positions and wait for the answer."""
@@ -226,6 +234,12 @@ class ConfluentMember(_PythonMember):
 
     client = "confluent"
     further: ClassVar[dict[str, Any]] = {"topic.metadata.refresh.interval.ms": METADATA_AGE_MS}
+
+
+class LibrdkafkaMember(ConfluentMember):
+    """confluent-kafka's own consumer, with librdkafka's own ``cooperative-sticky``."""
+
+    client = "librdkafka"
 
 
 def _common(bootstrap_servers: str, group: str, name: str) -> dict[str, Any]:

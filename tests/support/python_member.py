@@ -1,15 +1,18 @@
 """One Python consumer with our assignor in a process of its own; the same commands and events as Member.java.
 
-Run as ``python python_member.py kafka-python|aiokafka|confluent sticky|cooperative-sticky name=json ...`` by
-support/members.py, which describes the protocol. The settings are keyword arguments of the client's consumer.
+Run as ``python python_member.py kafka-python|aiokafka|confluent|librdkafka sticky|cooperative-sticky name=json ...`` by
+support/members.py, which describes the protocol. The settings are keyword arguments of the client's consumer. The
+exception is ``librdkafka``: confluent-kafka's own consumer, with nothing of ours.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import queue
+import re
 import sys
 import threading
 import time
@@ -204,8 +207,80 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
                 subscribed = True
             case "stall":
                 time.sleep(int(argument) / 1000)
+            case "hold":
+                # Unlike other functions of C, those of a PyDLL are called with the interpreter's lock.
+                ctypes.PyDLL(None).usleep(1000 * int(argument))
             case "commit":
                 consumer.commit()
+            case "close":
+                consumer.close()
+            case _:
+                raise ValueError(command)
+        emit(f"{command}-done")
+        if command == "close":
+            return
+
+
+class Leadership:
+    """A logger that learns from librdkafka's log, which alone says so, in which generations this member leads."""
+
+    def __init__(self) -> None:
+        self.generations: set[int] = set()
+
+    def log(self, _: int, form: str, *parts: str) -> None:
+        found = re.search(r"JoinGroup response: GenerationId (\d+), .* \(me\), my MemberId", form % parts)
+        if found:
+            self.generations.add(int(found[1]))
+
+
+def run_librdkafka(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
+    """`on_assign` is called in each generation, also without anything new."""
+    from confluent_kafka import Consumer
+
+    leads = Leadership()
+    held: set[tuple[str, int]] = set()
+
+    def tell(event: str, partitions: Iterable[tuple[str, int]], **fields: object) -> None:
+        generation = int.from_bytes(consumer.consumer_group_metadata()[7:11], sys.byteorder, signed=True)
+        leader = generation in leads.generations
+        given = plain(partitions)
+        emit(event, generation=generation, member=consumer.memberid(), leader=leader, partitions=given, **fields)
+
+    def on_assign(_: Any, partitions: list[Any]) -> None:
+        added = {(each.topic, each.partition) for each in partitions}
+        held.update(added)
+        tell("synced", held)
+        tell("assigned", added)
+
+    def give_up(event: str, partitions: list[Any]) -> None:
+        gone = {(each.topic, each.partition) for each in partitions}
+        held.difference_update(gone)
+        tell(event, gone)
+
+    consumer: Any = Consumer(
+        {name.replace("_", "."): value for name, value in settings.items()}
+        | {"partition.assignment.strategy": strategy, "debug": "consumer,cgrp"},
+        logger=leads,
+    )
+    subscribed = False
+    while True:
+        command, argument = "", ""
+        if not subscribed or not commands.empty():
+            command, _, argument = commands.get().partition(" ")
+        match command:
+            case "":
+                message = consumer.poll(_CONFLUENT_POLL_S)
+                if message is not None and message.error() is not None:
+                    emit("error", error=repr(message.error()))
+                continue
+            case "subscribe":
+                consumer.subscribe(
+                    argument.split(","),
+                    on_assign=on_assign,
+                    on_revoke=lambda _, partitions: give_up("revoked", partitions),
+                    on_lost=lambda _, partitions: give_up("lost", partitions),
+                )
+                subscribed = True
             case "close":
                 consumer.close()
             case _:
@@ -277,6 +352,8 @@ def main() -> None:
             run_kafka_python(strategy, settings, commands)
         elif client == "confluent":
             run_confluent(strategy, settings, commands)
+        elif client == "librdkafka":
+            run_librdkafka(strategy, settings, commands)
         else:
             asyncio.run(run_aiokafka(strategy, settings, commands))
     except Exception as error:
