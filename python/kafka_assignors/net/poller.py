@@ -153,6 +153,21 @@ class Poller:
         self._waking.close()
         self._woken.close()
 
+    def abandon(self) -> None:
+        """In the child of a fork: closes its copies of the descriptors, which the parent does not notice.
+
+        Takes no lock, since the thread that holds it may not be here; and takes nothing out of the selector, which the
+        two processes share.
+        """
+        self._is_closed = True
+        for connection in list(self._connections):
+            # Whatever the parent's thread was in the middle of.
+            with contextlib.suppress(Exception):
+                connection.close()
+        self._selector.close()
+        self._waking.close()
+        self._woken.close()
+
     def _start_job(self, connection: Connection, run: Callable[[], Any]) -> None:
         def work() -> None:
             try:

@@ -28,6 +28,7 @@ except ImportError as error:
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kafka_assignors.assignors import LagBasedAssignor
+from kafka_assignors.clients.confluent import _fork
 from kafka_assignors.clients.confluent._conf import ConsumerConfig
 from kafka_assignors.clients.confluent._engine import Callbacks, Engine
 from kafka_assignors.clients.confluent._group_metadata import group_metadata
@@ -116,6 +117,7 @@ class Consumer(_Native):
         self._last_poll = time.monotonic()
         self._closed = False
         self._engine = Engine(self, config, _Summons(this))
+        _fork.watch(self)
 
     # Records.
 

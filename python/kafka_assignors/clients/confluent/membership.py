@@ -183,6 +183,11 @@ class Member:
         self._closed = True
         self._poller.wake()
 
+    def abandon(self) -> None:
+        """In the child of a fork, where this thread is not: lets go of what was copied, and tells nobody."""
+        self._closed = True
+        self._poller.abandon()
+
     def join(self, timeout: float) -> None:
         """Waits for the end of the thread."""
         self._thread.join(timeout)
