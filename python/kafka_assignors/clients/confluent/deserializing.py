@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import confluent_kafka
+from confluent_kafka.deserializing_consumer import K, V
 from confluent_kafka.error import ConsumeError
 
 from kafka_assignors.clients.confluent.consumer import Consumer
@@ -15,16 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["DeserializingConsumer"]
 
 
-class DeserializingConsumer(confluent_kafka.DeserializingConsumer, Consumer):  # type: ignore[misc]
+class DeserializingConsumer(confluent_kafka.DeserializingConsumer[K, V], Consumer, Generic[K, V]):  # type: ignore[misc]
     """`confluent_kafka.DeserializingConsumer`, with any assignor of this package.
 
     `key.deserializer` and `value.deserializer`, the schema registry's among them, and their builders are the client's
     own, and so is what `poll` returns and raises. All else is our
-    [`Consumer`][kafka_assignors.clients.confluent.Consumer].
+    [`Consumer`][kafka_assignors.clients.confluent.Consumer]. Generic in the types of keys and values, as the client's.
 
     >>> from confluent_kafka.serialization import StringDeserializer
     >>> settings = {"bootstrap.servers": "localhost:9092", "group.id": "g", "partition.assignment.strategy": "sticky"}
-    >>> consumer = DeserializingConsumer({**settings, "value.deserializer": StringDeserializer()})
+    >>> consumer = DeserializingConsumer[bytes, str]({**settings, "value.deserializer": StringDeserializer()})
     >>> consumer.close()
     """
 
