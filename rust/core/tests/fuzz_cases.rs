@@ -44,4 +44,6 @@ cases! {
     coordinator in "../../fuzz/checks/coordinator.rs",
     membership in "../../fuzz/checks/membership.rs",
     partitioner in "../../fuzz/checks/partitioner.rs",
+    replay in "../../fuzz/checks/replay.rs",
+    offsets_topic in "../../fuzz/checks/offsets_topic.rs",
 }

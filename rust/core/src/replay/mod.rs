@@ -183,10 +183,10 @@ impl Life {
             Source::Observed => {
                 let generation = step.generation?;
                 let (plan, error) = timeline.observed(generation, group)?;
-                self.generation = generation - 1;
+                self.generation = generation;
                 let best = sticky::assign(group, &self.owners.settle(moment, false), Objective::default());
                 let needed = self.owners.moved(moment, &best);
-                (plan, 1, 0, history::joined(step.error.clone(), error), Some(needed))
+                (plan, 0, 0, history::joined(step.error.clone(), error), Some(needed))
             }
         };
         self.generation = match self.generation.checked_add(rounds) {
