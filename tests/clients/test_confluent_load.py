@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
+import confluent_kafka
 import pytest
 
 from kafka_assignors import AdaptivePartitioner
 from kafka_assignors.clients.confluent import _chooser
 from kafka_assignors.clients.confluent._chooser import Chooser
 from kafka_assignors.clients.confluent._load import PERIOD, PERIOD_AT_BATCHES, Load, TrackedBatch
+from kafka_assignors.embedded import EmbeddedKafka
+from support.threads import TIMEOUT, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,6 +146,46 @@ def test_statistics_tell_brokers_that_are_down_and_partitions_without_leader(loa
     ]:
         loaded.load.statistics(statistics(state, leader))
         assert loaded.told()[1] == expected
+
+
+def test_librdkafkas_statistics_are_read_up_to_the_partitions_if_all_have_a_leader(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parse = json.loads
+    texts: list[str] = []
+
+    def known() -> bool:
+        producer.poll(0.05)
+        found = parse(texts[-1])["topics"].get(TOPIC, {}).get("partitions", {}) if texts else {}
+        return len(found) == 5 and all(each["leader"] > 0 for name, each in found.items() if name != "-1")
+
+    with EmbeddedKafka(topics={TOPIC: 4}) as kafka:
+        settings = {"bootstrap.servers": kafka.bootstrap_servers, "statistics.interval.ms": 50, "log_level": 0}
+        producer = confluent_kafka.Producer(settings | {"stats_cb": texts.append})
+        producer.produce(TOPIC, b"value")
+        wait_until(known, "the statistics tell every partition's leader")
+        assert producer.flush(TIMEOUT) == 0
+    healthy = next(text for text in reversed(texts) if '"state":"UP"' in text)
+    parsed: list[str] = []
+
+    def note(text: str) -> Any:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr("json.loads", note)
+    loaded.load.statistics(healthy)
+    assert loaded.told()[1] == set()
+    (head,) = parsed
+    assert '"brokers"' in head
+    assert '"partitions"' not in head
+    # Now partition 2 has none.
+    two = re.compile(r'("partition":2, "broker":-?\d+, "leader":)\d+')
+    worse, changed = two.subn(r"\g<1>-1", healthy)
+    assert changed == 1
+    loaded.load.statistics(worse)
+    assert loaded.told()[1] == {2}
+    loaded.load.statistics(healthy)
+    assert loaded.told()[1] == set()
 
 
 def test_a_broker_that_takes_nothing_for_too_long_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
