@@ -28,7 +28,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars browser demo example-join test test-rust test-python test-long gate peers bench bench-partitioners lint lint-rust lint-python rust fuzz docs lock clean FORCE
+.PHONY: help setup build jars browser demo example-join test test-rust test-python test-long gate gate-proof peers bench bench-partitioners race lint lint-rust lint-python rust fuzz docs lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -135,6 +135,15 @@ bench: $(VENV)/.installed ## all benchmarks, beside the peers
 # shows that they work.
 bench-partitioners: $(VENV)/.installed ## the published results of the sticky partitioners, reproduced
 	@PYTHONPATH=benches:tests $(BIN)/python -P -m partitioners $(BENCH_ARGS)
+
+# Wants a quiet machine for half an hour; parts of it add up: make race BENCH_ARGS='--part 1/4'. Java and Maven, Go and
+# librdkafka take part where they are installed; --list names points and peers, --quick shows that it works.
+race: $(VENV)/.installed ## our sticky assignors beside every peer's, on the same bytes
+	@PYTHONPATH=benches:tests $(BIN)/python -P -m race $(BENCH_ARGS)
+
+# Builds the core a second time, in target/slowdown.
+gate-proof: $(VENV)/.installed ## shows that a core slower by a third fails the gate
+	@PYTHONPATH=benches:tests $(BIN)/python -P benches/gate_proof.py
 
 # What `make test` has no time for: many more seeds, both broker releases, all benchmarks with their slow peers, fuzzing.
 test-long: $(VENV)/.installed ## hours: more seeds, the older broker, slow peers, fuzzing

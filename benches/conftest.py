@@ -1,9 +1,7 @@
 """Ratios, measured in one run on one machine and held to the committed bounds."""
 
 import sys
-import tomllib
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from time import perf_counter
 
@@ -12,24 +10,13 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from rich.console import Console
 from rich.table import Table
 
-# The benchmarks' own modules import each other by name.
+# The benchmarks' own modules import each other by name, and the broker and the jars are those of the tests.
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(1, str(Path(__file__).parent.parent / "tests"))
 
-BOUNDS: dict[str, dict[str, float]] = tomllib.loads((Path(__file__).parent / "bounds.toml").read_text())
+from gate import Bounds, Row
 
-
-@dataclass(frozen=True)
-class Row:
-    """One comparison: two times in seconds (or two sizes in bytes), their ratio, and what the ratio is held to."""
-
-    against: str
-    name: str
-    ours: float
-    other: float
-    ratio: float
-    bound: str
-    note: str
-
+BOUNDS = Bounds.committed()
 
 _ROWS: list[Row] = []
 
@@ -39,23 +26,33 @@ MISSING: list[str] = []
 
 def check_bounds(kind: str, cases: Collection[str]) -> None:
     """Refuses bounds without a benchmark, which guard nothing. (A benchmark without a bound fails at its lookup.)"""
-    unused = BOUNDS[kind].keys() - set(cases)
-    if unused:
-        raise LookupError(f"bounds.toml names cases of {kind} that are not measured: {sorted(unused)}")
+    BOUNDS.check(kind, cases)
 
 
 class Ratio:
-    """Holds a ratio to its committed bound and puts it on the table."""
+    """Holds what was measured to its committed bound and puts it on the table."""
 
     def at_most(self, kind: str, name: str, ours: float, other: float, note: str = "") -> None:
-        bound = BOUNDS[kind][name]
-        _ROWS.append(Row(kind, name, ours, other, ours / other, f"<= {bound:g}", note))
-        assert ours / other <= bound, f"{name}: {ours / other:.2f} times {kind}; at most {bound:g} is allowed"
+        self._hold(BOUNDS.at_most(kind, name, ours, other, note))
 
     def at_least(self, kind: str, name: str, ours: float, other: float, note: str = "") -> None:
-        bound = BOUNDS[kind][name]
-        _ROWS.append(Row(kind, name, ours, other, other / ours, f">= {bound:g}", note))
-        assert other / ours >= bound, f"{name}: {kind} takes {other / ours:.0f} times ours, not {bound:g}"
+        self._hold(BOUNDS.at_least(kind, name, ours, other, note))
+
+    def within(self, kind: str, name: str, count: float, note: str = "") -> None:
+        self._hold(BOUNDS.within(kind, name, count, note))
+
+    def _hold(self, row: Row) -> None:
+        _ROWS.append(row)
+        assert row.complaint is None, row.complaint
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A benchmark that is held to nothing fails: it would be taken for one that guards something."""
+    held = len(_ROWS)
+    yield
+    if "benchmark" in getattr(item, "fixturenames", ()) and len(_ROWS) == held:
+        raise AssertionError(f"{item.name} is held to no bound: compare it by way of the fixture `ratio`")
 
 
 @pytest.fixture
@@ -88,16 +85,24 @@ def interleaved(benchmark: BenchmarkFixture) -> Interleaved:
     return run
 
 
+# What is not a time: sizes, and counts.
+_SCALES = {
+    "memory": (1e-6, 1),
+    **dict.fromkeys(("instructions", "instruction-growth"), (1e-3, 0)),
+    **dict.fromkeys(("allocations", "allocation-growth"), (1e-3, 3)),
+}
+
+
 def pytest_terminal_summary() -> None:
     for peer in MISSING:
         Console(width=170).print(f"Not measured: {peer}")
     if not _ROWS:
         return
-    table = Table(title="Ratios, least of the rounds if not said otherwise; times in ms, sizes in MB")
+    table = Table(title="Ratios, least of the rounds if not said otherwise; ms, MB, and counts in thousands")
     for column in ("against", "case", "ours", "other", "ratio", "bound", ""):
         table.add_column(column, justify="left" if column in {"against", "case", ""} else "right")
     for row in _ROWS:
-        scale, digits = (1e-6, 1) if row.against == "memory" else (1e3, 3)
+        scale, digits = _SCALES.get(row.against, (1e3, 3))
         times = f"{row.ours * scale:,.{digits}f}", f"{row.other * scale:,.{digits}f}"
         ratio = f"{row.ratio:,.2f}" if row.ratio >= 0.1 else f"{row.ratio:.4f}"
         table.add_row(row.against, row.name, *times, ratio, row.bound, row.note)

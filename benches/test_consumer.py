@@ -1,22 +1,15 @@
 """Our Consumer for confluent-kafka beside the client's own: reading, rebalances, and what the membership costs idle."""
 
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from consumers import group, reading
+from consumers.member import CONTENDERS, COOPERATIVE, EAGER, LIBRDKAFKA
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from conftest import Ratio, check_bounds
-
-# The broker is that of the tests.
-sys.path.insert(1, str(Path(__file__).parent.parent / "tests"))
-
-from consumers import group, reading
-from consumers.member import CONTENDERS, COOPERATIVE, EAGER, LIBRDKAFKA
-
 from support.broker import ApacheKafka, Kafka
 
 MESSAGES, ROUNDS = 1_000_000, 9

@@ -108,7 +108,7 @@ else:
         return seconds, f"its shares {min(loads)} to {max(loads)}, {kept:,} numbers kept"
 
     @pytest.mark.timeout(600)
-    @pytest.mark.parametrize("name", [_mark(name) for name in BOUNDS["faust"]])
+    @pytest.mark.parametrize("name", [_mark(name) for name in BOUNDS.cases("faust")])
     def test_faust(name: str, ratio: Ratio, interleaved: Interleaved) -> None:
         join, members = JOINS[name], joined(name)
         counts, notes = dict(join.counts), []

@@ -131,7 +131,7 @@ PYTHON = {"lag-python": by_scanning, "lag-python-heap": by_heap}
     [
         pytest.param(kind, name, marks=[pytest.mark.quick] if name in QUICK else [])
         for kind in PYTHON
-        for name in BOUNDS[kind]
+        for name in BOUNDS.cases(kind)
     ],
 )
 def test_plain_python(kind: str, name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:

@@ -9,7 +9,7 @@ import pytest
 from kafka.cluster import ClusterMetadata
 from kafka.partitioner.default import murmur2 as python_murmur2
 
-from conftest import BOUNDS, Interleaved, Ratio
+from conftest import Interleaved, Ratio, check_bounds
 from kafka_assignors import (
     AdaptivePartitioner,
     DefaultPartitioner,
@@ -38,9 +38,9 @@ VALUE = b"v" * 80
 NO_OP = {f"{kind}, {count} partitions": (kind, number) for kind in KINDS for count, number in COUNTS.items()}
 PYTHON = {f"{what}, {size} bytes": (what, size) for what in ("murmur2()", "partition()", "a column") for size in SIZES}
 
-for section, measured in (("no-op", NO_OP), ("python-murmur2", PYTHON), ("kafka-python-partitioner", COUNTS)):
-    if unused := BOUNDS[section].keys() - measured.keys():
-        raise LookupError(f"bounds.toml names cases that are not measured: {sorted(unused)}")
+check_bounds("no-op", NO_OP)
+check_bounds("python-murmur2", PYTHON)
+check_bounds("kafka-python-partitioner", COUNTS)
 
 
 def cluster(partitions: int) -> ClusterMetadata:

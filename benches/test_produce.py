@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterator
 import confluent_kafka
 import pytest
 
-from conftest import Interleaved, Ratio
+from conftest import Interleaved, Ratio, check_bounds
 from kafka_assignors import DefaultPartitioner
 from kafka_assignors.clients.confluent import Producer
 from kafka_assignors.embedded import EmbeddedKafka
 
 CALLS = 20_000
 VALUE = bytes(80)
+NAMES = ("a partitioner of ours", "none of ours")
+
+check_bounds("confluent-kafka", NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +39,7 @@ def calls(producer: confluent_kafka.Producer) -> Callable[[], None]:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("name", ["a partitioner of ours", "none of ours"])
+@pytest.mark.parametrize("name", NAMES)
 def test_produce(kafka: EmbeddedKafka, interleaved: Interleaved, ratio: Ratio, name: str) -> None:
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 60_000, "log_level": 0}
     ours = Producer(settings, partitioner=DefaultPartitioner() if name.startswith("a ") else None)

@@ -36,6 +36,9 @@ def _mark(name: str, quick: set[str] = QUICK) -> object:
     return pytest.param(name, marks=pytest.mark.quick) if name in quick else name
 
 
+GROWTH = ("500 topics, 2,000 members: one leaves",)
+
+check_bounds("growth", GROWTH)
 for kind in ("floor", "kafka-python", "objects", "memory"):
     check_bounds(kind, groups.cases())
 
@@ -91,7 +94,7 @@ def _kafka_python(members: groups.JoinGroup, topics: dict[str, int]) -> float:
     return seconds
 
 
-@pytest.mark.parametrize("name", [_mark(name, QUICK_PEER) for name in BOUNDS["kafka-python"]])
+@pytest.mark.parametrize("name", [_mark(name, QUICK_PEER) for name in BOUNDS.cases("kafka-python")])
 def test_kafka_python(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
     case, members = groups.cases()[name], groups.joined(name)
     benchmark.pedantic(
@@ -105,7 +108,7 @@ def test_kafka_python(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> N
 
 @pytest.mark.quick
 def test_growth(interleaved: Interleaved, ratio: Ratio) -> None:
-    name = "500 topics, 2,000 members: one leaves"
+    (name,) = GROWTH
     group = dict.fromkeys(groups.ids(2_000), groups.names(500))
 
     def sized(partitions: int) -> tuple[groups.JoinGroup, dict[str, int]]:
@@ -121,7 +124,7 @@ def test_growth(interleaved: Interleaved, ratio: Ratio) -> None:
     ratio.at_most("growth", name, twice, once)
 
 
-@pytest.mark.parametrize("name", BOUNDS["objects"])
+@pytest.mark.parametrize("name", BOUNDS.cases("objects"))
 def test_objects(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
     case, joined = groups.cases()[name], groups.joined(name)
     before = StickyAssignor().assign(
@@ -137,7 +140,7 @@ def test_objects(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
     ratio.at_most("objects", name, objects, bytes_)
 
 
-@pytest.mark.parametrize("name", BOUNDS["memory"])
+@pytest.mark.parametrize("name", BOUNDS.cases("memory"))
 def test_memory(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
     """In a process of its own, since a peak cannot be told from what earlier tests left behind."""
     command = [sys.executable, "-P", str(Path(__file__).parent / "peak.py"), name]

@@ -5,6 +5,8 @@
 
 mod read;
 mod record;
+#[cfg(slowdown)]
+mod slowdown;
 mod write;
 
 pub use read::{ClaimSource, Fault, Joined, JoinedMember, Reason, read_group};
@@ -46,6 +48,19 @@ pub struct Performed {
 /// # Errors
 /// None that members can cause: only a topic whose name is longer than the protocol allows, if it were assigned.
 pub fn perform_assignment(
+    members: &[JoinedMember<'_>],
+    topics: Topics,
+    strategy: Strategy,
+    forming: Option<i32>,
+) -> Result<Performed, WriteError> {
+    #[cfg(slowdown)]
+    if slowdown::is_due() {
+        drop(std::hint::black_box(perform(members, topics.clone(), strategy, forming)));
+    }
+    perform(members, topics, strategy, forming)
+}
+
+fn perform(
     members: &[JoinedMember<'_>],
     topics: Topics,
     strategy: Strategy,

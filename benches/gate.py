@@ -1,0 +1,86 @@
+"""What the benchmarks are held to: the committed bounds, and when a measured value is within one."""
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["TOLERANCE", "Bounds", "Row"]
+
+TOLERANCE = 0.1
+"""How far a count may be from the committed one, to either side. What is anywhere in this window and becomes slower by
+a third is above it: 0.9 x 4/3 > 1.1. A count that has become less must be committed: the next could hide behind it."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: two times in seconds (or sizes in bytes, or counts), their ratio, and what that is held to."""
+
+    against: str
+    name: str
+    ours: float
+    other: float
+    ratio: float
+    bound: str
+    note: str
+    complaint: str | None
+    """What is wrong, if the bound does not hold."""
+
+
+class Bounds:
+    """The committed bounds, by kind and case."""
+
+    def __init__(self, bounds: Mapping[str, Mapping[str, float]]) -> None:
+        self._bounds = bounds
+
+    @classmethod
+    def committed(cls) -> "Bounds":
+        """Those of bounds.toml."""
+        return cls(tomllib.loads((Path(__file__).parent / "bounds.toml").read_text()))
+
+    def cases(self, kind: str) -> list[str]:
+        """The cases that have a bound of this kind."""
+        return list(self._bounds.get(kind, {}))
+
+    def kinds(self) -> list[str]:
+        """All kinds there are."""
+        return list(self._bounds)
+
+    def check(self, kind: str, cases: Collection[str]) -> None:
+        """Refuses bounds without a benchmark, which guard nothing. (A benchmark without a bound fails at its lookup.)
+
+        Raises:
+            LookupError: bounds.toml names a case that is not measured.
+        """
+        unused = set(self.cases(kind)) - set(cases)
+        if unused:
+            raise LookupError(f"bounds.toml names cases of {kind} that are not measured: {sorted(unused)}")
+
+    def _of(self, kind: str, name: str) -> float:
+        try:
+            return self._bounds[kind][name]
+        except KeyError:
+            raise LookupError(f'no bound for "{name}" in [{kind}] of bounds.toml: a benchmark needs one') from None
+
+    def at_most(self, kind: str, name: str, ours: float, other: float, note: str = "") -> Row:
+        """Ours against the other, which it may be so many times of."""
+        bound, ratio = self._of(kind, name), ours / other
+        complaint = f"{name}: {ratio:.2f} times {kind}; at most {bound:g} is allowed"
+        return Row(kind, name, ours, other, ratio, f"<= {bound:g}", note, None if ratio <= bound else complaint)
+
+    def at_least(self, kind: str, name: str, ours: float, other: float, note: str = "") -> Row:
+        """The other against ours, which it is to be so many times of."""
+        bound, ratio = self._of(kind, name), other / ours
+        complaint = f"{name}: {kind} takes {ratio:.0f} times ours, not {bound:g}"
+        return Row(kind, name, ours, other, ratio, f">= {bound:g}", note, None if ratio >= bound else complaint)
+
+    def within(self, kind: str, name: str, count: float, note: str = "") -> Row:
+        """A count against the committed one, near which it is to be."""
+        bound = self._of(kind, name)
+        ratio = count / bound
+        problem = None
+        if ratio > 1 + TOLERANCE:
+            problem = f"{name}: {count:,.0f} {kind}, {ratio:.2f} times the {bound:,.0f} of bounds.toml: find out why"
+        elif ratio < 1 - TOLERANCE:
+            problem = f"{name}: only {count:,.0f} {kind}, {ratio:.2f} times those of bounds.toml: commit the new figure"
+        return Row(kind, name, count, bound, ratio, f"1 ± {TOLERANCE:g}", note, problem)

@@ -1,0 +1,163 @@
+"""Who takes part: ours, the codec floor, and the peers; how each is started, and why one may be missing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from support import jars
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["CONTENDERS", "FLOORS", "OURS", "PEERS", "Contender", "MissingPeerError", "available", "version"]
+
+HERE = Path(__file__).parent
+# What a leader may take; Java's is its heap.
+MEMORY_GB = 6
+# The server-class defaults of a JVM but for the heap, which is to be there from the start.
+JVM_OPTIONS = ("-Xms1g", f"-Xmx{MEMORY_GB}g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
+# Where Go's own archive installs it, which does not put it on PATH.
+GO = "/usr/local/go/bin/go"
+
+
+class MissingPeerError(RuntimeError):
+    """A peer that cannot be measured here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One assignor of one client.
+
+    Attributes:
+        name: What it is called in the tables.
+        strategy: Its name in the protocol; a peer is compared with ours of the same.
+        worker: Which process it lives in.
+        call: What that process is asked for.
+        warm: For how many seconds it is called before calls count.
+        limited: Whether the system can limit its memory: not where more is reserved than used.
+    """
+
+    name: str
+    strategy: str
+    worker: str
+    call: str
+    warm: float = 0.2
+    limited: bool = True
+
+    @property
+    def cooperative(self) -> bool:
+        return self.strategy.startswith("cooperative")
+
+
+EAGER, COOPERATIVE = "sticky", "cooperative-sticky"
+
+OURS = [Contender(f"kafka-assignors {each}", each, "ours", each) for each in (EAGER, COOPERATIVE)]
+FLOORS = [Contender(f"codec floor {each}", each, "ours", f"floor {each}") for each in (EAGER, COOPERATIVE)]
+PEERS = [
+    Contender("kafka-python sticky", EAGER, "kafka-python", EAGER, warm=0),
+    Contender("kafka-python cooperative-sticky", COOPERATIVE, "kafka-python", COOPERATIVE, warm=0),
+    Contender("aiokafka sticky", EAGER, "aiokafka", EAGER, warm=0),
+    Contender("Java StickyAssignor", EAGER, "java", EAGER, warm=2.0, limited=False),
+    Contender("Java CooperativeStickyAssignor", COOPERATIVE, "java", COOPERATIVE, warm=2.0, limited=False),
+    Contender("franz-go sticky", EAGER, "franz-go", EAGER, warm=0.5, limited=False),
+    Contender("franz-go cooperative-sticky", COOPERATIVE, "franz-go", COOPERATIVE, warm=0.5, limited=False),
+    Contender("librdkafka cooperative-sticky", COOPERATIVE, "librdkafka", COOPERATIVE, warm=0),
+]
+CONTENDERS = [*FLOORS, *OURS, *PEERS]
+
+
+def _python(package: str, *arguments: str) -> Callable[[], list[str]]:
+    def command() -> list[str]:
+        if find_spec(package) is None:
+            raise MissingPeerError(f"the package {package} is not installed")
+        return [sys.executable, "-P", "-m", *arguments]
+
+    return command
+
+
+def _java() -> list[str]:
+    source = HERE / "java" / "Race.java"
+    kafka = jars.DEFAULT_VERSION
+    try:
+        libraries = jars.libs(kafka)
+
+        def compile_harness(target: Path) -> None:
+            target.mkdir()
+            options = ("-Xlint:all,-classfile,-processing", "-Werror", "--release", "17", "-proc:none")
+            command = (jars.tool("javac"), *options, "-cp", f"{libraries}/*", "-d", target, source)
+            jars.run(command, "compiling Race.java")
+
+        classes = jars.made_once(kafka, f"race-{_digest(source)}", compile_harness)
+        return [jars.tool("java"), *JVM_OPTIONS, "-cp", jars.classpath(classes, libraries), "Race"]
+    except (jars.ToolMissingError, RuntimeError, OSError) as error:
+        raise MissingPeerError(str(error)) from error
+
+
+def _franz_go() -> list[str]:
+    go = shutil.which("go") or (GO if Path(GO).exists() else None)
+    if go is None:
+        raise MissingPeerError("go is not on PATH: the harness of franz-go needs Go, version 1.26 or newer")
+    sources = [HERE / "go" / name for name in ("main.go", "go.mod", "go.sum")]
+    program = jars.CACHE / f"race-go-{_digest(*sources)}"
+    with jars.locked(jars.CACHE / "race-go.lock"):
+        if not program.exists():
+            unfinished = program.with_suffix(f".{os.getpid()}")
+            try:
+                jars.run((go, "build", "-C", HERE / "go", "-o", unfinished, "."), "building franz-go's harness", 600)
+                unfinished.rename(program)
+            except (RuntimeError, OSError) as error:
+                raise MissingPeerError(str(error)) from error
+            finally:
+                unfinished.unlink(missing_ok=True)
+    return [str(program)]
+
+
+def _digest(*paths: Path) -> str:
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:12]
+
+
+_COMMANDS: dict[str, Callable[[], list[str]]] = {
+    "ours": _python("kafka_assignors", "race.worker", "ours"),
+    "kafka-python": _python("kafka", "race.worker", "kafka-python"),
+    "aiokafka": _python("aiokafka", "race.worker", "aiokafka"),
+    "java": _java,
+    "franz-go": _franz_go,
+    "librdkafka": _python("confluent_kafka", "race.librdkafka"),
+}
+
+
+@cache
+def available(worker: str) -> tuple[str, ...]:
+    """The command that starts a worker; what is to be built for it is built.
+
+    Raises:
+        MissingPeerError: it cannot be had here.
+    """
+    return tuple(_COMMANDS[worker]())
+
+
+def version(worker: str) -> str:
+    """Which release of a peer takes part."""
+    match worker:
+        case "ours":
+            return metadata.version("kafka-assignors")
+        case "java":
+            return f"kafka-clients {jars.DEFAULT_VERSION}"
+        case "franz-go":
+            lines = (HERE / "go" / "go.mod").read_text().splitlines()
+            return next(line.split()[-1] for line in lines if line.split()[:1] == ["github.com/twmb/franz-go"])
+        case "librdkafka":
+            from confluent_kafka import libversion
+
+            return str(libversion()[0])
+        case _:
+            return metadata.version(worker)

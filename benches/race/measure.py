@@ -1,0 +1,159 @@
+"""How the Python contenders are timed: called until there is enough to tell.
+
+A worker is a process that reads a request a line from its standard input and answers with events, a JSON object a line:
+
+- `{"event": "loaded"}` when it has read the point;
+- `{"event": "called"}` when the first call has come to its end, by which is judged whether it gives up;
+- `{"event": "done", "wall": […], "cpu": […], "plans": […], "cold": …}`: nanoseconds of every call that counts; which of
+  the different plans, in the file named by `out`, each of the first ten calls made; and whether the first call had to
+  count, since no second one would have ended in time;
+- `{"event": "failed", "error": "…"}` instead of any of them.
+
+A request is `{"file": …, "call": …, "out": …, "warm": …, "budget": …, "least": …}`: what to read, which strategy, where
+the plans go, for how many seconds to warm up, in how many seconds to end, and for how many to go on at least after ten
+calls. `out` has, big-endian, the number of different plans, and of each the assignments in order of the members, each
+behind its length in four bytes, -1 for a member without one. The harnesses in Java and Go obey the same.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import struct
+import sys
+from pathlib import Path
+from time import perf_counter, perf_counter_ns, process_time_ns
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
+
+__all__ = ["CALLS", "MOST_CALLS", "Loaded", "Plans", "Timed", "answer", "clocked", "load", "measure", "tell"]
+
+# How many calls' plans are compared, and after how many calls there is nothing more to learn.
+CALLS, MOST_CALLS = 10, 300
+
+
+class Loaded:
+    """A point as it comes out of its file."""
+
+    def __init__(self, racks: list[str], topics: dict[str, int], members: list[tuple[str, bytes]]) -> None:
+        self.racks, self.topics, self.members = racks, topics, members
+
+
+def load(path: str) -> Loaded:
+    """Reads what `points.Group.write` wrote."""
+    data, at = Path(path).read_bytes(), 0
+
+    def number() -> int:
+        nonlocal at
+        at += 4
+        return int.from_bytes(data[at - 4 : at], "big", signed=True)
+
+    def string() -> str:
+        nonlocal at
+        start = at + 2
+        at = start + int.from_bytes(data[at:start], "big")
+        return data[start:at].decode()
+
+    def blob() -> bytes:
+        nonlocal at
+        size = number()
+        at += size
+        return data[at - size : at]
+
+    racks = [string() for _ in range(number())]
+    topics = {string(): number() for _ in range(number())}
+    members = [(string(), blob()) for _ in range(number())]
+    return Loaded(racks, topics, members)
+
+
+def tell(event: str, **more: Any) -> None:
+    """One line on standard output."""
+    print(json.dumps({"event": event, **more}), flush=True)
+
+
+class Plans:
+    """The different plans among those of the first calls."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._ids = list(ids)
+        self._different: list[list[bytes | None]] = []
+        self.of_call: list[int] = []
+
+    def add(self, plan: Mapping[str, bytes]) -> None:
+        if len(self.of_call) == CALLS:
+            return
+        listed = [plan.get(member) for member in self._ids]
+        if listed not in self._different:
+            self._different.append(listed)
+        self.of_call.append(self._different.index(listed))
+
+    def write(self, path: str) -> None:
+        with open(path, "wb") as out:
+            out.write(struct.pack(">i", len(self._different)))
+            for plan in self._different:
+                for assignment in plan:
+                    out.write(struct.pack(">i", -1 if assignment is None else len(assignment)))
+                    out.write(assignment or b"")
+
+
+Timed = tuple[int, int, "Mapping[str, bytes]"]
+"""Of one call: nanoseconds of wall time, nanoseconds of processor time, and the plan."""
+
+
+def measure(timed: Callable[[], Timed], request: dict[str, Any], plans: Plans) -> dict[str, Any]:
+    """Calls until there is enough; what goes into the event `done`."""
+    begin = perf_counter()
+    wall, cpu, plan = timed()
+    tell("called")
+    # What it took already, it would take again.
+    if 2 * (perf_counter() - begin) > request["budget"]:
+        plans.add(plan)
+        return {"cold": True, "wall": [wall], "cpu": [cpu]}
+    while perf_counter() - begin < request["warm"]:
+        timed()
+    gc.collect()
+    walls: list[int] = []
+    cpus: list[int] = []
+    start = perf_counter()
+    while len(walls) < MOST_CALLS:
+        wall, cpu, plan = timed()
+        walls.append(wall)
+        cpus.append(cpu)
+        plans.add(plan)
+        elapsed = perf_counter() - start
+        if len(walls) >= CALLS and elapsed >= request["least"]:
+            break
+        if elapsed * (len(walls) + 1) / len(walls) > request["budget"]:
+            break
+    return {"cold": False, "wall": walls, "cpu": cpus}
+
+
+def clocked(call: Callable[[], Mapping[str, bytes]]) -> Callable[[], Timed]:
+    """The call with both clocks of this process around it."""
+
+    def timed() -> Timed:
+        cpu, start = process_time_ns(), perf_counter_ns()
+        plan = call()
+        wall = perf_counter_ns() - start
+        return wall, process_time_ns() - cpu, plan
+
+    return timed
+
+
+def answer(prepare: Callable[[Loaded, str], AbstractContextManager[Callable[[], Timed]]]) -> None:
+    """Answers requests until there are none. `prepare` makes, of a point and a strategy, what is called and timed."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            loaded = load(request["file"])
+            plans = Plans(member for member, _ in loaded.members)
+            with prepare(loaded, request["call"]) as timed:
+                tell("loaded")
+                figures = measure(timed, request, plans)
+            plans.write(request["out"])
+            tell("done", plans=plans.of_call, **figures)
+        except Exception as error:
+            tell("failed", error=f"{type(error).__name__}: {error}")

@@ -1,0 +1,283 @@
+"""What the race found: figures in a file, tables of points and of peers, where ours is not ahead, and a plot."""
+
+from __future__ import annotations
+
+import json
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from race.contenders import CONTENDERS, FLOORS, OURS, PEERS, MissingPeerError, available, version
+from race.plans import Quality
+from race.points import POINTS, QUICK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from race.contenders import Contender
+    from race.run import Entry
+
+__all__ = ["RESULTS", "behind", "machine", "markdown", "merge", "plot", "publish", "read", "section", "summary"]
+
+RESULTS = "results.json"
+
+Results = dict[str, dict[str, "Entry"]]
+"""By point and contender."""
+
+_MINE = {each.strategy: each for each in OURS}
+
+
+def machine() -> dict[str, Any]:
+    """What the figures of one run belong to."""
+    versions = {"Python": platform.python_version()}
+    for contender in CONTENDERS:
+        try:
+            available(contender.worker)
+            versions[contender.worker] = version(contender.worker)
+        except MissingPeerError as error:
+            versions[contender.worker] = f"missing: {error}"
+    return {"date": datetime.now(UTC).strftime("%Y-%m-%d"), "processor": _processor(), "versions": versions}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def read(directory: Path) -> tuple[dict[str, Any], Results]:
+    """What earlier runs left: of the machine, and the results."""
+    path = directory / RESULTS
+    if not path.exists():
+        return {}, {}
+    stored = json.loads(path.read_text())
+    return stored["machine"], stored["points"]
+
+
+def merge(directory: Path, name: str, entries: dict[str, Entry]) -> Results:
+    """Adds one point; of contenders that did not take part this time, what is known stays."""
+    _, results = read(directory)
+    results.setdefault(name, {}).update(entries)
+    order = {point.name: number for number, point in enumerate([*POINTS, *QUICK])}
+    ranks = {each.name: number for number, each in enumerate(CONTENDERS)}
+    ordered = {
+        point: dict(sorted(results[point].items(), key=lambda item: ranks.get(item[0], len(ranks))))
+        for point in sorted(results, key=lambda point: order.get(point, len(order)))
+    }
+    stored = {"machine": machine(), "points": _rounded(ordered)}
+    (directory / RESULTS).write_text(json.dumps(stored, indent=1) + "\n")
+    return ordered
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    return value
+
+
+def quality(entry: Entry) -> Quality:
+    """Of a measured contender."""
+    return Quality(entry["score"], entry["misses"], entry["kept"], entry["rounds"])
+
+
+def behind(results: Results) -> list[str]:
+    """Each point at which ours is not ahead of a peer with the same strategy in speed, or is behind it in quality."""
+    found = []
+    for point, entries in results.items():
+        for ours in OURS:
+            entry = entries.get(ours.name)
+            if entry is None or entry["status"] != "measured":
+                found.append(f"{point}: {ours.name}: {entry['reason'] if entry else 'not run'}")
+                continue
+            if entry["plans"] != 1:
+                found.append(f"{point}: {ours.name} made {entry['plans']} different plans")
+        for peer in PEERS:
+            entry, mine = entries.get(peer.name), entries.get(_MINE[peer.strategy].name)
+            if entry is None or mine is None or {entry["status"], mine["status"]} != {"measured"}:
+                continue
+            for clock in ("cpu_ms", "wall_ms"):
+                if entry[clock] <= entry[f"ours_{clock}"]:
+                    times = f"{entry[clock]:.3f} against {entry[f'ours_{clock}']:.3f}"
+                    found.append(f"{point}: {peer.name} is faster: {clock} {times}")
+            if quality(mine).behind(quality(entry)):
+                found.append(f"{point}: {peer.name} plans better: {quality(entry)} against {quality(mine)}")
+    return found
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _times(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
+
+
+def rows(entries: dict[str, Entry]) -> Iterable[list[str]]:
+    """The table of one point: contender, CPU, wall, to the floor, to ours, score, misses, kept, rounds, plans."""
+    for contender in CONTENDERS:
+        entry = entries.get(contender.name)
+        if entry is None:
+            continue
+        if entry["status"] != "measured":
+            yield [contender.name, f"{entry['status']}: {entry['reason'].splitlines()[0]}", *[""] * 8]
+            continue
+        once = " (cold)" if entry["cold"] else ""
+        row = [contender.name, _milliseconds(entry["cpu_ms"]) + once, _milliseconds(entry["wall_ms"])]
+        if contender in FLOORS:
+            yield [*row, "1", *[""] * 6]
+            continue
+        row += [_times(entry["cpu_ms"] / entry[f"{name}_cpu_ms"]) for name in ("floor", "ours")]
+        row += [f"{entry[name]:,}" for name in ("score", "misses", "kept", "rounds")]
+        yield [*row, f"{entry['plans']} of {entry['compared']}"]
+
+
+COLUMNS = ["", "CPU ms", "wall ms", "x floor", "x ours", "score", "rack misses", "kept", "rounds", "different plans"]
+
+
+def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    return [
+        f"| {' | '.join(columns)} |",
+        f"|{'---|' * len(columns)}",
+        *(f"| {' | '.join(line)} |" for line in lines),
+    ]
+
+
+def summary(results: Results) -> list[list[str]]:
+    """Of each peer: at how many points it was measured, its time against ours, where its plan was worse, its plans."""
+    lines = []
+    for peer in PEERS:
+        entries = [(point, each[peer.name]) for point, each in results.items() if peer.name in each]
+        measured = [(point, entry) for point, entry in entries if entry["status"] == "measured"]
+        if not measured:
+            reasons = sorted({entry["reason"].splitlines()[0] for _, entry in entries}) or ["not run"]
+            lines.append([peer.name, f"0 of {len(results)}", "; ".join(reasons), "", "", "", "", ""])
+            continue
+        times = sorted(entry["cpu_ms"] / entry["ours_cpu_ms"] for _, entry in measured)
+        mine = _MINE[peer.strategy].name
+        ours = [(quality(results[point][mine]), quality(entry)) for point, entry in measured]
+        uneven = sum(theirs.score > own.score for own, theirs in ours)
+        worse = sum(theirs.behind(own) for own, theirs in ours)
+        plans = max(entry["plans"] for _, entry in measured)
+        lines.append(
+            [
+                peer.name,
+                f"{len(measured)} of {len(results)}",
+                *(_times(value) for value in (times[0], median(times), times[-1])),
+                str(uneven),
+                str(worse - uneven),
+                str(plans),
+            ]
+        )
+    return lines
+
+
+SUMMARY = ["", "points", "least x ours", "median", "most", "less balanced", "else worse", "most different plans"]
+
+
+def markdown(results: Results, about: dict[str, Any]) -> str:
+    """The page of all figures."""
+    versions = ", ".join(f"{name} {release}" for name, release in about["versions"].items())
+    text = [
+        "# The race, point by point",
+        "",
+        f"Made by `make race` on {about['date']}: {about['processor']}; {versions}.",
+        "What the columns mean, and how to repeat it: [Benchmarks](../../benchmarks.md#the-race).",
+        "",
+        *_table(SUMMARY, summary(results)),
+    ]
+    lost = behind(results)
+    text += ["", "## Where ours is not ahead", "", *(f"- {line}" for line in lost or ["Nowhere."])]
+    for point, entries in results.items():
+        text += ["", f"## {point}", "", *_table(COLUMNS, rows(entries))]
+    return "\n".join(text) + "\n"
+
+
+BEGIN, END = "<!-- The race: written by make race --publish -->", "<!-- End of the race -->"
+
+
+def section(results: Results, about: dict[str, Any]) -> str:
+    """What a page shows of all this: of each peer a line, and where ours is not ahead."""
+    versions = ", ".join(f"{name} {release}" for name, release in about["versions"].items())
+    lost = behind(results)
+    first = f"Of {len(results)} points, on {about['date']}, {about['processor']}; {versions}:"
+    won = "Ours is ahead of every peer at every point, by both clocks, and nowhere behind in quality."
+    told = ["Where ours is not ahead:", "", *(f"- {line}" for line in lost)] if lost else [won]
+    return "\n".join([BEGIN, first, "", *_table(SUMMARY, summary(results)), "", *told, END])
+
+
+def publish(page: Path, results: Results, about: dict[str, Any]) -> None:
+    """Renews that section of a page.
+
+    Raises:
+        ValueError: the page has no place for it.
+    """
+    text = page.read_text()
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{page.name} has no section between {BEGIN!r} and {END!r}")
+    page.write_text(before + section(results, about) + after)
+
+
+_MARKS = {"ours": "o", "kafka-python": "v", "aiokafka": "^", "java": "s", "franz-go": "D", "librdkafka": "P"}
+
+
+def plot(results: Results, path: Path) -> None:
+    """Every contender at every point, against the floor; who came to no plan stands at the upper edge."""
+    from matplotlib.figure import Figure
+
+    known = [point for point in POINTS if point.name in results] or [point for point in QUICK if point.name in results]
+    figure = Figure(figsize=(11, 6.5), layout="constrained")
+    axes = figure.subplots()
+    drawn: list[Contender] = [*PEERS, *OURS]
+    top = 0.0
+    for number, contender in enumerate(drawn):
+        found = [(x, results[point.name].get(contender.name)) for x, point in enumerate(known)]
+        measured = [(x, entry) for x, entry in found if entry and entry["status"] == "measured"]
+        ratios = [entry["cpu_ms"] / entry["floor_cpu_ms"] for _, entry in measured]
+        top = max([top, *ratios])
+        mine = contender in OURS
+        axes.plot(
+            [x for x, _ in measured],
+            ratios,
+            _MARKS[contender.worker],
+            color="black" if mine else f"C{number}",
+            fillstyle="none" if contender.cooperative else "full",
+            markersize=7 if mine else 5.5,
+            label=contender.name,
+            zorder=3 if mine else 2,
+        )
+    for number, contender in enumerate(PEERS):
+        lost = [
+            x
+            for x, point in enumerate(known)
+            if results[point.name].get(contender.name, {}).get("status") in ("gave up", "not tried", "invalid")
+        ]
+        axes.plot(lost, [top * 2 * 1.45**number] * len(lost), "x", color=f"C{number}", markersize=4)
+    axes.axhline(1, color="grey", linewidth=1)
+    axes.set(yscale="log", ylabel="CPU time against the codec floor", xlim=(-0.7, len(known) - 0.3))
+    kinds = [point.kind + (", racks" if point.racks else "") for point in known]
+    for x in range(1, len(known)):
+        if known[x].kind != known[x - 1].kind or known[x].racks != known[x - 1].racks:
+            axes.axvline(x - 0.5, color="lightgrey", linewidth=1)
+    starts = [x for x in range(len(known)) if x == 0 or kinds[x] != kinds[x - 1]]
+    for x in starts:
+        axes.annotate(
+            kinds[x], (x - 0.4, 0.015), xycoords=("data", "axes fraction"), fontsize=7, rotation=90, color="dimgrey"
+        )
+    axes.set_xticks(
+        range(len(known)),
+        [f"{point.members:,} x {point.per_member}, {point.change}" for point in known],
+        rotation=90,
+        fontsize=6.5,
+    )
+    axes.grid(visible=True, axis="y", alpha=0.3)
+    axes.set_title("A rebalance, bytes to bytes: 1 is reading and writing alone; x: no plan within a minute")
+    axes.legend(fontsize=7.5, ncols=2, loc="upper left", bbox_to_anchor=(0, 0.85), framealpha=0.9)
+    figure.savefig(path, dpi=110)

@@ -1,0 +1,233 @@
+"""Runs contenders at points: one process each, asked for one point after the other, given up on after a minute."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import resource
+import signal
+import subprocess
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from race.contenders import FLOORS, MEMORY_GB, OURS, Contender, MissingPeerError, available
+from race.plans import InvalidPlanError, Judge, Quality, read_plans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from race.points import Point
+
+__all__ = ["QUICK", "Entry", "GaveUpError", "Limits", "Race", "Worker"]
+
+BENCHES = Path(__file__).parent.parent
+# How many rebalances a cooperative group may need until nothing is withheld.
+MOST_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """In seconds."""
+
+    call: float = 60.0
+    """A contender whose first call takes longer gives up."""
+    budget: float = 10.0
+    """All calls that count, the first one excepted."""
+    least: float = 0.3
+    """After ten calls, quick ones go on for so long."""
+    warm: float = 1.0
+    """Of what a contender wants for warming up."""
+    load: float = 180.0
+    """Reading a point, starting included."""
+
+
+QUICK = Limits(call=20.0, budget=1.0, least=0.02, warm=0.1)
+
+Entry = dict[str, Any]
+"""What is stored of a contender at a point: `status` is measured, gave up, not tried, missing or invalid."""
+
+
+class GaveUpError(RuntimeError):
+    """A contender that came to no plan in time, or to an end before; the message says which."""
+
+
+class Worker:
+    """A contender's process. It lives until it is closed or a request to it fails."""
+
+    def __init__(self, command: Sequence[str], limited: bool) -> None:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(BENCHES), str(BENCHES.parent / "tests")))}
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        # In a session of its own, so that what it started ends with it.
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+        if limited:
+            # One that wants more is to fail by itself, not to take the machine with it. Its children inherit it.
+            most = MEMORY_GB << 30
+            resource.prlimit(self._process.pid, resource.RLIMIT_AS, (most, most))
+        self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with contextlib.suppress(json.JSONDecodeError):
+                self._events.put(json.loads(line))
+        self._events.put(None)
+
+    def ask(self, request: dict[str, Any], limits: Limits) -> dict[str, Any]:
+        """One request, answered.
+
+        Raises:
+            GaveUpError: it was not, and the worker is gone.
+        """
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        try:
+            self._expect("loaded", limits.load, "did not read the point")
+            self._expect("called", limits.call, "gave up")
+            return self._expect("done", 2 * (limits.call + limits.budget), "did not come to an end")
+        except GaveUpError:
+            self.close()
+            raise
+
+    def _expect(self, event: str, seconds: float, otherwise: str) -> dict[str, Any]:
+        try:
+            told = self._events.get(timeout=seconds)
+        except queue.Empty:
+            raise GaveUpError(f"{otherwise} after {seconds:g} s") from None
+        if told is None:
+            self._log.seek(0)
+            last = self._log.read()[-300:].strip().splitlines()[-1:]
+            raise GaveUpError(": ".join([f"ended with exit code {self._process.wait()}", *last]))
+        if told["event"] == "failed":
+            raise GaveUpError(f"failed: {told['error'][:300]}")
+        assert told["event"] == event, f"{told} instead of {event}"
+        return told
+
+    def close(self) -> None:
+        """Ends the process, and what it started."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+        self._log.close()
+
+
+@dataclass
+class Race:
+    """One run: the workers that are alive, and who gave up where."""
+
+    limits: Limits = field(default_factory=Limits)
+    try_all: bool = False
+    _workers: dict[str, Worker] = field(default_factory=dict)
+    _given_up: list[tuple[Contender, Point, str]] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Ends all workers."""
+        for worker in self._workers.values():
+            worker.close()
+        self._workers.clear()
+
+    def run(self, point: Point, peers: Sequence[Contender]) -> dict[str, Entry]:
+        """The floors, ours and these peers at one point."""
+        group = point.group()
+        judge = Judge(group)
+        with tempfile.TemporaryDirectory(prefix="race-") as directory:
+            file = Path(directory) / "point"
+            group.write(file)
+            entries = {each.name: self._enter(each, point, judge, file) for each in (*FLOORS, *OURS, *peers)}
+        by_strategy = {
+            strategy: {"floor": entries[floor.name], "ours": entries[ours.name]}
+            for strategy, floor, ours in ((each.strategy, each, mine) for each, mine in zip(FLOORS, OURS, strict=True))
+        }
+        for each in (*OURS, *peers):
+            entry = entries[each.name]
+            if entry["status"] == "measured":
+                # Of the same run, so that runs of different peers can stand side by side.
+                for name, other in by_strategy[each.strategy].items():
+                    entry |= {f"{name}_{figure}": other[figure] for figure in ("cpu_ms", "wall_ms")}
+        return entries
+
+    def _enter(self, contender: Contender, point: Point, judge: Judge, file: Path) -> Entry:
+        for other, where, why in self._given_up:
+            if other == contender and not self.try_all and _no_easier(where, point):
+                return {"status": "not tried", "reason": f"{why} at {where.name}"}
+        try:
+            return self._measure(contender, judge, file)
+        except MissingPeerError as error:
+            return {"status": "missing", "reason": str(error)}
+        except InvalidPlanError as error:
+            return {"status": "invalid", "reason": str(error)}
+        except GaveUpError as error:
+            self._workers.pop(contender.worker, None)
+            self._given_up.append((contender, point, str(error)))
+            return {"status": "gave up", "reason": str(error)}
+
+    def _ask(self, contender: Contender, file: Path, *, once: bool = False) -> dict[str, Any]:
+        worker = self._workers.get(contender.worker)
+        if worker is None:
+            worker = self._workers[contender.worker] = Worker(available(contender.worker), contender.limited)
+        limits = self.limits
+        request = {
+            "file": str(file),
+            "call": contender.call,
+            "out": str(file.with_name("plans")),
+            "warm": 0 if once else contender.warm * limits.warm,
+            # What is over its budget is called no second time.
+            "budget": 0 if once else limits.budget,
+            "least": limits.least,
+        }
+        return worker.ask(request, limits)
+
+    def _measure(self, contender: Contender, judge: Judge, file: Path) -> Entry:
+        told = self._ask(contender, file)
+        entry: Entry = {
+            "status": "measured",
+            "cpu_ms": median(told["cpu"]) / 1e6,
+            "wall_ms": median(told["wall"]) / 1e6,
+            "calls": len(told["wall"]),
+            "cold": told["cold"],
+        }
+        if contender in FLOORS:
+            return entry
+        plans = read_plans(file.with_name("plans"), len(judge.ids))
+        entry |= {"plans": len({judge.canonical(plan) for plan in plans}), "compared": len(told["plans"])}
+        quality = self._settle(contender, judge, plans[told["plans"][0]], file)
+        return entry | vars(quality)
+
+    def _settle(self, contender: Contender, judge: Judge, plan: list[bytes | None], file: Path) -> Quality:
+        """Plays what follows a cooperative plan, until nothing is withheld, and judges what came out."""
+        rounds = 1
+        while contender.cooperative and rounds < MOST_ROUNDS and judge.withheld(plan):
+            again = file.with_name("again")
+            judge.rejoined(plan, rounds).write(again)
+            told = self._ask(contender, again, once=True)
+            plan = read_plans(file.with_name("plans"), len(judge.ids))[told["plans"][0]]
+            rounds += 1
+        return judge.quality(plan, rounds)
+
+
+def _no_easier(given_up: Point, point: Point) -> bool:
+    """Whether who gave up at the one has nothing to hope for at the other, which is as large in every way.
+
+    Equal subscriptions are easier than any other, and a fresh group than a change.
+    """
+    return (
+        point.members >= given_up.members
+        and point.partitions >= given_up.partitions
+        and (given_up.kind == "equal" or point.kind != "equal")
+        and (given_up.change == "fresh" or point.change != "fresh")
+    )

@@ -1,0 +1,41 @@
+"""What a rebalance costs the core, counted: instructions, allocations, and how both grow with the partitions."""
+
+from pathlib import Path
+
+import pytest
+from instructions import CASES, GROWTH, Case, build, count
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from conftest import BOUNDS, Ratio
+
+pytestmark = [pytest.mark.quick, pytest.mark.timeout(900)]
+
+NAMES = {case.name: case for case in CASES}
+
+BOUNDS.check("instructions", NAMES)
+BOUNDS.check("allocations", NAMES)
+BOUNDS.check("instruction-growth", GROWTH)
+BOUNDS.check("allocation-growth", GROWTH)
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    return build()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_counts(name: str, program: Path, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
+    found = benchmark.pedantic(count, args=(program, NAMES[name]), rounds=1)
+    ratio.within("instructions", name, found.instructions)
+    ratio.within("allocations", name, found.allocations)
+
+
+@pytest.mark.parametrize("name", GROWTH)
+def test_growth(name: str, program: Path, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
+    def counted(case: Case) -> tuple[float, float]:
+        found = count(program, case)
+        return found.instructions, found.allocations
+
+    once, twice = benchmark.pedantic(lambda: [counted(case) for case in GROWTH[name]], rounds=1)
+    ratio.at_most("instruction-growth", name, twice[0], once[0])
+    ratio.at_most("allocation-growth", name, twice[1], once[1])

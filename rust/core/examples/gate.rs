@@ -1,0 +1,90 @@
+//! A rebalance for the gate to count, three times over: `gate STRATEGY FILE`.
+//!
+//! The file is a group as `benches/race/points.py` writes it. The instructions of [`counted`] are what callgrind collects;
+//! allocations are counted here and printed as JSON.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use kafka_assignors_core::group::{TopicSpec, Topics};
+use kafka_assignors_core::leader::{JoinedMember, Performed, perform_assignment};
+use kafka_assignors_core::strategy::{Objective, Strategy};
+
+/// As many as the deliberate slowdown of `make gate-proof` takes until it has happened once.
+const CALLS: usize = 3;
+
+/// A partition's replicas are on as many racks, counted from its own number on.
+const REPLICAS: usize = 2;
+
+/// Reads a file whose lengths are trusted: a wrong one ends the program.
+struct File<'a>(&'a [u8]);
+
+impl<'a> File<'a> {
+    fn take(&mut self, size: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(size);
+        self.0 = rest;
+        taken
+    }
+
+    fn number(&mut self) -> usize {
+        let bytes = self.take(4).try_into().expect("four bytes");
+        usize::try_from(i32::from_be_bytes(bytes)).expect("a count or a length")
+    }
+
+    fn string(&mut self) -> &'a str {
+        let length = u16::from_be_bytes(self.take(2).try_into().expect("two bytes"));
+        std::str::from_utf8(self.take(length.into())).expect("UTF-8")
+    }
+
+    fn list<T>(&mut self, read: impl Fn(&mut Self) -> T) -> Vec<T> {
+        (0..self.number()).map(|_| read(self)).collect()
+    }
+}
+
+/// What the gate counts, and nothing else in this program.
+#[inline(never)]
+fn counted(members: &[JoinedMember<'_>], topics: Topics, strategy: Strategy) -> Performed {
+    perform_assignment(members, topics, strategy, None).expect("topics whose names the protocol allows")
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [name, path] = arguments.as_slice() else {
+        eprintln!("usage: gate STRATEGY FILE");
+        return ExitCode::from(2);
+    };
+    let strategy = match name.as_str() {
+        "sticky" => Strategy::Sticky(Objective::default()),
+        "cooperative-sticky" => Strategy::CooperativeSticky(Objective::default()),
+        "range" => Strategy::Range,
+        "roundrobin" => Strategy::RoundRobin,
+        _ => {
+            eprintln!("{name} is no strategy: give sticky, cooperative-sticky, range or roundrobin");
+            return ExitCode::from(2);
+        }
+    };
+    let bytes = std::fs::read(path).expect("a group's file");
+    let mut file = File(&bytes);
+    let racks = file.list(File::string);
+    let counts = file.list(|file| (file.string(), file.number()));
+    let members = file.list(|file| {
+        let id = file.string();
+        let length = file.number();
+        JoinedMember { id, instance_id: None, metadata: file.take(length) }
+    });
+    let placed = |partition: usize| (0..REPLICAS).map(|replica| racks[(partition + replica) % racks.len()]).collect();
+    let specs = counts.iter().map(|&(name, count)| TopicSpec {
+        name,
+        partitions: count as i64,
+        racks: (!racks.is_empty()).then(|| (0..count).map(placed).collect()),
+    });
+    let topics = Topics::new(specs.collect()).expect("topics with different names");
+    let mut copies = vec![topics; CALLS];
+    let allocated = allocation_counter::measure(|| {
+        while let Some(topics) = copies.pop() {
+            drop(black_box(counted(&members, topics, strategy)));
+        }
+    });
+    println!(r#"{{"calls": {CALLS}, "allocations": {}}}"#, allocated.count_total);
+    ExitCode::SUCCESS
+}

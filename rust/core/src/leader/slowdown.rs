@@ -1,0 +1,13 @@
+//! A leader that is slower by a third: only in a build with `--cfg slowdown`, with which `make gate-proof` shows that the gate
+//! would notice. No other build has it.
+
+use std::cell::Cell;
+
+thread_local! {
+    static CALLS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether this call is to do its work twice: every third one of a thread is.
+pub(super) fn is_due() -> bool {
+    CALLS.replace((CALLS.get() + 1) % 3) == 2
+}

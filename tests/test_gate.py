@@ -1,0 +1,81 @@
+"""What guards the benchmarks: that a bound holds or fails as it should, and that none is missing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from gate import TOLERANCE, Bounds
+from instructions import CASES, GROWTH
+
+BENCHES = Path(__file__).parent.parent / "benches"
+BOUNDS = Bounds({"instructions": {"a": 1_000.0}, "floor": {"a": 2.0}, "peer": {"a": 10.0}})
+
+
+@pytest.mark.parametrize("place", [-TOLERANCE, 0.0, TOLERANCE])
+def test_a_third_slower_fails_wherever_in_its_window_a_count_was(place: float) -> None:
+    count = 1_000 * (1 + place)
+    assert BOUNDS.within("instructions", "a", count).complaint is None
+    slowed = BOUNDS.within("instructions", "a", count * 4 / 3)
+    assert slowed.complaint is not None
+    assert "find out why" in slowed.complaint
+
+
+def test_a_count_that_has_become_less_wants_to_be_committed() -> None:
+    complaint = BOUNDS.within("instructions", "a", 850).complaint
+    assert complaint is not None
+    assert "commit the new figure" in complaint
+
+
+def test_ratios_hold_up_to_their_bound() -> None:
+    assert BOUNDS.at_most("floor", "a", 2, 1).complaint is None
+    assert BOUNDS.at_most("floor", "a", 2.01, 1).complaint == "a: 2.01 times floor; at most 2 is allowed"
+    assert BOUNDS.at_least("peer", "a", 1, 10).complaint is None
+    assert BOUNDS.at_least("peer", "a", 1, 9).complaint == "a: peer takes 9 times ours, not 10"
+
+
+def test_a_bound_without_a_benchmark_is_refused_and_a_benchmark_without_a_bound() -> None:
+    BOUNDS.check("floor", ["a", "b"])
+    with pytest.raises(LookupError, match=r"names cases of floor that are not measured: \['a'\]"):
+        BOUNDS.check("floor", ["renamed"])
+    with pytest.raises(LookupError, match=r'no bound for "renamed" in \[floor\]'):
+        BOUNDS.at_most("floor", "renamed", 1, 1)
+
+
+def test_every_kind_of_bound_is_checked_by_a_benchmark() -> None:
+    sources = "".join(path.read_text() for path in BENCHES.glob("test_*.py"))
+    missing = [kind for kind in Bounds.committed().kinds() if f'"{kind}"' not in sources]
+    assert missing == []
+
+
+def test_every_counted_case_has_its_bounds() -> None:
+    bounds = Bounds.committed()
+    names = {case.name for case in CASES}
+    assert len(names) == len(CASES)
+    assert set(bounds.cases("instructions")) == set(bounds.cases("allocations")) == names
+    assert set(bounds.cases("instruction-growth")) == set(bounds.cases("allocation-growth")) == set(GROWTH)
+
+
+BENCHMARKS = {
+    "held": ("ratio.at_most('floor', 'a', benchmark(int), 1)", 0, "1 passed"),
+    "without a bound": ("ratio.at_most('floor', 'new', benchmark(int), 1)", 1, 'no bound for "new" in [floor]'),
+    "held to nothing": ("benchmark(int)", 1, "test_it is held to no bound"),
+}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_new_benchmark_without_a_bound_fails_the_gate(name: str, tmp_path: Path) -> None:
+    line, code, told = BENCHMARKS[name]
+    for source in ("conftest.py", "gate.py"):
+        shutil.copy(BENCHES / source, tmp_path)
+    (tmp_path / "bounds.toml").write_text('[floor]\n"a" = 2\n')
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_new.py").write_text(f"def test_it(benchmark, ratio):\n    {line}\n")
+    options = ["--benchmark-only", "--benchmark-max-time=0.01", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [sys.executable, "-P", "-m", "pytest", *options, "--rootdir", str(tmp_path), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert told in done.stdout
