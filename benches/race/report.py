@@ -206,7 +206,7 @@ def section(results: Results, about: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {release}" for name, release in about["versions"].items())
     lost = behind(results)
     first = f"Of {len(results)} points, on {about['date']}, {about['processor']}; {versions}:"
-    won = "Ours is ahead of every peer at every point, by both clocks, and nowhere behind in quality."
+    won = "Ours is ahead of every peer wherever that one came to a plan, by both clocks, and nowhere behind in quality."
     told = ["Where ours is not ahead:", "", *(f"- {line}" for line in lost)] if lost else [won]
     return "\n".join([BEGIN, first, "", *_table(SUMMARY, summary(results)), "", *told, END])
 
