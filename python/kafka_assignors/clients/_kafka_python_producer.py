@@ -40,6 +40,10 @@ __all__ = [
 _KafkaPartitioner.register(partitioners.Partitioner)
 
 
+# Seconds; as short as the system's timer allows, since what counts is that the thread lets go of the interpreter.
+_HAND_OVER = 1e-6
+
+
 class _Link:
     """What ties one producer to its partitioner; it lives as long as the producer's accumulator.
 
@@ -112,6 +116,9 @@ class _Link:
                 return future, len(queue) > 1 or last.records.is_full(), False, False
             _close(last.records)
         self._wakeup()
+        # The sender's thread needs the interpreter lock several times to send a batch, and a thread that does nothing but
+        # send lets go of it for a wake-up only. Without this pause the batches of a saturated producer pile up.
+        time.sleep(_HAND_OVER)
         return None
 
     def _choose_again(self, tp: Any, key: Any, value: Any, record: tuple[Any, Any]) -> Any:
