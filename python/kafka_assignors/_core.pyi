@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias, TypedDict, final
 
 from typing_extensions import disjoint_base
@@ -41,6 +41,11 @@ class Plan:
     def record_bytes(self) -> int: ...
     @property
     def seconds(self) -> float: ...
+
+@final
+class Uninterrupted:
+    def __new__(cls, function: Callable[..., object]) -> Self: ...
+    def __call__(self, *args: object) -> None: ...
 
 @final
 class Coordinator:

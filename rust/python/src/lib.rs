@@ -1,5 +1,6 @@
 //! The Python module `kafka_assignors._core`: conversions only, no logic.
 
+mod callback;
 mod coordinator;
 mod embedded;
 mod errors;
@@ -23,6 +24,8 @@ mod _core {
     use pyo3::pybacked::PyBackedStr;
     use pyo3::types::PyDict;
 
+    #[pymodule_export]
+    use crate::callback::Uninterrupted;
     #[pymodule_export]
     use crate::coordinator::Coordinator;
     #[pymodule_export]

@@ -27,6 +27,7 @@ except ImportError as error:
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from kafka_assignors import _core
 from kafka_assignors.assignors import LagBasedAssignor
 from kafka_assignors.clients.confluent import _fork
 from kafka_assignors.clients.confluent._conf import ConsumerConfig
@@ -111,7 +112,7 @@ class Consumer(_Native):
         )
         this = weakref.ref(self)
         stats = _Statistics(this, config.stats_cb, config.stats_interval)
-        super().__init__({**config.data_path, "stats_cb": stats})
+        super().__init__({**config.data_path, "stats_cb": _core.Uninterrupted(stats)})
         self._config = config
         self._gate = threading.Lock()
         self._last_poll = time.monotonic()
