@@ -79,6 +79,16 @@ impl Commits {
         self.in_flight = None;
     }
 
+    /// Those of which nothing is left to send: whoever waits for one could not take its share meanwhile.
+    fn tell_the_empty(&mut self, out: &mut Vec<Action>) {
+        self.waiting.retain_mut(|commit| {
+            if commit.offsets.is_empty() {
+                commit.tell(ErrorCode::NONE, out);
+            }
+            !commit.told
+        });
+    }
+
     fn expire(&mut self, now: u64, out: &mut Vec<Action>) {
         self.waiting.retain_mut(|commit| {
             let late = commit.deadline <= now;
@@ -145,6 +155,7 @@ impl Membership {
             self.commits.refuse_all(code, &mut self.out);
             return;
         }
+        self.commits.tell_the_empty(&mut self.out);
         // Until the application has taken its share, nobody can say which of the partitions given up came straight back.
         if self.rejoining || self.share_waits() || !self.commits.backoff.ready(self.now) {
             return;

@@ -293,6 +293,29 @@ fn scenario_35_an_eager_member_commits_what_came_straight_back() {
 }
 
 #[test]
+fn scenario_35_a_commit_of_what_was_given_up_is_not_waited_for() {
+    // An eager member that has given everything up cannot take its share while its application waits for a commit.
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0])]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.obey();
+    let joining = until_joining(&mut script);
+    script.commit(1, &[("t", 0, 5)]);
+    assert_eq!(script.ended(1), Some(ErrorCode::NONE));
+    let joined = script.follows(2);
+    script.answer(&joining, &joined);
+    script.sync(share(&[("t", &[0])], 2));
+    script.commit(2, &[("t", 0, 5)]);
+    assert_eq!(script.ended(2), Some(ErrorCode::NONE));
+    for number in [1, 2] {
+        let dropped = script.actions.iter().any(
+            |action| matches!(action, Action::CommitDone { id, dropped, .. } if *id == number && dropped.len() == 1),
+        );
+        assert!(dropped, "commit {number} says that it was dropped");
+    }
+}
+
+#[test]
 fn scenario_36_a_zombies_commit_is_refused_and_the_new_owners_stays() {
     for assignor in ["sticky", "cooperative-sticky"] {
         let mut world = group(36, 3, &[assignor], &[("t", 6)]);
