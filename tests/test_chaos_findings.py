@@ -61,9 +61,9 @@ def test_ours_reads_nothing_that_is_not_its_own() -> None:
 
 def test_commits() -> None:
     found = Findings("t")
-    found.judge_commits([(0, 2), (1, 1), (0, 2), (0, 5)], {0: 5, 1: 1})
+    found.judge_commits([(0, 2, 1), (1, 1, 2), (0, 2, 3), (0, 5, 4)], {0: 5, 1: 1})
     assert found.commits == 4
-    with pytest.raises(AssertionError, match="partition 0 went from 5 back to 4"):
-        Findings("t").judge_commits([(0, 5), (0, 4)], {0: 5})
+    with pytest.raises(AssertionError, match=r"partition 0 went from 5 \(at 7\) back to 4 \(at 9\)"):
+        Findings("t").judge_commits([(0, 5, 7), (0, 4, 9)], {0: 5})
     with pytest.raises(AssertionError, match="written"):
-        Findings("t").judge_commits([(0, 5)], {0: 6})
+        Findings("t").judge_commits([(0, 5, 1)], {0: 6})

@@ -7,6 +7,7 @@ topic.
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 import time
@@ -18,9 +19,11 @@ import confluent_kafka
 
 from support.broker import OFFSETS_TOPIC
 from support.members import AiokafkaMember, ConfluentMember, JavaMember, KafkaPythonMember, Member
+from support.python_member import LOST_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
     from support.broker import ApacheKafka, Kafka
     from support.fixtures import StartMember
@@ -114,7 +117,8 @@ class Storm:
 
     Attributes:
         blows: how many of each kind there were.
-        ended: members of other clients that ended by themselves, and were replaced.
+        ended: members that ended by themselves, and were replaced: of other clients, and those of ours whose librdkafka
+            lost a partition.
     """
 
     def __init__(
@@ -163,8 +167,14 @@ class Storm:
 
     def close(self) -> None:
         """Everybody leaves."""
-        for member in self._members.values():
-            member.close()
+        for name, member in self._members.items():
+            try:
+                member.close()
+            except RuntimeError:
+                # One of kafka-python, say, that began while there was no broker, and gives up only now.
+                if _kind(name) == "confluent":
+                    raise
+                self.ended.append(name)
 
     def watch(self) -> None:
         """Keeps the group at work after the storm."""
@@ -214,8 +224,9 @@ class Storm:
         for name, member in list(self._members.items()):
             if member.alive:
                 continue
-            # Ours has to live through everything; other clients may have their own limits.
-            assert _kind(name) != "confluent", member.failure("ended by itself")
+            # Ours has to live through everything but a loss of librdkafka's; other clients may have their own limits.
+            lost = member.exit_code == LOST_CODE
+            assert lost or _kind(name) != "confluent", member.failure("ended by itself")
             self.ended.append(name)
             del self._members[name]
             self._add(_kind(name))
@@ -242,6 +253,8 @@ class Findings:
     again: Counter[str] = field(default_factory=Counter)
     # By partition, in the order of the lines: who read which offsets in which generation.
     _reads: dict[int, list[tuple[str, int, int, int]]] = field(default_factory=dict, repr=False)
+    # By partition: when it was given to whom, in which generation.
+    _given: dict[int, list[tuple[int, str, int]]] = field(default_factory=dict, repr=False)
 
     def take(self, events: Iterable[Event]) -> None:
         """Goes through the lines of all members of a group.
@@ -263,6 +276,7 @@ class Findings:
                 for number in share:
                     other = given.setdefault((event.generation, number), name)
                     assert other == name, f"{number} was given to {other} and {name} in generation {event.generation}"
+                    self._given.setdefault(number, []).append((event.at, name, event.generation))
             elif event.kind == "consumed":
                 for topic, number, first, last in event.fields["offsets"]:
                     assert topic == self.topic
@@ -292,20 +306,27 @@ class Findings:
         lacking = {number: count - sum(self.seen.get(number, b"")[:count]) for number, count in written.items()}
         return {number: count for number, count in lacking.items() if count}
 
-    def judge_commits(self, commits: Iterable[tuple[int, int]], written: dict[int, int]) -> None:
+    def judge_commits(self, commits: Iterable[tuple[int, int, int]], written: dict[int, int]) -> None:
         """Goes through all commits of the group in the order of the log.
+
+        Args:
+            commits: partition, offset, and microseconds since the epoch.
+            written: how many records each partition has.
 
         Raises:
             AssertionError: one is lower than one before it, or the last is not the end of the partition.
         """
         last: dict[int, int] = {}
-        for partition, offset in commits:
+        times: dict[int, int] = {}
+        for partition, offset, at in commits:
             before = last.get(partition, 0)
             assert offset >= before, (
-                f"the commit of partition {partition} went from {before} back to {offset}, read there by "
-                f"{self._read_at(partition, offset)}, and {before} by {self._read_at(partition, before)}"
+                f"the commit of partition {partition} went from {before} (at {times[partition]}) back to {offset} (at "
+                f"{at}), read there by {self._read_at(partition, offset)}, and {before} by "
+                f"{self._read_at(partition, before)}; it was given to {self._given.get(partition)}"
             )
             last[partition] = offset
+            times[partition] = at
             self.commits += 1
         assert last == written, f"committed {last}, written {written}"
 
@@ -334,8 +355,22 @@ def events_of(trace: Trace, strategy: str) -> list[Event]:
     return [event for event in list(trace.events) if event.member.partition("-")[2].rpartition("-")[0] == strategy]
 
 
-def commits_of(kafka: Kafka, group: str, topic: str) -> Iterator[tuple[int, int]]:
-    """Every commit of a group for a topic, partition and offset, in the order of the offsets topic's log.
+def keep(trace: Trace, path: Path) -> None:
+    """Writes down all lines of all members, for whoever looks into a failure."""
+    with path.open("w") as lines:
+        for event in list(trace.events):
+            lines.write(json.dumps({"name": event.member, **event.fields}) + "\n")
+
+
+def latest(events: Iterable[Event]) -> str:
+    """The latest line of each kind from each member, for an error message."""
+    lines = {(event.member, event.kind): event for event in events}
+    return "\n".join(f"  {lines[each].at / 1e6:.3f} {each[0]}: {dict(lines[each].fields)}" for each in sorted(lines))
+
+
+def commits_of(kafka: Kafka, group: str, topic: str) -> Iterator[tuple[int, int, int]]:
+    """Every commit of a group for a topic, in the order of the offsets topic's log: partition, offset, and when, in
+    microseconds since the epoch.
 
     Nothing has been compacted where the log has one segment, as it has in a test.
     """
@@ -361,7 +396,8 @@ def commits_of(kafka: Kafka, group: str, topic: str) -> Iterator[tuple[int, int]
                     continue
                 key, value = message.key(), message.value()
                 if isinstance(key, bytes) and isinstance(value, bytes):
-                    yield from _commit(key, value, group, topic)
+                    at = message.timestamp()[1] * 1000
+                    yield from ((*commit, at) for commit in _commit(key, value, group, topic))
 
 
 def _commit(key: bytes, value: bytes, group: str, topic: str) -> Iterator[tuple[int, int]]:

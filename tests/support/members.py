@@ -72,6 +72,11 @@ class Member:
         """Whether the process runs, frozen or not."""
         return self._process.poll() is None
 
+    @property
+    def exit_code(self) -> int | None:
+        """None while the process runs."""
+        return self._process.poll()
+
     def send(self, command: str) -> None:
         """Give a command and do not wait for it."""
         assert self._process.stdin is not None

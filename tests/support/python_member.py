@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import json
+import logging
 import os
 import queue
 import re
@@ -28,6 +29,12 @@ _KAFKA_PYTHON_POLL_MS = 1000
 _AIOKAFKA_POLL_MS = 100
 _CONFLUENT_POLL_S = 0.2
 _CONFLUENT_POLLS = 200
+# After so many statistics in a row, one a second, in which librdkafka has lost a partition the process ends.
+_LOST = 15
+LOST_CODE = 4
+_TOLD = ("partition", "broker", "leader", "fetch_state", "app_offset", "rxmsgs")
+# After as many without a record the statistics are written down, for whoever looks into a failure.
+_IDLE = 30
 # In a line, so that a pipe takes it whole or not at all, however the process ends.
 _RANGES = 40
 
@@ -120,14 +127,51 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
             return
 
 
+class Watch:
+    """Ends the process where librdkafka has lost a partition, which its own statistics tell.
+
+    A partition's leader is up, and for many seconds librdkafka (2.16) has the partition at another broker or does not
+    come to fetch it. No error reaches the application, which can only begin anew. Nothing of ours takes part in it.
+    """
+
+    def __init__(self) -> None:
+        self._lost = 0
+        self._idle = 0
+        self._received = 0
+
+    def __call__(self, statistics: str) -> None:
+        told = json.loads(statistics)
+        up = {broker["nodeid"] for broker in told["brokers"].values() if broker["state"] == "UP"}
+        partitions = [
+            {name: partition.get(name) for name in _TOLD}
+            for topic in told["topics"].values()
+            for number, partition in topic["partitions"].items()
+            if number != "-1" and partition["desired"]
+        ]
+        lost = any(
+            each["leader"] in up and (each["broker"] != each["leader"] or each["fetch_state"] != "active")
+            for each in partitions
+        )
+        self._lost = self._lost + 1 if lost else 0
+        received = sum(each["rxmsgs"] for each in partitions)
+        self._idle = 0 if received != self._received or not partitions else self._idle + 1
+        self._received = received
+        if self._idle == _IDLE or self._lost == _LOST:
+            emit("idle", statistics=partitions, brokers=sorted(up))
+        if self._lost == _LOST:
+            os._exit(LOST_CODE)
+
+
 def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
     """Two settings are of this program: `reads` is `consume` or `poll`, `commits` is `auto`, `sync` or `async`."""
-    from confluent_kafka import KafkaException
+    from confluent_kafka import KafkaError, KafkaException
 
     from kafka_assignors.clients.confluent import Consumer
 
     reads, commits = settings.pop("reads", "consume"), settings.pop("commits", "auto")
     generation = -1
+    # Whoever commits by hand repeats what was refused: there may be no further record to remind it.
+    owes = False
 
     def synced_now(report: RebalanceReport) -> None:
         nonlocal generation
@@ -140,13 +184,27 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
         given = plain((each.topic, each.partition) for each in partitions)
         emit(event, generation=of_member, member=consumer.memberid(), partitions=given)
 
+    def committed(error: Any, partitions: Iterable[Any]) -> None:
+        nonlocal owes
+        if error is not None and error.code() == KafkaError._NO_OFFSET:
+            return
+        refused = error or next((each.error for each in partitions if each.error), None)
+        if refused is not None:
+            # What the group has given to others meanwhile they read again.
+            emit("commit-refused", error=repr(refused))
+            owes = True
+
+    watch = Watch()
     consumer: Any = Consumer(
         {name.replace("_", "."): value for name, value in settings.items()}
         | {
             "partition.assignment.strategy": strategy,
             "enable.auto.commit": commits == "auto",
             "on_rebalance": synced_now,
+            "statistics.interval.ms": 1000,
+            "stats_cb": watch,
         }
+        | ({"on_commit": committed} if commits == "async" else {})
     )
     callbacks = {
         f"on_{name}": lambda _, partitions, event=event: tell(event, partitions)
@@ -186,12 +244,19 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
                 ranges.append((topic, partition, offset, offset))
         for at in range(0, len(ranges), _RANGES):
             emit("consumed", offsets=ranges[at : at + _RANGES], began=began)
-        if ranges and commits != "auto":
-            try:
-                consumer.commit(asynchronous=commits == "async")
-            except KafkaException as refused:
-                # The group has gone on without it; whoever owns the partitions now reads them again.
-                emit("commit-refused", error=repr(refused))
+        if commits != "auto" and (ranges or owes):
+            commit()
+
+    def commit() -> None:
+        nonlocal owes
+        owes = False
+        if commits == "async":
+            consumer.commit(asynchronous=True)
+            return
+        try:
+            committed(None, consumer.commit(asynchronous=False))
+        except KafkaException as refused:
+            committed(refused.args[0], ())
 
     subscribed = False
     while True:
@@ -344,6 +409,7 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
 def main() -> None:
     client, strategy, *pairs = sys.argv[1:]
     settings = {name: json.loads(value) for name, _, value in (pair.partition("=") for pair in pairs)}
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s", level=logging.INFO)
     commands: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=read_commands, args=(commands,), daemon=True).start()
     emit("started", pid=os.getpid())
