@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     ListGroupsRequest,
@@ -44,6 +46,7 @@ FLEXIBLE = {
     DescribeGroupsResponse: 5,
     ListGroupsResponse: 3,
     OffsetFetchResponse: 6,
+    DescribeConfigsResponse: 4,
 }
 
 
@@ -307,6 +310,74 @@ def test_offset_fetch(name: str, version: int) -> None:
     row = {"topic": "t", "partition_index": 3, "committed_offset": 1 << 40, "metadata": "note", "error_code": 0}
     row["committed_leader_epoch"] = 5 if version >= 5 else -1
     assert read == {"throttle_time_ms": 0, "error_code": 0, "partitions": [row]}
+
+
+def test_groups_that_the_broker_assigns() -> None:
+    """Not in kafka-python: the bytes are those of Java's kafka-clients 4.3.1, which the core's tests have in full."""
+    head = CORRELATION.to_bytes(4, "big") + b"\0"
+    body = bytes.fromhex(
+        "0000000302000000026707537461626c65000000080000000708756e69666f726d02026d02690272000000070263032f6802027404742e2a"
+        "020102030405060708090a0b0c0d0e0f100274030000000000000002000001000100000000090000"
+    )
+    read = _core.decode_consumer_group_describe(1, CORRELATION, head + body)
+    assert read == {
+        "throttle_time_ms": 3,
+        "groups": [
+            {
+                "error_code": 0,
+                "error_message": None,
+                "group_id": "g",
+                "group_state": "Stable",
+                "group_epoch": 8,
+                "assignment_epoch": 7,
+                "assignor_name": "uniform",
+                "members": [
+                    {
+                        "member_id": "m",
+                        "instance_id": "i",
+                        "rack_id": "r",
+                        "member_epoch": 7,
+                        "client_id": "c",
+                        "client_host": "/h",
+                        "subscribed_topic_names": ["t"],
+                        "subscribed_topic_regex": "t.*",
+                        "assignment": [("t", [0, 2])],
+                        "target_assignment": [],
+                        "member_type": 1,
+                    }
+                ],
+            }
+        ],
+    }
+    for version in versions("ConsumerGroupDescribe"):
+        frame = unframed(_core.encode_consumer_group_describe(version, CORRELATION, "c", ["g", "h"]))
+        assert frame.endswith(bytes.fromhex("03026702680000"))
+        assert frame[:4] == (69).to_bytes(2, "big") + version.to_bytes(2, "big")
+
+
+@each("DescribeConfigs")
+def test_settings_of_a_topic(name: str, version: int) -> None:
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=2, resource_name="t", configuration_keys=["max.message.bytes"]
+    )
+    theirs = DescribeConfigsRequest(
+        version=version, resources=[resource], include_synonyms=False, include_documentation=False
+    )
+    ours = _core.encode_describe_topic_configs(version, CORRELATION, "c", "t", ["max.message.bytes"])
+    assert unframed(ours) == asked(theirs, version)
+    of = DescribeConfigsResponse.DescribeConfigsResult
+    config = of.DescribeConfigsResourceResult(
+        name="max.message.bytes", value="5", read_only=False, is_default=False, config_source=1, is_sensitive=False
+    )
+    result = of(error_code=0, error_message=None, resource_type=2, resource_name="t", configs=[config])
+    frame = written(DescribeConfigsResponse(version=version, results=[result]), version)
+    read = _core.decode_describe_topic_configs(version, CORRELATION, frame)
+    assert read == {
+        "throttle_time_ms": 0,
+        "error_code": 0,
+        "error_message": None,
+        "configs": {"max.message.bytes": "5"},
+    }
 
 
 def test_what_cannot_be_read_or_written_is_refused() -> None:

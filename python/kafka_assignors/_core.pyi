@@ -261,6 +261,39 @@ class _DescribeGroups(TypedDict):
     throttle_time_ms: int
     groups: list[_Group]
 
+class _ConsumerMember(TypedDict):
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    member_epoch: int
+    client_id: str
+    client_host: str
+    subscribed_topic_names: list[str]
+    subscribed_topic_regex: str | None
+    assignment: list[tuple[str, list[int]]]
+    target_assignment: list[tuple[str, list[int]]]
+    member_type: int  # 0: of the classic protocol, 1: of the new one, -1: not told
+
+class _ConsumerGroup(TypedDict):
+    error_code: int
+    error_message: str | None
+    group_id: str
+    group_state: str
+    group_epoch: int
+    assignment_epoch: int
+    assignor_name: str
+    members: list[_ConsumerMember]
+
+class _ConsumerGroupDescribe(TypedDict):
+    throttle_time_ms: int
+    groups: list[_ConsumerGroup]
+
+class _DescribeTopicConfigs(TypedDict):
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+    configs: dict[str, str | None]
+
 class _ListedGroup(TypedDict):
     group_id: str
     protocol_type: str
@@ -320,6 +353,18 @@ def encode_describe_groups(
     version: int, correlation_id: int, client_id: str | None, groups: Sequence[str]
 ) -> bytes: ...
 def decode_describe_groups(version: int, correlation_id: int, frame: bytes) -> _DescribeGroups: ...
+
+# Groups that the broker assigns (KIP-848); one of the classic protocol is GROUP_ID_NOT_FOUND.
+def encode_consumer_group_describe(
+    version: int, correlation_id: int, client_id: str | None, group_ids: Sequence[str]
+) -> bytes: ...
+def decode_consumer_group_describe(version: int, correlation_id: int, frame: bytes) -> _ConsumerGroupDescribe: ...
+
+# DescribeConfigs, of one topic. A setting that the broker does not know is missing in the answer.
+def encode_describe_topic_configs(
+    version: int, correlation_id: int, client_id: str | None, topic: str, settings: Sequence[str]
+) -> bytes: ...
+def decode_describe_topic_configs(version: int, correlation_id: int, frame: bytes) -> _DescribeTopicConfigs: ...
 
 # states_filter counts from version 4 on.
 def encode_list_groups(

@@ -55,6 +55,10 @@ bodies![
     sasl::SaslHandshakeResponse,
     sasl::SaslAuthenticateRequest,
     sasl::SaslAuthenticateResponse,
+    group_admin::ConsumerGroupDescribeRequest,
+    group_admin::ConsumerGroupDescribeResponse,
+    topics::DescribeConfigsRequest,
+    topics::DescribeConfigsResponse,
 ];
 
 /// A request or a response: byte 0 which, byte 1 the version, then the body.

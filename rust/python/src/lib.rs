@@ -44,10 +44,12 @@ mod _core {
     use crate::plan::Plan;
     #[pymodule_export]
     use crate::protocol::{
-        decode_api_versions, decode_describe_groups, decode_find_coordinator, decode_list_groups, decode_list_offsets,
-        decode_metadata, decode_offset_fetch, decode_sasl_authenticate, decode_sasl_handshake, encode_api_versions,
-        encode_describe_groups, encode_find_coordinator, encode_list_groups, encode_list_offsets, encode_metadata,
-        encode_offset_fetch, encode_sasl_authenticate, encode_sasl_handshake, error_name, protocol_versions,
+        decode_api_versions, decode_consumer_group_describe, decode_describe_groups, decode_describe_topic_configs,
+        decode_find_coordinator, decode_list_groups, decode_list_offsets, decode_metadata, decode_offset_fetch,
+        decode_sasl_authenticate, decode_sasl_handshake, encode_api_versions, encode_consumer_group_describe,
+        encode_describe_groups, encode_describe_topic_configs, encode_find_coordinator, encode_list_groups,
+        encode_list_offsets, encode_metadata, encode_offset_fetch, encode_sasl_authenticate, encode_sasl_handshake,
+        error_name, protocol_versions,
     };
     #[pymodule_export]
     use crate::wire::{

@@ -6,6 +6,9 @@ use kafka_assignors_core::protocol::group_admin::*;
 use kafka_assignors_core::protocol::offsets::*;
 use kafka_assignors_core::protocol::records::*;
 use kafka_assignors_core::protocol::sasl::*;
+use kafka_assignors_core::protocol::topics::{
+    DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse,
+};
 use kafka_assignors_core::protocol::{ApiKey, Body, ErrorCode, RequestHeader, format_of, read_response, write_request};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -418,6 +421,139 @@ pub(crate) fn decode_describe_groups<'py>(
         members: group.members.into_iter().map(member).collect(),
     };
     Ok(DescribeGroups { throttle_time_ms: read.throttle_time_ms, groups: read.groups.into_iter().map(group).collect() })
+}
+
+/// Asks for groups that the broker assigns.
+#[pyfunction]
+pub(crate) fn encode_consumer_group_describe(
+    py: Python<'_>,
+    version: i16,
+    correlation_id: i32,
+    client_id: Option<String>,
+    group_ids: Vec<String>,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let body = ConsumerGroupDescribeRequest { group_ids, include_authorized_operations: false };
+    frame(py, version, correlation_id, client_id, &body)
+}
+
+#[derive(IntoPyObject)]
+pub(crate) struct ConsumerMember {
+    member_id: String,
+    instance_id: Option<String>,
+    rack_id: Option<String>,
+    member_epoch: i32,
+    client_id: String,
+    client_host: String,
+    subscribed_topic_names: Vec<String>,
+    subscribed_topic_regex: Option<String>,
+    assignment: Vec<(String, Vec<i32>)>,
+    target_assignment: Vec<(String, Vec<i32>)>,
+    member_type: i8,
+}
+
+#[derive(IntoPyObject)]
+pub(crate) struct ConsumerGroup {
+    error_code: i16,
+    error_message: Option<String>,
+    group_id: String,
+    group_state: String,
+    group_epoch: i32,
+    assignment_epoch: i32,
+    assignor_name: String,
+    members: Vec<ConsumerMember>,
+}
+
+#[derive(IntoPyObject)]
+pub(crate) struct ConsumerGroupDescribe {
+    throttle_time_ms: i32,
+    groups: Vec<ConsumerGroup>,
+}
+
+#[pyfunction]
+pub(crate) fn decode_consumer_group_describe(
+    py: Python<'_>,
+    version: i16,
+    correlation_id: i32,
+    frame: &[u8],
+) -> PyResult<ConsumerGroupDescribe> {
+    let read: ConsumerGroupDescribeResponse = body(py, version, correlation_id, frame)?;
+    let partitions = |assignment: DescribedAssignment| {
+        assignment.topic_partitions.into_iter().map(|topic| (topic.topic_name, topic.partitions)).collect()
+    };
+    let member = |member: DescribedConsumer| ConsumerMember {
+        member_id: member.member_id,
+        instance_id: member.instance_id,
+        rack_id: member.rack_id,
+        member_epoch: member.member_epoch,
+        client_id: member.client_id,
+        client_host: member.client_host,
+        subscribed_topic_names: member.subscribed_topic_names,
+        subscribed_topic_regex: member.subscribed_topic_regex,
+        assignment: partitions(member.assignment),
+        target_assignment: partitions(member.target_assignment),
+        member_type: member.member_type,
+    };
+    let group = |group: DescribedConsumerGroup| ConsumerGroup {
+        error_code: group.error_code.0,
+        error_message: group.error_message,
+        group_id: group.group_id,
+        group_state: group.group_state,
+        group_epoch: group.group_epoch,
+        assignment_epoch: group.assignment_epoch,
+        assignor_name: group.assignor_name,
+        members: group.members.into_iter().map(member).collect(),
+    };
+    let groups = read.groups.into_iter().map(group).collect();
+    Ok(ConsumerGroupDescribe { throttle_time_ms: read.throttle_time_ms, groups })
+}
+
+/// The resource type of a topic in DescribeConfigs.
+const TOPIC_RESOURCE: i8 = 2;
+
+/// Asks for settings of one topic.
+#[pyfunction]
+pub(crate) fn encode_describe_topic_configs(
+    py: Python<'_>,
+    version: i16,
+    correlation_id: i32,
+    client_id: Option<String>,
+    topic: String,
+    settings: Vec<String>,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let resource = DescribeConfigsResource {
+        resource_type: TOPIC_RESOURCE,
+        resource_name: topic,
+        configuration_keys: Some(settings),
+    };
+    let body = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
+    frame(py, version, correlation_id, client_id, &body)
+}
+
+#[derive(IntoPyObject)]
+pub(crate) struct DescribeTopicConfigs {
+    throttle_time_ms: i32,
+    error_code: i16,
+    error_message: Option<String>,
+    configs: BTreeMap<String, Option<String>>,
+}
+
+#[pyfunction]
+pub(crate) fn decode_describe_topic_configs(
+    py: Python<'_>,
+    version: i16,
+    correlation_id: i32,
+    frame: &[u8],
+) -> PyResult<DescribeTopicConfigs> {
+    let read: DescribeConfigsResponse = body(py, version, correlation_id, frame)?;
+    let found = read.results.into_iter().next();
+    let found =
+        found.ok_or_else(|| ProtocolError::new_err("DescribeConfigs answers nothing to one topic: ask again"))?;
+    Ok(DescribeTopicConfigs {
+        throttle_time_ms: read.throttle_time_ms,
+        error_code: found.error_code.0,
+        error_message: found.error_message,
+        configs: found.configs.into_iter().map(|config| (config.name, config.value)).collect(),
+    })
 }
 
 /// `states_filter` counts from version 4 on.

@@ -79,6 +79,7 @@ api_keys! {
     CreatePartitions = 37, 0..=3, 2;
     DeleteGroups = 42, 0..=2, 2;
     IncrementalAlterConfigs = 44, 0..=1, 1;
+    ConsumerGroupDescribe = 69, 0..=1, 0;
 }
 
 impl ApiKey {

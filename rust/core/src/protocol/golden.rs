@@ -438,3 +438,63 @@ fn delete_groups_response() {
     };
     check(body, &[(2, "00000003000000010001670044"), (1, "0000000302026700440000")]);
 }
+
+/// Not in kafka-python: as Java's kafka-clients 4.3.1 writes it.
+#[test]
+fn consumer_group_describe_request() {
+    let body =
+        |_| ConsumerGroupDescribeRequest { group_ids: vec![text("g"), text("h")], include_authorized_operations: true };
+    check(body, &[(2, "03026702680100")]);
+}
+
+/// As the request.
+#[test]
+fn consumer_group_describe_response() {
+    let topic_id = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+    let body = |_| ConsumerGroupDescribeResponse {
+        throttle_time_ms: 3,
+        groups: vec![DescribedConsumerGroup {
+            group_id: text("g"),
+            group_state: text("Stable"),
+            group_epoch: 8,
+            assignment_epoch: 7,
+            assignor_name: text("uniform"),
+            members: vec![DescribedConsumer {
+                member_id: text("m"),
+                instance_id: Some(text("i")),
+                rack_id: Some(text("r")),
+                member_epoch: 7,
+                client_id: text("c"),
+                client_host: text("/h"),
+                subscribed_topic_names: vec![text("t")],
+                subscribed_topic_regex: Some(text("t.*")),
+                assignment: DescribedAssignment {
+                    topic_partitions: vec![DescribedTopicPartitions {
+                        topic_id,
+                        topic_name: text("t"),
+                        partitions: vec![0, 2],
+                    }],
+                },
+                target_assignment: DescribedAssignment::default(),
+                member_type: 1,
+            }],
+            authorized_operations: 9,
+            ..Default::default()
+        }],
+    };
+    check(
+        body,
+        &[
+            (
+                1,
+                "0000000302000000026707537461626c65000000080000000708756e69666f726d02026d026902720000000702\
+                 63032f6802027404742e2a020102030405060708090a0b0c0d0e0f1002740300000000000000020000010000000000090000",
+            ),
+            (
+                1,
+                "0000000302000000026707537461626c65000000080000000708756e69666f726d02026d026902720000000702\
+                 63032f6802027404742e2a020102030405060708090a0b0c0d0e0f100274030000000000000002000001000100000000090000",
+            ),
+        ],
+    );
+}

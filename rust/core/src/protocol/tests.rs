@@ -71,6 +71,7 @@ round_trip_tests! {
     offset_commit_round_trips: offsets::OffsetCommitRequest, offsets::OffsetCommitResponse;
     offset_fetch_round_trips: offsets::OffsetFetchRequest, offsets::OffsetFetchResponse;
     describe_groups_round_trips: group_admin::DescribeGroupsRequest, group_admin::DescribeGroupsResponse;
+    consumer_group_describe_round_trips: group_admin::ConsumerGroupDescribeRequest, group_admin::ConsumerGroupDescribeResponse;
     list_groups_round_trips: group_admin::ListGroupsRequest, group_admin::ListGroupsResponse;
     delete_groups_round_trips: group_admin::DeleteGroupsRequest, group_admin::DeleteGroupsResponse;
 }
