@@ -9,6 +9,7 @@ True
 """
 
 __all__ = [
+    "ClusterError",
     "EmbeddedKafkaError",
     "GroupError",
     "GroupTypeError",
@@ -25,6 +26,7 @@ __all__ = [
     "ProtocolError",
     "RecordSizeWarning",
     "SecurityError",
+    "SnapshotError",
     "StateError",
     "TableError",
     "TopicReadError",
@@ -74,6 +76,14 @@ class TableError(KafkaAssignorsError, ValueError):
 
 class TopicReadError(KafkaAssignorsError, RuntimeError):
     """The records of a live topic that cannot be read."""
+
+
+class SnapshotError(KafkaAssignorsError, ValueError):
+    """A file that is no snapshot of a cluster, or not of a version that is read; the message names the field."""
+
+
+class ClusterError(KafkaAssignorsError, RuntimeError):
+    """A cluster does not tell what it was asked: a group that does not exist, a right that is lacking."""
 
 
 class LagError(KafkaAssignorsError, RuntimeError):

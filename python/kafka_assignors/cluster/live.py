@@ -1,0 +1,425 @@
+"""A snapshot of a live cluster: nothing is changed there, no group joined, no offset committed."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from kafka_assignors.cluster.questions import Question, Questions, RetriableError, check
+from kafka_assignors.cluster.record import record_bytes
+from kafka_assignors.cluster.snapshot import (
+    ClassicMember,
+    ConsumerMember,
+    GroupMember,
+    GroupSnapshot,
+    Snapshot,
+    TopicSnapshot,
+)
+from kafka_assignors.errors import ClusterError, OptionError
+from kafka_assignors.net import Address
+
+__all__ = ["ListedGroup", "Progress", "list_groups", "read_snapshot"]
+
+Progress: TypeAlias = Callable[[str, int, int], object]
+"""Called with what is being read, how much of it is done, and how much there is."""
+
+_OFFSETS_TOPIC, _LIMIT = "__consumer_offsets", "max.message.bytes"
+_GROUP_ID_NOT_FOUND, _UNSUPPORTED_VERSION = 69, 35
+_BEGIN, _END = -2, -1
+_ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
+# Groups that are described at once: their members' bytes come in one answer.
+_DESCRIBED_AT_ONCE = 50
+# Partitions that one request for offsets asks for.
+_OFFSETS_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group that a broker coordinates.
+
+    Attributes:
+        group_id: its id.
+        protocol_type: `consumer` for consumers, `connect` for Kafka Connect; empty where nobody ever joined.
+        state: Kafka's name of it; empty where the broker does not tell.
+    """
+
+    group_id: str
+    protocol_type: str
+    state: str
+
+
+def list_groups(config: Mapping[str, Any], *, timeout: float = 30.0) -> list[ListedGroup]:
+    """All groups of a cluster that the user may see, by id.
+
+    Args:
+        config: settings as for `confluent_kafka`, `bootstrap.servers` among them.
+        timeout: how many seconds that may take.
+
+    Raises:
+        ClusterError: the cluster does not answer, or refuses to.
+        NetworkError: it cannot be reached.
+        OptionError: a setting that cannot be used.
+    """
+    with Questions(config, _positive(timeout)) as questions:
+        return _list(questions, _brokers(questions)[1])
+
+
+def read_snapshot(
+    config: Mapping[str, Any],
+    groups: Iterable[str] | None,
+    *,
+    topics: Iterable[str] = (),
+    clients: bool = False,
+    isolation_level: str = "read_uncommitted",
+    timeout: float = 30.0,
+    settle: float = 5.0,
+    progress: Progress | None = None,
+) -> Snapshot:
+    """Takes a snapshot of groups and of all topics that they have to do with.
+
+    Args:
+        config: settings as for `confluent_kafka`, `bootstrap.servers` among them; docs/connections.md has those of
+            TLS and SASL.
+        groups: their ids; None takes all groups of consumers.
+        topics: more topics, which no member subscribes to yet.
+        clients: whether client ids and hosts are kept, which name people and machines. Without it they are not in the
+            snapshot, but for the client id that begins a dynamic member's id.
+        isolation_level: which end of a partition counts: `"read_committed"` stops at the first open transaction.
+        timeout: how many seconds everything together may take.
+        settle: how many seconds of these to wait for a group to become Stable: no other state tells what its members
+            subscribe to.
+        progress: told how far it is.
+
+    Raises:
+        ClusterError: a group does not exist, or the cluster does not answer, or refuses to.
+        NetworkError: it cannot be reached.
+        OptionError: a setting that cannot be used.
+    """
+    if isolation_level not in _ISOLATION:
+        known = ", ".join(map(repr, _ISOLATION))
+        raise OptionError(f"isolation_level is {isolation_level!r}; give one of {known}")
+    with Questions(config, _positive(timeout)) as questions:
+        reader = _Reader(questions, clients, progress or (lambda *_: None))
+        cluster, brokers = _brokers(questions)
+        if groups is None:
+            found = [each for each in _list(questions, brokers) if each.protocol_type in ("", "consumer")]
+            wanted = [each.group_id for each in found]
+        else:
+            wanted = sorted(set(groups))
+        described = reader.groups(wanted, settle)
+        taken_ms = time.time_ns() // 1_000_000
+        names = {topic for group in described.values() for member in group.members for topic in member.topics}
+        names |= {topic for group in described.values() for member in group.members for topic in member.owned}
+        commits = questions.patiently(lambda: reader.commits(wanted))
+        names |= {topic for of_group in commits.values() for topic in of_group}
+        found_topics = reader.topics(names | set(topics), _ISOLATION[isolation_level])
+        return Snapshot(
+            cluster=cluster,
+            taken_ms=taken_ms,
+            topics=found_topics,
+            groups={
+                group_id: replace(group, committed=_committed(commits[group_id], found_topics))
+                for group_id, group in described.items()
+            },
+            record_limit=reader.record_limit(),
+        )
+
+
+def _positive(timeout: float) -> float:
+    if not timeout > 0:
+        raise OptionError(f"timeout is {timeout!r}; give a positive number of seconds")
+    return timeout
+
+
+def _brokers(questions: Questions) -> tuple[str, list[Address]]:
+    metadata = questions.ask("Metadata", [])
+    return metadata["cluster_id"] or "", [_address(broker) for broker in metadata["brokers"]]
+
+
+def _address(broker: Mapping[str, Any]) -> Address:
+    return Address(broker["host"], broker["port"])
+
+
+def _list(questions: Questions, brokers: list[Address]) -> list[ListedGroup]:
+    answers = questions.ask_all([Question(address, "ListGroups", ([],)) for address in brokers])
+    found = {}
+    for address, answer in zip(brokers, answers, strict=True):
+        check(answer["error_code"], f"the groups of {address} cannot be listed")
+        for group in answer["groups"]:
+            listed = ListedGroup(group["group_id"], group["protocol_type"], group["group_state"])
+            found[listed.group_id] = listed
+    return [found[group_id] for group_id in sorted(found)]
+
+
+class _Reader:
+    def __init__(self, questions: Questions, clients: bool, progress: Progress) -> None:
+        self._questions = questions
+        self._clients = clients
+        self._progress = progress
+
+    # ---- groups -----------------------------------------------------------------------------------------------------
+
+    def groups(self, wanted: list[str], settle: float) -> dict[str, GroupSnapshot]:
+        """The groups with their members."""
+        found: dict[str, GroupSnapshot] = {}
+        until = time.monotonic() + settle
+        rest = wanted
+        while rest:
+            found |= self._questions.patiently(lambda asked=tuple(rest): self._describe(asked))  # type: ignore[misc]
+            self._progress("groups", len(found), len(wanted))
+            rest = [group_id for group_id in rest if _is_moving(found[group_id])]
+            if rest and (time.monotonic() >= until or not self._questions.pause()):
+                break
+        return {group_id: found[group_id] for group_id in wanted}
+
+    def _coordinators(self, groups: Collection[str]) -> dict[Address, list[str]]:
+        answers = self._questions.ask_all([Question(None, "FindCoordinator", (group_id,)) for group_id in groups])
+        found: dict[Address, list[str]] = {}
+        for group_id, answer in zip(groups, answers, strict=True):
+            check(answer["error_code"], f"group {group_id!r} has no coordinator", answer["error_message"])
+            found.setdefault(_address(answer), []).append(group_id)
+        return found
+
+    def _describe(self, groups: Collection[str]) -> dict[str, GroupSnapshot]:
+        found: dict[str, GroupSnapshot] = {}
+        for address, of_broker in self._coordinators(groups).items():
+            batches = _cut(of_broker, _DESCRIBED_AT_ONCE)
+            answers = self._questions.ask_all([Question(address, "DescribeGroups", (batch,)) for batch in batches])
+            others = []
+            for answer in answers:
+                for group in answer["groups"]:
+                    if group["error_code"] == _GROUP_ID_NOT_FOUND or group["group_state"] == "Dead":
+                        others.append(group["group_id"])
+                        continue
+                    check(group["error_code"], f"group {group['group_id']!r} cannot be described")
+                    found[group["group_id"]] = self._classic(group)
+            found |= self._assigned_by_broker(address, others)
+        for group_id in groups:
+            if group_id not in found:
+                raise ClusterError(f"group {group_id!r} is not in its coordinator's answer; try again")
+        return found
+
+    def _assigned_by_broker(self, address: Address, groups: list[str]) -> dict[str, GroupSnapshot]:
+        if not groups:
+            return {}
+        missing = "group {!r} does not exist; `snapshot --list` shows the groups that do"
+        if not self._questions.speaks("ConsumerGroupDescribe", address):
+            raise ClusterError(missing.format(groups[0]))
+        batches = _cut(groups, _DESCRIBED_AT_ONCE)
+        answers = self._questions.ask_all([Question(address, "ConsumerGroupDescribe", (batch,)) for batch in batches])
+        found = {}
+        for answer in answers:
+            for group in answer["groups"]:
+                # UNSUPPORTED_VERSION: the broker knows the request, and is told not to serve it.
+                if group["error_code"] in (_GROUP_ID_NOT_FOUND, _UNSUPPORTED_VERSION):
+                    raise ClusterError(missing.format(group["group_id"]))
+                check(group["error_code"], f"group {group['group_id']!r} cannot be described", group["error_message"])
+                found[group["group_id"]] = self._consumers(group)
+        return self._with_patterns(found)
+
+    def _classic(self, group: Mapping[str, Any]) -> GroupSnapshot:
+        members = tuple(
+            ClassicMember(
+                member["member_id"],
+                member["group_instance_id"],
+                member["member_metadata"],
+                member["member_assignment"],
+                member["client_id"],
+                member["client_host"],
+            )
+            for member in sorted(group["members"], key=lambda each: each["member_id"])
+        )
+        described = GroupSnapshot(
+            protocol="classic",
+            state=group["group_state"],
+            assignor=group["protocol_data"],
+            protocol_type=group["protocol_type"],
+            members=members,
+        )
+        # Now, since the record has client ids and hosts, which the snapshot may not keep.
+        return replace(
+            described,
+            record_bytes=record_bytes(group["group_id"], described),
+            members=tuple(self._discreet(member) for member in members),
+        )
+
+    def _consumers(self, group: Mapping[str, Any]) -> GroupSnapshot:
+        members = (
+            ConsumerMember(
+                member["member_id"],
+                member["instance_id"],
+                tuple(sorted(set(member["subscribed_topic_names"]))),
+                member["subscribed_topic_regex"] or None,
+                member["rack_id"] or None,
+                member["member_epoch"],
+                _sorted(member["assignment"]),
+                _sorted(member["target_assignment"]),
+                None if member["member_type"] < 0 else member["member_type"] == 0,
+                member["client_id"],
+                member["client_host"],
+            )
+            for member in sorted(group["members"], key=lambda each: each["member_id"])
+        )
+        return GroupSnapshot(
+            protocol="consumer",
+            state=group["group_state"],
+            assignor=group["assignor_name"],
+            epoch=group["group_epoch"],
+            members=tuple(self._discreet(member) for member in members),
+        )
+
+    def _discreet(self, member: GroupMember) -> GroupMember:
+        return member if self._clients else replace(member, client_id=None, client_host=None)
+
+    def _with_patterns(self, groups: dict[str, GroupSnapshot]) -> dict[str, GroupSnapshot]:
+        """The topics of members that subscribe by pattern, which the broker does not tell."""
+        patterns = {
+            member.topic_regex
+            for group in groups.values()
+            for member in group.members
+            if isinstance(member, ConsumerMember) and member.topic_regex
+        }
+        if not patterns:
+            return groups
+        every = [topic["name"] for topic in self._questions.ask("Metadata", None)["topics"] if not topic["is_internal"]]
+        matched = {pattern: _matching(pattern, every) for pattern in patterns}
+
+        def known(member: GroupMember) -> GroupMember:
+            if not isinstance(member, ConsumerMember) or not member.topic_regex:
+                return member
+            names = {*member.topics, *matched[member.topic_regex], *member.owned, *member.target}
+            return replace(member, topics=tuple(sorted(names)))
+
+        return {
+            group_id: replace(group, members=tuple(map(known, group.members))) for group_id, group in groups.items()
+        }
+
+    def commits(self, groups: list[str]) -> dict[str, dict[str, dict[int, int]]]:
+        """By group, topic and partition number."""
+        questions = [
+            (group_id, Question(address, "OffsetFetch", (group_id, None, False)))
+            for address, of_broker in self._coordinators(groups).items()
+            for group_id in of_broker
+        ]
+        answers = self._questions.ask_all(
+            [question for _, question in questions], lambda done: self._progress("commits", done, len(questions))
+        )
+        found: dict[str, dict[str, dict[int, int]]] = {}
+        for (group_id, _), answer in zip(questions, answers, strict=True):
+            check(answer["error_code"], f"the offsets of group {group_id!r} cannot be read")
+            of_group = found[group_id] = {}
+            for row in answer["partitions"]:
+                if row["error_code"] == 0 and row["committed_offset"] >= 0:
+                    of_group.setdefault(row["topic"], {})[row["partition_index"]] = row["committed_offset"]
+        return found
+
+    # ---- topics -----------------------------------------------------------------------------------------------------
+
+    def topics(self, names: set[str], isolation: int) -> dict[str, TopicSnapshot]:
+        """The topics that exist, with their offsets."""
+        if not names:
+            return {}
+        metadata = self._questions.ask("Metadata", sorted(names))
+        brokers = {broker["node_id"]: broker for broker in metadata["brokers"]}
+        has_racks = any(broker["rack"] for broker in brokers.values())
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for topic in metadata["topics"]:
+            # One that does not exist, or may not be seen, or whose name is none: a member may name anything.
+            if topic["error_code"] == 0:
+                found[topic["name"]] = sorted(topic["partitions"], key=lambda each: each["partition_index"])
+        begin, end = (self._offsets(found, brokers, at, isolation) for at in (_BEGIN, _END))
+        return {
+            name: TopicSnapshot(
+                partitions=len(partitions),
+                racks=_racks(partitions, brokers) if has_racks else None,
+                begin=tuple(begin.get((name, number)) for number in range(len(partitions))),
+                end=tuple(end.get((name, number)) for number in range(len(partitions))),
+            )
+            for name, partitions in sorted(found.items())
+        }
+
+    def _offsets(
+        self, topics: Mapping[str, list[Mapping[str, Any]]], brokers: Mapping[int, Any], at: int, isolation: int
+    ) -> dict[tuple[str, int], int]:
+        """The first or the next offsets. A partition without a leader that tells is left out."""
+        by_leader: dict[Address, list[tuple[str, int]]] = {}
+        for name, partitions in topics.items():
+            for partition in partitions:
+                if partition["leader_id"] in brokers:
+                    leader = _address(brokers[partition["leader_id"]])
+                    by_leader.setdefault(leader, []).append((name, partition["partition_index"]))
+        questions = [
+            Question(leader, "ListOffsets", (_by_topic(batch, at), isolation))
+            for leader, partitions_of in by_leader.items()
+            for batch in _cut(partitions_of, _OFFSETS_AT_ONCE)
+        ]
+        what = "first offsets" if at == _BEGIN else "next offsets"
+        answers = self._questions.ask_all(questions, lambda done: self._progress(what, done, len(questions)))
+        return {
+            (row["topic"], row["partition_index"]): row["offset"]
+            for answer in answers
+            for row in answer["partitions"]
+            if row["error_code"] == 0 and row["offset"] >= 0
+        }
+
+    def record_limit(self) -> int | None:
+        """What the broker allows; None where it may not be asked, or has no group yet."""
+        try:
+            answer = self._questions.ask("DescribeConfigs", _OFFSETS_TOPIC, [_LIMIT])
+        except (ClusterError, RetriableError):
+            return None
+        value = answer["configs"].get(_LIMIT) if answer["error_code"] == 0 else None
+        return int(value) if value is not None and value.isdigit() else None
+
+
+def _committed(
+    commits: Mapping[str, Mapping[int, int]], topics: Mapping[str, TopicSnapshot]
+) -> dict[str, tuple[int | None, ...]]:
+    """One entry for each partition that exists; what was committed for others is of no use."""
+    return {
+        topic: tuple(offsets.get(number) for number in range(topics[topic].partitions))
+        for topic, offsets in sorted(commits.items())
+        if topic in topics
+    }
+
+
+def _is_moving(group: GroupSnapshot) -> bool:
+    """Whether a group of the classic protocol rebalances, which hides what its members subscribe to."""
+    return group.protocol == "classic" and group.state in ("PreparingRebalance", "CompletingRebalance")
+
+
+def _racks(partitions: list[Mapping[str, Any]], brokers: Mapping[int, Any]) -> tuple[frozenset[str], ...]:
+    def of(nodes: Iterable[int]) -> frozenset[str]:
+        return frozenset(brokers[node]["rack"] for node in nodes if node in brokers and brokers[node]["rack"])
+
+    return tuple(of(partition["replica_nodes"]) for partition in partitions)
+
+
+def _by_topic(partitions: Iterable[tuple[str, int]], at: int) -> list[tuple[str, list[tuple[int, int, int]]]]:
+    found: dict[str, list[tuple[int, int, int]]] = {}
+    for topic, number in partitions:
+        found.setdefault(topic, []).append((number, at, -1))
+    return list(found.items())
+
+
+def _sorted(assignment: Iterable[tuple[str, list[int]]]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, set[int]] = {}
+    for topic, numbers in assignment:
+        found.setdefault(topic, set()).update(numbers)
+    return {topic: tuple(sorted(found[topic])) for topic in sorted(found) if found[topic]}
+
+
+def _matching(pattern: str, topics: list[str]) -> list[str]:
+    """The broker's syntax is RE2's; a pattern that Python reads otherwise matches nothing here."""
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return []
+    return [topic for topic in topics if compiled.fullmatch(topic)]
+
+
+def _cut(values: list[Any], size: int) -> list[list[Any]]:
+    return [values[at : at + size] for at in range(0, len(values), size)]
