@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from kafka_assignors import __version__
-from kafka_assignors.cli import audit_keys
+from kafka_assignors.cli import audit_keys, compare, decode, describe, plan, rebalance_cost, snapshot
 
 app = typer.Typer(
     name="kafka-assignors",
@@ -31,4 +31,10 @@ def _main(
     """Fair, sticky, lag-aware and join-aware partition assignment for Kafka consumer groups."""
 
 
+app.command("describe")(describe.describe)
+app.command("plan")(plan.plan)
+app.command("compare")(compare.compare)
+app.command("decode")(decode.decode)
+app.command("snapshot")(snapshot.snapshot)
+app.command("rebalance-cost")(rebalance_cost.rebalance_cost)
 app.command("audit-keys")(audit_keys.audit_keys)

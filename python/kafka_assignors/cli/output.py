@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from contextlib import contextmanager
@@ -11,13 +12,30 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from kafka_assignors.errors import KafkaAssignorsError
+from kafka_assignors.report.terminal import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from kafka_assignors.planner.standing import Finding
+
+NO = 1
+"""The answer is no: what was asked for does not hold."""
 BAD_INPUT = 2
+"""Bad usage or input, or a cluster that cannot be read."""
+WARNINGS = 3
+"""The answer is there, and has warnings."""
+
+
+class Format(StrEnum):
+    """How the planner's commands answer."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
 
 
 class Output(StrEnum):
@@ -27,10 +45,17 @@ class Output(StrEnum):
     JSON = "json"
 
 
+class _SafeConsole(Console):
+    """A console whose texts cannot steer the terminal: members of a group may call themselves anything."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(safe(each) if isinstance(each, str) else each for each in objects), **options)
+
+
 def console() -> Console:
     """Standard output; where that is no terminal, wide enough for any table."""
-    out = Console(highlight=False, markup=False)
-    return out if out.is_terminal else Console(highlight=False, markup=False, width=200)
+    out = _SafeConsole(highlight=False, markup=False)
+    return out if out.is_terminal else _SafeConsole(highlight=False, markup=False, width=200)
 
 
 @contextmanager
@@ -63,6 +88,20 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value]
     return value
+
+
+def show_findings(out: Console, findings: Iterable[Finding]) -> None:
+    """The rules that are not met, and what else is to be known."""
+    for finding in findings:
+        kind, style = ("warning", "bold yellow") if finding.warning else ("note", "bold")
+        out.print(Text.assemble((f"{kind}: {finding.rule}: ", style), safe(finding.text)))
+
+
+def print_csv(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """A table as CSV on standard output, with its headings; what is not known is empty."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(headings)
+    writer.writerows(["" if value is None else value for value in row] for row in rows)
 
 
 def print_json(value: Any) -> None:

@@ -1,0 +1,114 @@
+"""`kafka-assignors compare`: all strategies side by side."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafka_assignors.cli import options
+from kafka_assignors.cli.output import Format, console, plain, print_csv, print_json, told
+from kafka_assignors.planner.change import Situation, parse_change
+from kafka_assignors.planner.compare import ComparedStrategy, Comparison
+from kafka_assignors.planner.compare import compare as compare_strategies
+from kafka_assignors.planner.strategies import STANDARD, parse_strategy
+from kafka_assignors.report.terminal import number, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def compare(
+    bootstrap: options.BootstrapServer = None,
+    group: options.Group = None,
+    snapshot: options.SnapshotFile = None,
+    join: options.Join = None,
+    leave: options.Leave = None,
+    partitions: options.Partitions = None,
+    subscribe: options.Subscribe = None,
+    strategy: options.Strategies = None,
+    settings: options.Settings = None,
+    config: options.ConfigFile = None,
+    reset: options.Reset = "latest",
+    timeout: options.Timeout = 30.0,
+    form: Annotated[Format, typer.Option("--format", help="Text for people, JSON, or CSV.")] = Format.TEXT,
+) -> None:
+    """Compare strategies on the same group and the same change: moves, spread, balance, lag, co-location.
+
+    Nothing is changed: it joins no group and commits nothing.
+
+    \b
+    kafka-assignors compare --bootstrap-server localhost:9092 --group billing --join 1
+    kafka-assignors compare --snapshot billing.json --strategy sticky --strategy range
+
+    Exit status: 0, or 2 for bad input or a cluster that cannot be read.
+    """
+    with told():
+        change = parse_change(join or (), leave or (), partitions or (), subscribe or ())
+        assignors = [parse_strategy(text) for text in strategy] if strategy else list(STANDARD)
+        standing = options.standing_of(
+            bootstrap, group, snapshot, settings, config, timeout, topics=change.topics, reset=reset
+        )
+        situation = Situation(standing, change)
+        with options.bars() as progress:
+            found = compare_strategies(
+                situation, assignors, reset=reset, progress=lambda done: progress("strategies", done, len(assignors))
+            )
+        if form is Format.JSON:
+            print_json(found)
+        elif form is Format.CSV:
+            names = [field.name for field in fields(ComparedStrategy)]
+            rows = [plain(row) for row in (found.now, *found.strategies)]
+            print_csv(names, ([_cell(row[name]) for name in names] for row in rows))
+        else:
+            _show(console(), found)
+
+
+def _cell(value: object) -> object:
+    return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _show(out: Console, found: Comparison) -> None:
+    observer = ": the broker assigns it, and asks none of these (KIP-848)" if found.observer else ""
+    out.print(f"group {found.group_id}{observer}")
+    for line in found.changes or ("no change",):
+        out.print(f"  {line}")
+    rows: list[list[object]] = []
+    for row in (found.now, *found.strategies):
+        if row.error is not None:
+            rows.append([row.strategy, *["-"] * 10, row.error])
+            continue
+        lag = "?" if row.most_lag is None else f"{number(row.least_lag)} to {number(row.most_lag)}"
+        least = "" if row.least_moved is None else f" (least {row.least_moved})"
+        rows.append(
+            [
+                row.strategy,
+                row.moves,
+                row.forced,
+                f"{row.moved}{least}",
+                row.kept,
+                f"{row.fewest} to {row.most}",
+                row.balance_score,
+                lag,
+                "?" if row.lag_skew is None else number(row.lag_skew, 2),
+                "-" if row.split_numbers is None else f"{row.numbers - row.split_numbers} of {row.numbers}",
+                row.unassigned,
+                ", ".join(row.warnings),
+            ]
+        )
+    headings = [
+        "strategy",
+        "moves",
+        "by the change",
+        "by the strategy",
+        "stay",
+        "partitions a member",
+        "balance score",
+        "lag a member",
+        "lag skew",
+        "co-located",
+        "unassigned",
+        "not met",
+    ]
+    out.print(table("Strategies", headings, rows, left=("not met",)))

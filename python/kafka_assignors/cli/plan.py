@@ -1,0 +1,146 @@
+"""`kafka-assignors plan`: what a change would do to a group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafka_assignors.cli import options
+from kafka_assignors.cli.describe import show_record
+from kafka_assignors.cli.output import (
+    NO,
+    WARNINGS,
+    Format,
+    console,
+    plain,
+    print_csv,
+    print_json,
+    show_findings,
+    told,
+)
+from kafka_assignors.planner.change import Situation, parse_change
+from kafka_assignors.planner.findings import ranges
+from kafka_assignors.planner.plan import PlannedGroup, plan_change
+from kafka_assignors.planner.strategies import parse_strategy
+from kafka_assignors.report.terminal import number, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_SHOWN = 50
+
+Strategy = Annotated[
+    str | None,
+    typer.Option(
+        "--strategy",
+        help="sticky, cooperative-sticky, sticky-join, lag, range or roundrobin; options behind a colon, such as "
+        "sticky:mode=sticky-yet-fair. By default the group's own.",
+        metavar="NAME[:OPTION=VALUE,…]",
+    ),
+]
+
+
+def plan(
+    bootstrap: options.BootstrapServer = None,
+    group: options.Group = None,
+    snapshot: options.SnapshotFile = None,
+    join: options.Join = None,
+    leave: options.Leave = None,
+    partitions: options.Partitions = None,
+    subscribe: options.Subscribe = None,
+    strategy: Strategy = None,
+    settings: options.Settings = None,
+    config: options.ConfigFile = None,
+    max_moves: Annotated[
+        int | None, typer.Option("--max-moves", min=0, help="Exit with 1 if more partitions than that would move.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help=f"Show all moves, not only the first {_SHOWN}.")] = False,
+    reset: options.Reset = "latest",
+    timeout: options.Timeout = 30.0,
+    form: Annotated[Format, typer.Option("--format", help="Text for people, JSON, or CSV of the moves.")] = Format.TEXT,
+) -> None:
+    """Plan a change of a group: who gets what, what moves and why, and what cannot be met.
+
+    Nothing is changed: it joins no group and commits nothing. Without a change it plans the group as it is.
+
+    \b
+    kafka-assignors plan --bootstrap-server localhost:9092 --group billing --join 2
+    kafka-assignors plan --snapshot billing.json --leave c3 --partitions orders=48
+    kafka-assignors plan --snapshot billing.json --subscribe c1=orders,payments --strategy sticky
+    kafka-assignors plan --snapshot billing.json --join 1 --max-moves 10 --format json
+
+    Exit status: 0 if the plan meets every rule, 3 if it does not (the rules are named), 1 if it moves more than
+    --max-moves, 2 for bad input or a cluster that cannot be read.
+    """
+    with told():
+        change = parse_change(join or (), leave or (), partitions or (), subscribe or ())
+        assignor = None if strategy is None else parse_strategy(strategy)
+        standing = options.standing_of(
+            bootstrap, group, snapshot, settings, config, timeout, topics=change.topics, reset=reset
+        )
+        planned = plan_change(Situation(standing, change), assignor, reset=reset)
+        if form is Format.JSON:
+            print_json({"warnings": len(planned.warnings), **plain(planned)})
+        elif form is Format.CSV:
+            headings = ("topic", "partition", "source", "target", "kind", "reason", "forced", "lag")
+            print_csv(headings, ([getattr(move, name) for name in headings] for move in planned.moves))
+        else:
+            _show(console(), planned, None if every else _SHOWN)
+    if max_moves is not None and len(planned.moves) > max_moves:
+        typer.echo(f"kafka-assignors: {len(planned.moves)} partitions would move; --max-moves is {max_moves}", err=True)
+        raise typer.Exit(NO)
+    if planned.warnings:
+        raise typer.Exit(WARNINGS)
+
+
+def _show(out: Console, planned: PlannedGroup, most: int | None) -> None:
+    observer = ", as an observer: the broker assigns this group" if planned.observer else ""
+    out.print(f"group {planned.group_id}, planned with {planned.strategy}{observer}")
+    for line in planned.changes or ("no change",):
+        out.print(f"  {line}")
+    rows = [
+        [
+            member.name,
+            member.change,
+            member.before,
+            member.after,
+            number(member.lag_before),
+            number(member.lag_after),
+            "; ".join(f"{topic} {ranges(numbers)}" for topic, numbers in member.partitions.items()),
+        ]
+        for member in planned.members
+    ]
+    headings = ["member", "", "before", "after", "lag before", "lag after", "gets"]
+    out.print(table("Who gets what", headings, rows, left=("", "gets")))
+    names = {member.id: member.name for member in planned.members}
+    moves = [
+        [
+            f"{move.topic}-{move.partition}",
+            names[move.source] if move.source else "nobody",
+            names[move.target] if move.target else "nobody",
+            move.reason,
+        ]
+        for move in planned.moves[:most]
+    ]
+    if moves:
+        title = (
+            "Moves" if len(moves) == len(planned.moves) else f"Moves: the first {most} of {len(planned.moves)} (--all)"
+        )
+        out.print(table(title, ["partition", "from", "to", "because"], moves, left=("from", "to", "because")))
+        kinds = Counter(move.kind for move in planned.moves)
+        out.print("reasons: " + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()))
+    least = "" if planned.least_moved is None else f"; the least possible is {planned.least_moved}"
+    out.print(
+        f"{len(planned.moves)} partitions move: {planned.forced} by the change itself, {planned.moved} by the "
+        f"strategy{least}. {planned.kept} stay"
+    )
+    score = "" if planned.least_balance_score is None else f" (least possible {planned.least_balance_score})"
+    lags = f"; lag {number(planned.lag_spread[0])} to {number(planned.lag_spread[1])}" if planned.lag_spread else ""
+    out.print(
+        f"spread: {planned.spread[0]} to {planned.spread[1]} partitions a member, balance score "
+        f"{planned.balance_score}{score}{lags}"
+    )
+    show_record(out, planned.record_bytes, planned.record_limit, planned.record_limit_told)
+    show_findings(out, planned.findings)

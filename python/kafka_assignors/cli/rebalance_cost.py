@@ -1,0 +1,126 @@
+"""`kafka-assignors rebalance-cost`: what restarts, scaling and deployments cost, per strategy."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafka_assignors.cli import options
+from kafka_assignors.cli.output import Format, console, print_csv, print_json, told
+from kafka_assignors.errors import OptionError
+from kafka_assignors.planner import cost
+from kafka_assignors.planner.change import Situation
+from kafka_assignors.planner.strategies import STANDARD, parse_strategy
+from kafka_assignors.report.terminal import table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def rebalance_cost(
+    bootstrap: options.BootstrapServer = None,
+    group: options.Group = None,
+    snapshot: options.SnapshotFile = None,
+    restart: Annotated[
+        bool, typer.Option("--rolling-restart", help="Every member stops and comes back, one after the other.")
+    ] = False,
+    scale: Annotated[
+        int | None, typer.Option("--scale", help="So many members more (+3) or fewer (-2): a step of an autoscaler.")
+    ] = None,
+    at_once: Annotated[bool, typer.Option("--at-once", help="With --scale: all in one rebalance.")] = False,
+    deploy: Annotated[
+        int | None, typer.Option("--deploy", help="So many members are replaced by new ones, one after the other.")
+    ] = None,
+    old_first: Annotated[
+        bool, typer.Option("--old-first", help="With --deploy: a member stops before its successor starts.")
+    ] = False,
+    strategy: options.Strategies = None,
+    settings: options.Settings = None,
+    config: options.ConfigFile = None,
+    reset: options.Reset = "latest",
+    timeout: options.Timeout = 30.0,
+    form: Annotated[
+        Format, typer.Option("--format", help="Text for people, JSON with each step, or CSV.")
+    ] = Format.TEXT,
+) -> None:
+    """Count what a rolling restart, an autoscaling step or a deployment moves and stops, per strategy.
+
+    Nothing is changed: it joins no group and commits nothing. Give one of --rolling-restart, --scale and --deploy.
+
+    \b
+    kafka-assignors rebalance-cost --snapshot billing.json --rolling-restart
+    kafka-assignors rebalance-cost --bootstrap-server localhost:9092 --group billing --scale +3
+    kafka-assignors rebalance-cost --snapshot billing.json --deploy 4 --strategy sticky --strategy cooperative-sticky
+
+    Exit status: 0, or 2 for bad input or a cluster that cannot be read.
+    """
+    with told():
+        if restart + (scale is not None) + (deploy is not None) != 1:
+            raise OptionError("give exactly one of --rolling-restart, --scale and --deploy")
+        if (at_once and scale is None) or (old_first and deploy is None):
+            raise OptionError("--at-once goes with --scale, and --old-first with --deploy")
+        assignors = [parse_strategy(text) for text in strategy] if strategy else list(STANDARD)
+        standing = options.standing_of(bootstrap, group, snapshot, settings, config, timeout, reset=reset)
+        situation = Situation(standing)
+        if restart:
+            events, scenario = cost.rolling_restart(situation), "a rolling restart"
+        elif scale is not None:
+            events = cost.scaling(situation, scale, at_once=at_once)
+            scenario = f"{abs(scale)} members {'more' if scale > 0 else 'fewer'}{', at once' if at_once else ''}"
+        else:
+            assert deploy is not None
+            order = "old-first" if old_first else "new-first"
+            events = cost.deployment(situation, deploy, order="old-first" if old_first else "new-first")
+            scenario = f"a deployment of {deploy} members, {order.replace('-', ' ones ')}"
+        with options.bars() as progress:
+            found = cost.rebalance_cost(
+                situation,
+                events,
+                assignors,
+                scenario=scenario,
+                reset=reset,
+                progress=lambda done, total: progress("plans", done, total),
+            )
+        if form is Format.JSON:
+            print_json(found)
+        elif form is Format.CSV:
+            names = [field.name for field in fields(cost.StrategyCost) if field.name != "steps"]
+            print_csv(names, ([getattr(row, name) for name in names] for row in found.strategies))
+        else:
+            _show(console(), found)
+
+
+def _show(out: Console, found: cost.Cost) -> None:
+    observer = "; the broker assigns it, and asks none of these (KIP-848)" if found.observer else ""
+    out.print(f"group {found.group_id}, {found.scenario}: {found.events} rebalances at least{observer}")
+    if found.static:
+        out.print(f"  {found.static} members are static: a restart within their session costs nothing")
+    rows = [
+        [row.strategy, *["-"] * 6, row.error]
+        if row.error is not None
+        else [
+            row.strategy,
+            row.rebalances,
+            row.moves,
+            row.forced,
+            row.moves - row.forced,
+            row.stopped,
+            row.most_moves,
+            f"{row.fewest} to {row.most}",
+        ]
+        for row in found.strategies
+    ]
+    headings = [
+        "strategy",
+        "rebalances",
+        "moves",
+        "without an owner",
+        "from one to another",
+        "stopped meanwhile",
+        "most in one step",
+        "partitions a member then",
+    ]
+    out.print(table("Cost", headings, rows))
+    out.print("stopped meanwhile: partitions whose owner stays, and gives them up for the time of a rebalance")

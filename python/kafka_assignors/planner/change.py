@@ -1,0 +1,280 @@
+"""What is to change about a group: members that come and go, partitions that are added, subscriptions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kafka_assignors.cluster import TopicSnapshot
+from kafka_assignors.errors import GroupError, OptionError
+from kafka_assignors.group import Group, Member
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from kafka_assignors.planner.standing import Partition, Standing
+
+__all__ = ["Change", "Join", "Situation", "parse_change"]
+
+_MOST_PARTITIONS = 2**31 - 1
+_MOST_JOINS = 100_000
+# Everybody's claims are of one moment; which number stands for it does not count.
+_GENERATION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """New members.
+
+    Attributes:
+        count: how many.
+        topics: what each subscribes to; None as most members of the group do.
+    """
+
+    count: int
+    topics: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a group; none of the parts is nothing.
+
+    Attributes:
+        join: new members.
+        leave: members that go, as `Standing.find` finds them.
+        partitions: topic to the partition count that it gets.
+        subscribe: member to the topics that it subscribes to from then on, instead of those that it had.
+    """
+
+    join: tuple[Join, ...] = ()
+    leave: tuple[str, ...] = ()
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    subscribe: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that it names."""
+        named = {topic for join in self.join for topic in join.topics or ()}
+        named |= {topic for topics in self.subscribe.values() for topic in topics}
+        return frozenset(named | set(self.partitions))
+
+
+def parse_change(
+    join: Iterable[str] = (),
+    leave: Iterable[str] = (),
+    partitions: Iterable[str] = (),
+    subscribe: Iterable[str] = (),
+) -> Change:
+    """A change as people write it.
+
+    Args:
+        join: `2`, or `2=orders,payments` with what the new members subscribe to.
+        leave: `c3`, or several with commas.
+        partitions: `orders=48`.
+        subscribe: `c1=orders,payments`.
+
+    Raises:
+        OptionError: a text of another form, or a topic or member given twice.
+
+    >>> parse_change(join=["2"], partitions=["orders=48"])
+    Change(join=(Join(count=2, topics=None),), leave=(), partitions={'orders': 48}, subscribe={})
+    """
+    counts: dict[str, int] = {}
+    for text in partitions:
+        topic, value = _pair("--partitions", text, "orders=48")
+        _once("--partitions", topic, counts)
+        counts[topic] = _number("--partitions", text, value, 1, _MOST_PARTITIONS)
+    subscriptions: dict[str, tuple[str, ...]] = {}
+    for text in subscribe:
+        member, value = _pair("--subscribe", text, "c1=orders,payments")
+        _once("--subscribe", member, subscriptions)
+        subscriptions[member] = _names(value)
+    left = tuple(name for text in leave for name in _names(text))
+    if len(set(left)) < len(left):
+        raise OptionError(f"--leave names {Counter(left).most_common(1)[0][0]!r} twice; a member leaves once")
+    return Change(tuple(map(_join, join)), left, counts, subscriptions)
+
+
+def _join(text: str) -> Join:
+    count, equals, topics = text.partition("=")
+    if equals and not _names(topics):
+        raise OptionError(f"--join {text!r} names no topic; give --join 2 or --join 2=orders,payments")
+    return Join(_number("--join", text, count, 1, _MOST_JOINS), _names(topics) if equals else None)
+
+
+def _pair(option: str, text: str, example: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise OptionError(f"{option} is {text!r}; give it as {example}")
+    return name.strip(), value.strip()
+
+
+def _once(option: str, name: str, seen: Mapping[str, object]) -> None:
+    if name in seen:
+        raise OptionError(f"{option} names {name!r} twice; give it once")
+
+
+def _number(option: str, text: str, value: str, least: int, most: int) -> int:
+    if not (value.strip().isascii() and value.strip().isdigit() and len(value) <= 12):
+        raise OptionError(f"{option} is {text!r}; {value!r} is not a number")
+    number = int(value)
+    if not least <= number <= most:
+        raise OptionError(f"{option} is {text!r}; give a number from {least} to {most}")
+    return number
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, text.split(","))))
+
+
+class Situation:
+    """A group before and after a change: what a strategy plans from, and what its plan is compared with.
+
+    Args:
+        standing: the group as it stands.
+        change: what changes.
+
+    Raises:
+        GroupError: it is not known what the members subscribe to, or nobody is left.
+        OptionError: a member that is not there, a topic that is not known, fewer partitions than there are.
+    """
+
+    def __init__(self, standing: Standing, change: Change | None = None) -> None:
+        change = Change() if change is None else change
+        standing.check_plannable()
+        self.standing = standing
+        self.change = change
+        self.left = tuple(sorted(standing.find(name) for name in change.leave))
+        if len(set(self.left)) < len(self.left):
+            raise OptionError("--leave names one member in two ways; a member leaves once")
+        self.known: dict[str, TopicSnapshot] = self._topics(change)
+        staying = {
+            member_id: topics for member_id, topics in standing.subscriptions.items() if member_id not in self.left
+        }
+        for name, topics in change.subscribe.items():
+            member_id = standing.find(name)
+            if member_id not in staying:
+                raise OptionError(f"{name!r} cannot both leave and subscribe anew; give only one of them")
+            staying[member_id] = self._checked(topics)
+        self.joined = self._join(change.join, staying)
+        self.subscriptions: dict[str, tuple[str, ...]] = {**staying, **self.joined}
+        if not self.subscriptions:
+            raise GroupError(f"group {standing.group_id!r} would have no member; give --join N for members to plan for")
+        self.names: dict[str, str] = {
+            **standing.names,
+            **{member_id: member_id for member_id in self.joined},
+        }
+
+    @property
+    def before(self) -> Mapping[Partition, tuple[str, ...]]:
+        """Who has each partition now."""
+        return self.standing.owners
+
+    @cached_property
+    def topics(self) -> dict[str, TopicSnapshot]:
+        """The topics that somebody subscribes to afterwards, or has partitions of now."""
+        named = {topic for topics in self.subscriptions.values() for topic in topics}
+        named |= {topic for topic, _ in self.before}
+        return {name: self.known[name] for name in sorted(named) if name in self.known}
+
+    @cached_property
+    def missing(self) -> dict[str, list[str]]:
+        """Topics that do not exist, and who subscribes to them."""
+        found: dict[str, list[str]] = {}
+        for member_id, topics in self.subscriptions.items():
+            for topic in topics:
+                if topic not in self.known:
+                    found.setdefault(topic, []).append(member_id)
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def group(self) -> Group:
+        """What a strategy plans: everybody claims what they have now."""
+        members = []
+        by_id = {member.id: member for member in self.standing.members}
+        for member_id, topics in self.subscriptions.items():
+            member = by_id.get(member_id)
+            owned = self.standing.owned.get(member_id, {})
+            members.append(
+                Member(
+                    member_id,
+                    topics,
+                    owned=owned or None,
+                    generation=_GENERATION if owned else None,
+                    instance_id=None if member is None else member.instance_id,
+                    rack=None if member is None else member.rack,
+                )
+            )
+        return Group({name: topic.topic() for name, topic in self.topics.items()}, members)
+
+    def lags(self, reset: str) -> dict[str, list[int | None]]:
+        """The lags of the topics; partitions that are added have none to catch up with."""
+        old = self.standing.lags(reset, [name for name in self.topics if name in self.standing.snapshot.topics])
+        return {
+            name: old.get(name, []) + [0] * (topic.partitions - len(old.get(name, [])))
+            for name, topic in self.topics.items()
+        }
+
+    def texts(self) -> list[str]:
+        """The change in words, a line for each part."""
+        lines = []
+        for join in self.change.join:
+            topics = f" subscribed to {', '.join(join.topics)}" if join.topics else ""
+            lines.append(f"{join.count} {'member joins' if join.count == 1 else 'members join'}{topics}")
+        lines += [f"{self.names[member_id]} leaves" for member_id in self.left]
+        for topic, count in self.change.partitions.items():
+            before = self.standing.snapshot.topics.get(topic)
+            was = f", up from {before.partitions}" if before else ", as a new topic"
+            lines.append(f"{topic} has {count} partitions{was}")
+        for name, wanted in self.change.subscribe.items():
+            lines.append(f"{self.names[self.standing.find(name)]} subscribes to {', '.join(wanted) or 'nothing'}")
+        return lines
+
+    def _topics(self, change: Change) -> dict[str, TopicSnapshot]:
+        known = dict(self.standing.snapshot.topics)
+        for name, count in change.partitions.items():
+            topic = known.get(name, TopicSnapshot(0))
+            if count < topic.partitions:
+                raise OptionError(
+                    f"--partitions {name}={count}: it has {topic.partitions}, and Kafka takes no partitions away"
+                )
+            added = count - topic.partitions
+            known[name] = TopicSnapshot(
+                count,
+                None if topic.racks is None else topic.racks + (frozenset(),) * added,
+                None if topic.begin is None else topic.begin + (0,) * added,
+                None if topic.end is None else topic.end + (0,) * added,
+            )
+        return known
+
+    def _checked(self, topics: Sequence[str]) -> tuple[str, ...]:
+        for topic in topics:
+            if topic not in self.known:
+                raise OptionError(
+                    f"topic {topic!r} is not known; give its number of partitions as well, as --partitions {topic}=12"
+                )
+        return tuple(sorted(set(topics)))
+
+    def _join(self, joins: Iterable[Join], staying: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        joined: dict[str, tuple[str, ...]] = {}
+        taken = set(self.standing.subscriptions)
+        number = 0
+        for join in joins:
+            topics = self._usual(staying) if join.topics is None else self._checked(join.topics)
+            for _ in range(join.count):
+                number += 1
+                while f"new-{number}" in taken:
+                    number += 1
+                joined[f"new-{number}"] = topics
+        return joined
+
+    def _usual(self, staying: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+        subscriptions = Counter((staying or self.standing.subscriptions).values())
+        if subscriptions:
+            return max(subscriptions.items(), key=lambda each: (each[1], len(each[0]), each[0]))[0]
+        topics = tuple(sorted(set(self.standing.group.committed) & set(self.known)))
+        if not topics:
+            raise OptionError("--join cannot tell what new members subscribe to; give it as --join 2=orders,payments")
+        return topics

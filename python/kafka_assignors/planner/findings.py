@@ -1,0 +1,156 @@
+"""Rules that a plan or a group should meet, and those that it does not: each named, with what stands in the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kafka_assignors.planner.standing import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from kafka_assignors.cluster import GroupMember
+
+__all__ = ["RULES", "of_loads", "of_members", "of_missing", "of_record", "of_unassigned"]
+
+RULES: dict[str, str] = {
+    "one-owner": "a partition belongs to one member",
+    "one-claim": "no two members claim one partition",
+    "readable-bytes": "what members send can be read",
+    "topic-exists": "the topics that members subscribe to exist",
+    "every-partition-read": "every partition of a subscribed topic has an owner",
+    "every-member-works": "every member has a partition",
+    "even-shares": "members' numbers of partitions differ by one at most",
+    "least-balance-score": "no other plan has a smaller balance score (KIP-54)",
+    "fewest-moves": "no other plan with this balance score moves fewer partitions",
+    "own-rack": "members read from replicas in their own rack (KIP-881)",
+    "same-partition-counts": "the topics of a stream join have the same number of partitions (KIP-315)",
+    "known-lags": "the lag of every partition is known",
+    "record-limit": "the group's record fits into the broker's limit",
+    "stable": "the group is Stable",
+    # Worth knowing; they break nothing.
+    "broker-assigned": "the broker assigns, not the members (KIP-848)",
+    "pattern": "members subscribe by name",
+    "two-phases": "a cooperative rebalance hands out in one step",
+    "keys-stay": "records with one key stay in one partition",
+}
+"""Every rule that a finding may name."""
+
+_NEAR = 0.9
+
+
+def of_record(size: int | None, limit: int, told: bool) -> list[Finding]:
+    """Whether the group's record fits (docs/operations.md)."""
+    if size is None or size < _NEAR * limit:
+        return []
+    whose = "this cluster accepts" if told else "brokers accept by default"
+    over = "and the group cannot form" if size > limit else "and beyond that the group cannot form"
+    return [
+        Finding(
+            "record-limit",
+            f"the group's record has about {size:,} bytes of the {limit:,} that {whose}, {over}: raise "
+            "max.message.bytes of __consumer_offsets, or use fewer partitions",
+        )
+    ]
+
+
+def of_missing(missing: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> list[Finding]:
+    """Topics that members subscribe to and that do not exist."""
+    return [
+        Finding("topic-exists", f"topic {topic!r} does not exist, or cannot be seen; {some(members, names)} subscribe")
+        for topic, members in missing.items()
+    ]
+
+
+def of_unassigned(topics: Mapping[str, Sequence[int]], reasons: Mapping[str, str]) -> list[Finding]:
+    """Partitions of subscribed topics that nobody has."""
+    return [
+        Finding("every-partition-read", f"nobody has {topic} {ranges(numbers)}{reasons.get(topic, '')}")
+        for topic, numbers in topics.items()
+        if numbers
+    ]
+
+
+def of_members(members: Iterable[GroupMember], names: Mapping[str, str]) -> list[Finding]:
+    """Members whose bytes cannot be read."""
+    return [Finding("readable-bytes", f"{names[member.id]}: {fault}") for member in members for fault in member.faults]
+
+
+def of_loads(
+    loads: Mapping[str, int],
+    subscriptions: Mapping[str, Sequence[str]],
+    counts: Mapping[str, int],
+    names: Mapping[str, str],
+    *,
+    wanted: str = "",
+) -> list[Finding]:
+    """Members with nothing, and shares that differ by more than one, with what stands in the way.
+
+    Args:
+        loads: partitions by member.
+        subscriptions: topics by member.
+        counts: partitions by topic.
+        names: members' names for people.
+        wanted: why the strategy wants uneven shares, for people; then they are no warning.
+    """
+    findings = []
+    readers = Counter(topic for topics in subscriptions.values() for topic in set(topics))
+    idle = [member for member, load in loads.items() if load == 0]
+    if idle:
+        least = min(idle, key=lambda member: sum(counts.get(topic, 0) for topic in subscriptions[member]))
+        partitions = sum(counts.get(topic, 0) for topic in subscriptions[least])
+        rivals = max((readers[topic] for topic in subscriptions[least]), default=0)
+        if not subscriptions[least]:
+            text = "it subscribes to nothing"
+        elif partitions < rivals:
+            text = f"{partitions} partitions of {_topics(subscriptions[least])} for {rivals} members"
+        else:
+            text = wanted or f"{_topics(subscriptions[least])} went to others"
+        findings.append(Finding("every-member-works", f"{some(idle, names)} {_have(idle)} nothing: {text}"))
+    if loads and max(loads.values()) - min(loads.values()) > 1:
+        low, high = min(loads, key=lambda each: loads[each]), max(loads, key=lambda each: loads[each])
+        if wanted:
+            text = wanted
+        elif set(subscriptions[low]) != set(subscriptions[high]):
+            text = f"one subscribes to {_topics(subscriptions[low])}, the other to {_topics(subscriptions[high])}"
+        else:
+            text = "both subscribe to the same"
+        findings.append(
+            Finding(
+                "even-shares",
+                f"members have {loads[low]} to {loads[high]} partitions ({names[low]} and {names[high]}): {text}",
+                warning=not wanted,
+            )
+        )
+    return findings
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers for people.
+
+    >>> ranges([0, 1, 2, 5])
+    '0-2, 5'
+    """
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def some(members: Sequence[str], names: Mapping[str, str], most: int = 5) -> str:
+    """Members for people, the first of them by name."""
+    shown = ", ".join(names[member] for member in members[:most])
+    return shown + (f" and {len(members) - most} more" if len(members) > most else "")
+
+
+def _have(members: Sequence[str]) -> str:
+    return "has" if len(members) == 1 else "have"
+
+
+def _topics(topics: Sequence[str], most: int = 5) -> str:
+    shown = ", ".join(topics[:most]) + (f" and {len(topics) - most} more" if len(topics) > most else "")
+    return shown or "nothing"

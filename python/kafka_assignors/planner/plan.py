@@ -1,0 +1,380 @@
+"""A change planned: who gets what, what moves and why, and which rules could not be met."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafka_assignors.assignors import (
+    Assignor,
+    CooperativeStickyAssignor,
+    LagBasedAssignor,
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+    StickyStreamJoinAssignor,
+    by_name,
+)
+from kafka_assignors.errors import GroupError, OptionError, RecordSizeWarning
+from kafka_assignors.group import balance_score
+from kafka_assignors.planner import findings as rules
+from kafka_assignors.planner.reasons import PlannedMove, moves_of
+from kafka_assignors.planner.standing import Finding, Partition
+from kafka_assignors.planner.strategies import strategy_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafka_assignors.group import Certificate, Plan
+    from kafka_assignors.planner.change import Situation
+
+__all__ = ["PlannedGroup", "PlannedMember", "Solved", "default_strategy", "plan_change", "solve"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMember:
+    """A member before and after.
+
+    Attributes:
+        id: its id; `new-1` and so on for those that join.
+        name: its name for people.
+        change: `joins`, `leaves` or `stays`.
+        before: how many partitions it has.
+        after: how many it gets.
+        partitions: topic to the partitions that it gets, ascending.
+        lag_before: how much it has to read; None where that is not known.
+        lag_after: how much it will have to read, likewise.
+    """
+
+    id: str
+    name: str
+    change: str
+    before: int
+    after: int
+    partitions: Mapping[str, tuple[int, ...]]
+    lag_before: int | None
+    lag_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup:
+    """A plan for people and scripts.
+
+    Attributes:
+        group_id: the group.
+        strategy: what was asked, with its options.
+        observer: whether the broker assigns the group, so that the plan is only what a strategy would do.
+        changes: the change, a line for each part.
+        members: everybody, those that leave included, by id.
+        moves: every change of owner, by topic and partition, each with its reason.
+        kept: partitions that stay.
+        forced: moves that the change alone makes: the owner leaves, the partition is new, and so on.
+        moved: moves that the strategy chose: the owner could have kept the partition.
+        least_moved: the least possible number of these for a plan with the least balance score; None where the
+            strategy looks at something else (a stream join counts numbers).
+        balance_score: of the plan (KIP-54).
+        least_balance_score: the least possible, likewise.
+        spread: the fewest and the most partitions of a member.
+        lag_spread: the least and the most that a member has to read; None where that is not known.
+        withheld: partitions that a cooperative rebalance hands out only in its second step.
+        record_bytes: the size of the group's record on the broker.
+        record_limit: what the broker allows.
+        record_limit_told: whether the broker told that; else it is Kafka's default.
+        findings: the rules that could not be met, and what else is to be known.
+    """
+
+    group_id: str
+    strategy: str
+    observer: bool
+    changes: tuple[str, ...]
+    members: tuple[PlannedMember, ...]
+    moves: tuple[PlannedMove, ...]
+    kept: int
+    forced: int
+    moved: int
+    least_moved: int | None
+    balance_score: int
+    least_balance_score: int | None
+    spread: tuple[int, int]
+    lag_spread: tuple[int, int] | None
+    withheld: int
+    record_bytes: int
+    record_limit: int
+    record_limit_told: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The rules that could not be met."""
+        return tuple(finding for finding in self.findings if finding.warning)
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A strategy's plan, verified, and who has what in the end, once a cooperative rebalance is over."""
+
+    plan: Plan
+    certificate: Certificate
+    after: Mapping[Partition, str]
+    unassigned: Mapping[Partition, str]
+    withheld: int
+
+
+def default_strategy(situation: Situation) -> Assignor:
+    """The strategy that the group uses; `sticky` for one that the broker assigns, and for one that never had members.
+
+    Raises:
+        OptionError: the group uses a strategy that is not ours.
+    """
+    group = situation.standing.group
+    if situation.standing.by_broker or not group.assignor:
+        return StickyAssignor()
+    try:
+        return by_name(group.assignor)
+    except OptionError as error:
+        raise OptionError(
+            f"group {situation.standing.group_id!r} uses the strategy {group.assignor!r}, which is not known here; say "
+            "with --strategy what to plan with"
+        ) from error
+
+
+def solve(situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]]) -> Solved:
+    """Plans, and verifies the plan by code of its own.
+
+    Raises:
+        GroupError: a strategy by lag, and lags that are not known.
+    """
+    with warnings.catch_warnings():
+        # The broker's own limit is known here, so that it is said in another way.
+        warnings.simplefilter("ignore", RecordSizeWarning)
+        if isinstance(assignor, LagBasedAssignor):
+            plan = assignor.assign(situation.group, lags=_known(lags))
+        else:
+            plan = assignor.assign(situation.group)
+    after = {
+        (topic, number): member
+        for member, topics in plan.assignment.items()
+        for topic, numbers in topics.items()
+        for number in numbers
+    }
+    withheld = 0
+    for move in plan.moves:
+        if move.target is not None and (move.topic, move.partition) not in after:
+            after[move.topic, move.partition] = move.target
+            withheld += 1
+    unassigned = {
+        (each.topic, each.partition): each.reason
+        for each in plan.unassigned
+        if (each.topic, each.partition) not in after
+    }
+    return Solved(plan, plan.verify(), after, unassigned, withheld)
+
+
+def _known(lags: Mapping[str, list[int | None]]) -> dict[str, list[int]]:
+    known: dict[str, list[int]] = {}
+    for topic, of_topic in lags.items():
+        for number, lag in enumerate(of_topic):
+            if lag is None:
+                raise GroupError(
+                    f"the lag of {topic}-{number} is not known, so that no strategy by lag can plan; take a snapshot "
+                    "while the partition has a leader, or use another strategy"
+                )
+        known[topic] = [lag for lag in of_topic if lag is not None]
+    return known
+
+
+def plan_change(situation: Situation, assignor: Assignor | None = None, *, reset: str = "latest") -> PlannedGroup:
+    """Plans a change. O(partitions) beside what the strategy and its verification take.
+
+    Args:
+        situation: the group and the change.
+        assignor: the strategy; None takes the group's own.
+        reset: the consumers' `auto_offset_reset`, which counts for lags where there is no commit.
+
+    Raises:
+        GroupError: a strategy by lag, and lags that are not known.
+        OptionError: no strategy is given, and the group's own is not known here.
+    """
+    assignor = default_strategy(situation) if assignor is None else assignor
+    standing = situation.standing
+    lags = situation.lags(reset)
+    solved = solve(situation, assignor, lags)
+    plan, certificate = solved.plan, solved.certificate
+    moves = moves_of(situation, solved.after, assignor, lags, joins=plan.joins, unassigned=solved.unassigned)
+    members = _members(situation, solved.after, lags)
+    present = [member for member in members if member.change != "leaves"]
+    loads = {member.id: member.after for member in present}
+    forced = sum(move.forced for move in moves)
+    known_lags = [member.lag_after for member in present if member.lag_after is not None]
+    return PlannedGroup(
+        group_id=standing.group_id,
+        strategy=strategy_text(assignor),
+        observer=standing.by_broker,
+        changes=tuple(situation.texts()),
+        members=members,
+        moves=tuple(moves),
+        kept=sum(situation.before.get(partition) == (member,) for partition, member in solved.after.items()),
+        forced=forced,
+        moved=len(moves) - forced,
+        least_moved=None if plan.joins else certificate.moved_bound,
+        balance_score=balance_score(loads),
+        least_balance_score=None if plan.joins else certificate.balance_score_bound,
+        spread=(min(loads.values()), max(loads.values())),
+        lag_spread=(min(known_lags), max(known_lags)) if len(known_lags) == len(present) else None,
+        withheld=solved.withheld,
+        record_bytes=plan.record_bytes,
+        record_limit=standing.record_limit,
+        record_limit_told=standing.snapshot.record_limit is not None,
+        findings=tuple(_findings(situation, assignor, solved, loads, lags)),
+    )
+
+
+def _members(
+    situation: Situation, after: Mapping[Partition, str], lags: Mapping[str, list[int | None]]
+) -> tuple[PlannedMember, ...]:
+    gets: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in situation.subscriptions}
+    for (topic, number), member_id in sorted(after.items()):
+        gets[member_id].setdefault(topic, []).append(number)
+    had: dict[str, list[Partition]] = {member.id: [] for member in situation.standing.members}
+    for partition, owners in situation.before.items():
+        for owner in owners:
+            had[owner].append(partition)
+
+    def lag(partitions: list[Partition]) -> int | None:
+        total = 0
+        for topic, number in partitions:
+            of = lags[topic][number]
+            if of is None:
+                return None
+            total += of
+        return total
+
+    found = []
+    for member_id in sorted({*had, *gets}):
+        partitions = gets.get(member_id, {})
+        found.append(
+            PlannedMember(
+                id=member_id,
+                name=situation.names[member_id],
+                change="joins"
+                if member_id in situation.joined
+                else "leaves"
+                if member_id in situation.left
+                else "stays",
+                before=len(had.get(member_id, ())),
+                after=sum(map(len, partitions.values())),
+                partitions={topic: tuple(numbers) for topic, numbers in partitions.items()},
+                lag_before=lag(had.get(member_id, [])),
+                lag_after=lag([(topic, number) for topic, numbers in partitions.items() for number in numbers]),
+            )
+        )
+    return tuple(found)
+
+
+def _findings(
+    situation: Situation,
+    assignor: Assignor,
+    solved: Solved,
+    loads: Mapping[str, int],
+    lags: Mapping[str, list[int | None]],
+) -> list[Finding]:
+    standing, plan, certificate = situation.standing, solved.plan, solved.certificate
+    found = rules.of_members(standing.members, situation.names)
+    found += rules.of_missing(situation.missing, situation.names)
+    found += _shared(situation)
+    by_topic: dict[str, list[int]] = {}
+    reasons: dict[str, str] = {}
+    for (topic, number), reason in solved.unassigned.items():
+        if any(topic in topics for topics in situation.subscriptions.values()) or (topic, number) in situation.before:
+            by_topic.setdefault(topic, []).append(number)
+            reasons.setdefault(topic, f": {reason}")
+    found += rules.of_unassigned(by_topic, reasons)
+    counts = {name: topic.partitions for name, topic in situation.topics.items()}
+    found += rules.of_loads(loads, situation.subscriptions, counts, situation.names, wanted=_why(assignor))
+    found += _not_optimal(assignor, certificate)
+    if certificate.rack_misses:
+        found.append(
+            Finding(
+                "own-rack",
+                f"{certificate.rack_misses} partitions are read from another rack; "
+                f"{certificate.rack_misses_bound} is the least possible",
+            )
+        )
+    found += [
+        Finding("same-partition-counts", f"{notice.topic} ({notice.partitions} partitions): {notice.text}")
+        for notice in plan.notices
+    ]
+    if any(lag is None for of_topic in lags.values() for lag in of_topic) and situation.standing.members:
+        found.append(Finding("known-lags", "the lags of some partitions are not known", warning=False))
+    found += rules.of_record(plan.record_bytes, standing.record_limit, standing.snapshot.record_limit is not None)
+    found += standing.notes()
+    if solved.withheld:
+        found.append(
+            Finding(
+                "two-phases",
+                f"{solved.withheld} partitions are handed out in a second rebalance, once their members have revoked "
+                "them",
+                warning=False,
+            )
+        )
+    for topic in situation.change.partitions:
+        if topic in standing.snapshot.topics:
+            found.append(
+                Finding(
+                    "keys-stay",
+                    f"with more partitions of {topic} most keys go to another one from then on: what depends on the "
+                    "order of one key, or joins on it, has to be ready for that",
+                    warning=False,
+                )
+            )
+    return found
+
+
+def _shared(situation: Situation) -> list[Finding]:
+    shared = {partition: owners for partition, owners in situation.before.items() if len(owners) > 1}
+    if not shared:
+        return []
+    (topic, number), owners = next(iter(sorted(shared.items())))
+    return [
+        Finding(
+            "one-owner",
+            f"{len(shared)} partitions have several owners now, such as {topic}-{number} "
+            f"({rules.some(owners, situation.names)}): none of these claims counts",
+        )
+    ]
+
+
+def _why(assignor: Assignor) -> str:
+    """Why shares are uneven, where that is what the strategy is for."""
+    if isinstance(assignor, StickyAssignor | CooperativeStickyAssignor):
+        return "the mode sticky-yet-fair moves nothing" if assignor.mode == "sticky-yet-fair" else ""
+    if isinstance(assignor, LagBasedAssignor):
+        return (
+            "lag comes before numbers" if assignor.max_skew != 0 or assignor.keep == "owners" else "lag goes by topic"
+        )
+    return "numbers are shared out, not partitions" if isinstance(assignor, StickyStreamJoinAssignor) else ""
+
+
+def _not_optimal(assignor: Assignor, certificate: Certificate) -> list[Finding]:
+    """What a strategy that looks at other things leaves on the table."""
+    if not isinstance(assignor, RangeAssignor | RoundRobinAssignor):
+        return []
+    found = []
+    if certificate.balance_score > certificate.balance_score_bound:
+        found.append(
+            Finding(
+                "least-balance-score",
+                f"{assignor.name} has a balance score of {certificate.balance_score}; "
+                f"{certificate.balance_score_bound} is possible, with sticky",
+            )
+        )
+    if certificate.moved > certificate.moved_bound:
+        found.append(
+            Finding(
+                "fewest-moves",
+                f"{assignor.name} moves {certificate.moved} partitions whose owners could keep them; "
+                f"{certificate.moved_bound} is enough, with sticky",
+            )
+        )
+    return found

@@ -1,0 +1,226 @@
+"""A group as it stands in a snapshot: who has what, who is who, and how much there is to read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kafka_assignors import _core
+from kafka_assignors.cluster import ConsumerMember
+from kafka_assignors.errors import GroupError, OptionError
+from kafka_assignors.lag import partition_lag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from kafka_assignors.cluster import GroupMember, GroupSnapshot, Snapshot, TopicSnapshot
+
+__all__ = ["Finding", "Partition", "Standing", "short_names"]
+
+Partition = tuple[str, int]
+"""Topic and partition number."""
+
+_UUID = re.compile(r"(?P<head>.*?)-?(?P<start>[0-9a-f]{8})-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something worth saying.
+
+    Attributes:
+        rule: the name of the rule that it is about, such as `even-shares`; docs/planner.md lists them.
+        text: what is so, in a sentence.
+        warning: whether the rule could not be met; else this is only to be known.
+    """
+
+    rule: str
+    text: str
+    warning: bool = True
+
+
+def short_names(members: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """Names for people, by member id: the instance id, or the id with no more of its UUID than tells it apart.
+
+    >>> short_names([("app-0f3b2c1d-0000-4000-8000-000000000000", None), ("x", "billing-1")])
+    {'app-0f3b2c1d-0000-4000-8000-000000000000': 'app-0f3b2c1d', 'x': 'billing-1'}
+    """
+    names: dict[str, str] = {}
+    for member_id, instance_id in members:
+        found = _UUID.fullmatch(member_id)
+        short = member_id if found is None else "-".join(filter(None, (found["head"], found["start"])))
+        names[member_id] = instance_id or short
+    counts: dict[str, int] = {}
+    for name in names.values():
+        counts[name] = counts.get(name, 0) + 1
+    return {member_id: name if counts[name] == 1 else member_id for member_id, name in names.items()}
+
+
+class Standing:
+    """One group of a snapshot, and what follows from it.
+
+    Args:
+        snapshot: where it is from.
+        group_id: which one; None takes the only one.
+
+    Raises:
+        OptionError: the snapshot has no such group, or none was named and it has several.
+    """
+
+    def __init__(self, snapshot: Snapshot, group_id: str | None = None) -> None:
+        if group_id is None:
+            if len(snapshot.groups) != 1:
+                known = ", ".join(sorted(snapshot.groups)[:10]) or "none"
+                raise OptionError(f"the snapshot has {len(snapshot.groups)} groups ({known}); say which with --group")
+            (group_id,) = snapshot.groups
+        if group_id not in snapshot.groups:
+            known = ", ".join(sorted(snapshot.groups)[:10]) or "none"
+            raise OptionError(f"the snapshot has no group {group_id!r}; it has {known}")
+        self.snapshot = snapshot
+        self.group_id = group_id
+        self.group: GroupSnapshot = snapshot.groups[group_id]
+        self.members: tuple[GroupMember, ...] = self.group.members
+
+    @property
+    def by_broker(self) -> bool:
+        """Whether the broker assigns (KIP-848), so that no client-side strategy is asked."""
+        return self.group.protocol == "consumer"
+
+    @property
+    def record_limit(self) -> int:
+        """What the broker allows for the group's record, in bytes; Kafka's default where it did not tell."""
+        limit = self.snapshot.record_limit
+        return _core.DEFAULT_RECORD_LIMIT if limit is None else limit
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Names for people, by member id."""
+        return short_names((member.id, member.instance_id) for member in self.members)
+
+    @cached_property
+    def subscriptions(self) -> dict[str, tuple[str, ...]]:
+        """What each member subscribes to."""
+        return {member.id: member.topics for member in self.members}
+
+    @cached_property
+    def owned(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """What each member has, as it was told; also what no longer exists."""
+        return {
+            member.id: {topic: tuple(numbers) for topic, numbers in member.owned.items()} for member in self.members
+        }
+
+    @cached_property
+    def owners(self) -> dict[Partition, tuple[str, ...]]:
+        """Who has each partition that somebody has and that exists. More than one is an error of whoever assigned."""
+        found: dict[Partition, list[str]] = {}
+        for member_id, topics in self.owned.items():
+            for topic, numbers in topics.items():
+                count = self.topics[topic].partitions if topic in self.topics else 0
+                for number in numbers:
+                    if 0 <= number < count:
+                        found.setdefault((topic, number), []).append(member_id)
+        return {partition: tuple(members) for partition, members in found.items()}
+
+    @cached_property
+    def topics(self) -> dict[str, TopicSnapshot]:
+        """The topics that exist and that members subscribe to or have partitions of, by name."""
+        named = {topic for topics in self.subscriptions.values() for topic in topics}
+        named |= {topic for topics in self.owned.values() for topic in topics}
+        return {name: self.snapshot.topics[name] for name in sorted(named) if name in self.snapshot.topics}
+
+    def loads(self) -> dict[str, int]:
+        """How many partitions each member has."""
+        counts = dict.fromkeys(self.owned, 0)
+        for members in self.owners.values():
+            for member_id in members:
+                counts[member_id] += 1
+        return counts
+
+    def lags(self, reset: str, topics: Iterable[str] | None = None) -> dict[str, list[int | None]]:
+        """The lag of each partition by number; None where the snapshot does not tell.
+
+        Args:
+            reset: the consumers' `auto_offset_reset`, which counts where there is no commit.
+            topics: which; None takes those of the group.
+        """
+        found: dict[str, list[int | None]] = {}
+        for name in self.topics if topics is None else topics:
+            topic = self.snapshot.topics[name]
+            committed = self.group.committed.get(name, ())
+            lags = found[name] = []
+            for number in range(topic.partitions):
+                begin = None if topic.begin is None else topic.begin[number]
+                end = None if topic.end is None else topic.end[number]
+                commit = committed[number] if number < len(committed) else None
+                known = end is not None and (commit is not None or reset.lower() == "latest" or begin is not None)
+                lags.append(partition_lag(begin, end, commit, reset) if known else None)
+        return found
+
+    def find(self, text: str) -> str:
+        """The member that a person means: by id, instance id, short name, client id, or the beginning of an id.
+
+        Raises:
+            OptionError: it is none of them, or several.
+        """
+        named: Sequence[tuple[str, Mapping[str, str | None]]] = (
+            ("id", {member.id: member.id for member in self.members}),
+            ("instance id", {member.id: member.instance_id for member in self.members}),
+            ("name", dict(self.names)),
+            ("client id", {member.id: member.client_id for member in self.members}),
+        )
+        for _, of in named:
+            found = [member_id for member_id, name in of.items() if name == text]
+            if len(found) == 1:
+                return found[0]
+        found = [member.id for member in self.members if text and member.id.startswith(text)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise OptionError(f"{text!r} begins the ids of {len(found)} members ({_some(found)}); give more of one")
+        known = _some(list(self.names.values())) or "no members"
+        raise OptionError(f"group {self.group_id!r} has no member {text!r}; it has {known}")
+
+    def check_plannable(self) -> None:
+        """Raises unless it is known what the members subscribe to.
+
+        Raises:
+            GroupError: it is not.
+        """
+        if self.group.protocol_type not in ("", "consumer"):
+            raise GroupError(
+                f"group {self.group_id!r} is of type {self.group.protocol_type!r}; only groups of consumers are planned"
+            )
+        if not self.by_broker and self.group.state not in ("Stable", "Empty"):
+            raise GroupError(
+                f"group {self.group_id!r} is in state {self.group.state}, in which brokers do not tell what members "
+                "subscribe to; try again when it is Stable"
+            )
+
+    def notes(self) -> list[Finding]:
+        """What has to be said of the group whatever is asked."""
+        found = []
+        if self.by_broker:
+            found.append(
+                Finding(
+                    "broker-assigned",
+                    f"the broker assigns this group by its own assignor {self.group.assignor!r} (KIP-848): strategies "
+                    "of clients are not asked, and plans made here are an observer's",
+                    warning=False,
+                )
+            )
+        for member in self.members:
+            if isinstance(member, ConsumerMember) and member.topic_regex:
+                found.append(
+                    Finding(
+                        "pattern",
+                        f"{self.names[member.id]} subscribes to the pattern {member.topic_regex!r}, which the broker "
+                        "resolves; it counts as the topics that match today",
+                        warning=False,
+                    )
+                )
+        return found
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

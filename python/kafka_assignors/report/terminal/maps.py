@@ -1,0 +1,132 @@
+"""Who has what as a map: a row for each member, a column for each partition, or for each topic where there are many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+from rich.text import Text
+
+from kafka_assignors.report.terminal.tables import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["MOST_PARTITIONS", "count_map", "ownership_map"]
+
+MOST_PARTITIONS = 400
+"""With more partitions than that a map by topic says more than one by partition."""
+
+# By how much there is: nothing, then quarters of the most.
+_SHADES = "░▒▓█"
+_UNKNOWN, _NOTHING = "■", "·"
+_COLOURS = ("green", "yellow", "dark_orange", "red")
+
+
+def _shade(value: int | None, most: int) -> tuple[str, str]:
+    if value is None:
+        return _UNKNOWN, "cyan"
+    step = 0 if most == 0 or value == 0 else min(3, 1 + value * 3 // (most + 1))
+    return _SHADES[step], _COLOURS[step]
+
+
+def ownership_map(
+    members: Sequence[str],
+    topics: Mapping[str, Sequence[tuple[int | None, int | None]]],
+    *,
+    width: int,
+) -> Text:
+    """A map of members and partitions, shaded by lag.
+
+    Args:
+        members: their names, a row each.
+        topics: for each partition, by number, the row of the member that has it, None for nobody; and its lag, None if
+            that is not known.
+        width: how many columns a line may have. Topics that do not fit stand below.
+
+    O(members x partitions).
+    """
+    members = [safe(name) for name in members]
+    most = max((lag for cells in topics.values() for _, lag in cells if lag is not None), default=0)
+    orphans = any(row is None for cells in topics.values() for row, _ in cells)
+    rows: list[int | None] = [*range(len(members)), *([None] if orphans else [])]
+    head = max((len("nobody" if row is None else members[row]) for row in rows), default=0) + 1
+    made = Text()
+    for block in _blocks(topics, max(8, width - head)):
+        made.append(" " * head)
+        made.append(" ".join(_fitted(name, end - start, start) for name, start, end in block) + "\n", Style(bold=True))
+        for row in rows:
+            made.append(f"{'nobody' if row is None else members[row]:<{head}}", "red" if row is None else "")
+            for position, (name, start, end) in enumerate(block):
+                made.append(" " if position else "")
+                for owner, lag in topics[name][start:end]:
+                    mark, colour = _shade(lag, most) if owner == row else (_NOTHING, "bright_black")
+                    made.append(mark, colour)
+            made.append("\n")
+        made.append("\n")
+    marks = [f"{_SHADES[0]} no lag", *(f"{_SHADES[step]} up to {_upto(step, most):,}" for step in (1, 2, 3))]
+    known = any(lag is not None for cells in topics.values() for _, lag in cells)
+    made.append(", ".join(marks) if known and most else f"{_SHADES[0]} no lag" if known else "")
+    if any(lag is None for cells in topics.values() for _, lag in cells):
+        made.append((", " if known else "") + f"{_UNKNOWN} lag not known")
+    return made
+
+
+def _upto(step: int, most: int) -> int:
+    """The largest value that has a shade."""
+    return (step * (most + 1) - 1) // 3
+
+
+def _fitted(name: str, columns: int, start: int) -> str:
+    """A topic's name over its columns; a dot where it is cut, and the first number where it goes on."""
+    text = name if start == 0 else f"{start}…"
+    return f"{text[:columns]:<{columns}}" if len(text) <= columns else f"{text[: max(0, columns - 1)]}…"
+
+
+def _blocks(topics: Mapping[str, Sequence[object]], width: int) -> list[list[tuple[str, int, int]]]:
+    """Topics, or parts of them, in lines that fit."""
+    blocks: list[list[tuple[str, int, int]]] = []
+    left = 0
+    for name, cells in topics.items():
+        start = 0
+        while start < len(cells):
+            if left < 2 or (start == 0 and left < len(cells) <= width):
+                blocks.append([])
+                left = width
+            end = min(len(cells), start + left)
+            blocks[-1].append((name, start, end))
+            left -= end - start + 1
+            start = end
+    return blocks
+
+
+def count_map(
+    members: Sequence[str], topics: Sequence[str], counts: Mapping[tuple[int, int], int], *, width: int
+) -> Text:
+    """A map of members and topics, shaded by how many partitions of the topic the member has.
+
+    Args:
+        members: their names, a row each.
+        topics: their names, a column each, named below the map where they do not fit above it.
+        counts: row and column to the number of partitions.
+        width: how many columns a line may have; more topics stand below.
+    """
+    members = [safe(name) for name in members]
+    most = max(counts.values(), default=0)
+    head = max((len(name) for name in members), default=0) + 1
+    fit = max(8, width - head)
+    made = Text()
+    for start in range(0, len(topics), fit):
+        shown = range(start, min(len(topics), start + fit))
+        made.append(f"{'':<{head}}topics {start + 1} to {shown[-1] + 1} of {len(topics)}: ", Style(bold=True))
+        made.append(f"{topics[shown[0]]} … {topics[shown[-1]]}\n" if len(shown) > 1 else f"{topics[shown[0]]}\n")
+        for row, name in enumerate(members):
+            made.append(f"{name:<{head}}")
+            for column in shown:
+                count = counts.get((row, column), 0)
+                mark, colour = _shade(count, most) if count else (_NOTHING, "bright_black")
+                made.append(mark, colour)
+            made.append("\n")
+        made.append("\n")
+    made.append(f"{_NOTHING} none, {_SHADES[1]} to {_SHADES[3]} up to {most} partitions of a topic")
+    return made

@@ -1,0 +1,339 @@
+"""Descriptions, comparisons, costs and decoded bytes: from snapshots, without a broker."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from kafka_assignors import (
+    CooperativeStickyAssignor,
+    GroupError,
+    LagBasedAssignor,
+    OptionError,
+    RangeAssignor,
+    StickyAssignor,
+    UserDataError,
+)
+from kafka_assignors.assignors import Assignor
+from kafka_assignors.cluster import ClassicMember, ConsumerMember, GroupSnapshot, Snapshot, record_bytes
+from kafka_assignors.planner.change import Situation, parse_change
+from kafka_assignors.planner.claims import claims_of, conflicts_of
+from kafka_assignors.planner.compare import compare
+from kafka_assignors.planner.cost import deployment, rebalance_cost, rolling_restart, scaling
+from kafka_assignors.planner.decode import bytes_of, decode, decode_group
+from kafka_assignors.planner.describe import DescribedGroup, describe
+from kafka_assignors.planner.findings import RULES
+from kafka_assignors.planner.standing import Standing
+from kafka_assignors.planner.strategies import STANDARD, strategy_text
+from kafka_assignors.userdata import Assignment, StickyUserData, StreamJoinUserData, Subscription
+from support.snapshots import by_broker, classic, orders, random_snapshot, snapshot, topic
+
+
+def situation(taken: Snapshot, **change: list[str]) -> Situation:
+    return Situation(Standing(taken), parse_change(**change))
+
+
+def broken_rules(found: DescribedGroup) -> list[str]:
+    assert {finding.rule for finding in found.findings} <= set(RULES)
+    return [finding.rule for finding in found.warnings]
+
+
+# ---- describe ----
+
+
+def test_a_group_that_is_well() -> None:
+    found = describe(Standing(orders()))
+    assert (found.state, found.strategy, found.protocol) == ("Stable", "sticky", "classic")
+    assert (found.balance_score, found.least_balance_score, found.spread, found.idle) == (0, 0, (6, 6), ())
+    assert [(member.name, member.count, member.lag) for member in found.members] == [
+        (f"c{n}", 6, 300) for n in range(3)
+    ]
+    assert found.lag == 900
+    assert found.topics[1].owners == ("c0", "c0", "c1", "c1", "c2", "c2")
+    assert (broken_rules(found), found.record_limit_told) == ([], True)
+
+
+def test_what_is_wrong_is_named() -> None:
+    members = [
+        classic("a", ["x", "gone"], {"x": [0, 1]}, claimed={"x": [0, 1]}, generation=4),
+        classic("b", ["x"], {"x": [1]}, claimed={"x": [1]}, generation=3),
+        classic("c", ["x"], {}, claimed={"x": [0]}, generation=4),
+    ]
+    found = describe(Standing(snapshot({"x": 4}, members)))
+    assert broken_rules(found) == [
+        "topic-exists",
+        "one-owner",
+        "one-claim",
+        "every-partition-read",
+        "every-member-works",
+        "even-shares",
+        "least-balance-score",
+    ]
+    assert found.shared == (("x", 1, ("a", "b")),)
+    assert [(each.partition, each.claims, each.winner) for each in found.conflicts] == [
+        (0, (("a", 4), ("c", 4)), None),
+        (1, (("a", 4), ("b", 3)), "a"),
+    ]
+    assert found.idle == ("c",)
+
+
+def test_groups_without_an_assignment() -> None:
+    moving = GroupSnapshot(state="PreparingRebalance", members=(ClassicMember("a"),))
+    found = describe(Standing(Snapshot("t", 0, {}, {"g": moving})))
+    assert broken_rules(found) == ["stable"]
+    assert (found.least_balance_score, found.record_bytes, found.record_limit, found.record_limit_told) == (
+        None,
+        None,
+        1_048_588,
+        False,
+    )
+    empty = describe(Standing(Snapshot("t", 0, {}, {"g": GroupSnapshot(state="Empty")})))
+    assert (broken_rules(empty), empty.spread, empty.lag) == ([], None, 0)
+
+
+def test_a_group_that_the_broker_assigns() -> None:
+    found = describe(Standing(by_broker()))
+    assert (found.protocol, found.strategy, broken_rules(found)) == ("consumer", "uniform", [])
+    assert [finding.rule for finding in found.findings] == ["broker-assigned"]
+    by_pattern = ConsumerMember("m", topics=("x",), topic_regex="x.*", owned={"x": (0,)})
+    group = GroupSnapshot("consumer", "Stable", "uniform", epoch=1, members=(by_pattern,))
+    described = describe(Standing(Snapshot("t", 0, {"x": topic(1)}, {"g": group})))
+    assert [finding.rule for finding in described.findings] == ["broker-assigned", "pattern"]
+
+
+def test_lags_need_offsets() -> None:
+    members = [classic("a", ["x"], {"x": [0, 1]})]
+    taken = snapshot({"x": 2}, members, committed={"x": [40]})
+    assert describe(Standing(taken)).lag == 60
+    assert describe(Standing(taken), reset="earliest").lag == 160
+    unknown = snapshot({"x": topic(2, end=None)}, members)
+    assert describe(Standing(unknown)).lag is None
+    assert describe(Standing(unknown)).topics[0].lags == (None, None)
+
+
+def test_the_records_size_is_that_of_the_plan_of_the_same_bytes() -> None:
+    """The core counts 64 bytes for the group's id, and 23 for the longest strategy's name."""
+    taken = orders()
+    group = taken.groups["billing"]
+    joined = [
+        (member.id, member.instance_id, member.subscription) for member in group.members if member.kind == "classic"
+    ]
+    assignments, plan = StickyAssignor().plan_assignment(joined, {"orders": 12, "payments": 6}, generation=5)
+    members = tuple(
+        dataclasses.replace(member, assignment=assignments[member.id])
+        for member in group.members
+        if isinstance(member, ClassicMember)
+    )
+    size = record_bytes("billing", dataclasses.replace(group, members=members))
+    assert size == plan.record_bytes - (64 - len("billing")) - (23 - len("sticky"))
+    known = [dataclasses.replace(member, client_id="x" * 20, client_host="/10.0.0.1") for member in members]
+    exact = record_bytes("billing", dataclasses.replace(group, members=tuple(known)))
+    assert exact is not None
+    assert size is not None
+    assert exact - size == 3 * (20 - 24 + 9 - 16)
+
+
+# ---- compare ----
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_strategies_side_by_side(seed: int) -> None:
+    found = situation(random_snapshot(seed), join=["1"])
+    compared = compare(found)
+    rows = {row.strategy: row for row in compared.strategies}
+    assert list(rows) == [strategy_text(each) for each in STANDARD]
+    sticky = rows["sticky"]
+    assert sticky.moved == sticky.least_moved
+    assert all(
+        row.balance_score >= sticky.balance_score for row in compared.strategies if row.strategy != "sticky-join"
+    )
+    assert all(row.moves == row.forced + row.moved for row in compared.strategies)
+    assert rows["sticky-join"].split_numbers in (0, None)
+    assert compared.now.moves == 0
+    assert all(row.error is None for row in compared.strategies)
+
+
+def test_co_location_and_lag_skew() -> None:
+    members = [classic("a", ["x", "y"], {"x": [0, 1], "y": [0]}), classic("b", ["x", "y"], {"y": [1]})]
+    taken = snapshot({"x": 2, "y": 2}, members, committed={"x": [0, 0], "y": [0, 0]})
+    row = compare(situation(taken), [StickyAssignor()]).now
+    assert (row.split_numbers, row.numbers, row.least_lag, row.most_lag, row.lag_skew) == (1, 2, 100, 300, 1.5)
+
+
+def test_a_strategy_that_cannot_plan_says_so() -> None:
+    taken = snapshot({"x": topic(1, end=None)}, [classic("a", ["x"], {"x": [0]})])
+    rows = compare(situation(taken), [LagBasedAssignor(), RangeAssignor()]).strategies
+    assert "the lag of x-0 is not known" in (rows[0].error or "")
+    assert rows[1].error is None
+
+
+# ---- what it costs ----
+
+
+COST_STRATEGIES: tuple[Assignor, ...] = (StickyAssignor(), CooperativeStickyAssignor(), RangeAssignor())
+
+
+def test_a_rolling_restart() -> None:
+    found = situation(orders())
+    events = rolling_restart(found)
+    assert [event.text for event in events[:2]] == ["c0 stops", "c0 is back"]
+    told: list[tuple[int, int]] = []
+    cost = rebalance_cost(found, events, COST_STRATEGIES, progress=lambda done, total: told.append((done, total)))
+    sticky, cooperative, ranged = cost.strategies
+    # Each stop frees 6 partitions, and each return takes 6 from the others.
+    assert (sticky.moves, sticky.forced, sticky.most_moves, sticky.rebalances) == (36, 18, 6, 6)
+    assert (cooperative.moves, cooperative.rebalances) == (36, 9)
+    assert sticky.stopped == 3 * 12 + 3 * 18
+    assert cooperative.stopped == 18
+    assert ranged.moves >= sticky.moves
+    assert (sticky.fewest, sticky.most) == (6, 6)
+    assert told[-1] == (18, 18)
+    assert len(sticky.steps) == 6
+
+
+def test_static_members_restart_for_nothing() -> None:
+    members = [classic("a", ["x"], {"x": [0]}, instance_id="i"), classic("b", ["x"], {"x": [1]})]
+    found = situation(snapshot({"x": 2}, members))
+    events = rolling_restart(found)
+    assert [event.leave for event in events] == [("b",), ()]
+    assert rebalance_cost(found, events, COST_STRATEGIES).static == 1
+    alone = situation(snapshot({"x": 1}, [classic("a", ["x"], {"x": [0]})]))
+    assert [row.moves for row in rebalance_cost(alone, rolling_restart(alone), COST_STRATEGIES).strategies] == [1, 1, 1]
+
+
+def test_scaling() -> None:
+    found = situation(orders())
+    more = rebalance_cost(found, scaling(found, 3), COST_STRATEGIES).strategies[0]
+    assert (more.rebalances, more.fewest, more.most, more.forced) == (3, 3, 3, 0)
+    at_once = rebalance_cost(found, scaling(found, 3, at_once=True), COST_STRATEGIES).strategies[0]
+    assert (at_once.rebalances, at_once.moves) == (1, 9)
+    fewer = rebalance_cost(found, scaling(found, -2), COST_STRATEGIES).strategies[0]
+    assert (fewer.fewest, fewer.most, fewer.moves, fewer.forced) == (18, 18, 15, 15)
+    assert [event.leave for event in scaling(found, -2)] == [("c2",), ("c1",)]
+    for by in (0, -3, -4):
+        with pytest.raises(OptionError, match="--scale"):
+            scaling(found, by)
+
+
+def test_deployments() -> None:
+    found = situation(orders())
+    new_first = rebalance_cost(found, deployment(found, 2), COST_STRATEGIES).strategies[0]
+    old_first = rebalance_cost(found, deployment(found, 2, order="old-first"), COST_STRATEGIES).strategies[0]
+    assert new_first.rebalances == old_first.rebalances == 4
+    assert new_first.moves < old_first.moves
+    for count in (0, 4):
+        with pytest.raises(OptionError, match="--deploy"):
+            deployment(found, count)
+
+
+def test_strategies_by_lag_need_lags_for_costs_too() -> None:
+    taken = snapshot({"x": topic(2, end=None)}, [classic("a", ["x"], {"x": [0]}), classic("b", ["x"], {"x": [1]})])
+    found = situation(taken)
+    cost = rebalance_cost(found, rolling_restart(found), [LagBasedAssignor(), StickyAssignor()])
+    assert [row.error is None for row in cost.strategies] == [False, True]
+
+
+# ---- decode ----
+
+VECTORS: list[tuple[str, str, dict[str, Any]]] = [
+    ("0000000100017400000002000000000000000200000005", "sticky", {"partitions": {"t": (0, 2)}, "generation": 5}),
+    ("00000001000174000000020000000000000002", "sticky", {"partitions": {"t": (0, 2)}, "generation": None}),
+    ("00010000000100017400000002000000000000000200000005", "sticky", {"partitions": {"t": (0, 2)}, "generation": 5}),
+    ("00000007", "cooperative-sticky", {"generation": 7}),
+    ("00000002000000000000000300000007", "sticky-join", {"numbers": (0, 3), "generation": 7}),
+    ("000300000001000174ffffffff00000000ffffffffffff", "subscription", {"topics": ("t",), "version": 3}),
+    ("000000000002000161000174000000020102", "subscription", {"topics": ("a", "t"), "version": 0}),
+    (
+        "0003000000020001740000000200000002000000000001610000000100000001ffffffff",
+        "assignment",
+        {"partitions": {"a": (1,), "t": (0, 2)}},
+    ),
+    (b'{"assignment": []}'.hex(), "json", {"other": {"assignment": []}}),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "fields"), VECTORS)
+def test_bytes_are_recognized(text: str, kind: str, fields: dict[str, Any]) -> None:
+    found = decode(bytes_of(text))
+    assert found.kind == kind
+    assert {name: getattr(found, name) for name in fields} == fields
+    assert decode(bytes.fromhex(text), kind).kind == kind
+
+
+def test_user_data_inside_is_read_too() -> None:
+    metadata = Subscription(["t"], StickyUserData({"t": [1]}, 9).encode()).encode()
+    inner = decode(metadata).inner
+    assert inner is not None
+    assert (inner.kind, inner.partitions, inner.generation) == ("sticky", {"t": (1,)}, 9)
+    join = decode(Subscription(["t"], StreamJoinUserData([2], 3).encode()).encode(), assignor="sticky-join").inner
+    assert join is not None
+    assert (join.kind, join.numbers) == ("sticky-join", (2,))
+    faust = decode(Subscription(["t"], json.dumps({"url": "http://x"}).encode()).encode()).inner
+    assert faust is not None
+    assert faust.other == {"url": "http://x"}
+    assert decode(Assignment({"t": [0]}, bytes([0, 0, 0, 8])).encode()).generation == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [("AAM=", "auto"), ("AAM=", "base64"), ("0003", "auto"), ("0x0003", "hex"), ("00:03", "auto"), ("00 03\n", "hex")],
+)
+def test_bytes_have_several_forms(text: str, form: str) -> None:
+    assert bytes_of(text, form) == b"\0\3"
+
+
+def test_what_is_no_bytes_or_none_known() -> None:
+    for text, form in (("xyz!", "auto"), ("0", "hex"), ("AAM", "base64"), ("00", "octal")):
+        with pytest.raises(OptionError):
+            bytes_of(text, form)
+    with pytest.raises(OptionError, match="the kind is 'other'"):
+        decode(b"", "other")
+    for data in (b"", b"\xff", b"\xff" * 9):
+        with pytest.raises(UserDataError, match="are none of"):
+            decode(data)
+    with pytest.raises(UserDataError):
+        decode(b"\xff\xff", "subscription")
+
+
+def test_a_groups_bytes() -> None:
+    members = [
+        classic("a", ["x"], {"x": [0]}, claimed={"x": [0, 1]}, generation=4),
+        classic("b", ["x"], {"x": [1]}, claimed={"x": [1]}, generation=5),
+        ClassicMember("z", subscription=b"\xff", assignment=b"\1"),
+    ]
+    found = decode_group(Standing(snapshot({"x": 2}, members)))
+    assert [member.claim and member.claim.generation for member in found.members] == [4, 5, None]
+    assert [(each.partition, each.winner) for each in found.conflicts] == [(1, "b")]
+    broken = found.members[2]
+    assert (broken.subscription, broken.assignment, len(broken.faults)) == (None, None, 2)
+    described = decode_group(Standing(by_broker()))
+    assert described.members[0].assignment is not None
+    assert described.members[0].assignment.generation == 7
+
+
+@pytest.mark.parametrize(
+    ("assignor", "source", "generation"),
+    [
+        ("sticky", "user data", 4),
+        ("lag", "user data", 4),
+        ("cooperative-sticky", "owned partitions", 4),
+        ("sticky-join", "user data", 4),
+        ("cooperative-sticky-join", "user data", 4),
+    ],
+)
+def test_claims_are_read_as_the_strategy_reads_them(assignor: str, source: str, generation: int) -> None:
+    member = classic("a", ["x"], {"x": [1]}, assignor=assignor, generation=generation)
+    (claim,) = claims_of([member], assignor)
+    assert ({name: tuple(of) for name, of in claim.partitions.items()}, claim.generation, claim.source) == (
+        {"x": (1,)},
+        generation,
+        source,
+    )
+    assert conflicts_of([claim, dataclasses.replace(claim, member="b", generation=None)])[0].winner == "a"
+
+
+def test_members_without_bytes_claim_nothing() -> None:
+    assert claims_of([ClassicMember("a"), ClassicMember("b", subscription=b"\xff")], "sticky") == []
+    with pytest.raises(GroupError):
+        Situation(Standing(Snapshot("t", 0, {}, {"g": GroupSnapshot(state="Empty")})))

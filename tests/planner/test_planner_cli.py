@@ -1,0 +1,256 @@
+"""The planner's commands, as people and scripts call them: on files, with their exit statuses and forms of output."""
+
+import csv
+import io
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from kafka_assignors.cli.app import app
+from kafka_assignors.cluster import Snapshot
+from kafka_assignors.embedded import EmbeddedKafka
+from support.planned_group import standing_group
+from support.snapshots import by_broker, classic, orders, snapshot
+
+COMMANDS = ("describe", "plan", "compare", "decode", "snapshot", "rebalance-cost")
+
+
+def run(*arguments: str | Path, status: int = 0, text: str | None = None) -> Result:
+    result = CliRunner().invoke(app, list(map(str, arguments)), input=text)
+    assert result.exit_code == status, (result.output, result.exception)
+    return result
+
+
+@pytest.fixture
+def billing(tmp_path: Path) -> Path:
+    path = tmp_path / "billing.json"
+    orders().save(path)
+    return path
+
+
+def saved(tmp_path: Path, taken: Snapshot) -> Path:
+    path = tmp_path / "other.json"
+    taken.save(path)
+    return path
+
+
+def rows(result: Result) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+# ---- help ----
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_examples_and_exit_statuses(command: str) -> None:
+    text = run(command, "--help").stdout
+    assert "Exit status: 0" in text
+    assert f"kafka-assignors {command}" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_of_the_help_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As printed, but for the broker's address: an embedded Kafka with the group that they speak of."""
+    monkeypatch.chdir(tmp_path)
+    topics = {"orders": 12, "payments": 6}
+    clients = ("c1", "c3", "c4", "c5")
+    with EmbeddedKafka(topics=topics) as kafka, standing_group(kafka.bootstrap_servers, "billing", topics, clients):
+        run("snapshot", "--bootstrap-server", kafka.bootstrap_servers, "--group", "billing", "-o", "billing.json")
+        # Without the wrapping of the help's paragraphs: as the docstring has them.
+        callbacks = {each.name: each.callback for each in app.registered_commands}
+        examples = re.findall(r"^ *kafka-assignors (.*)$", str(callbacks[command].__doc__), re.MULTILINE)
+        assert len(examples) >= 2
+        for example in examples:
+            words = shlex.split(example.replace("localhost:9092", kafka.bootstrap_servers))
+            result = CliRunner().invoke(app, words)
+            assert result.exit_code == 0, (example, result.output, result.exception)
+
+
+# ---- describe ----
+
+
+def test_describe(billing: Path, tmp_path: Path) -> None:
+    text = run("describe", "--snapshot", billing).stdout
+    for part in (
+        "group billing: Stable, sticky",
+        "c0 ████········",
+        "balance score 0 (least possible 0)",
+        "lag 900",
+    ):
+        assert part in text
+    assert "record of the group: about" in text
+    assert "1,048,588 bytes are allowed" in text
+    document = json.loads(run("describe", "--snapshot", billing, "--format", "json").stdout)
+    assert (document["warnings"], document["spread"], len(document["members"])) == (0, [6, 6], 3)
+    table = rows(run("describe", "--snapshot", billing, "--format", "csv"))
+    assert len(table) == 18
+    assert table[0] == {"topic": "orders", "partition": "0", "member": "c0", "lag": "50"}
+    idle = saved(tmp_path, snapshot({"x": 1}, [classic("a", ["x"], {"x": [0]}), classic("b", ["x"])]))
+    text = run("describe", "--snapshot", idle, status=3).stdout
+    assert "members with nothing: b" in text
+    assert "warning: every-member-works: b has nothing" in text
+
+
+def test_describe_shows_conflicts_and_hostile_names(tmp_path: Path) -> None:
+    members = [
+        classic("a\x1b[2J", ["x"], {"x": [0]}, claimed={"x": [0, 1]}, generation=4),
+        classic("b", ["x"], {"x": [1]}, claimed={"x": [1]}, generation=5),
+    ]
+    text = run("describe", "--snapshot", saved(tmp_path, snapshot({"x": 2}, members)), status=3).stdout
+    assert "\x1b" not in text
+    assert "a\\x1b[2J" in text
+    assert "x-1" in text
+    assert "generation 5" in text
+
+
+def test_describe_by_topic_where_there_are_many_partitions(tmp_path: Path) -> None:
+    topics = {f"t{number}": 30 for number in range(20)}
+    members = [
+        classic(f"m{row}", sorted(topics), {name: list(range(15 * row, 15 * row + 15)) for name in topics})
+        for row in range(2)
+    ]
+    text = run("describe", "--snapshot", saved(tmp_path, snapshot(topics, members))).stdout
+    assert "topics 1 to 20 of 20: t0 … t9" in text
+    assert "m0 " + "█" * 20 in text
+
+
+def test_describe_says_that_the_broker_assigns(tmp_path: Path) -> None:
+    text = run("describe", "--snapshot", saved(tmp_path, by_broker())).stdout
+    assert "uniform, the broker assigns (KIP-848)" in text
+    assert "note: broker-assigned" in text
+
+
+# ---- plan ----
+
+
+def test_plan(billing: Path) -> None:
+    text = run("plan", "--snapshot", billing, "--join", "1").stdout
+    assert "1 member joins" in text
+    assert "4 partitions move: 0 by the change itself, 4 by the strategy; the least possible is 4. 14 stay" in text
+    assert "was over its share: 6 partitions, " in text
+    document = json.loads(run("plan", "--snapshot", billing, "--leave", "c2", "--format", "json").stdout)
+    assert (document["forced"], document["moved"], document["least_moved"]) == (6, 0, 0)
+    assert {move["kind"] for move in document["moves"]} == {"owner-left"}
+    table = rows(run("plan", "--snapshot", billing, "--partitions", "orders=14", "--format", "csv"))
+    assert [(row["topic"], row["partition"], row["source"], row["kind"]) for row in table] == [
+        ("orders", "12", "", "new-partition"),
+        ("orders", "13", "", "new-partition"),
+    ]
+
+
+def test_exit_statuses_of_plans(billing: Path, tmp_path: Path) -> None:
+    run("plan", "--snapshot", billing, "--join", "1", "--max-moves", "4")
+    result = run("plan", "--snapshot", billing, "--join", "1", "--max-moves", "3", "--format", "json", status=1)
+    assert "4 partitions would move; --max-moves is 3" in result.stderr
+    result = run("plan", "--snapshot", billing, "--subscribe", "c0=orders", "--leave", "c1,c2", status=3)
+    assert "warning: every-partition-read: nobody has payments 0-5: no subscriber" in result.stdout
+    run("plan", "--snapshot", billing, "--join", "1", "--strategy", "roundrobin", status=3)
+
+
+def test_long_move_lists_are_cut(tmp_path: Path) -> None:
+    members = [classic("a", ["x"], {"x": list(range(120))}), classic("b", ["x"])]
+    path = saved(tmp_path, snapshot({"x": 120}, members))
+    assert "Moves: the first 50 of 60 (--all)" in run("plan", "--snapshot", path).stdout
+    assert "x-119" in run("plan", "--snapshot", path, "--all").stdout
+
+
+# ---- compare, rebalance-cost ----
+
+
+def test_compare(billing: Path) -> None:
+    text = run("compare", "--snapshot", billing, "--join", "1").stdout
+    for name in ("now", "sticky", "cooperative-sticky", "sticky-join", "lag", "range", "roundrobin"):
+        assert f"│ {name}" in text
+    table = rows(
+        run("compare", "--snapshot", billing, "--strategy", "sticky", "--strategy", "range", "--format", "csv")
+    )
+    assert [row["strategy"] for row in table] == ["now", "sticky", "range"]
+    document = json.loads(run("compare", "--snapshot", billing, "--format", "json").stdout)
+    assert document["strategies"][0]["moves"] == 0
+
+
+def test_rebalance_cost(billing: Path) -> None:
+    text = run("rebalance-cost", "--snapshot", billing, "--rolling-restart").stdout
+    assert "a rolling restart: 6 rebalances at least" in text
+    arguments = ("rebalance-cost", "--snapshot", billing, "--strategy", "sticky")
+    (row,) = rows(run(*arguments, "--scale", "+3", "--at-once", "--format", "csv"))
+    assert (row["strategy"], row["rebalances"], row["moves"]) == ("sticky", "1", "9")
+    (row,) = rows(run(*arguments, "--scale", "-1", "--format", "csv"))
+    assert (row["moves"], row["forced"]) == ("6", "6")
+    document = json.loads(run(*arguments, "--deploy", "1", "--old-first", "--format", "json").stdout)
+    assert [step["text"] for step in document["strategies"][0]["steps"]] == ["c0 stops", "the new c0 joins"]
+
+
+# ---- decode ----
+
+
+def test_decode(billing: Path) -> None:
+    golden = "0000000100017400000002000000000000000200000005"
+    assert "partitions: t 0, 2" in run("decode", golden).stdout
+    assert "generation: 5" in run("decode", "-", text=golden).stdout
+    assert rows(run("decode", golden, "--format", "csv")) == [
+        {"topic": "t", "partition": "0"},
+        {"topic": "t", "partition": "2"},
+    ]
+    assert json.loads(run("decode", golden, "--format", "json").stdout)["generation"] == 5
+    assert "c1" in run("decode", "--snapshot", billing).stdout
+    assert len(rows(run("decode", "--snapshot", billing, "--format", "csv"))) == 36
+    assert json.loads(run("decode", "--snapshot", billing, "--format", "json").stdout)["conflicts"] == []
+    run("decode", "ffff", status=2)
+
+
+def test_decode_warns_of_conflicts(tmp_path: Path) -> None:
+    members = [classic("a", ["x"], {"x": [0]}), classic("b", ["x"], {}, claimed={"x": [0]})]
+    text = run("decode", "--snapshot", saved(tmp_path, snapshot({"x": 1}, members)), status=3).stdout
+    assert "x-0 is claimed by a (4), b (4): nobody counts" in text
+
+
+# ---- bad usage ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["describe"], "there is no broker"),
+        (["describe", "--bootstrap-server", "x"], "there is no group"),
+        (["describe", "--snapshot", "FILE", "--bootstrap-server", "x"], "give only one of them"),
+        (["describe", "--snapshot", "none.json"], "cannot be read"),
+        (["describe", "--snapshot", "FILE", "--group", "other"], "has no group 'other'; it has billing"),
+        (["describe", "--snapshot", "FILE", "--reset", "none"], "--reset is 'none'"),
+        (["describe", "--bootstrap-server", "x", "--group", "g", "-X", "secret"], "-X number 1 is not NAME=VALUE"),
+        (["describe", "--bootstrap-server", "x", "--group", "g", "-X", "security.protocol=best"], "security.protocol"),
+        (["describe", "--bootstrap-server", "x", "--group", "g", "--config", "none"], "--config 'none' cannot be read"),
+        (["plan", "--snapshot", "FILE", "--join", "x"], "--join is 'x'"),
+        (["plan", "--snapshot", "FILE", "--strategy", "best"], "the strategy is 'best'"),
+        (["rebalance-cost", "--snapshot", "FILE"], "give exactly one of"),
+        (["rebalance-cost", "--snapshot", "FILE", "--rolling-restart", "--at-once"], "--at-once goes with --scale"),
+        (["snapshot", "--bootstrap-server", "x"], "give --group NAME, as often as needed, or --all"),
+        (["decode", "00", "--snapshot", "FILE"], "give bytes, or a group"),
+    ],
+)
+def test_bad_usage_is_one_sentence_and_status_2(arguments: list[str], said: str, billing: Path) -> None:
+    result = run(*(str(billing) if each == "FILE" else each for each in arguments), status=2)
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("# a comment\n\nbootstrap.servers=127.0.0.1:1\nsecurity.protocol = plaintext\n")
+    result = run("describe", "--config", config, "--group", "g", "--timeout", "5", status=2)
+    assert "127.0.0.1:1" in result.stderr
+    config.write_text("bootstrap.servers=x\nsasl.password\n")
+    result = run("describe", "--config", config, "--group", "g", status=2)
+    assert "line 2 of" in result.stderr
+
+
+def test_json_is_what_the_functions_give(billing: Path) -> None:
+    document: dict[str, Any] = json.loads(run("plan", "--snapshot", billing, "--join", "2", "--format", "json").stdout)
+    assert set(document) >= {"members", "moves", "findings", "record_bytes", "record_limit", "least_moved", "warnings"}
+    assert document["changes"] == ["2 members join"]
