@@ -27,6 +27,7 @@ SIDEWAYS = {("assignors", "lag"), ("userdata", "group")}
 ALLOWED = {
     **{client: {"clients", "cluster", "lag"} for client in KAFKA_CLIENTS},
     "pyspark": {"spark"},
+    "py4j": {"spark"},
     "pyarrow": {"spark", "planner", "key_hash"},
     "numpy": {"spark", "report"},
     "matplotlib": {"report"},

@@ -27,7 +27,7 @@ def test_a_strategy_that_moves_less_is_recommended() -> None:
     found = recommend(figures)
     # Of equals, the one that lets members work on.
     assert (found.strategy, found.rule) == ("cooperative-sticky", "sticky")
-    assert found.reason == "moves 40 partitions in 20 rebalances where it moved 400 (90 % less), and is as even"
+    assert found.reason == "moves 40 partitions in 20 rebalances where it moved 400 (90% less), and is as even"
     assert saved(figures, found) == 360
 
 
@@ -35,7 +35,7 @@ def test_balance_comes_before_moves() -> None:
     figures = group(range=strategy(10, score=40.0), sticky=strategy(60, score=4.0))
     found = recommend(figures)
     assert found.strategy == "sticky"
-    assert "moves 60 partitions in 20 rebalances where range moves 10 (500 % more)" in found.reason
+    assert "moves 60 partitions in 20 rebalances where range moves 10 (500% more)" in found.reason
     assert "differ by 1.0 partitions instead of 10.0" in found.reason
     assert saved(figures, found) == -50
 

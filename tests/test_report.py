@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kafka_assignors.report.canvas import compact, drawn_text
-from kafka_assignors.report.model import Ownership, Quantiles, Report
+from kafka_assignors.report.model import Quantiles, Report
 from kafka_assignors.report.names import printable, short_names, shortened
 from kafka_assignors.report.page import page, write
 from support.reports import HOSTILE, sample
@@ -141,12 +141,6 @@ def test_a_report_of_nothing() -> None:
     assert parsed.pictures() == []
     assert any("There is no rebalance to show" in text for text in parsed.texts)
     json.dumps(nothing.to_json(), allow_nan=False)
-
-
-def test_an_ownership_counts_what_moved() -> None:
-    line = Ownership("range", [0, 1, 2, 3], ["a", "b"], [("t", 0), ("t", 1)], [[0, 1], [0, 0], [-1, 0], [1, 0]])
-    # From b to a; from a to nobody; from nobody to b, which is no move.
-    assert line.moved == [0, 1, 1, 0]
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import random
 
 from kafka_assignors.report.model import (
@@ -46,7 +48,8 @@ def ownership(strategy: str, members: list[str], topics: list[str], seed: int) -
     owners = [[chance.randrange(len(members)) for _ in partitions]]
     for _ in range(19):
         owners.append([chance.randrange(len(members)) if chance.random() < 0.1 else old for old in owners[-1]])
-    return Ownership(strategy, [START + at * HOUR for at in range(20)], members, partitions, owners)
+    moved = [sum(map(operator.ne, *pair)) for pair in itertools.pairwise(owners)]
+    return Ownership(strategy, [START + at * HOUR for at in range(20)], members, partitions, owners, [0, *moved])
 
 
 def sample(names: tuple[str, ...] = HOSTILE) -> Report:
@@ -74,6 +77,7 @@ def sample(names: tuple[str, ...] = HOSTILE) -> Report:
             rank,
             98_765,
             4_000_000,
+            1_000 * rank,
             123_456 - 10_000 * rank,
             40_000,
             Quantiles(1.0, 4.0 + rank, 96.0),

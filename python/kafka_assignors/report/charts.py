@@ -45,7 +45,8 @@ def moved(strategies: Sequence[StrategyTotals]) -> Picture:
             axes.barh(row, needed, height=0.62, color=colour("blue"))
             axes.barh(row, each.moved - needed, left=needed, height=0.62, color=colour("orange"), hatch="///",
                       edgecolor=colour("surface"), linewidth=0)  # fmt: skip
-            text = f"{each.moved:,}  ({each.moved_share * 100:.1f} % of what was assigned)"
+            text = f"{each.moved:,}  ({each.moved_share:.1%} of what was assigned"
+            text += f"; nobody gets {each.unassigned_share:.0%})" if each.unassigned_share >= 0.005 else ")"
             axes.annotate(
                 text,
                 (each.moved, row),
@@ -55,17 +56,16 @@ def moved(strategies: Sequence[StrategyTotals]) -> Picture:
                 fontsize=9,
                 color=colour("muted"),
             )
-        axes.set_xlim(0, 1.42 * most)
+        axes.set_xlim(0, 1.5 * most)
         axes.set_yticks(range(len(ordered)), [_label(each.strategy) for each in ordered])
         axes.xaxis.set_major_formatter(lambda value, _: compact(value))
         axes.set_xlabel("partitions moved: they had an owner, and the rebalance gave them to another one")
         _legend(figure, [("blue", "", "had to move, for the best balance"), ("orange", "///", "moved on top of that")])
 
-    best = ordered[0] if ordered else None
     alt = "Bars: partitions moved by " + ", ".join(f"{_label(each.strategy)} {each.moved:,}" for each in ordered)
     caption = "What each strategy would have moved in the whole fleet, over the same joins, leaves and new partitions."
-    if best is not None:
-        caption += f" Least: {_label(best.strategy)}."
+    if any(each.unassigned_share >= 0.005 for each in ordered):
+        caption += " What nobody gets cannot be moved: strategies for joins leave partitions without a partner."
     return draw(paint, width=_WIDTH, height=1.3 + 0.5 * len(ordered), alt=alt, caption=caption, salt="moved")
 
 
@@ -210,7 +210,7 @@ def worst(groups: Sequence[GroupReport]) -> Picture:
                 color=colour("muted"),
             )
         axes.set_yticks(range(len(shown)), [names[each.figures.group_id] for each in shown])
-        axes.set_xlim(-0.02 * most, 1.75 * most)
+        axes.set_xlim(-0.02 * most, 1.5 * most)
         axes.xaxis.set_major_formatter(lambda value, _: compact(value))
         axes.set_xlabel("partitions moved over the group's whole history")
         _pair(figure)

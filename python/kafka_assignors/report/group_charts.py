@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MEMBERS_SHOWN", "PARTITIONS_SHOWN", "lag_by_member", "loads", "owners"]
 
-PARTITIONS_SHOWN = 96
+PARTITIONS_SHOWN = 40
 """The most partitions in a picture; of more, those are shown that moved most often."""
 
-MEMBERS_SHOWN = 40
+MEMBERS_SHOWN = 30
 """The most members in a picture; of more, those that held the most."""
 
 _WIDTH = 9.4
@@ -60,15 +60,15 @@ def _time_axis(axes: Axes, times: Sequence[int], *, last: bool) -> None:
         axes.set_xlabel("rebalance, and when it was (UTC)")
 
 
-def _rows_shown(owners: Sequence[Sequence[int]], count: int) -> list[int]:
-    """The partitions that are shown, by place."""
-    if count <= PARTITIONS_SHOWN:
-        return list(range(count))
-    changes = [0] * count
-    for before, after in itertools.pairwise(owners):
-        for at in range(count):
-            changes[at] += before[at] != after[at]
-    return sorted(sorted(range(count), key=lambda at: (-changes[at], at))[:PARTITIONS_SHOWN])
+def _rows_shown(timelines: Sequence[Ownership]) -> list[list[int]]:
+    """For each timeline, the places of the partitions that are shown: the same partitions for all."""
+    changes: dict[tuple[str, int], int] = {}
+    for timeline in timelines:
+        for partition, owned in zip(timeline.partitions, zip(*timeline.owners, strict=True), strict=True):
+            moves = sum(before != after for before, after in itertools.pairwise(owned))
+            changes[partition] = changes.get(partition, 0) + moves
+    shown = set(sorted(changes, key=lambda partition: (-changes[partition], partition))[:PARTITIONS_SHOWN])
+    return [[at for at, partition in enumerate(each.partitions) if partition in shown] for each in timelines]
 
 
 def owners(group_id: str, timelines: Sequence[Ownership]) -> Picture:
@@ -79,8 +79,8 @@ def owners(group_id: str, timelines: Sequence[Ownership]) -> Picture:
     members = _members_of(timelines)
     codes = dict(zip(members, _codes(len(members)), strict=True))
     shades = {member: OWNERS[place % len(OWNERS)] for place, member in enumerate(members)}
-    shown = [(each, _rows_shown(each.owners, len(each.partitions))) for each in timelines]
-    heights = [max(1.3, 0.16 * len(rows)) for _, rows in shown]
+    shown = list(zip(timelines, _rows_shown(timelines), strict=True))
+    heights = [max(1.3, 0.15 * len(rows)) for _, rows in shown]
 
     def paint(figure: Figure) -> None:
         panels: Any = figure.subplots(len(shown), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
@@ -193,7 +193,7 @@ def loads(group_id: str, timelines: Sequence[Ownership]) -> Picture:
                     held[timeline.members[owner]] += 1
     ranked = sorted(everybody, key=lambda member: -held[member])[:MEMBERS_SHOWN]
     members = [member for member in everybody if member in set(ranked)]
-    height = max(1.0, 0.2 * len(members))
+    height = max(1.0, 0.17 * len(members))
 
     def paint(figure: Figure) -> None:
         panels: Any = figure.subplots(len(timelines), 1, squeeze=False)

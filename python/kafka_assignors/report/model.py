@@ -53,6 +53,8 @@ class StrategyTotals:
         failed: how many of these it failed for; they count in nothing else.
         rebalances: all rebalances.
         assigned: the partitions handed out, summed over all rebalances.
+        unassigned: the partitions that members subscribed to and nobody got, summed likewise: a strategy for joins
+            leaves those without a partner.
         moved: the partitions that had an owner and changed it.
         moved_needed: the least that a best balanced plan could have moved.
         spread: the most minus the fewest partitions of a member.
@@ -68,6 +70,7 @@ class StrategyTotals:
     failed: int
     rebalances: int
     assigned: int
+    unassigned: int
     moved: int
     moved_needed: int
     spread: Quantiles
@@ -81,6 +84,12 @@ class StrategyTotals:
     def moved_share(self) -> float:
         """The moved ones among all that were handed out."""
         return self.moved / self.assigned if self.assigned else 0.0
+
+    @property
+    def unassigned_share(self) -> float:
+        """The partitions that nobody got among all."""
+        partitions = self.assigned + self.unassigned
+        return self.unassigned / partitions if partitions else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +165,8 @@ class Ownership:
         members: all members that ever were there, in the order they came.
         partitions: topic and number of all partitions that there ever were.
         owners: for each rebalance, by partition, the place of the owner in `members`; -1 for nobody.
+        moved: for each rebalance, how many partitions had an owner and have another one, or none, since. A partition
+            that is no longer there does not count.
     """
 
     strategy: str
@@ -163,14 +174,7 @@ class Ownership:
     members: Sequence[str]
     partitions: Sequence[tuple[str, int]]
     owners: Sequence[Sequence[int]]
-
-    @property
-    def moved(self) -> list[int]:
-        """For each rebalance, how many partitions had an owner and have another one, or none, since."""
-        found = [0] if self.owners else []
-        for before, after in zip(self.owners, self.owners[1:], strict=False):
-            found.append(sum(old >= 0 and old != new for old, new in zip(before, after, strict=True)))
-        return found
+    moved: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +279,7 @@ class Report:
         """The report as JSON has it: numbers, strings, lists and dictionaries; what is not a number is null."""
         values = {"format": FORMAT, **_plain(asdict(self))}
         for entry, totals in zip(values["strategies"], self.strategies, strict=True):
-            entry["moved_share"] = totals.moved_share
+            entry |= {"moved_share": totals.moved_share, "unassigned_share": totals.unassigned_share}
         return values
 
 

@@ -140,10 +140,21 @@ def _pictures(report: Report) -> Mapping[str, Picture]:
 
 
 def _lines(report: Report) -> list[str]:
-    """Four lines can be told apart: what was observed, the least, the most, and Kafka's default."""
-    by_moves = sorted((each for each in report.strategies if each.rebalances), key=lambda each: each.moved)
+    """Four lines can be told apart: what was observed, the least, the most, and Kafka's default.
+
+    The least of those that assign as much as any.
+    """
+    sound = [each for each in report.strategies if each.rebalances]
+    most = max((each.assigned for each in sound), default=0)
+    by_moves = sorted(sound, key=lambda each: (each.assigned < 0.99 * most, each.moved))
     names = [each.strategy for each in by_moves]
-    wanted = [OBSERVED, *[name for name in names if name != OBSERVED][:1], "range", *names[::-1]]
+    moved = {each.strategy: each.moved for each in sound}
+    wanted = [
+        OBSERVED,
+        *[name for name in names if name != OBSERVED][:1],
+        "range",
+        *sorted(names, key=lambda name: -moved[name]),
+    ]
     return [name for name in dict.fromkeys(wanted) if name in names][:4]
 
 
@@ -200,7 +211,7 @@ def _figure(value: float) -> str:
 
 
 def _share(value: float) -> str:
-    return f"{value:.1%}".replace("%", " %")
+    return f"{value:.1%}"
 
 
 def _time(value: int | None) -> str:

@@ -96,7 +96,7 @@ def recommend(figures: GroupFigures, limits: Limits = Limits()) -> Recommendatio
     >>> found.strategy, found.rule
     ('sticky', 'sticky')
     >>> print(found.reason)
-    moves 40 partitions in 20 rebalances where range moves 400 (90 % less), and is as even
+    moves 40 partitions in 20 rebalances where range moves 400 (90% less), and is as even
     """
     sound = {name: each for name, each in figures.strategies.items() if each.error is None and each.rebalances}
     choices = {name: each for name, each in sound.items() if name != OBSERVED}
@@ -200,7 +200,7 @@ def _change(before: int, after: int) -> str:
     if not before or before == after:
         return ""
     share = abs(before - after) / before
-    return f" ({share:.0%} {'less' if after < before else 'more'})".replace("%", " %")
+    return f" ({share:.0%} {'less' if after < before else 'more'})"
 
 
 def _count(number: int, what: str) -> str:

@@ -1,0 +1,82 @@
+"""`report`: one page from the tables of a replay."""
+
+from typing import Annotated
+
+import typer
+
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, settings, told, write
+
+
+def report(
+    folders: Annotated[
+        list[str],
+        typer.Option(
+            "--in",
+            help="A folder of tables; may be given repeatedly. `rebalances` has to be in one of them; "
+            "`membership_events`, `lags` and `assignments` are of use.",
+        ),
+    ],
+    out: Annotated[str, typer.Option(help="The folder that report.html, report.json and recommendations go to.")],
+    top: Annotated[int, typer.Option(help="How many groups are shown one by one.")] = 6,
+    joined: Annotated[
+        str | None, typer.Option(help="A regular expression: groups with such an id join their topics by number.")
+    ] = None,
+    lag_skew: Annotated[
+        float, typer.Option(help="A heaviest member's lag of at most so many times the mean is even enough.")
+    ] = 2.0,
+    lag: Annotated[
+        int, typer.Option(help="A lag of at most so many records, of a member, is nobody's trouble.")
+    ] = 10_000,
+    gain: Annotated[float, typer.Option(help="By which share moves or balance must gain to be worth a change.")] = 0.1,
+    title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
+    master: Master = "local[2]",
+    conf: Conf = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Make a page of what strategies would have done: report.html, report.json, and a recommendation for every group.
+
+    The page needs no network. The groups with the most to gain are shown with timelines, if there is the table
+    `assignments`. Exit status: 0, or 2 if the input is bad.
+    """
+    from kafka_assignors.errors import TableError
+    from kafka_assignors.report.page import check_libraries
+    from kafka_assignors.report.page import write as write_page
+    from kafka_assignors.report.recommend import Limits
+    from kafka_assignors.spark.report import check_options, find_table, recommendations
+    from kafka_assignors.spark.report import report as reported
+    from kafka_assignors.spark.session import opened
+
+    with told():
+        # Before a JVM is started.
+        wanted = settings(conf)
+        limits = Limits(lag_skew, lag, gain)
+        check_options(top, joined)
+        check_libraries()
+        with opened(master, **wanted) as spark:
+            tables = {
+                name: find_table(spark, folders, name)
+                for name in (
+                    "rebalances",
+                    "membership_events",
+                    "lags",
+                    "assignments",
+                )
+            }
+            rebalances = tables["rebalances"]
+            if rebalances is None:
+                raise TableError(f"--in: none of {', '.join(folders)} has the table rebalances; `replay` makes it")
+            path = f"{out.rstrip('/')}/recommendations"
+            write(recommendations(rebalances, joined=joined, limits=limits), path, overwrite)
+            found = reported(
+                rebalances,
+                events=tables["membership_events"],
+                lags=tables["lags"],
+                assignments=tables["assignments"],
+                joined=joined,
+                limits=limits,
+                top=top,
+                **({"title": title} if title else {}),
+            )
+            html, values = write_page(found, out)
+    for each in (html, values, path):
+        typer.echo(each)

@@ -1,0 +1,544 @@
+"""From the tables of a replay to a report: all adding up on Spark, a few rows to the driver.
+
+`recommendations` gives one row for each group; `report` the value that `kafka_assignors.report.page` makes a page of.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kafka_assignors.errors import OptionError, TableError
+from kafka_assignors.report.model import (
+    OBSERVED,
+    Failure,
+    GroupFigures,
+    GroupReport,
+    LagByMember,
+    Ownership,
+    Period,
+    Quantiles,
+    Recommendation,
+    Report,
+    StrategyFigures,
+    StrategyTotals,
+)
+from kafka_assignors.report.recommend import KEEP, Limits, recommend, saved, today
+from kafka_assignors.spark.schemas import checked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = [
+    "RECOMMENDATIONS",
+    "check_options",
+    "find_table",
+    "recommendations",
+    "report",
+]
+
+RECOMMENDATIONS = (
+    "cluster string, group_id string, strategy string, rule string, reason string, moved_today bigint, "
+    "moved_recommended bigint, saved bigint"
+)
+"""The columns of `recommendations`: the figures are null where they are not known."""
+
+_KEYS = ("cluster", "group_id")
+# What is worth looking at in a picture, and what a driver holds without noticing.
+_MOST_PARTITIONS = 4_000
+_MOST_REBALANCES = 60
+_FAILURES = 50
+_ALL = "all strategies"
+_PERIODS = 72
+_MINUTE = 60_000
+_STEPS = tuple(_MINUTE * each for each in (1, 5, 15, 30, 60, 180, 360, 720, 1440, 10_080, 43_200))
+
+
+def _by_group(rebalances: DataFrame) -> DataFrame:
+    """One row a group, with a list of its strategies."""
+    import pyspark.sql.functions as f
+
+    # A row without figures is a group that this strategy failed for; without a strategy, that all failed for.
+    sound = f.col("moved").isNotNull()
+    named = rebalances.withColumn("strategy", f.coalesce("strategy", f.lit(_ALL)))
+    by_strategy = named.groupBy(*_KEYS, "strategy").agg(
+        f.count_if(sound).alias("rebalances"),
+        f.coalesce(f.sum("moved"), f.lit(0)).alias("moved"),
+        f.coalesce(f.sum("moved_needed"), f.lit(0)).alias("moved_needed"),
+        f.coalesce(f.avg(f.col("max_count") - f.col("min_count")), f.lit(0.0)).alias("spread"),
+        f.coalesce(f.avg("balance_score"), f.lit(0.0)).alias("balance_score"),
+        f.coalesce(f.avg("lag_skew"), f.lit(1.0)).alias("lag_skew"),
+        f.coalesce(f.max("max_lag"), f.lit(0)).alias("max_lag"),
+        f.coalesce(f.sum("copartition_violations"), f.lit(0)).alias("copartition_violations"),
+        f.min(f.when(~sound, f.coalesce("error", f.lit("it has no figures")))).alias("error"),
+        f.coalesce(f.max("members"), f.lit(0)).alias("members"),
+        f.coalesce(f.max("partitions"), f.lit(0)).alias("partitions"),
+    )
+    figures = [name for name in by_strategy.columns if name not in _KEYS]
+    return by_strategy.groupBy(*_KEYS).agg(f.sort_array(f.collect_list(f.struct(*figures))).alias("strategies"))
+
+
+def _figures(row: Mapping[str, Any], joined: re.Pattern[str] | None) -> GroupFigures:
+    strategies = {}
+    for each in row["strategies"]:
+        values = {name: each[name] for name in StrategyFigures.__slots__}
+        strategies[each["strategy"]] = StrategyFigures(**values)
+    return GroupFigures(
+        row["cluster"],
+        row["group_id"],
+        max(each["members"] for each in row["strategies"]),
+        max(each["partitions"] for each in row["strategies"]),
+        _in_order(strategies),
+        joined is not None and joined.search(row["group_id"]) is not None,
+    )
+
+
+def _in_order(strategies: Mapping[str, StrategyFigures]) -> dict[str, StrategyFigures]:
+    """What was observed first, then by what is moved."""
+    return dict(sorted(strategies.items(), key=lambda item: (item[0] != OBSERVED, item[1].moved, item[0])))
+
+
+def _recommended(
+    batches: Iterable[pyarrow.RecordBatch], *, joined: re.Pattern[str] | None, limits: Limits, schema: pyarrow.Schema
+) -> Iterator[pyarrow.RecordBatch]:
+    import pyarrow
+
+    for batch in batches:
+        rows = []
+        for row in batch.to_pylist():
+            figures = _figures(row, joined)
+            found = recommend(figures, limits)
+            present = today(figures)
+            moved = figures.strategies[present].moved if present is not None else None
+            gain = saved(figures, found)
+            rows.append(
+                {
+                    "cluster": figures.cluster,
+                    "group_id": figures.group_id,
+                    "strategy": found.strategy,
+                    "rule": found.rule,
+                    "reason": found.reason,
+                    "moved_today": moved,
+                    "moved_recommended": None if moved is None else moved - gain,
+                    "saved": gain,
+                }
+            )
+        yield pyarrow.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _pattern(joined: str | None) -> re.Pattern[str] | None:
+    if joined is None:
+        return None
+    try:
+        return re.compile(joined)
+    except (re.error, TypeError) as error:
+        raise OptionError(f"joined is {joined!r}; give a regular expression of group ids ({error})") from error
+
+
+def check_options(top: int, joined: str | None) -> None:
+    """Refuses what `report` cannot use.
+
+    Raises:
+        OptionError: `top` is not a number from 0 to 1000, or `joined` is no regular expression.
+    """
+    if isinstance(top, bool) or not isinstance(top, int) or not 0 <= top <= 1_000:
+        raise OptionError(f"top is {top!r}; give a number of groups, 0 to 1000")
+    _pattern(joined)
+
+
+def find_table(spark: SparkSession, folders: Sequence[str], name: str) -> DataFrame | None:
+    """The table of this name in the first of the folders that has it, as Parquet; None if none has.
+
+    Raises:
+        TableError: it is there and cannot be read.
+    """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    for folder in folders:
+        path = f"{folder.rstrip('/')}/{name}"
+        try:
+            return spark.read.parquet(path)
+        except (PySparkException, Py4JJavaError) as error:
+            # A broken file fails while its footer is read, outside of what PySpark translates.
+            if not isinstance(error, PySparkException):
+                said = str(error.java_exception.getMessage())
+            elif error.getCondition() == "PATH_NOT_FOUND":
+                continue
+            else:
+                said = str(error)
+            first = said.splitlines()[0]
+            raise TableError(f"{path} cannot be read as Parquet ({first}); give the folder of a table") from error
+    return None
+
+
+def recommendations(rebalances: DataFrame, *, joined: str | None = None, limits: Limits | None = None) -> DataFrame:
+    """What each group should use, and why: by the rules of `kafka_assignors.report.recommend`.
+
+    Args:
+        rebalances: the table of that name.
+        joined: a regular expression; groups in whose id it is found join their topics by partition number.
+        limits: from where on something matters.
+
+    Returns:
+        One row for each (cluster, group), with the columns of `RECOMMENDATIONS`.
+
+    Raises:
+        TableError: `rebalances` lacks a column.
+        OptionError: `joined` is no regular expression.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    schema: Any = StructType.fromDDL(RECOMMENDATIONS)
+    find = partial(_recommended, joined=_pattern(joined), limits=limits or Limits(), schema=to_arrow_schema(schema))
+    return _by_group(checked(rebalances, "rebalances")).mapInArrow(find, schema)
+
+
+def report(
+    rebalances: DataFrame,
+    *,
+    events: DataFrame | None = None,
+    lags: DataFrame | None = None,
+    assignments: DataFrame | Callable[[DataFrame, Sequence[str]], DataFrame | None] | None = None,
+    joined: str | None = None,
+    limits: Limits | None = None,
+    top: int = 6,
+    title: str = "Consumer groups under each assignment strategy",
+) -> Report:
+    """What the page says, from the tables of a replay.
+
+    Spark reads `rebalances` some five times: persist it where that is dear.
+
+    Args:
+        rebalances: the table of that name.
+        events: `membership_events`: static members are then known by their instance ids, which stay.
+        lags: the table of that name, for the lags of members.
+        assignments: the table of that name, for timelines. Or a function that makes it when it is known which groups
+            are shown: it gets a DataFrame of cluster and group_id, and the strategies.
+        joined: see `recommendations`.
+        limits: see `recommendations`.
+        top: how many groups are shown one by one.
+        title: of the page.
+
+    Raises:
+        TableError: a table lacks a column.
+        OptionError: `top` is negative, or `joined` is no regular expression.
+    """
+    check_options(top, joined)
+    import pyspark.sql.functions as f
+
+    rows = checked(rebalances, "rebalances")
+    advice = recommendations(rows, joined=joined, limits=limits).persist()
+    try:
+        best = advice.orderBy(f.desc("saved"), *_KEYS).limit(top).collect()
+        tally = {
+            row["strategy"] or "none": row["count"]
+            for row in advice.groupBy("strategy").count().orderBy(f.desc("count"), "strategy").collect()
+        }
+        moves = advice.agg(f.sum("moved_today"), f.sum("moved_recommended")).first()
+    finally:
+        advice.unpersist()
+    facts = rows.agg(
+        f.count_distinct("cluster").alias("clusters"),
+        f.count_distinct(f.struct(*_KEYS)).alias("groups"),
+        f.min("ts").alias("since"),
+        f.max("ts").alias("until"),
+    ).first()
+    assert facts is not None
+    assert moves is not None
+    strategies = _totals(rows, tally)
+    failures, failed_groups = _failures(rows)
+    period_ms, periods = _periods(rows, facts["since"], facts["until"])
+    worst = _worst(rows, best, events, lags, assignments, joined)
+    return Report(
+        title=title,
+        clusters=facts["clusters"],
+        groups=facts["groups"],
+        rebalances=max([each.rebalances for each in strategies], default=0),
+        since=facts["since"],
+        until=facts["until"],
+        strategies=strategies,
+        periods=periods,
+        period_ms=period_ms,
+        moved_today=moves[0] or 0,
+        moved_recommended=moves[1] or 0,
+        recommendations=tally,
+        worst=worst,
+        failures=failures,
+        failed_groups=failed_groups,
+        notes=_notes(strategies, worst),
+    )
+
+
+def _notes(strategies: Sequence[StrategyTotals], worst: Sequence[GroupReport]) -> list[str]:
+    notes = []
+    names = {each.strategy for each in strategies}
+    if OBSERVED not in names:
+        stands = "range, Kafka's default, stands for it" if "range" in names else "and range was not replayed either"
+        notes.append(f"What the groups really did is not in the tables: {stands}.")
+    if worst and not any(each.ownership for each in worst):
+        notes.append("There is no timeline of ownership: the table of assignments was not given.")
+    return notes
+
+
+def _quantiles(value: Column, name: str) -> list[Column]:
+    import pyspark.sql.functions as f
+
+    points = f.percentile(value, f.array(f.lit(0.5), f.lit(0.95)))
+    return [points.alias(name), f.max(value).alias(f"{name}_max")]
+
+
+def _totals(rows: DataFrame, tally: Mapping[str, int]) -> list[StrategyTotals]:
+    """Every strategy over the fleet; what was observed first, then what moves least."""
+    import pyspark.sql.functions as f
+
+    key = f.struct(*_KEYS)
+    sound = f.col("moved").isNotNull()
+    found = (
+        rows.where("strategy is not null")
+        .groupBy("strategy")
+        .agg(
+            f.count_distinct(key).alias("groups"),
+            f.count_distinct(f.when(~sound, key)).alias("failed"),
+            f.count_if(sound).alias("rebalances"),
+            *(
+                f.coalesce(f.sum(name), f.lit(0)).alias(name)
+                for name in ("assigned", "moved", "moved_needed", "copartition_violations", "kernel_ns")
+            ),
+            f.coalesce(f.sum(f.col("partitions") - f.col("assigned")), f.lit(0)).alias("unassigned"),
+            *_quantiles(f.col("max_count") - f.col("min_count"), "spread"),
+            *_quantiles(f.col("balance_score"), "score"),
+            # Exact percentiles are counted by value: two digits are enough, and leave few values.
+            *_quantiles(f.round("lag_skew", 2), "skew"),
+        )
+        .collect()
+    )
+
+    def quantiles(row: Any, name: str, nothing: float) -> Quantiles:
+        if row[name] is None:
+            return Quantiles(nothing, nothing, nothing)
+        middle, high = row[name]
+        return Quantiles(float(middle), float(high), float(row[f"{name}_max"]))
+
+    totals = [
+        StrategyTotals(
+            row["strategy"],
+            row["groups"],
+            row["failed"],
+            row["rebalances"],
+            row["assigned"],
+            row["unassigned"],
+            row["moved"],
+            row["moved_needed"],
+            quantiles(row, "spread", 0.0),
+            quantiles(row, "score", 0.0),
+            quantiles(row, "skew", 1.0),
+            row["copartition_violations"],
+            row["kernel_ns"] / 1e9,
+            tally.get(row["strategy"], 0),
+        )
+        for row in found
+    ]
+    return sorted(totals, key=lambda each: (each.strategy != OBSERVED, each.moved, each.strategy))
+
+
+def _failures(rows: DataFrame) -> tuple[list[Failure], int]:
+    """What was wrong with groups, the first thing of each: those that could not be replayed at all come first."""
+    import pyspark.sql.functions as f
+
+    wrong = (
+        rows.where(f.col("error").isNotNull())
+        .withColumn("strategy", f.coalesce("strategy", f.lit(_ALL)))
+        .groupBy(*_KEYS, "strategy")
+        .agg(f.min_by("error", f.struct("ts", "seq")).alias("error"), f.bool_or(f.col("moved").isNull()).alias("fatal"))
+        .groupBy(*_KEYS, "error")
+        .agg(f.sort_array(f.collect_set("strategy")).alias("strategies"), f.bool_or("fatal").alias("fatal"))
+    )
+    count = wrong.agg(f.count_distinct(f.struct(*_KEYS))).first()
+    shown = wrong.orderBy(f.desc("fatal"), *_KEYS, "error").limit(_FAILURES).collect()
+    failures = [Failure(row["cluster"], row["group_id"], ", ".join(row["strategies"]), row["error"]) for row in shown]
+    return failures, 0 if count is None else count[0]
+
+
+def _periods(rows: DataFrame, since: int | None, until: int | None) -> tuple[int, list[Period]]:
+    """What was moved over time, in steps that make a picture."""
+    import pyspark.sql.functions as f
+
+    if since is None or until is None:
+        return _STEPS[0], []
+    step = next((each for each in _STEPS if (until - since) / each <= _PERIODS), None)
+    if step is None:
+        step = _STEPS[-1] * -(-(until - since) // (_PERIODS * _STEPS[-1]))
+    found = (
+        rows.where("moved is not null and strategy is not null")
+        .groupBy(f.floor(f.col("ts") / step).alias("period"), "strategy")
+        .agg(f.sum("moved").alias("moved"), f.count("*").alias("rebalances"))
+        .collect()
+    )
+    moved: dict[int, dict[str, int]] = {}
+    rebalances: dict[int, int] = {}
+    for row in found:
+        moved.setdefault(row["period"], {})[row["strategy"]] = row["moved"]
+        rebalances[row["period"]] = max(rebalances.get(row["period"], 0), row["rebalances"])
+    return step, [
+        Period(period * step, rebalances.get(period, 0), dict(sorted(moved.get(period, {}).items())))
+        for period in range(since // step, until // step + 1)
+    ]
+
+
+# ---- the groups that are shown ---------------------------------------------------------------------------------------
+
+
+def _worst(
+    rows: DataFrame,
+    best: Sequence[Any],
+    events: DataFrame | None,
+    lags: DataFrame | None,
+    assignments: DataFrame | Callable[[DataFrame, Sequence[str]], DataFrame | None] | None,
+    joined: str | None,
+) -> list[GroupReport]:
+    if not best:
+        return []
+    spark = rows.sparkSession
+    keys = spark.createDataFrame([(row["cluster"], row["group_id"]) for row in best], "cluster string, group_id string")
+
+    def of_them(table: DataFrame) -> DataFrame:
+        import pyspark.sql.functions as f
+
+        return table.join(f.broadcast(keys), list(_KEYS), "left_semi")
+
+    figures = {
+        (row["cluster"], row["group_id"]): _figures(row.asDict(recursive=True), _pattern(joined))
+        for row in _by_group(of_them(rows)).collect()
+    }
+    small = [key for key, each in figures.items() if 0 < each.partitions <= _MOST_PARTITIONS]
+    table = None if callable(assignments) else assignments
+    if callable(assignments):
+        wanted = spark.createDataFrame(small, "cluster string, group_id string") if small else None
+        names = sorted({name for each in figures.values() for name in each.strategies})
+        table = assignments(wanted, names) if wanted is not None else None
+    shares = _Shares(None if table is None else of_them(checked(table, "assignments")), of_them(rows), set(small))
+    instances = {} if events is None else _instances(of_them(checked(events, "membership_events")))
+    lag_rows = {} if lags is None else _lags_of(of_them(checked(lags, "lags")))
+    found = []
+    for row in best:
+        key = row["cluster"], row["group_id"]
+        own = figures[key]
+        advice = Recommendation(row["strategy"], row["rule"], row["reason"])
+        wanted_names = _compared(own, advice)
+        named = instances.get(key, {})
+        timelines = [line for name in wanted_names if (line := shares.ownership(key, name, named)) is not None]
+        lag = shares.lag(key, list(own.strategies), named, lag_rows.get(key, []))
+        found.append(GroupReport(own, advice, row["saved"], timelines, lag))
+    return found
+
+
+def _compared(figures: GroupFigures, advice: Recommendation) -> list[str]:
+    """The present strategy and the recommended one; beside a group that keeps its own, the one that moves least."""
+    present = today(figures)
+    other = advice.strategy
+    if other in (None, KEEP, present):
+        rest = [name for name, each in figures.strategies.items() if name != present and each.error is None]
+        other = rest[0] if rest else None
+    return [name for name in (present, other) if name is not None]
+
+
+def _instances(events: DataFrame) -> dict[tuple[str, str], dict[str, str]]:
+    """For each group, the instance ids of its static members, by member id."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    rows = events.where("instance_id is not null and instance_id != ''").select(*_KEYS, "member_id", "instance_id")
+    for row in rows.distinct().collect():
+        found.setdefault((row[0], row[1]), {})[row[2]] = row[3]
+    return found
+
+
+def _lags_of(lags: DataFrame) -> dict[tuple[str, str], list[tuple[int, str, int, int]]]:
+    """For each group, (ts, topic, partition, lag) in the order of time."""
+    found: dict[tuple[str, str], list[tuple[int, str, int, int]]] = {}
+    for row in lags.where("lag is not null").orderBy("ts").collect():
+        found.setdefault((row["cluster"], row["group_id"]), []).append(
+            (row["ts"], row["topic"], row["partition"], row["lag"])
+        )
+    return found
+
+
+# ts, seq and generation of a rebalance: member, topic and partitions of each share.
+_Moments: TypeAlias = "dict[tuple[int, int, int], list[tuple[str, str, list[int]]]]"
+
+
+class _Shares:
+    """The rows of `assignments` of a few groups."""
+
+    def __init__(self, table: DataFrame | None, rebalances: DataFrame, keys: set[tuple[str, str]]) -> None:
+        self._found: dict[tuple[tuple[str, str], str], _Moments] = {}
+        self._moved: dict[tuple[tuple[str, str], str], dict[tuple[int, int, int], int]] = {}
+        if table is None:
+            return
+        names = [*_KEYS, "strategy", "ts", "seq", "generation", "moved"]
+        for row in rebalances.where("moved is not null").select(*names).collect():
+            moved = self._moved.setdefault(((row["cluster"], row["group_id"]), row["strategy"]), {})
+            moved[row["ts"], row["seq"], row["generation"]] = row["moved"]
+        names = [*_KEYS, "strategy", "ts", "seq", "generation", "member_id", "topic", "partitions"]
+        for row in table.select(*names).collect():
+            key = row["cluster"], row["group_id"]
+            if key in keys:
+                moment = row["ts"], row["seq"], row["generation"]
+                steps = self._found.setdefault((key, row["strategy"]), {})
+                steps.setdefault(moment, []).append((row["member_id"], row["topic"], row["partitions"]))
+
+    def ownership(self, key: tuple[str, str], strategy: str, named: Mapping[str, str]) -> Ownership | None:
+        """The timeline of a group's last rebalances; None if it is not in the table."""
+        found = self._found.get((key, strategy))
+        if not found:
+            return None
+        moments = sorted(self._moved.get((key, strategy), {}).items())[-_MOST_REBALANCES:]
+        # After a rebalance in which nobody got anything there is no share.
+        steps = [(moment, found.get(moment, [])) for moment, _ in moments]
+        partitions = sorted({(topic, number) for _, step in steps for _, topic, numbers in step for number in numbers})
+        places = {partition: place for place, partition in enumerate(partitions)}
+        members: dict[str, int] = {}
+        owners = []
+        for _, step in steps:
+            owner = [-1] * len(partitions)
+            for member, topic, numbers in sorted(step, key=lambda share: share[:2]):
+                place = members.setdefault(named.get(member, member), len(members))
+                for number in numbers:
+                    owner[places[topic, number]] = place
+            owners.append(owner)
+        times = [moment[0] for moment, _ in moments]
+        return Ownership(strategy, times, list(members), partitions, owners, [moved for _, moved in moments])
+
+    def lag(
+        self,
+        key: tuple[str, str],
+        strategies: Sequence[str],
+        named: Mapping[str, str],
+        lags: Sequence[tuple[int, str, int, int]],
+    ) -> LagByMember | None:
+        """Each member's lag after the last rebalance that is told of every strategy; None if there is no lag."""
+        by_strategy = {name: self._found[key, name] for name in strategies if (key, name) in self._found}
+        moments = [{moment[:2] for moment in steps} for steps in by_strategy.values()]
+        common = set.intersection(*moments) if moments else set()
+        if not common or not lags:
+            return None
+        last = max(common)
+        known: dict[tuple[str, int], int] = {}
+        for ts, topic, partition, lag in lags:
+            if ts <= last[0]:
+                known[topic, partition] = lag
+        if not any(known.values()):
+            return None
+        found = {}
+        for name, steps in by_strategy.items():
+            moment = max(moment for moment in steps if moment[:2] == last)
+            totals: dict[str, int] = {}
+            for member, topic, numbers in steps[moment]:
+                own = named.get(member, member)
+                totals[own] = totals.get(own, 0) + sum(known.get((topic, number), 0) for number in numbers)
+            found[name] = dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
+        return LagByMember(last[0], found)

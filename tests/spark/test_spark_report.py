@@ -1,0 +1,214 @@
+"""From the tables of a replay to the report, on Spark: figures recomputed by hand from the same rows."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kafka_assignors import KafkaAssignorsError, OptionError
+from kafka_assignors.report.page import page
+from kafka_assignors.spark.app import app
+from kafka_assignors.spark.fleet import FleetOptions
+from kafka_assignors.spark.report import find_table, recommendations, report
+from kafka_assignors.spark.schemas import schema
+from support import replayed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafka_assignors.report.model import Report
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+
+GROUPS = 40
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> dict[str, DataFrame]:
+    """A small fleet, replayed; and one group more that could not be."""
+    found = replayed.tables(FleetOptions(11, GROUPS))
+    nothing = dict.fromkeys(found["rebalances"][0])
+    found["rebalances"].append(nothing | {"cluster": "synthetic", "group_id": "<broken>", "error": "ts is null"})
+    frames = {}
+    for name, rows in found.items():
+        wanted = schema(name)
+        frames[name] = spark.createDataFrame([[row.get(each) for each in wanted.names] for row in rows], wanted).cache()
+    return frames
+
+
+@pytest.fixture(scope="module")
+def made(tables: dict[str, DataFrame]) -> Report:
+    return report(
+        tables["rebalances"],
+        events=tables["membership_events"],
+        lags=tables["lags"],
+        assignments=tables["assignments"],
+        joined="^join-",
+        top=4,
+    )
+
+
+def test_totals_are_those_of_the_rows(tables: dict[str, DataFrame], made: Report) -> None:
+    by_strategy: dict[str, list[Any]] = defaultdict(list)
+    for row in tables["rebalances"].collect():
+        if row["moved"] is not None:
+            by_strategy[row["strategy"]].append(row)
+    assert {each.strategy for each in made.strategies} == set(by_strategy)
+    assert made.groups == GROUPS + 1
+    for each in made.strategies:
+        found = by_strategy[each.strategy]
+        assert each.rebalances == len(found)
+        assert each.groups == len({row["group_id"] for row in found})
+        assert each.moved == sum(row["moved"] for row in found)
+        assert each.moved_needed == sum(row["moved_needed"] for row in found)
+        assert each.assigned == sum(row["assigned"] for row in found)
+        assert each.copartition_violations == sum(row["copartition_violations"] for row in found)
+        spreads = sorted(row["max_count"] - row["min_count"] for row in found)
+        assert each.spread.max == spreads[-1]
+        assert spreads[(len(spreads) - 1) // 2] <= each.spread.p50 <= spreads[len(spreads) // 2]
+    assert made.rebalances == max(map(len, by_strategy.values()))
+
+
+def test_periods_add_up(made: Report) -> None:
+    assert 10 < len(made.periods) <= 80
+    starts = [each.ts for each in made.periods]
+    assert {later - earlier for earlier, later in itertools.pairwise(starts)} == {made.period_ms}
+    for each in made.strategies:
+        assert sum(period.moved.get(each.strategy, 0) for period in made.periods) == each.moved
+
+
+def test_every_group_has_a_recommendation(tables: dict[str, DataFrame], made: Report) -> None:
+    rows = recommendations(tables["rebalances"], joined="^join-").collect()
+    assert len({row["group_id"] for row in rows}) == len(rows) == GROUPS + 1
+    assert all(row["reason"] for row in rows)
+    counted: dict[str, int] = defaultdict(int)
+    for row in rows:
+        counted[row["strategy"] or "none"] += 1
+        if row["group_id"].startswith("join-"):
+            assert row["rule"] != "unknown"
+    assert made.recommendations == counted
+    assert counted["none"] == 1
+    assert made.moved_today == sum(row["moved_today"] or 0 for row in rows)
+    assert made.moved_recommended == made.moved_today - sum(row["saved"] for row in rows)
+    gains = sorted((row["saved"] for row in rows), reverse=True)
+    assert [each.saved for each in made.worst] == gains[:4]
+    assert gains[0] > 0
+
+
+def test_timelines_move_what_the_rows_say(tables: dict[str, DataFrame], made: Report) -> None:
+    moved: dict[tuple[str, str], list[tuple[int, int, int]]] = defaultdict(list)
+    for row in tables["rebalances"].where("moved is not null").collect():
+        moved[row["group_id"], row["strategy"]].append((row["ts"], row["seq"], row["moved"]))
+    seen = 0
+    for group in made.worst:
+        assert group.ownership[0].strategy == "observed"
+        for line in group.ownership:
+            expected = sorted(moved[group.figures.group_id, line.strategy])[-len(line.times) :]
+            assert list(line.times) == [ts for ts, _, _ in expected]
+            assert list(line.moved) == [count for _, _, count in expected]
+            # As the owners have it, but for partitions that are gone.
+            changed = [
+                sum(old >= 0 and old != new for old, new in zip(before, after, strict=True))
+                for before, after in itertools.pairwise(line.owners)
+            ]
+            if group.figures.group_id.startswith("regex"):
+                assert all(more >= count for more, count in zip(changed, line.moved[1:], strict=True))
+            else:
+                assert changed == list(line.moved[1:]), (group.figures.group_id, line.strategy)
+            seen += 1
+    assert seen >= 4
+
+
+def test_lags_of_members_add_up(made: Report) -> None:
+    told = [group.lag for group in made.worst if group.lag is not None]
+    assert told
+    for lag in told:
+        totals = {name: sum(by_member.values()) for name, by_member in lag.strategies.items()}
+        # Whoever has the partitions, their lag is the same; a join leaves some to nobody.
+        plain = {total for name, total in totals.items() if "join" not in name}
+        assert len(plain) == 1, totals
+        assert all(total <= max(plain) for total in totals.values())
+
+
+def test_what_failed_is_told(made: Report) -> None:
+    broken = [each for each in made.failures if each.group_id == "<broken>"]
+    assert len(broken) == 1
+    assert broken[0].strategy == "all strategies"
+    assert made.failures[0] == broken[0]
+    assert made.failed_groups >= 1
+    html = page(made)
+    assert "&lt;broken&gt;" in html
+    assert "<broken>" not in html
+
+
+def test_only_rebalances_is_needed(tables: dict[str, DataFrame]) -> None:
+    small = tables["rebalances"].where("strategy in ('range', 'sticky')")
+    found = report(small, top=2)
+    assert [each.strategy for each in found.strategies] == sorted(
+        ("range", "sticky"), key=lambda name: next(each.moved for each in found.strategies if each.strategy == name)
+    )
+    assert len(found.notes) == 2
+    assert "range, Kafka's default, stands for it" in found.notes[0]
+    assert all(not group.ownership and group.lag is None for group in found.worst)
+    page(found)
+
+
+def test_no_rows_are_a_report_of_nothing(tables: dict[str, DataFrame]) -> None:
+    nothing = report(tables["rebalances"].where("false"))
+    assert (nothing.groups, nothing.strategies, nothing.periods, nothing.worst) == (0, [], [], [])
+    page(nothing)
+
+
+def test_bad_input(tables: dict[str, DataFrame], spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(KafkaAssignorsError, match="rebalances: has no column moved bigint"):
+        report(tables["rebalances"].drop("moved"))
+    with pytest.raises(OptionError, match="joined is '\\['; give a regular expression"):
+        recommendations(tables["rebalances"], joined="[")
+    with pytest.raises(OptionError, match="top is -1; give a number of groups"):
+        report(tables["rebalances"], top=-1)
+    assert find_table(spark, [str(tmp_path)], "rebalances") is None
+    (tmp_path / "rebalances").mkdir()
+    (tmp_path / "rebalances" / "part.parquet").write_bytes(b"no Parquet at all")
+    with pytest.raises(KafkaAssignorsError, match="cannot be read as Parquet"):
+        find_table(spark, [str(tmp_path)], "rebalances")
+
+
+def test_the_command_leaves_page_figures_and_table(
+    tables: dict[str, DataFrame], made: Report, spark: SparkSession, tmp_path: Path
+) -> None:
+    for name, table in tables.items():
+        table.write.parquet(str(tmp_path / "in" / name))
+    options = ["report", "--in", str(tmp_path / "none"), "--in", str(tmp_path / "in"), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, [*options, "--top", "1", "--joined", "^join-", "--title", "One page"])
+    assert done.exit_code == 0, done.output
+    names = ("report.html", "report.json", "recommendations")
+    assert done.stdout.split() == [f"{tmp_path}/out/{name}" for name in names]
+    values = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    assert values["title"] == "One page"
+    assert values["strategies"] == made.to_json()["strategies"]
+    assert [each["figures"]["group_id"] for each in values["worst"]] == [made.worst[0].figures.group_id]
+    assert values["worst"][0]["ownership"] == made.to_json()["worst"][0]["ownership"]
+    assert spark.read.parquet(str(tmp_path / "out" / "recommendations")).count() == GROUPS + 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--joined", "["], "joined is '['; give a regular expression"),
+        (["--top", "-1"], "top is -1; give a number of groups, 0 to 1000"),
+        (["--gain", "2"], "gain is 2.0; give a share, 1 at most"),
+        ([], "has the table rebalances; `replay` makes it"),
+    ],
+)
+def test_the_command_says_what_is_wrong(spark: SparkSession, tmp_path: Path, options: list[str], words: str) -> None:
+    done = CliRunner().invoke(app, ["report", "--in", str(tmp_path), "--out", str(tmp_path / "out"), *options])
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert not (tmp_path / "out").exists()
