@@ -128,6 +128,17 @@ impl<'a> Key<'a> {
         }
     }
 
+    /// The member, of those kinds that are about one.
+    #[must_use]
+    pub fn member_id(&self) -> Option<&'a str> {
+        match *self {
+            Self::ConsumerGroupMember { member_id, .. }
+            | Self::TargetAssignmentMember { member_id, .. }
+            | Self::CurrentAssignment { member_id, .. } => Some(member_id),
+            _ => None,
+        }
+    }
+
     /// The newest version of the value of such a record that is known here.
     pub(super) fn newest_value_version(&self) -> i16 {
         match self {

@@ -2,6 +2,7 @@
 
 use super::fields::{Fields, tagged, text};
 use crate::wire::reader::{Problem, ReadError, Reader};
+use crate::wire::topic_partitions::Numbers;
 
 /// ConsumerGroupMemberMetadataValue: a member and what it subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,6 +211,18 @@ impl<'a> TopicIdPartitions<'a> {
         Ok((id, PartitionNumbers { bytes }))
     }
 
+    /// How many elements there are; a topic may have several.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Topic ids and partition numbers, in the record's order.
     #[must_use]
     pub fn iter(&self) -> TopicIdPartitionsIter<'a> {
@@ -237,6 +250,12 @@ impl<'a> Iterator for TopicIdPartitionsIter<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionNumbers<'a> {
     bytes: &'a [u8],
+}
+
+impl<'a> From<PartitionNumbers<'a>> for Numbers<'a> {
+    fn from(numbers: PartitionNumbers<'a>) -> Self {
+        Self::of(numbers.bytes)
+    }
 }
 
 impl<'a> PartitionNumbers<'a> {

@@ -9,7 +9,11 @@ mod group;
 mod key;
 mod member;
 mod offset;
+mod rows;
+mod topic_id;
 
+#[cfg(test)]
+mod row_tests;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +26,11 @@ pub use member::{
     TopicIdPartitionsIter, TopicList,
 };
 pub use offset::OffsetCommit;
+pub use rows::{
+    Assignment, Claim, Commit, Epochs, Event, EventKind, Held, MOST_BYTES, Matches, Member, Reason, Record, Rejected,
+    Row, Source, Topic, Topics, rows,
+};
+pub use topic_id::{TopicId, parse_topic_id, topic_id_text};
 
 use crate::wire::reader::{ReadError, Reader};
 

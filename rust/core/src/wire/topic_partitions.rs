@@ -23,8 +23,13 @@ impl<'a> Numbers<'a> {
     #[inline]
     pub fn read(reader: &mut Reader<'a>, what: &'static str) -> Result<Self, ReadError> {
         let count = reader.count(4, what)?;
-        let (items, _) = reader.take(count * 4, what)?.as_chunks();
-        Ok(Self { items })
+        Ok(Self::of(reader.take(count * 4, what)?))
+    }
+
+    /// The numbers that these bytes are; what is left over of the last is ignored.
+    #[inline]
+    pub(crate) fn of(bytes: &'a [u8]) -> Self {
+        Self { items: bytes.as_chunks().0 }
     }
 
     /// How many there are, repeats included.
