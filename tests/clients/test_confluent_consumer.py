@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import BuiltinMethodType
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
@@ -382,6 +383,31 @@ def test_poll_is_the_native_one_while_records_flow(crowd: Crowd) -> None:
     assert read == list(range(2000, 4000))
     # And gone again when there is nothing: somebody has to look after the group.
     wait_until(lambda: "poll" in consumer.__dict__, "the membership has put its own in")
+
+
+def test_a_consumer_has_no_dictionary_that_each_lookup_of_poll_would_go_through(crowd: Crowd) -> None:
+    """One that is no subclass, then: it changes its class instead, and nobody notices."""
+    topic, _ = topic_of(crowd, 1, 2000)
+    settings = {"bootstrap.servers": crowd.kafka.bootstrap_servers, "group.id": crowd.group, "log_level": 0}
+    with Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:
+        assert not hasattr(consumer, "__dict__")
+        shown = repr(type(consumer))
+        consumer.subscribe([topic])
+        native = read = 0
+        while read < 2000:
+            native += isinstance(consumer.poll, BuiltinMethodType)
+            read += consumer.poll(1.0) is not None
+        assert native > 1900
+        wait_until(lambda: not isinstance(consumer.poll, BuiltinMethodType), "the membership has put its own in")
+        assert not isinstance(consumer.consume, BuiltinMethodType)
+        assert isinstance(consumer, Consumer)
+        assert repr(type(consumer)) == shown
+        fill(crowd.kafka, topic, 1, 10)
+        while read < 2010:
+            read += len(consumer.consume(1, 1.0))
+    assert type(consumer) is Consumer
+    with pytest.raises(RuntimeError, match="Consumer closed"):
+        consumer.poll(0)
 
 
 @pytest.mark.parametrize("strategy", BOTH_WAYS)

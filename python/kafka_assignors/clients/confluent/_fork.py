@@ -42,11 +42,12 @@ def _disown(consumer: Consumer) -> None:
     if member is not None:
         with contextlib.suppress(Exception):
             member.abandon()
-    kind = type(consumer)
+    kind = consumer._switch.native
     methods = [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
     refuse = _refusal(os.getppid())
-    # In the instance, where they come before the class: what nobody forks does not pay for a check in every call.
-    consumer.__dict__.update(dict.fromkeys(methods, refuse) | {"close": _nothing, "_closed": True})
+    # In the place of the class's own: what nobody forks does not pay for a check in every call.
+    consumer._switch.forever(consumer, tuple((dict.fromkeys(methods, refuse) | {"close": _nothing}).items()))
+    consumer._closed = True
 
 
 def _refusal(parent: int) -> Callable[..., Any]:
@@ -58,7 +59,7 @@ def _refusal(parent: int) -> Callable[..., Any]:
     return refuse
 
 
-def _nothing() -> None:
+def _nothing(_: Consumer) -> None:
     """The consumer is the parent's to close."""
 
 

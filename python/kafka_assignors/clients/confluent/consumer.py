@@ -4,7 +4,7 @@ The records come through librdkafka, as ever: the data path is a `confluent_kafk
 membership is our own. The two meet in the application's thread, inside `poll`, `consume`, `close` and the callbacks.
 
 `poll` and `consume` cost what the native ones cost, because they are the native ones: when the group wants something,
-the membership's thread puts others into the instance, which do it and remove themselves.
+the membership's thread puts others in their place, which do it and remove themselves.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from kafka_assignors.clients.confluent import _fork
 from kafka_assignors.clients.confluent._conf import ConsumerConfig
 from kafka_assignors.clients.confluent._engine import Callbacks, Engine
 from kafka_assignors.clients.confluent._group_metadata import group_metadata
+from kafka_assignors.clients.confluent._switch import Switch
 from kafka_assignors.lag import ConfluentLagSource
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ class Consumer(_Native):
     >>> consumer.close()
     """
 
+    # No dictionary: see `_switch`.
+    __slots__ = ("__weakref__", "_closed", "_config", "_engine", "_gate", "_last_poll", "_switch")
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = _settings(args, kwargs)
         config = ConsumerConfig.read(given)
@@ -115,6 +119,7 @@ class Consumer(_Native):
         super().__init__({**config.data_path, "stats_cb": _core.Uninterrupted(stats)})
         self._config = config
         self._gate = threading.Lock()
+        self._switch = Switch(self, (("poll", Consumer._attentive_poll), ("consume", Consumer._attentive_consume)))
         self._last_poll = time.monotonic()
         self._closed = False
         self._engine = Engine(self, config, _Summons(this))
@@ -153,9 +158,10 @@ class Consumer(_Native):
             engine.mailbox.wait(timeout)
             return None
         if not engine.subscribed or engine.share.is_read:
-            return type(self).poll(self, timeout)
+            found: Message | None = self._switch.native.poll(self, timeout)
+            return found
         # For the callbacks of librdkafka: logs, errors, tokens.
-        message = type(self).poll(self, 0)
+        message: Message | None = self._switch.native.poll(self, 0)
         if message is None:
             engine.mailbox.wait(timeout)
         return message
@@ -166,10 +172,11 @@ class Consumer(_Native):
 
     def _attentive_consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """What `consume` is at those times."""
-        engine, native = self._engine, type(self).consume
+        engine, native = self._engine, self._switch.native.consume
         self._last_poll = started = time.monotonic()
         if self._closed or not isinstance(timeout, int | float) or not isinstance(num_messages, int):
-            return native(self, num_messages, timeout)
+            found: list[Message] = native(self, num_messages, timeout)
+            return found
         messages: list[Message] = []
         while True:
             if engine.is_due:
@@ -204,21 +211,16 @@ class Consumer(_Native):
         it counts as having polled until now.
         """
         with self._gate:
-            if "poll" in self.__dict__ or self._closed:
+            if self._switch.is_on or self._closed:
                 return self._last_poll
-            self.__dict__["poll"] = self._attentive_poll
-            self.__dict__["consume"] = self._attentive_consume
+            self._switch.on(self)
             return time.monotonic()
 
     def _dismiss(self) -> None:
         """Messages flow and nothing is to be done: back to the native methods."""
         with self._gate:
             if not self._engine.is_due:
-                self._be_native()
-
-    def _be_native(self) -> None:
-        for name in ("poll", "consume"):
-            self.__dict__.pop(name, None)
+                self._switch.off(self)
 
     def _look(self) -> None:
         """librdkafka lets us in while the application waits there."""
@@ -442,7 +444,7 @@ class Consumer(_Native):
                 _Native.commit(self, asynchronous=False)
         with self._gate:
             self._closed = True
-            self._be_native()
+            self._switch.off(self)
         _Native.close(self)
 
     def __enter__(self) -> Self:
