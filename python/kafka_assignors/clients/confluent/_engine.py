@@ -32,6 +32,10 @@ logger = logging.getLogger("kafka_assignors")
 # How long a departure may take before the consumer goes without a goodbye.
 _CLOSE_TIMEOUT = 30.0
 _JOIN_TIMEOUT = 5.0
+# While the group is about to say something: for how many seconds it is waited for, and records only looked for this
+# often; after that the group is looked for, each time after a tenth of how long it has been taking.
+_SUSPENSE = 0.25
+_GLANCE = 0.005
 
 
 class Callbacks:
@@ -107,6 +111,31 @@ class Engine:
         """Whether `attend` has something to do."""
         waiting = self.mailbox or self._later or self._fatal or self._close_wanted
         return bool(waiting) or time.monotonic() >= self._next_commit
+
+    def patience(self, timeout: float) -> tuple[float | None, float]:
+        """How to spend a wait of at most `timeout` seconds.
+
+        Nobody can wait for records and for the group at once. So the wait for records ends when the group may have
+        news, which is known beforehand since heartbeats bring them, and a rebalance finds no member amid a wait.
+
+        Returns:
+            How long to wait inside librdkafka, where only records end it, None where it must not be asked at all; and
+            how long to wait in front of the mailbox then.
+        """
+        member = self.member
+        if member is None:
+            return timeout, 0.0
+        if self.holds_back:
+            return None, timeout
+        if not self.share.is_read:
+            # For the callbacks of librdkafka: logs, errors, tokens.
+            return 0.0, timeout
+        left = member.news_due - time.monotonic()
+        if left > 0:
+            return min(timeout, left), 0.0
+        if left > -_SUSPENSE:
+            return 0.0, min(timeout, _GLANCE)
+        return min(timeout, -left / 10), 0.0
 
     def _commit_after(self) -> float:
         """When to commit next; never where the application does it, or an interval of 0 leaves it to revocations."""

@@ -87,6 +87,8 @@ class Share:
     def drop(self, partitions: Collection[Partition]) -> None:
         """These are gone."""
         gone = set(partitions)
+        if not gone:
+            return
         self.owned -= gone
         self.waiting -= gone
         self._parked -= gone

@@ -49,6 +49,8 @@ __all__ = ["Consumer"]
 _Native = confluent_kafka.Consumer
 # How long a wait inside librdkafka lasts before the group is looked after again, in seconds.
 _SLICE = 0.1
+# How long an application that waits there is kept in a callback at most, in seconds.
+_MOMENT = 0.5
 # For a topic that subscribing is to create.
 _CREATE_TIMEOUT = 10.0
 # What of a consumer's settings a client of its own needs, to ask for lags.
@@ -152,18 +154,11 @@ class Consumer(_Native):
                 return None
 
     def _serve(self, timeout: float) -> Message | None:
-        """The native `poll`, or that of a subclass; where no record can come the wait is for the group."""
-        engine = self._engine
-        if engine.holds_back:
-            engine.mailbox.wait(timeout)
-            return None
-        if not engine.subscribed or engine.share.is_read:
-            found: Message | None = self._switch.native.poll(self, timeout)
-            return found
-        # For the callbacks of librdkafka: logs, errors, tokens.
-        message: Message | None = self._switch.native.poll(self, 0)
-        if message is None:
-            engine.mailbox.wait(timeout)
+        """The native `poll`, or that of a subclass; and in front of the mailbox when the group may have news."""
+        records, group = self._engine.patience(timeout)
+        message: Message | None = None if records is None else self._switch.native.poll(self, records)
+        if message is None and group > 0:
+            self._engine.mailbox.wait(group)
         return message
 
     def _delivered(self, message: Message) -> Message:
@@ -188,15 +183,11 @@ class Consumer(_Native):
                 if self._closed:
                     return []
             left = _SLICE if timeout < 0 else max(0.0, started + timeout - time.monotonic())
-            patience = min(left, _SLICE)
-            if engine.holds_back:
-                engine.mailbox.wait(patience)
-            elif engine.share.is_read or not engine.subscribed:
-                messages += native(self, num_messages - len(messages), patience)
-            else:
-                messages += native(self, num_messages - len(messages), 0)
-                if not messages:
-                    engine.mailbox.wait(patience)
+            records, group = engine.patience(min(left, _SLICE))
+            if records is not None:
+                messages += native(self, num_messages - len(messages), records)
+            if group > 0 and len(messages) < num_messages:
+                engine.mailbox.wait(group)
             self._last_poll = time.monotonic()
             if len(messages) >= num_messages:
                 self._dismiss()
@@ -228,9 +219,14 @@ class Consumer(_Native):
             # In the middle of its end: a commit that begins now makes it abort the process.
             return
         self._last_poll = time.monotonic()
-        if self._engine.subscribed:
-            self._engine.attend(native=True)
-        elif self._engine.commits_now():
+        engine = self._engine
+        if engine.subscribed:
+            engine.attend(native=True)
+            # The share that was given up comes back in a moment, and until then there is nothing to deliver.
+            late = time.monotonic() + _MOMENT
+            while engine.holds_back and not engine.is_busy and engine.mailbox.wait(late - time.monotonic()):
+                engine.attend(native=True)
+        elif engine.commits_now():
             # Assigned by the application itself: an ordinary consumer, whose commits are librdkafka's.
             with contextlib.suppress(KafkaException):
                 _Native.commit(self, asynchronous=True)

@@ -93,6 +93,10 @@ class Member:
             look into it. Returns the time (`time.monotonic`) of the last poll that is known of; None if the consumer
             has gone without being closed, and so goes the member.
 
+    Attributes:
+        news_due: from when on the group may have something for the application (`time.monotonic`): the next request,
+            a heartbeat mostly, or, while one is unanswered or a rebalance runs, when that began.
+
     Raises:
         OptionError: the files that TLS needs cannot be used.
     """
@@ -117,6 +121,7 @@ class Member:
         self._ids = itertools.count(1)
         self._replies: dict[int, Reply] = {}
         self._next_pulse = 0.0
+        self.news_due = float("inf")
         self._polled = time.monotonic()
         self._closed = self._ended = False
         self._thread = threading.Thread(target=self._run, name=f"kafka-assignors-member-{config.group_id}", daemon=True)
@@ -256,6 +261,11 @@ class Member:
             if self._actions:
                 return 0.0
             deadline = self._core.next_deadline()
+            stage = self._core.state()[0]
+        if stage != "stable" or any(each.in_flight for each in self._connections.values()):
+            self.news_due = min(self.news_due, time.monotonic())
+        else:
+            self.news_due = float("inf") if deadline is None else deadline / 1000
         left = self._next_pulse - time.monotonic()
         if deadline is not None:
             left = min(left, (deadline - _milliseconds()) / 1000)
