@@ -110,6 +110,7 @@ lint-python: $(VENV)/.installed
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/mypy --no-error-summary benches/conftest.py
 	@MYPYPATH= $(BIN)/python -P -m mypy.stubtest --concise --mypy-config-file pyproject.toml \
 	  --allowlist tests/stubtest-allowlist.txt kafka_assignors._core
 

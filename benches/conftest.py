@@ -1,109 +1,12 @@
-"""Ratios, measured in one run on one machine and held to the committed bounds."""
+"""What all benchmarks use is in `ratios`: a name that mypy does not find twice, as it finds `conftest`."""
 
 import sys
-from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from time import perf_counter
-
-import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
-from rich.console import Console
-from rich.table import Table
 
 # The benchmarks' own modules import each other by name, and the broker and the jars are those of the tests.
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parent.parent / "tests"))
 
-from gate import Bounds, Row
+from ratios import interleaved, pytest_runtest_call, pytest_terminal_summary, ratio
 
-BOUNDS = Bounds.committed()
-
-_ROWS: list[Row] = []
-
-# Peers that are not measured, each with the reason.
-MISSING: list[str] = []
-
-
-def check_bounds(kind: str, cases: Collection[str]) -> None:
-    """Refuses bounds without a benchmark, which guard nothing. (A benchmark without a bound fails at its lookup.)"""
-    BOUNDS.check(kind, cases)
-
-
-class Ratio:
-    """Holds what was measured to its committed bound and puts it on the table."""
-
-    def at_most(self, kind: str, name: str, ours: float, other: float, note: str = "") -> None:
-        self._hold(BOUNDS.at_most(kind, name, ours, other, note))
-
-    def at_least(self, kind: str, name: str, ours: float, other: float, note: str = "") -> None:
-        self._hold(BOUNDS.at_least(kind, name, ours, other, note))
-
-    def within(self, kind: str, name: str, count: float, note: str = "") -> None:
-        self._hold(BOUNDS.within(kind, name, count, note))
-
-    def _hold(self, row: Row) -> None:
-        _ROWS.append(row)
-        assert row.complaint is None, row.complaint
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """A benchmark that is held to nothing fails: it would be taken for one that guards something."""
-    held = len(_ROWS)
-    yield
-    if "benchmark" in getattr(item, "fixturenames", ()) and len(_ROWS) == held:
-        raise AssertionError(f"{item.name} is held to no bound: compare it by way of the fixture `ratio`")
-
-
-@pytest.fixture
-def ratio() -> Ratio:
-    return Ratio()
-
-
-Interleaved = Callable[[Callable[[], object], Callable[[], object], int], tuple[float, float]]
-
-
-@pytest.fixture
-def interleaved(benchmark: BenchmarkFixture) -> Interleaved:
-    """Times two callables in turn and returns the least of each, in seconds.
-
-    pytest-benchmark times the first; the second runs as the set-up of each round, so that both see the same machine.
-    """
-
-    def run(ours: Callable[[], object], other: Callable[[], object], rounds: int) -> tuple[float, float]:
-        others: list[float] = []
-
-        def time_other() -> None:
-            start = perf_counter()
-            other()
-            others.append(perf_counter() - start)
-
-        benchmark.pedantic(ours, setup=time_other, rounds=rounds, warmup_rounds=1)
-        benchmark.extra_info["other_seconds"] = min(others)
-        return benchmark.stats.stats.min, min(others)
-
-    return run
-
-
-# What is not a time: sizes, and counts.
-_SCALES = {
-    "memory": (1e-6, 1),
-    **dict.fromkeys(("instructions", "instruction-growth"), (1e-3, 0)),
-    **dict.fromkeys(("allocations", "allocation-growth"), (1e-3, 3)),
-}
-
-
-def pytest_terminal_summary() -> None:
-    for peer in MISSING:
-        Console(width=170).print(f"Not measured: {peer}")
-    if not _ROWS:
-        return
-    table = Table(title="Ratios, least of the rounds if not said otherwise; ms, MB, and counts in thousands")
-    for column in ("against", "case", "ours", "other", "ratio", "bound", ""):
-        table.add_column(column, justify="left" if column in {"against", "case", ""} else "right")
-    for row in _ROWS:
-        scale, digits = _SCALES.get(row.against, (1e3, 3))
-        times = f"{row.ours * scale:,.{digits}f}", f"{row.other * scale:,.{digits}f}"
-        ratio = f"{row.ratio:,.2f}" if row.ratio >= 0.1 else f"{row.ratio:.4f}"
-        table.add_row(row.against, row.name, *times, ratio, row.bound, row.note)
-    Console(width=170).print(table)
+__all__ = ["interleaved", "pytest_runtest_call", "pytest_terminal_summary", "ratio"]

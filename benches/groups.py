@@ -19,7 +19,7 @@ class Case:
     """A group before and after a change; a fresh group has nothing before it."""
 
     name: str
-    topics: Mapping[str, int]
+    topics: dict[str, int]
     before: Subscriptions
     after: Subscriptions
 

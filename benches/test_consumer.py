@@ -1,20 +1,20 @@
 """Our Consumer for confluent-kafka beside the client's own: reading, rebalances, and what the membership costs idle."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 import pytest
 from consumers import group, reading
 from consumers.member import CONTENDERS, COOPERATIVE, EAGER, LIBRDKAFKA
 from pytest_benchmark.fixture import BenchmarkFixture
+from ratios import Ratio, check_bounds, rounds_of
 
-from conftest import Ratio, check_bounds
 from support.broker import ApacheKafka, Kafka
 
 MESSAGES, ROUNDS = 1_000_000, 9
 MEMBERS, PARTITIONS = 50, 3_000
-GROUPS, EVENTS = 2, 3
+# Groups of each contender, and how often one joins and leaves in each.
+GROUPS, EVENTS = 2, 5
 IDLE_SECONDS = 60.0
 
 READS = {"consume(500)": reading.read_by_consume, "poll()": reading.read_by_poll}
@@ -71,15 +71,10 @@ def rebalances(kafka: Kafka, beat: str) -> dict[str, group.Times]:
     )
 
 
-def once(benchmark: BenchmarkFixture, measure: Callable[[], Any]) -> Any:
-    """As a benchmark, since only those run here."""
-    return benchmark.pedantic(measure, rounds=1)
-
-
 @pytest.mark.parametrize("what", ["cpu", "wall"])
 @pytest.mark.parametrize("way", READS)
 def test_reading(kafka: Kafka, filled: str, benchmark: BenchmarkFixture, ratio: Ratio, way: str, what: str) -> None:
-    found = once(benchmark, lambda: costs(kafka, filled, way))
+    found = rounds_of(benchmark, lambda: costs(kafka, filled, way))
     ours, bare = (getattr(found[name], what) for name in (reading.OURS, reading.BARE))
     ratio.at_most("bare-consumer", f"{way}: {what}", ours, bare, f"{MESSAGES:,} messages; medians of {ROUNDS}")
 
@@ -90,7 +85,7 @@ def test_reading(kafka: Kafka, filled: str, benchmark: BenchmarkFixture, ratio: 
 def test_rebalance(
     kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio, beat: str, contender: str, what: str
 ) -> None:
-    found = once(benchmark, lambda: rebalances(kafka, beat))
+    found = rounds_of(benchmark, lambda: rebalances(kafka, beat))
     name = f"{SIZE}, heartbeats of {beat}: one {what}, {contender}"
     ours, other = found[contender].median(what), found[LIBRDKAFKA].median(what)
     ratio.at_most("librdkafka-rebalance", name, ours, other, f"medians of {GROUPS * EVENTS}")
@@ -99,12 +94,12 @@ def test_rebalance(
 @pytest.mark.parametrize("contender", OURS)
 @pytest.mark.parametrize("beat", BEATS)
 def test_leader(kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio, beat: str, contender: str) -> None:
-    found = once(benchmark, lambda: rebalances(kafka, beat))
+    found = rounds_of(benchmark, lambda: rebalances(kafka, beat))
     name = f"{SIZE}, heartbeats of {beat}: {contender}"
     ours, other = found[contender].median("plans"), found[LIBRDKAFKA].median("plans")
     ratio.at_most("librdkafka-leader", name, ours, other, "from JoinGroup reply to SyncGroup request")
 
 
 def test_idle(kafka: Kafka, filled: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    cpu, elapsed = once(benchmark, lambda: reading.idle_membership(kafka, filled, IDLE_SECONDS))
+    cpu, elapsed = rounds_of(benchmark, lambda: reading.idle_membership(kafka, filled, IDLE_SECONDS))
     ratio.at_most("core", IDLE, cpu, elapsed, "CPU time against time, at the default heartbeat interval")

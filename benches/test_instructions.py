@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from instructions import CASES, GROWTH, Case, build, count
 from pytest_benchmark.fixture import BenchmarkFixture
-
-from conftest import BOUNDS, Ratio
+from ratios import BOUNDS, Ratio, rounds_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.timeout(900)]
 
@@ -25,7 +24,7 @@ def program() -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_counts(name: str, program: Path, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    found = benchmark.pedantic(count, args=(program, NAMES[name]), rounds=1)
+    found = rounds_of(benchmark, lambda: count(program, NAMES[name]))
     ratio.within("instructions", name, found.instructions)
     ratio.within("allocations", name, found.allocations)
 
@@ -36,6 +35,6 @@ def test_growth(name: str, program: Path, benchmark: BenchmarkFixture, ratio: Ra
         found = count(program, case)
         return found.instructions, found.allocations
 
-    once, twice = benchmark.pedantic(lambda: [counted(case) for case in GROWTH[name]], rounds=1)
+    once, twice = rounds_of(benchmark, lambda: [counted(case) for case in GROWTH[name]])
     ratio.at_most("instruction-growth", name, twice[0], once[0])
     ratio.at_most("allocation-growth", name, twice[1], once[1])

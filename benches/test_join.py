@@ -1,15 +1,14 @@
 """The stream join, bytes to bytes, against the codec floor of the same bytes, and beside Faust's assignor."""
 
 import importlib.util
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
 
 import groups
 import pytest
+from ratios import BOUNDS, MISSING, Interleaved, Ratio, check_bounds
 
-from conftest import BOUNDS, MISSING, Interleaved, Ratio, check_bounds
 from kafka_assignors import MemberState, StickyStreamJoinAssignor, _core
 from kafka_assignors.userdata import Assignment
 
@@ -28,7 +27,7 @@ class Join:
     after: tuple[str, ...]
 
     @property
-    def counts(self) -> Mapping[str, int]:
+    def counts(self) -> dict[str, int]:
         return dict.fromkeys(groups.names(self.topics), self.numbers)
 
     def owned(self) -> dict[str, list[int]]:
@@ -75,7 +74,7 @@ def _mark(name: str) -> object:
 @pytest.mark.parametrize("name", [_mark(name) for name in JOINS])
 def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
     join, members = JOINS[name], joined(name)
-    counts = dict(join.counts)
+    counts = join.counts
     _, plan = _core.perform_assignment(*OPTIONS, members, counts, None)
     kept, moved = plan.kept_and_moved()
     ours, floor = interleaved(
@@ -111,7 +110,7 @@ else:
     @pytest.mark.parametrize("name", [_mark(name) for name in BOUNDS.cases("faust")])
     def test_faust(name: str, ratio: Ratio, interleaved: Interleaved) -> None:
         join, members = JOINS[name], joined(name)
-        counts, notes = dict(join.counts), []
+        counts, notes = join.counts, list[tuple[float, str]]()
 
         def faust() -> None:
             seconds, note = _faust(join)

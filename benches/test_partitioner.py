@@ -8,8 +8,8 @@ import kafka.partitioner
 import pytest
 from kafka.cluster import ClusterMetadata
 from kafka.partitioner.default import murmur2 as python_murmur2
+from ratios import Interleaved, Ratio, check_bounds
 
-from conftest import Interleaved, Ratio, check_bounds
 from kafka_assignors import (
     AdaptivePartitioner,
     DefaultPartitioner,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import confluent_kafka
 import pytest
+from ratios import Interleaved, Ratio, check_bounds
 
-from conftest import Interleaved, Ratio, check_bounds
 from kafka_assignors import DefaultPartitioner
 from kafka_assignors.clients.confluent import Producer
 from kafka_assignors.embedded import EmbeddedKafka

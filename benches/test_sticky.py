@@ -13,8 +13,8 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.protocol.consumer.group import JoinGroupResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from pytest_benchmark.fixture import BenchmarkFixture
+from ratios import BOUNDS, Interleaved, Ratio, check_bounds, measured, rounds_of
 
-from conftest import BOUNDS, Interleaved, Ratio, check_bounds
 from kafka_assignors import Group, Member, StickyAssignor, _core
 
 OPTIONS = ("sticky", "fair-yet-sticky", "before-stickiness")
@@ -61,7 +61,7 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
     )
 
 
-class _Cluster(ClusterMetadata):
+class _Cluster(ClusterMetadata):  # type: ignore[misc]
     """As much of kafka-python's cluster metadata as its assignor asks for."""
 
     def __init__(self, topics: dict[str, int]) -> None:
@@ -97,13 +97,13 @@ def _kafka_python(members: groups.JoinGroup, topics: dict[str, int]) -> float:
 @pytest.mark.parametrize("name", [_mark(name, QUICK_PEER) for name in BOUNDS.cases("kafka-python")])
 def test_kafka_python(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
     case, members = groups.cases()[name], groups.joined(name)
-    benchmark.pedantic(
-        _core.perform_assignment,
-        args=(*OPTIONS, members, case.topics, None),
-        rounds=groups.rounds(case.topics),
-        warmup_rounds=1,
+    rounds_of(
+        benchmark,
+        lambda: _core.perform_assignment(*OPTIONS, members, case.topics, None),
+        groups.rounds(case.topics),
+        warm=True,
     )
-    ratio.at_least("kafka-python", name, benchmark.stats.stats.median, _kafka_python(members, case.topics))
+    ratio.at_least("kafka-python", name, measured(benchmark).median, _kafka_python(members, case.topics))
 
 
 @pytest.mark.quick
@@ -144,6 +144,6 @@ def test_objects(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
 def test_memory(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
     """In a process of its own, since a peak cannot be told from what earlier tests left behind."""
     command = [sys.executable, "-P", str(Path(__file__).parent / "peak.py"), name]
-    output = benchmark.pedantic(lambda: subprocess.check_output(command, text=True), rounds=1)
+    output = rounds_of(benchmark, lambda: subprocess.check_output(command, text=True))
     figures = json.loads(output)
     ratio.at_most("memory", name, figures["peak"], figures["input"] + figures["output"])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from consumers.group import spread
 from consumers.wire import planning_times
 
 LOG = """\
@@ -23,6 +24,13 @@ LOG = """\
 def test_librdkafkas_log_gives_the_time_from_the_last_reply_to_the_request() -> None:
     ((replied, sent),) = planning_times(LOG.splitlines(keepends=True))
     assert (replied, sent) == (1700000000.4, 1700000001.5)
+
+
+def test_members_come_and_go_evenly_over_the_beat() -> None:
+    groups = spread(2, 5, seed=500)
+    assert [len(pairs) for pairs in groups] == [5, 5]
+    for moments in zip(*groups[0], *groups[1], strict=True):
+        assert sorted(moments) == pytest.approx([0.05 + 0.1 * number for number in range(10)])
 
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])

@@ -69,7 +69,7 @@ BENCHMARKS = {
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_new_benchmark_without_a_bound_fails_the_gate(name: str, tmp_path: Path) -> None:
     line, code, told = BENCHMARKS[name]
-    for source in ("conftest.py", "gate.py"):
+    for source in ("conftest.py", "ratios.py", "gate.py"):
         shutil.copy(BENCHES / source, tmp_path)
     (tmp_path / "bounds.toml").write_text('[floor]\n"a" = 2\n')
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

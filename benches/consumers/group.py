@@ -27,6 +27,9 @@ PATIENCE = 120.0
 # The members but for the leader and the one that comes and goes, which have a process each.
 _PROCESSES = 3
 
+Phases = list[tuple[float, float]]
+"""Parts of a heartbeat's interval: when one joins, when one leaves."""
+
 
 @dataclass
 class Times:
@@ -120,16 +123,16 @@ class Group:
                 return latest
 
 
-def measure(spec: Spec, members: int, partitions: int, events: int, phase: random.Random) -> Times:
-    """One group, in which so many times one joins and leaves."""
+def measure(spec: Spec, members: int, partitions: int, phases: Phases) -> Times:
+    """One group, in which one joins and leaves once for each pair of phases."""
     times = Times()
     interval = spec.heartbeat_ms / 1000
     windows = []
     with Group(spec, members, partitions) as group:
-        for _ in range(events):
-            for change, found in ((group.join, times.joins), (group.leave, times.leaves)):
-                # Anywhere in the beat, once all have settled into the generation.
-                time.sleep(interval * (1 + phase.random()))
+        for pair in phases:
+            for change, phase, found in zip((group.join, group.leave), pair, (times.joins, times.leaves), strict=True):
+                # Once all have settled into the generation.
+                time.sleep(interval * (1 + phase))
                 start = time.time()
                 found.append(change())
                 windows.append((start, time.time()))
@@ -137,6 +140,22 @@ def measure(spec: Spec, members: int, partitions: int, events: int, phase: rando
             sent - replied for replied, sent in group.end() if any(start <= replied <= end for start, end in windows)
         ]
     return times
+
+
+def spread(rounds: int, events: int, seed: int) -> list[Phases]:
+    """For each round and event, when within a beat one joins and when one leaves: evenly over the beat, in any order.
+
+    What a rebalance waits for is the next heartbeat, so a handful of random moments would measure luck.
+
+    >>> spread(1, 2, 1)
+    [[(0.75, 0.75), (0.25, 0.25)]]
+    """
+    order = random.Random(seed)
+    moments = [[(number + 0.5) / (rounds * events) for number in range(rounds * events)] for _ in range(2)]
+    for each in moments:
+        order.shuffle(each)
+    pairs = list(zip(*moments, strict=True))
+    return [pairs[number * events : (number + 1) * events] for number in range(rounds)]
 
 
 def compare(
@@ -152,10 +171,10 @@ def compare(
     """The contenders in turn, in another order in each round, all of them disturbed at the same phases of the beat."""
     topic = kafka.create_topic(unique("bench"), partitions)
     times: defaultdict[str, Times] = defaultdict(Times)
-    for number in range(rounds):
+    for number, phases in enumerate(spread(rounds, events, seed=heartbeat_ms)):
         for name in contenders if number % 2 == 0 else reversed(contenders):
             spec = Spec(name, kafka.bootstrap_servers, unique("bench"), topic, heartbeat_ms)
-            found = measure(spec, members, partitions, events, random.Random(number))
+            found = measure(spec, members, partitions, phases)
             times[name].joins += found.joins
             times[name].leaves += found.leaves
             times[name].plans += found.plans

@@ -10,6 +10,9 @@ from kafka_assignors.partitioners import Cluster
 _JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
 # Scope, skew, and the threshold if owners are to keep what they have.
 _LagOptions: TypeAlias = tuple[str, int | None, int | None]
+# Topic to partitions. A dict cannot be both without saying so.
+_Counts: TypeAlias = dict[str, int] | dict[str, int | Topic]
+_Lags: TypeAlias = dict[str, list[int]] | dict[str, Sequence[int]]
 
 _Reason: TypeAlias = Literal["no-subscriber", "withheld", "contested", "owner-not-subscribed", "beyond"]
 
@@ -79,7 +82,7 @@ def assign(
     name: str,
     mode: str,
     racks: str,
-    topics: dict[str, int | Topic],
+    topics: _Counts,
     members: Iterable[Member],
     generation: int | None,
 ) -> Plan: ...
@@ -88,21 +91,21 @@ def perform_assignment(
     mode: str,
     racks: str,
     members: Iterable[_JoinedMember],
-    partitions: dict[str, int | Topic],
+    partitions: _Counts,
     generation: int | None,
 ) -> tuple[dict[str, bytes], Plan]: ...
 def assign_by_lag(
     options: _LagOptions,
-    topics: dict[str, int | Topic],
+    topics: _Counts,
     members: Iterable[Member],
-    lags: dict[str, Sequence[int]] | None,
+    lags: _Lags | None,
     generation: int | None,
 ) -> Plan: ...
 def perform_assignment_by_lag(
     options: _LagOptions,
     members: Iterable[_JoinedMember],
-    partitions: dict[str, int | Topic],
-    lags: dict[str, Sequence[int]] | None,
+    partitions: _Counts,
+    lags: _Lags | None,
     generation: int | None,
 ) -> tuple[dict[str, bytes], Plan]: ...
 def codec_floor(
@@ -110,7 +113,7 @@ def codec_floor(
     mode: str,
     racks: str,
     members: Iterable[_JoinedMember],
-    partitions: dict[str, int | Topic],
+    partitions: _Counts,
     generation: int | None,
 ) -> dict[str, bytes]: ...
 def balance_score(loads: Sequence[int]) -> int: ...

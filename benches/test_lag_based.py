@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from functools import cache
 from heapq import heapify, heapreplace
 from time import perf_counter
+from typing import Any
 
 import groups
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
+from ratios import BOUNDS, Interleaved, Ratio, check_bounds, measured, rounds_of
 
-from conftest import BOUNDS, Interleaved, Ratio, check_bounds
 from kafka_assignors import _core
 
 pytestmark = pytest.mark.filterwarnings("ignore::kafka_assignors.RecordSizeWarning")
@@ -100,7 +101,7 @@ def by_scanning(members: list[str], now: Lags) -> dict[str, dict[str, list[int]]
     """The rule, as one writes it down: all members subscribe to all topics."""
     plan: dict[str, dict[str, list[int]]] = {member: {} for member in members}
     for topic, row in now.items():
-        loads = [[0, 0, member] for member in members]
+        loads: list[list[Any]] = [[0, 0, member] for member in members]
         for number in sorted(range(len(row)), key=lambda number: -row[number]):
             least = min(loads)
             least[0] += 1
@@ -146,8 +147,8 @@ def test_plain_python(kind: str, name: str, benchmark: BenchmarkFixture, ratio: 
     for share in plan.values():
         for numbers in share.values():
             numbers.sort()
-    _, ours = benchmark.pedantic(
-        _core.perform_assignment_by_lag, args=(options, members, counts, now, None), rounds=5, warmup_rounds=1
+    _, ours = rounds_of(
+        benchmark, lambda: _core.perform_assignment_by_lag(options, members, counts, now, None), 5, warm=True
     )
     assert ours.assignment() == plan
-    ratio.at_least(kind, name, benchmark.stats.stats.median, seconds)
+    ratio.at_least(kind, name, measured(benchmark).median, seconds)
