@@ -28,7 +28,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars browser demo example-join test test-rust test-python test-long gate gate-proof peers bench bench-partitioners race lint lint-rust lint-python rust fuzz docs lock clean FORCE
+.PHONY: help setup build jars browser demo example-join test test-rust test-python test-long gate gate-proof peers bench bench-partitioners race lint lint-rust lint-python rust fuzz docs site release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,7 +71,7 @@ build: $(VENV)/.installed ## the wheel, in target/wheels and installed in .venv
 	@ls $(WHEELS)/*.whl
 
 lock: $(VENV)/.stamp ## newer versions for requirements/constraints.txt
-	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev --group peers --no-annotate \
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev --group peers --group site --group release --no-annotate \
 	  --custom-compile-command 'make lock' --output-file requirements/constraints.txt
 
 clean: ## away with everything that these targets made
@@ -161,6 +161,33 @@ FUZZ := cd rust/fuzz && $(CARGO) +nightly fuzz
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@for target in $$($(FUZZ) list --fuzz-dir .); do echo "=== fuzz: $$target"; \
 	  ($(FUZZ) run --fuzz-dir . $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_funcs=0 -print_final_stats=1) || exit 1; done
+
+SITE := target/site-venv
+site: $(VENV)/.stamp ## the documentation as a web site, in target/site; strict, with the API reference
+	@test -x $(SITE)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(SITE)
+	@$(BIN)/uv pip install --quiet --python $(SITE)/bin/python --constraint requirements/constraints.txt --group site
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --strict --quiet
+	@echo "the site is in target/site/index.html"
+
+# A wheel as it is published: for the C library of 2018 and later, linked by zig, whatever this machine has.
+RELEASE := target/release-venv
+release: $(VENV)/.installed ## wheel and sdist as published, in dist/, with every check that needs no other machine
+	@test -x $(RELEASE)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(RELEASE)
+	@$(BIN)/uv pip install --quiet --python $(RELEASE)/bin/python --constraint requirements/constraints.txt --group release
+	@rm -rf dist
+	@echo "=== release: sdist, manylinux wheel"
+	@env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin sdist --quiet --out dist
+	@PATH="$(CURDIR)/$(RELEASE)/bin:$$PATH" env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin build --quiet --locked --release --zig \
+	  --compatibility manylinux_2_28 --interpreter $(BIN)/python --out dist
+	@echo "=== release: checks"
+	@$(RELEASE)/bin/python -m twine check --strict dist/*
+	@$(RELEASE)/bin/python -m abi3audit --strict dist/*.whl
+	@$(RELEASE)/bin/python -m auditwheel show dist/*.whl
+	@$(BIN)/python -P .github/release/check_files.py dist/*
+	@$(BIN)/python -P .github/release/try_wheel.py dist
+	@echo "=== release: the test suite on the manylinux wheel"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall dist/*.whl
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not chaos" $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed ## the examples of README and docs/, executed; the Rust documentation, built
 	@$(PYTEST) tests/test_docs.py

@@ -91,7 +91,7 @@ class LagError(KafkaAssignorsError, RuntimeError):
 
 
 class PlanError(KafkaAssignorsError, ValueError):
-    """A plan breaks a rule: [`Plan.verify`][kafka_assignors.Plan.verify] says which one, and where."""
+    """A plan breaks a rule: [`Plan.verify`][kafka_assignors.group.Plan.verify] says which one, and where."""
 
 
 class ProtocolError(KafkaAssignorsError, ValueError):

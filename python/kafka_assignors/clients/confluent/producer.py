@@ -292,10 +292,8 @@ class Producer(_Client):
 class SerializingProducer(confluent_kafka.SerializingProducer, Producer):  # type: ignore[misc]
     """`confluent_kafka.SerializingProducer` over our [`Producer`][kafka_assignors.clients.confluent.producer.Producer].
 
-    Args:
-        conf: the client's settings, serializers included, and `partitioner` as for `Producer`.
-
-    A partitioner sees what the serializers made: key and value are bytes, or what `produce` was given where there is no
+    Its one argument is a mapping of the client's settings, serializers included, and `partitioner` as for `Producer`. A
+    partitioner sees what the serializers made: key and value are bytes, or what `produce` was given where there is no
     serializer.
 
     Raises:
