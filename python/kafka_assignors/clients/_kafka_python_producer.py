@@ -116,8 +116,8 @@ class _Link:
                 return future, len(queue) > 1 or last.records.is_full(), False, False
             _close(last.records)
         self._wakeup()
-        # The sender's thread needs the interpreter lock several times to send a batch, and a thread that does nothing but
-        # send lets go of it for a wake-up only. Without this pause the batches of a saturated producer pile up.
+        # The sender's thread needs the interpreter lock several times to send a batch, and a thread that only sends
+        # records lets go of it for a wake-up at most. Without this pause the batches of a saturated producer pile up.
         time.sleep(_HAND_OVER)
         return None
 
