@@ -120,7 +120,7 @@ test-rust:
 
 test-python: $(VENV)/.installed ## only pytest, against the wheel: make test-python PYTEST_ARGS='-k name'
 	@echo "=== test: pytest"
-	@$(PYTEST) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not cluster" $(PYTEST_ARGS)
 
 gate: $(VENV)/.installed ## the quick half of the benchmarks against the committed bounds on their ratios
 	@echo "=== gate: benchmarks"

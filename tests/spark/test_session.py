@@ -7,11 +7,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
 from kafka_assignors import MissingDependencyError, OptionError, StateError
 from kafka_assignors.errors import TableError
+from kafka_assignors.spark.app import app
+from kafka_assignors.spark.replay import replay
 from kafka_assignors.spark.schemas import TABLES, checked, schema
 from kafka_assignors.spark.session import opened, session
+from kafka_assignors.spark.summary import group_summary, strategy_summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +39,16 @@ def test_without_pyspark_there_is_one_sentence() -> None:
         session,
         lambda: schema("lags"),
         lambda: checked(nothing, "lags"),
+        lambda: replay(nothing, nothing),
+        lambda: group_summary(nothing),
+        lambda: strategy_summary(nothing, nothing),
     )
     for call in calls:
         with pytest.raises(MissingDependencyError, match=r"PySpark 4.1 or newer.*pip install kafka-assignors\[spark\]"):
             call()
+    done = CliRunner().invoke(app, ["replay", "--events", "e", "--topics", "t", "--out", "o"])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "pip install kafka-assignors[spark]" in done.stderr
 
 
 def run(script: str, **environment: str) -> str:
@@ -54,6 +64,10 @@ def test_without_java_there_is_one_sentence(tmp_path: Path) -> None:
     for environment in ({"PATH": str(tmp_path)}, {"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path)}):
         said = run(script, **environment)
         assert said.startswith("kafka_assignors.errors.MissingDependencyError: Spark needs Java 17 or newer: install")
+    command = [sys.executable, "-m", "kafka_assignors.spark", "replay", "--events", "e", "--topics", "t", "--out", "o"]
+    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("kafka-assignors: Spark needs Java 17 or newer")
 
 
 def test_a_java_that_does_not_start_spark_is_told(tmp_path: Path) -> None:
@@ -107,3 +121,72 @@ def test_schemas(spark: SparkSession) -> None:
         checked(spark.sql("select 1L partition_count, 'c' cluster, 5 ts"), "topic_partitions")
     with pytest.raises(TableError, match="lags is of type list; give a DataFrame"):
         checked([], "lags")  # type: ignore[arg-type]
+
+
+def fleet(spark: SparkSession, folder: Path) -> dict[str, str]:
+    """Two groups of two members and one that leaves, as tables in Parquet."""
+    events = [
+        ("c", group, seq, 10 * seq, kind, member, ["t"])
+        for group in ("a", "b")
+        for seq, kind, member in ((1, "join", "x"), (2, "join", "y"), (3, "leave", "x"))
+    ]
+    frames = {
+        "events": spark.createDataFrame(
+            events,
+            "cluster string, group_id string, seq int, ts long, kind string, member_id string, topics array<string>",
+        ),
+        "topics": spark.createDataFrame([("c", "t", 0, 8)], schema("topic_partitions")),
+        "offsets": spark.createDataFrame([("c", "a", 0, "t", 3, 0, 100, 60)], schema("offset_snapshots")),
+        "lags": spark.createDataFrame([("c", "a", 0, "t", 3, 40)], schema("lags")),
+    }
+    for name, frame in frames.items():
+        frame.write.parquet(str(folder / name))
+    return {name: str(folder / name) for name in frames}
+
+
+def test_the_command(spark: SparkSession, tmp_path: Path) -> None:
+    paths, out = fleet(spark, tmp_path), str(tmp_path / "out")
+    base = ["replay", "--events", paths["events"], "--topics", paths["topics"], "--out", out]
+    options = ["--offsets", paths["offsets"], "--strategies", "sticky,lag(scope=group, max_skew=2)", "--assignments"]
+    done = CliRunner().invoke(app, [*base, *options])
+    assert done.exit_code == 0, done.output
+    assert "lag(scope=group, max_skew=2)" in done.output
+    found = {name: spark.read.parquet(f"{out}/{name}") for name in ("rebalances", "group_summary", "strategy_summary")}
+    for name, frame in found.items():
+        assert frame.schema.simpleString() == schema(name).simpleString()
+    rows = found["rebalances"].collect()
+    assert len(rows) == 12
+    assert {(row.group_id, row.max_lag) for row in rows} == {("a", 40), ("b", 0)}
+    moved = {row.strategy: row.moved_total for row in found["strategy_summary"].collect()}
+    assert moved["sticky"] == 16 <= moved["lag(scope=group, max_skew=2)"]
+    assert spark.read.parquet(f"{out}/assignments").where("strategy = 'sticky' and member_id = 'y'").count() == 4
+
+    again = CliRunner().invoke(app, [*base, *options])
+    assert (again.exit_code, again.stderr) == (
+        2,
+        f"kafka-assignors: {out}/rebalances is there already; give another --out, or --overwrite\n",
+    )
+    with_lags = CliRunner().invoke(app, [*base, "--lags", paths["lags"], "--strategies", "sticky", "--overwrite"])
+    assert with_lags.exit_code == 0, with_lags.output
+    assert spark.read.parquet(f"{out}/rebalances").agg({"max_lag": "max"}).collect() == [(40,)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"--events": "/nowhere/at/all"}, "--events: /nowhere/at/all cannot be read as Parquet"),
+        ({"--events": "topics"}, "membership_events: has no column group_id string"),
+        ({"--strategies": "best"}, "the strategy is 'best'; give one of"),
+        ({"--lags": "lags", "--offsets": "offsets"}, "--lags and --offsets both tell lags; give one of them"),
+        ({"--conf": "spark.executor.memory"}, "--conf is 'spark.executor.memory'; give NAME=VALUE"),
+        ({"--master": "spark://127.0.0.1:1"}, "there is a Spark session already"),
+    ],
+)
+def test_what_the_command_refuses(spark: SparkSession, tmp_path: Path, changes: dict[str, str], message: str) -> None:
+    paths = fleet(spark, tmp_path)
+    given = {"--events": "events", "--topics": "topics", "--out": str(tmp_path / "out"), **changes}
+    arguments = [part for name, value in given.items() for part in (name, paths.get(value, value))]
+    done = CliRunner().invoke(app, ["replay", *arguments])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"kafka-assignors: {message}")
+    assert done.stderr.count("\n") == 1

@@ -64,6 +64,9 @@ def session(master: str = "local[2]", jars: Iterable[str | os.PathLike[str]] = (
         raise MissingDependencyError(_NEEDS_JAVA)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
+        # A host's name that leads to another address is no matter then, and Spark would warn of it.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings: dict[str, object] = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

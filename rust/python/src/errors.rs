@@ -13,6 +13,7 @@ pyo3::import_exception!(kafka_assignors.errors, PartitionerError);
 pyo3::import_exception!(kafka_assignors.errors, PartitionerTypeError);
 pyo3::import_exception!(kafka_assignors.errors, PlanError);
 pyo3::import_exception!(kafka_assignors.errors, ProtocolError);
+pyo3::import_exception!(kafka_assignors.errors, TableError);
 pyo3::import_exception!(kafka_assignors.errors, UserDataError);
 
 /// The Python exception for a group that the core refuses.

@@ -1,5 +1,6 @@
 //! The Python module `kafka_assignors._core`: conversions only, no logic.
 
+mod arrow;
 mod callback;
 mod coordinator;
 mod embedded;
@@ -24,6 +25,8 @@ mod _core {
     use pyo3::pybacked::PyBackedStr;
     use pyo3::types::PyDict;
 
+    #[pymodule_export]
+    use crate::arrow::{Assignments, Replay};
     #[pymodule_export]
     use crate::callback::Uninterrupted;
     #[pymodule_export]

@@ -122,8 +122,12 @@ pub(super) struct Timeline<'a> {
     names: Vec<&'a str>,
     topic_ids: HashMap<&'a str, u32, rustc_hash::FxBuildHasher>,
     counts: Vec<i64>,
+    /// By topic, whether its count was ever told.
+    counted: Vec<bool>,
     lags: HashMap<(u32, i32), u64, rustc_hash::FxBuildHasher>,
     identities: HashMap<(bool, &'a str), u32, rustc_hash::FxBuildHasher>,
+    /// By identity, the member id under which it was last there.
+    last_ids: Vec<&'a str>,
     /// By id, so that they come in the order of a group's members.
     members: BTreeMap<&'a str, Present<'a>>,
     /// Where each list stands.
@@ -134,9 +138,15 @@ pub(super) struct Timeline<'a> {
     last_seq: i64,
 }
 
+/// As many bytes of problems are told, and then no more: a step may have a million of them.
+const MOST_TOLD: usize = 1_000;
+const MORE: &str = "; and more";
+
 pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
     match (first, second) {
-        (Some(first), Some(second)) => Some(format!("{first}; {second}")),
+        (Some(first), Some(_)) if first.ends_with(MORE) => Some(first),
+        (Some(first), Some(second)) if first.len() + second.len() > MOST_TOLD => Some(first + MORE),
+        (Some(first), Some(second)) => Some(first + "; " + &second),
         (first, second) => first.or(second),
     }
 }
@@ -160,10 +170,12 @@ impl<'a> Timeline<'a> {
         history.lags.retain(|change| topic_ids.contains_key(change.topic));
         Self {
             counts: vec![0; names.len()],
+            counted: vec![false; names.len()],
             names,
             topic_ids,
             lags: HashMap::default(),
             identities: HashMap::default(),
+            last_ids: Vec::new(),
             members: BTreeMap::new(),
             next_event: 0,
             next_count: 0,
@@ -240,7 +252,8 @@ impl<'a> Timeline<'a> {
         // Several changes of one moment are one: what counts is where they lead.
         let before = self.counts.clone();
         while let Some(change) = self.history.counts.get(self.next_count).filter(|change| change.ts <= ts) {
-            self.counts[self.topic_ids[change.topic] as usize] = change.partitions;
+            let topic = self.topic_ids[change.topic] as usize;
+            (self.counts[topic], self.counted[topic]) = (change.partitions, true);
             self.next_count += 1;
         }
         let differs = |topic: &u32| before[*topic as usize] != self.counts[*topic as usize];
@@ -318,16 +331,17 @@ impl<'a> Timeline<'a> {
         let next = self.identities.len() as u32;
         let identity = *self.identities.entry(key).or_insert(next);
         debug_assert_ne!(identity, NONE);
-        if key.0 {
-            // A static member that came back under another id takes the place of the one that it was.
-            self.members.retain(|id, member| member.identity != identity || *id == event.member_id);
+        if identity == next {
+            self.last_ids.push(event.member_id);
+        }
+        let before = std::mem::replace(&mut self.last_ids[identity as usize], event.member_id);
+        // A static member that came back under another id takes the place of the one that it was.
+        if before != event.member_id && self.members.get(before).is_some_and(|member| member.identity == identity) {
+            self.members.remove(before);
         }
         let names = event.topics.iter().filter(|name| !name.is_empty());
         let topics: Vec<u32> = names.map(|name| self.topic_ids[name]).collect();
-        let counted = &self.history.counts[..self.next_count];
-        let unknown = topics.iter().copied().find(|&topic| {
-            self.counts[topic as usize] == 0 && counted.iter().all(|change| change.topic != self.names[topic as usize])
-        });
+        let unknown = topics.iter().copied().find(|&topic| !self.counted[topic as usize]);
         let present = Present { id: event.member_id, instance_id: event.instance_id, identity, topics };
         self.members.insert(event.member_id, present);
         unknown.map(|topic| self.names[topic as usize])

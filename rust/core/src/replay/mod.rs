@@ -12,6 +12,7 @@ mod owners;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 pub use history::{CountChange, Event, History, Kind, LagChange, ObservedPartitions};
 use history::{Step, Timeline};
@@ -77,8 +78,24 @@ pub struct Row {
 pub fn replay(
     history: History<'_>,
     strategies: &[Strategy],
-    mut clock: impl FnMut() -> u64,
+    clock: impl FnMut() -> u64,
     mut row: impl FnMut(Row),
+) -> Result<(), GroupError> {
+    replay_plans(history, strategies, clock, |result, _| {
+        row(result);
+        ControlFlow::Continue(())
+    })
+}
+
+/// As [`replay`], and with each row the plan behind it; ends early where `row` breaks.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_plans(
+    history: History<'_>,
+    strategies: &[Strategy],
+    mut clock: impl FnMut() -> u64,
+    mut row: impl FnMut(Row, Assigned<'_>) -> ControlFlow<()>,
 ) -> Result<(), GroupError> {
     let mut timeline = Timeline::new(history);
     let mut topics = timeline.topics()?;
@@ -105,13 +122,58 @@ pub fn replay(
         }
         let moment = Moment::new(topics, &mut timeline);
         for life in &mut lives {
-            if let Some(result) = life.rebalance(&moment, &timeline, strategies, &step, &mut clock) {
-                row(result);
+            if let Some((result, plan)) = life.rebalance(&moment, &timeline, strategies, &step, &mut clock)
+                && row(result, Assigned { group: &moment.group, plan: &plan }).is_break()
+            {
+                return Ok(());
             }
         }
         topics = moment.group.into_topics();
     }
     Ok(())
+}
+
+/// A plan by names.
+#[derive(Debug, Clone, Copy)]
+pub struct Assigned<'a> {
+    group: &'a Group,
+    plan: &'a Plan,
+}
+
+impl Assigned<'_> {
+    /// Calls `share` with each member's id, each topic that it has something of, and the partitions; members and topics in
+    /// byte order, partitions ascending. O(partitions + members).
+    pub fn each(&self, mut share: impl FnMut(&str, &str, &[i32])) {
+        let (owner, topics) = (&self.plan.owner, self.group.topics());
+        let loads = self.plan.loads(self.group.members());
+        let mut ends: Vec<usize> = Vec::with_capacity(loads.len());
+        let mut assigned = 0;
+        for load in &loads {
+            ends.push(assigned);
+            assigned += *load as usize;
+        }
+        // By member: the flat ids in order, so that those of one topic are neighbours.
+        let mut flat = vec![0u32; assigned];
+        for (partition, &member) in (0u32..).zip(owner) {
+            if member != NONE {
+                flat[ends[member as usize]] = partition;
+                ends[member as usize] += 1;
+            }
+        }
+        let mut numbers = Vec::new();
+        for (member, (&load, &end)) in (0u32..).zip(loads.iter().zip(&ends)) {
+            let mut rest = &flat[end - load as usize..end];
+            while let Some(&first) = rest.first() {
+                let topic = topics.locate(first).0;
+                let range = topics.range(topic);
+                let (of_topic, others) = rest.split_at(rest.partition_point(|flat| *flat < range.end));
+                numbers.clear();
+                numbers.extend(of_topic.iter().map(|flat| (flat - range.start).cast_signed()));
+                share(self.group.member_ids().get(member), topics.names().get(topic), &numbers);
+                rest = others;
+            }
+        }
+    }
 }
 
 /// The group at one moment, the same for all strategies.
@@ -161,7 +223,7 @@ impl Life {
         strategies: &[Strategy],
         step: &Step,
         clock: &mut impl FnMut() -> u64,
-    ) -> Option<Row> {
+    ) -> Option<(Row, Plan)> {
         let group = &moment.group;
         let (plan, rounds, kernel_ns, mut error, needed) = match self.source {
             Source::Strategy(index) => {
@@ -199,7 +261,7 @@ impl Life {
         let moved = self.owners.moved(moment, &plan);
         let figures = measure::figures(group, &moment.subscribed, &plan, moved, needed.unwrap_or(moved));
         self.owners.take(moment, &plan);
-        Some(Row {
+        let row = Row {
             source: self.source,
             seq: step.seq,
             ts: step.ts,
@@ -208,7 +270,8 @@ impl Life {
             figures,
             kernel_ns,
             error,
-        })
+        };
+        Some((row, plan))
     }
 }
 

@@ -361,3 +361,66 @@ proptest! {
         prop_assert_eq!(run(&history, &strategies), run(&shuffled, &strategies));
     }
 }
+
+#[test]
+fn plans_come_by_name_and_end_where_they_are_not_wanted() {
+    let history = History {
+        events: vec![
+            event(1, Kind::Join, "b", &["u", "t"]),
+            event(2, Kind::Join, "a", &["t", "v", "none"]),
+            event(3, Kind::Leave, "a", &[]),
+        ],
+        counts: vec![count(0, "t", 3), count(0, "u", 2), count(0, "v", 1)],
+        ..History::default()
+    };
+    let plans = |most: usize| {
+        let mut plans = Vec::new();
+        let each = |row: Row, assigned: Assigned<'_>| {
+            assigned.each(|member, topic, numbers| {
+                plans.push((row.seq, member.to_owned(), topic.to_owned(), numbers.to_vec()));
+            });
+            if row.seq < most as i64 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        replay_plans(history.clone(), &[Strategy::RoundRobin], || 0, each).expect("a history that can be replayed");
+        plans
+    };
+    let of =
+        |seq, member: &str, topic: &str, numbers: &[i32]| (seq, member.to_owned(), topic.to_owned(), numbers.to_vec());
+    let all = [
+        of(1, "b", "t", &[0, 1, 2]),
+        of(1, "b", "u", &[0, 1]),
+        of(2, "a", "t", &[0, 2]),
+        of(2, "a", "v", &[0]),
+        of(2, "b", "t", &[1]),
+        of(2, "b", "u", &[0, 1]),
+        of(3, "b", "t", &[0, 1, 2]),
+        of(3, "b", "u", &[0, 1]),
+    ];
+    assert_eq!(plans(9), all);
+    assert_eq!(plans(2), all[..6]);
+}
+
+#[test]
+fn a_step_with_many_problems_tells_some_of_them() {
+    let names: Vec<String> = (0..10_000).map(|number| format!("member-{number}")).collect();
+    let mut events: Vec<Event<'_>> = names.iter().map(|name| event(2, Kind::Leave, name, &[])).collect();
+    events.push(event(1, Kind::Join, "a", &["t"]));
+    let rows = run(&History { events, counts: vec![count(0, "t", 1)], ..History::default() }, &[STICKY]);
+    let error = rows[1].error.as_deref().expect("problems");
+    assert!(error.len() < 1_100 && error.ends_with("; and more"), "{error}");
+}
+
+#[test]
+fn many_static_members_come_back_under_other_ids() {
+    let ids: Vec<Vec<String>> =
+        (1..=3).map(|seq| (0..2_000).map(|member| format!("{seq}-{member}")).collect()).collect();
+    let instances: Vec<String> = (0..2_000).map(|member| format!("instance-{member}")).collect();
+    let events = (1..).zip(&ids).flat_map(|(seq, ids)| {
+        let joins = ids.iter().zip(&instances);
+        joins.map(move |(id, instance)| Event { instance_id: instance, ..event(seq, Kind::Join, id, &["t"]) })
+    });
+    let history = History { events: events.collect(), counts: vec![count(0, "t", 4_000)], ..History::default() };
+    let rows = run(&history, &[STICKY]);
+    assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 0, 0), (3, 3, 0, 0)]);
+    assert!(rows.iter().all(|row| row.figures.members == 2_000));
+}

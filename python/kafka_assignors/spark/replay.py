@@ -1,0 +1,351 @@
+"""What assignment strategies would have done to consumer groups, from the groups' own histories.
+
+For each group Spark collects its history in one row; a worker hands whole batches of such rows to the core through
+Arrow, and rows of figures come back. Every strategy starts with nobody owning anything and from then on lives with its
+own plans; all of them see the same members, partition counts and lags at the same time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from kafka_assignors import _core
+from kafka_assignors.errors import OptionError
+from kafka_assignors.spark.schemas import checked, needs_pyspark, schema
+from kafka_assignors.spark.strategies import STRATEGIES, kernel_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pyspark.sql import DataFrame
+
+    from kafka_assignors.assignors import Assignor
+    from kafka_assignors.spark.strategies import KernelOptions
+
+__all__ = ["LARGE", "assignments", "replay"]
+
+LARGE = 500_000
+"""Rows of the input tables from which on a group is too large for one row of Spark's, by default."""
+
+_KEY = ("cluster", "group_id")
+# What becomes of each input table: a list of such structs in a group's row.
+_LISTS = {
+    "events": ("seq", "ts", "kind", "member_id", "instance_id", "topics", "generation"),
+    "counts": ("ts", "topic", "partition_count"),
+    "lags": ("ts", "topic", "partition", "lag"),
+    "observed": ("generation", "member_id", "topic", "partitions"),
+}
+_TABLES = {
+    "events": "membership_events",
+    "counts": "topic_partitions",
+    "lags": "lags",
+    "observed": "observed_assignments",
+}
+MOST_BYTES = 2**31 - 1
+"""What the offsets of an Arrow list can address; a group whose history is larger has an error row."""
+
+# Events times strategies of one call: what a call answers is as large as that.
+_CALL = 200_000
+
+
+def replay(
+    events: DataFrame,
+    counts: DataFrame,
+    *,
+    lags: DataFrame | None = None,
+    observed: DataFrame | None = None,
+    reset: str = "latest",
+    strategies: Iterable[str | Assignor] = STRATEGIES,
+    tasks: int | None = None,
+    large: int | None = LARGE,
+) -> DataFrame:
+    """The table `rebalances`: a row for each rebalance of each group, with each strategy.
+
+    Events of one `seq` make one rebalance, and so does a change of the partition count of a topic that a present member
+    subscribes to. Order and duplicates of the input do not count. What is wrong with an event, such as a member that
+    leaves twice or a topic without a known partition count, stands in the column `error` of its rebalance. A group
+    whose history cannot be replayed at all (a null where none may be, a negative partition count) has one row, with
+    nothing but its key and `error`. A rebalance after which nobody is there has no row.
+
+    `moved` are the partitions that had an owner, still there or not, and got another one or none; `moved_needed` is the
+    least with the least possible balance score. `lag_skew` is the largest lag of a member by the mean; 1 is even.
+
+    The rows, `kernel_ns` aside, are the same whatever the number of tasks and the order of the input.
+
+    Args:
+        events: the table `membership_events`.
+        counts: the table `topic_partitions`. Before its first count a topic has no partitions.
+        lags: the table `lags`, or `offset_snapshots`. Without it nothing has lag, and the strategy `lag` keeps
+            what members own, as its leader does when nobody can tell the lags.
+        observed: the table `observed_assignments`: what the groups really did becomes a strategy called `observed`, for
+            events that know their generation.
+        reset: for `offset_snapshots`, the groups' `auto_offset_reset`, as for `kafka_assignors.lag.partition_lag`.
+        strategies: names, such as `"lag(scope=group, max_skew=2)"` (see `kafka_assignors.spark.strategies.parse`), or
+            assignors.
+        tasks: into how many parts the groups are dealt; None leaves it to Spark.
+        large: groups with more rows than that in all tables are put together by a worker, since a row of Spark's has an
+            end at 2 GiB. To find them Spark counts rows first, once, when this function is called. None: there are
+            none, and nothing is counted.
+
+    Raises:
+        MissingDependencyError: PySpark is not installed.
+        OptionError: a strategy that is unknown, given twice, or has an option that does not count here.
+        TableError: a table lacks a column, or has one of another type.
+
+    A worker's memory is bounded by one Arrow batch (`spark.sql.execution.arrow.maxBytesPerBatch`) or by its largest
+    group, whichever is more. Time: see `kafka_assignors_core::replay`.
+    """
+    return _replayed(_rebalances, "rebalances", events, counts, lags, observed, reset, strategies, tasks, large)
+
+
+def assignments(
+    events: DataFrame,
+    counts: DataFrame,
+    *,
+    lags: DataFrame | None = None,
+    observed: DataFrame | None = None,
+    reset: str = "latest",
+    strategies: Iterable[str | Assignor] = STRATEGIES,
+    tasks: int | None = None,
+    large: int | None = LARGE,
+) -> DataFrame:
+    """The table `assignments`: who had which partitions after each rebalance, with each strategy.
+
+    Large: groups x rebalances x strategies x members x topics. `seq`, `ts` and `generation` are those of the row of
+    `rebalances`. Members without partitions, and groups that cannot be replayed, have no rows. Of a cooperative
+    strategy it is what its members have in the end.
+
+    Arguments and errors are those of `replay`.
+    """
+    return _replayed(_shares, "assignments", events, counts, lags, observed, reset, strategies, tasks, large)
+
+
+def floor(
+    events: DataFrame,
+    counts: DataFrame,
+    *,
+    lags: DataFrame | None = None,
+    observed: DataFrame | None = None,
+    reset: str = "latest",
+    strategies: Iterable[str | Assignor] = STRATEGIES,
+    tasks: int | None = None,
+    large: int | None = LARGE,
+) -> DataFrame:
+    """As `replay`, but nothing is replayed: a row for each group, without figures. What Spark and Arrow alone cost."""
+    return _replayed(_floor, "rebalances", events, counts, lags, observed, reset, strategies, tasks, large)
+
+
+def _rebalances(kernel: _core.Replay, batch: Any) -> Iterator[Any]:
+    yield kernel.run(batch)
+
+
+def _shares(kernel: _core.Replay, batch: Any) -> Iterator[Any]:
+    yield from kernel.assignments(batch)
+
+
+def _floor(kernel: _core.Replay, batch: Any) -> Iterator[Any]:
+    yield kernel.floor(batch)
+
+
+def _replayed(
+    what: Callable[[_core.Replay, Any], Iterator[Any]],
+    table: str,
+    events: DataFrame,
+    counts: DataFrame,
+    lags: DataFrame | None,
+    observed: DataFrame | None,
+    reset: str,
+    strategies: Iterable[str | Assignor],
+    tasks: int | None,
+    large: int | None,
+) -> DataFrame:
+    try:
+        from pyspark.sql import DataFrame
+        from pyspark.sql.functions import collect_list, size
+    except ImportError as error:
+        raise needs_pyspark() from error
+    options = kernel_options(strategies)
+    for name, number in (("tasks", tasks), ("large", large)):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise OptionError(f"{name} is {number!r}; give a positive integer, or None")
+    if lags is not None and isinstance(lags, DataFrame) and "lag" not in lags.columns and "end" in lags.columns:
+        lags = _lags(lags, reset)
+    given = {"events": events, "counts": counts, "lags": lags, "observed": observed}
+    tables = {name: checked(frame, _TABLES[name]) for name, frame in given.items() if frame is not None}
+    tables["counts"] = _counts_of_groups(tables["events"], tables["counts"])
+    rows = reduce(DataFrame.unionAll, [_as_lists(frame, name) for name, frame in tables.items()])
+    too_large = None if large is None else _larger_than(large, tables)
+    plain = rows if too_large is None else _of_groups(rows, too_large, "left_anti")
+    # Dealt out first, rows are collected once; else Spark collects them on both sides of the shuffle.
+    dealt = plain.repartition(*_KEY) if tasks is None else plain.repartition(tasks, *_KEY)
+    grouped = dealt.groupBy(*_KEY).agg(*(collect_list(name).alias(name) for name in _LISTS))
+    # A group that only has lags has no history.
+    done = grouped.where(size("events") > 0).mapInArrow(_by_batch(what, options), schema(table))
+    if too_large is None:
+        return done
+    parts = _of_groups(rows, too_large, "left_semi").groupBy(*_KEY)
+    return done.unionAll(parts.applyInArrow(_by_group(what, options), schema(table)))
+
+
+def _as_lists(frame: DataFrame, name: str) -> DataFrame:
+    """Key, and one column for each list: a struct in this table's, null in the others."""
+    from pyspark.sql.functions import lit, struct
+
+    columns = [
+        struct(*fields).alias(name) if each == name else lit(None).cast(_struct_type(each)).alias(each)
+        for each, fields in _LISTS.items()
+    ]
+    return frame.select(*_KEY, *columns)
+
+
+def _struct_type(name: str) -> str:
+    """A list's struct, as Spark's SQL writes it."""
+    types = {field.name: field.dataType.simpleString() for field in schema(_TABLES[name]).fields}
+    return f"struct<{', '.join(f'{field}: {types[field]}' for field in _LISTS[name])}>"
+
+
+def _counts_of_groups(events: DataFrame, counts: DataFrame) -> DataFrame:
+    """The counts of the topics that somebody of a group ever subscribed to, by group."""
+    from pyspark.sql.functions import explode
+
+    subscribed = events.select(*_KEY, explode("topics").alias("topic")).distinct()
+    return subscribed.join(counts, ["cluster", "topic"]).select(*_KEY, *_LISTS["counts"])
+
+
+def _lags(snapshots: DataFrame, reset: str) -> DataFrame:
+    """The table `lags` of `offset_snapshots`, by the formula of `kafka_assignors.lag.partition_lag`."""
+    from pyspark.sql.functions import coalesce, col, greatest, lit, when
+
+    if not isinstance(reset, str):
+        raise OptionError(f"reset is {reset!r}; give the groups' auto_offset_reset, 'latest' or 'earliest'")
+    begin, end = (coalesce(col(name), lit(0)) for name in ("begin", "end"))
+    start = end if reset.lower() == "latest" else begin
+    position = when(col("committed") >= 0, col("committed")).otherwise(start)
+    return checked(snapshots, "offset_snapshots").withColumn("lag", greatest(lit(0), end - position))
+
+
+def _larger_than(rows: int, tables: dict[str, DataFrame]) -> DataFrame | None:
+    """The keys of groups with more rows, if there are any. A few at most, since they share the whole."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql.functions import count, lit
+
+    # Counts are few beside the others, and have come by a join.
+    keys = reduce(DataFrame.unionAll, [frame.select(*_KEY) for name, frame in tables.items() if name != "counts"])
+    found = keys.groupBy(*_KEY).agg(count(lit(1)).alias("rows")).where(f"rows > {rows}").select(*_KEY).collect()
+    return keys.sparkSession.createDataFrame(found, keys.schema) if found else None
+
+
+def _of_groups(rows: DataFrame, keys: DataFrame, how: str) -> DataFrame:
+    """The rows with one of these keys, or with none of them; a null is a key as others."""
+    from pyspark.sql.functions import broadcast, col
+
+    named = broadcast(keys.toDF(*(f"large_{name}" for name in _KEY)))
+    same = [col(name).eqNullSafe(col(f"large_{name}")) for name in _KEY]
+    return rows.join(named, reduce(lambda a, b: a & b, same), how)
+
+
+def _by_batch(
+    what: Callable[[_core.Replay, Any], Iterator[Any]], options: list[KernelOptions]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What a worker does with batches of groups' rows."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        kernel = _core.Replay(options)
+        wanted = _batch_schema()
+        for batch in batches:
+            # Spark can be told to write 64-bit strings.
+            fitting = batch if batch.schema.equals(wanted) else batch.cast(wanted)
+            for part in _parts(fitting, len(options)):
+                yield from what(kernel, part)
+
+    return run
+
+
+def _parts(batch: Any, strategies: int) -> Iterator[Any]:
+    """The batch in slices with a bounded number of events, of at least one group each."""
+    most = max(1, _CALL // (strategies + 1))
+    ends = batch.column("events").offsets.to_pylist()
+    start = 0
+    while start < batch.num_rows:
+        stop = max(bisect_right(ends, ends[start] + most) - 1, start + 1)
+        yield batch.slice(start, stop - start)
+        start = stop
+
+
+def _by_group(
+    what: Callable[[_core.Replay, Any], Iterator[Any]], options: list[KernelOptions]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What a worker does with the rows of one group, which come in batches."""
+    import pyarrow
+
+    def run(batches: Any) -> Any:
+        kernel = _core.Replay(options)
+        key, columns, problem = _one_row(batches)
+        row = pyarrow.record_batch([*key, *columns], _batch_schema())
+        if problem is None:
+            yield from what(kernel, row)
+        elif what is not _shares:
+            failed = kernel.floor(row)
+            place = failed.schema.get_field_index("error")
+            yield failed.set_column(place, "error", pyarrow.array([problem], pyarrow.string()))
+
+    # PySpark tells by the hints which kind of function it is, and evaluates none that are text.
+    from collections.abc import Iterator as Batches
+
+    run.__annotations__ = {"batches": Batches[pyarrow.RecordBatch], "return": Batches[pyarrow.RecordBatch]}
+    return run
+
+
+def _one_row(batches: Iterator[Any]) -> tuple[list[Any], list[Any], str | None]:
+    """A group's rows, put together as Spark would have done: key, lists, and why that is not possible."""
+    import pyarrow
+
+    wanted = _batch_schema()
+    key: list[Any] = []
+    found: dict[str, list[Any]] = {name: [] for name in _LISTS}
+    bytes_ = 0
+    for batch in batches:
+        key = key or [batch.column(name)[:1].cast(pyarrow.string()) for name in _KEY]
+        for name, items in found.items():
+            items.append(batch.column(name).drop_null().cast(wanted.field(name).type.value_type))
+            bytes_ += items[-1].nbytes
+        if bytes_ > MOST_BYTES:
+            problem = f"the group's history has more than {MOST_BYTES:,} bytes; replay it in parts, by ts"
+            return key, [pyarrow.array([[]], wanted.field(name).type) for name in _LISTS], problem
+    columns = []
+    for name, items in found.items():
+        values = pyarrow.concat_arrays(items)
+        ends = pyarrow.array([0, len(values)], pyarrow.int32())
+        columns.append(pyarrow.ListArray.from_arrays(ends, values, type=wanted.field(name).type))
+    return key, columns, None
+
+
+def _batch_schema() -> Any:
+    """What the core takes, as Arrow has it."""
+    import pyarrow
+
+    long, int_, text = pyarrow.int64(), pyarrow.int32(), pyarrow.string()
+
+    def many(of: Any) -> Any:
+        return pyarrow.list_(pyarrow.field("element", of))
+
+    types = {
+        "seq": long,
+        "ts": long,
+        "kind": text,
+        "member_id": text,
+        "instance_id": text,
+        "topics": many(text),
+        "generation": int_,
+        "topic": text,
+        "partition_count": int_,
+        "partition": int_,
+        "lag": long,
+        "partitions": many(int_),
+    }
+    lists = [
+        (name, many(pyarrow.struct([(field, types[field]) for field in fields]))) for name, fields in _LISTS.items()
+    ]
+    return pyarrow.schema([*((name, text) for name in _KEY), *lists])

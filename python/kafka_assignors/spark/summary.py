@@ -1,0 +1,115 @@
+"""The table `rebalances`, summed up by group and by strategy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_assignors.errors import OptionError
+from kafka_assignors.spark.schemas import SUMMED, TABLES, checked, needs_pyspark
+from kafka_assignors.spark.strategies import OBSERVED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["BEST_BY", "group_summary", "strategy_summary"]
+
+BEST_BY = ("balance_score_total", "moved_total", "lag_skew_p95")
+"""What makes a strategy the best of a group, by default: evenness first, then moves, then lag."""
+
+_KEY = ("cluster", "group_id")
+
+
+def group_summary(rebalances: DataFrame, *, best_by: Sequence[str] = BEST_BY) -> DataFrame:
+    """The table `group_summary`: a row for each group and strategy.
+
+    For `moved`, `moved_needed`, `balance_score`, `copartition_violations` and `kernel_ns` the total, the median, the
+    95th percentile and the largest over the group's rebalances; for `lag_skew` all but the total. Percentiles are
+    exact, between two values by linear interpolation. `share_moved` is the partitions moved by the partitions there
+    were, summed over the rebalances. `errors` counts rows with an error; a group that could not be replayed has a row
+    without a strategy.
+
+    Args:
+        rebalances: the table `rebalances`. It is read once.
+        best_by: columns of this table; `best` marks the strategy of each group that has the least of the first, of
+            these the least of the second, and so on; in the end the first by name. What was observed is never marked.
+
+    Raises:
+        MissingDependencyError: PySpark is not installed.
+        OptionError: `best_by` names no column with a number.
+        TableError: a column is missing, or has another type.
+    """
+    try:
+        from pyspark.sql import Window
+        from pyspark.sql.functions import col, lit, row_number
+    except ImportError as error:
+        raise needs_pyspark() from error
+    numbers = [column.name for column in TABLES["group_summary"] if column.type in ("bigint", "double")]
+    unknown = [name for name in best_by if name not in numbers]
+    if unknown or isinstance(best_by, str):
+        raise OptionError(f"best_by is {best_by!r}; give some of {', '.join(numbers)}")
+    rows = checked(rebalances, "rebalances")
+    summed = rows.groupBy(*_KEY, "strategy").agg(*_figures())
+    candidate = (col("rebalances") > 0) & (col("strategy") != lit(OBSERVED))
+    order = [*(col(name).asc_nulls_last() for name in best_by), col("strategy")]
+    place = row_number().over(Window.partitionBy(*_KEY, candidate).orderBy(*order))
+    # A null strategy makes the candidate null.
+    best = (candidate & (place == 1)).eqNullSafe(lit(True))
+    return checked(summed.withColumn("best", best), "group_summary")
+
+
+def strategy_summary(rebalances: DataFrame, groups: DataFrame) -> DataFrame:
+    """The table `strategy_summary`: a row for each strategy, with the columns of `group_summary` over all groups.
+
+    `groups` are the groups with this strategy, `best_groups` those where it is marked as the best. Groups that could
+    not be replayed are in the row without a strategy.
+
+    Args:
+        rebalances: the table `rebalances`. Exact percentiles need memory for the different values of a strategy.
+        groups: `group_summary` of it.
+
+    Raises:
+        MissingDependencyError: PySpark is not installed.
+        TableError: a column is missing, or has another type.
+    """
+    try:
+        from pyspark.sql.functions import col, count, lit
+        from pyspark.sql.functions import sum as total
+    except ImportError as error:
+        raise needs_pyspark() from error
+    summed = checked(rebalances, "rebalances").groupBy("strategy").agg(*_figures())
+    counted = (
+        checked(groups, "group_summary")
+        .groupBy(col("strategy").alias("of"))
+        .agg(count(lit(1)).alias("groups"), total(col("best").cast("bigint")).alias("best_groups"))
+    )
+    # The row of groups that could not be replayed has a null for its strategy.
+    both = summed.join(counted, col("strategy").eqNullSafe(col("of")), "left")
+    return checked(both, "strategy_summary")
+
+
+def _figures() -> list[Column]:
+    from pyspark.sql.functions import array, coalesce, col, count, least, lit, percentile, when
+    from pyspark.sql.functions import max as largest
+    from pyspark.sql.functions import sum as total
+
+    def summed(name: str) -> Column:
+        # Scores are capped at the largest bigint, so their sum may be more than one holds, which fails a query.
+        wide = coalesce(total(col(name).cast("decimal(20, 0)")), lit(0).cast("decimal(30, 0)"))
+        return least(wide, lit(2**63 - 1).cast("decimal(30, 0)")).cast("bigint")
+
+    def half_and_most(name: str) -> list[Column]:
+        both = percentile(col(name), array(lit(0.5), lit(0.95)))
+        return [both[0].alias(f"{name}_p50"), both[1].alias(f"{name}_p95"), largest(name).alias(f"{name}_max")]
+
+    partitions = total(col("partitions").cast("bigint"))
+    share = when(partitions > 0, total("moved") / partitions)
+    columns = [
+        count("seq").alias("rebalances"),
+        count("error").alias("errors"),
+        coalesce(share, lit(0.0)).alias("share_moved"),
+    ]
+    for name in SUMMED:
+        columns += [summed(name).alias(f"{name}_total"), *half_and_most(name)]
+    return columns + half_and_most("lag_skew")

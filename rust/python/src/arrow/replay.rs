@@ -1,0 +1,231 @@
+//! Histories of groups in; out a row of figures for each rebalance and strategy, or who had what.
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use kafka_assignors_core::replay::{Assigned, Row, Source, replay, replay_plans};
+use kafka_assignors_core::strategy::Strategy;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatch;
+
+use super::check_schema;
+use super::histories::{self, Histories};
+use super::outcomes::{Rebalances, Shares};
+use crate::errors::{OptionError, TableError};
+use crate::options::{lag_strategy, strategy};
+
+/// The column `strategy` of what was really assigned.
+const OBSERVED: &str = "observed";
+
+/// So many partitions or shares make a batch of assignments.
+const BATCH_OF_SHARES: usize = 1 << 18;
+
+/// A strategy as Python names it: a label for the rows, and the options of an assignor.
+#[derive(FromPyObject)]
+enum Options {
+    /// Name, mode and racks.
+    Named(String, (String, String, String)),
+    /// Scope, skew and threshold of the lag-based one.
+    Lag(String, (String, Option<u32>, Option<u64>)),
+}
+
+/// What to replay, in the order of the rows.
+struct Strategies {
+    labels: Vec<String>,
+    strategies: Vec<Strategy>,
+}
+
+impl Strategies {
+    fn label(&self, row: &Row) -> &str {
+        match row.source {
+            Source::Strategy(index) => &self.labels[index],
+            Source::Observed => OBSERVED,
+        }
+    }
+}
+
+/// Replays the histories of groups, given and answered as record batches.
+#[pyclass(frozen, module = "kafka_assignors._core")]
+pub(crate) struct Replay {
+    strategies: Arc<Strategies>,
+    input: Schema,
+    rebalances: SchemaRef,
+    assignments: SchemaRef,
+}
+
+#[pymethods]
+impl Replay {
+    #[new]
+    fn new(strategies: Vec<Options>) -> PyResult<Self> {
+        let mut known = Strategies { labels: Vec::new(), strategies: Vec::new() };
+        for options in strategies {
+            let (label, strategy) = match options {
+                Options::Named(label, (name, mode, racks)) => (label, strategy(&name, &mode, &racks)?),
+                Options::Lag(label, (scope, max_skew, threshold)) => {
+                    (label, lag_strategy(&scope, max_skew, threshold)?)
+                }
+            };
+            if label == OBSERVED {
+                let message = format!("strategy {label:?} is what groups really did; give another name");
+                return Err(OptionError::new_err(message));
+            }
+            if known.labels.contains(&label) {
+                return Err(OptionError::new_err(format!("strategy {label:?} is given twice; name each once")));
+            }
+            known.labels.push(label);
+            known.strategies.push(strategy);
+        }
+        Ok(Self {
+            strategies: Arc::new(known),
+            input: histories::schema(),
+            rebalances: Arc::new(Rebalances::schema()),
+            assignments: Arc::new(Shares::schema()),
+        })
+    }
+
+    /// One row in for each group, one row out for each rebalance and strategy. Other Python threads run meanwhile.
+    fn run<'py>(&self, py: Python<'py>, batch: PyRecordBatch) -> PyResult<Bound<'py, PyAny>> {
+        let batch = self.checked(batch)?;
+        let rows = py.detach(|| run(&self.strategies, &batch, &self.rebalances));
+        PyRecordBatch::new(rows.map_err(TableError::new_err)?).into_pyarrow(py)
+    }
+
+    /// As `run`, but nothing is looked at: every group gives one row without figures. What the hand-over alone costs.
+    fn floor<'py>(&self, py: Python<'py>, batch: PyRecordBatch) -> PyResult<Bound<'py, PyAny>> {
+        let batch = self.checked(batch)?;
+        let mut rows = Rebalances::default();
+        for row in 0..batch.num_rows() {
+            rows.push_error(histories::key(&batch, row).0, None);
+        }
+        PyRecordBatch::new(rows.finish(&self.rebalances).map_err(TableError::new_err)?).into_pyarrow(py)
+    }
+
+    /// Who had what after each rebalance: an iterator of batches of bounded size, made while it is gone through.
+    fn assignments(&self, batch: PyRecordBatch) -> PyResult<Assignments> {
+        let batch = self.checked(batch)?;
+        // One batch waits to be fetched while the next one is made.
+        let (sender, batches) = sync_channel(1);
+        let (strategies, schema) = (Arc::clone(&self.strategies), Arc::clone(&self.assignments));
+        let worker = std::thread::Builder::new()
+            .name("kafka-assignors-replay".to_owned())
+            .spawn(move || assignments(&strategies, &batch, &schema, &sender))
+            .map_err(|error| PyRuntimeError::new_err(format!("no thread can be started: {error}")))?;
+        Ok(Assignments { work: Mutex::new(Work { batches, worker: Some(worker) }) })
+    }
+}
+
+impl Replay {
+    fn checked(&self, batch: PyRecordBatch) -> PyResult<RecordBatch> {
+        let batch = batch.into_inner();
+        check_schema(&batch, &self.input)?;
+        Ok(batch)
+    }
+}
+
+/// Batches of assignments; dropping it ends the work on them.
+#[pyclass(frozen, module = "kafka_assignors._core")]
+pub(crate) struct Assignments {
+    work: Mutex<Work>,
+}
+
+struct Work {
+    batches: Receiver<Result<RecordBatch, String>>,
+    /// Until it has ended.
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Work {
+    /// The next batch; `None` after the last one.
+    fn next(&mut self) -> Option<Result<RecordBatch, String>> {
+        if let Ok(batch) = self.batches.recv() {
+            return Some(batch);
+        }
+        // The other end is gone: all is done, or the thread has panicked, which must not look like an end.
+        let ended = self.worker.take()?.join();
+        ended.is_err().then(|| Err("the replay has panicked; please report it".to_owned()))
+    }
+}
+
+#[pymethods]
+impl Assignments {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let next = py.detach(|| self.work.lock().unwrap_or_else(PoisonError::into_inner).next());
+        let Some(batch) = next else { return Ok(None) };
+        PyRecordBatch::new(batch.map_err(TableError::new_err)?).into_pyarrow(py).map(Some)
+    }
+}
+
+fn nanoseconds() -> impl FnMut() -> u64 {
+    let start = Instant::now();
+    move || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn run(known: &Strategies, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
+    let mut rows = Rebalances::default();
+    let histories = Histories::new(batch);
+    for row in 0..batch.num_rows() {
+        let (key, named) = histories::key(batch, row);
+        let mut topics = Vec::new();
+        let history = match named {
+            Ok(()) => histories.read(row, &mut topics),
+            Err(error) => Err(error),
+        };
+        let replayed = history.and_then(|history| {
+            replay(history, &known.strategies, nanoseconds(), |row| rows.push(key, known.label(&row), &row))
+                .map_err(|error| error.to_string())
+        });
+        if let Err(error) = replayed {
+            rows.push_error(key, Some(&error));
+        }
+    }
+    rows.finish(schema)
+}
+
+/// Groups that cannot be replayed have no rows here; [`run`] tells of them.
+fn assignments(
+    known: &Strategies,
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    sender: &SyncSender<Result<RecordBatch, String>>,
+) {
+    let mut shares = Shares::default();
+    let histories = Histories::new(batch);
+    for row in 0..batch.num_rows() {
+        let (key, named) = histories::key(batch, row);
+        let mut topics = Vec::new();
+        if named.is_err() {
+            continue;
+        }
+        let Ok(history) = histories.read(row, &mut topics) else { continue };
+        let mut wanted = true;
+        let each = |row: Row, assigned: Assigned<'_>| {
+            let label = known.label(&row);
+            assigned.each(|member, topic, numbers| {
+                shares.push(key, label, &row, member, topic, numbers);
+                if wanted && shares.size() >= BATCH_OF_SHARES {
+                    wanted = sender.send(std::mem::take(&mut shares).finish(schema)).is_ok();
+                }
+            });
+            if wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        // What could be replayed before an error stays.
+        let _ = replay_plans(history, &known.strategies, || 0, each);
+        if !wanted {
+            return;
+        }
+    }
+    if shares.size() > 0 {
+        // Nobody is left to hear of it if that fails.
+        let _ = sender.send(shares.finish(schema));
+    }
+}

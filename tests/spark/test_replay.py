@@ -1,0 +1,313 @@
+"""The replay on Spark: tables in, tables out."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow
+import pytest
+
+import kafka_assignors.spark.replay as replay_module
+from kafka_assignors import OptionError, _core
+from kafka_assignors.errors import TableError
+from kafka_assignors.lag import partition_lag
+from kafka_assignors.spark.replay import assignments, replay
+from kafka_assignors.spark.schemas import TABLES, schema
+from kafka_assignors.spark.strategies import STRATEGIES, kernel_options
+from kafka_assignors.spark.summary import group_summary, strategy_summary
+from support.histories import SCHEMA, History, batch, count, drawn, event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+
+GROUPS = {f"g{seed}": drawn(seed) for seed in range(40)}
+KEYS = {"membership_events": "events", "topic_partitions": "counts", "lags": "lags", "observed_assignments": "observed"}
+
+
+def table(spark: SparkSession, name: str, histories: dict[str, History], order: int | None = None) -> DataFrame:
+    """A table of the histories of a cluster, in a random order."""
+    rows = [
+        {"cluster": "c", "group_id": group_id, "rack": None, **row}
+        for group_id, history in histories.items()
+        for row in getattr(history, KEYS[name])
+    ]
+    if name == "topic_partitions":
+        # Groups share a cluster but not its topics.
+        rows = [{**row, "topic": f"{row['group_id']}-{row['topic']}"} for row in rows]
+    elif name == "membership_events":
+        rows = [{**row, "topics": row["topics"] and [f"{row['group_id']}-{t}" for t in row["topics"]]} for row in rows]
+    elif "topic" in SCHEMA.field(KEYS[name]).type.value_type.names:
+        rows = [{**row, "topic": f"{row['group_id']}-{row['topic']}"} for row in rows]
+    if order is not None:
+        random.Random(order).shuffle(rows)
+    columns = [column.name for column in TABLES[name] if not rows or column.name in rows[0]]
+    wanted = schema(name)
+    wanted.fields = [field for field in wanted.fields if field.name in columns]
+    wanted.names = [field.name for field in wanted.fields]
+    return spark.createDataFrame([tuple(row[column] for column in columns) for row in rows], wanted)
+
+
+def tables(spark: SparkSession, histories: dict[str, History], order: int | None = None) -> dict[str, Any]:
+    names = {"events": "membership_events", "counts": "topic_partitions", "lags": "lags"}
+    return {argument: table(spark, name, histories, order) for argument, name in names.items()}
+
+
+def collected(frame: DataFrame) -> list[dict[str, Any]]:
+    rows = [row.asDict() for row in frame.collect()]
+    for row in rows:
+        row.pop("kernel_ns", None)
+    return sorted(rows, key=lambda row: [(value is None, str(value)) for value in row.values()])
+
+
+def expected(histories: dict[str, History], strategies: Any = STRATEGIES) -> list[dict[str, Any]]:
+    """What the core says, called without Spark."""
+    renamed = {
+        group_id: History(
+            events=[{**e, "topics": e["topics"] and [f"{group_id}-{t}" for t in e["topics"]]} for e in history.events],
+            counts=[{**each, "topic": f"{group_id}-{each['topic']}"} for each in history.counts],
+            lags=[{**each, "topic": f"{group_id}-{each['topic']}"} for each in history.lags],
+        )
+        for group_id, history in histories.items()
+    }
+    rows = _core.Replay(kernel_options(strategies)).run(batch(renamed)).to_pylist()
+    for row in rows:
+        row.pop("kernel_ns")
+    return sorted(rows, key=lambda row: [(value is None, str(value)) for value in row.values()])
+
+
+def test_rows_are_those_of_the_core_whatever_the_parallelism(spark: SparkSession) -> None:
+    wanted = expected(GROUPS)
+    assert len(wanted) > 1_000
+    for order, tasks in enumerate((None, 1, 2, 7)):
+        frames = tables(spark, GROUPS, order)
+        frames["events"] = frames["events"].unionAll(frames["events"].limit(50)).repartition(tasks or 3)
+        found = replay(**frames, tasks=tasks)
+        assert found.schema.simpleString() == schema("rebalances").simpleString()
+        if tasks is not None:
+            assert found.rdd.getNumPartitions() == tasks
+        assert collected(found) == wanted
+
+
+def test_groups_too_large_for_a_row_are_put_together_by_a_worker(spark: SparkSession) -> None:
+    sizes = sorted(len(history.events) + len(history.lags) for history in GROUPS.values())
+    frames = tables(spark, GROUPS, 5)
+    halves = replay(**frames, large=sizes[len(sizes) // 2])
+    assert "FlatMapGroupsInArrow" in halves._jdf.queryExecution().toString()
+    assert collected(halves) == expected(GROUPS)
+    assert collected(replay(**frames, large=1)) == expected(GROUPS)
+    assert collected(replay(**frames, large=None)) == expected(GROUPS)
+    shares = collected(assignments(**frames, strategies=["sticky"]))
+    assert collected(assignments(**frames, strategies=["sticky"], large=1)) == shares
+    assert len(shares) > 100
+
+
+def test_a_history_beyond_arrows_reach_is_an_error_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Called as a worker calls it: two GiB are not for a test."""
+    monkeypatch.setattr(replay_module, "MOST_BYTES", 100)
+    flat = pyarrow.RecordBatch.from_pylist(
+        [
+            {"cluster": "c", "group_id": "g", "events": each, "counts": None, "lags": None, "observed": None}
+            for each in GROUPS["g1"].events
+        ],
+        pyarrow.schema([(f.name, f.type.value_type if pyarrow.types.is_list(f.type) else f.type) for f in SCHEMA]),
+    )
+    options = kernel_options(["sticky"])
+    (rows,) = replay_module._by_group(replay_module._rebalances, options)(iter([flat]))
+    assert [(row["group_id"], row["error"]) for row in rows.to_pylist()] == [
+        ("g", "the group's history has more than 100 bytes; replay it in parts, by ts")
+    ]
+    assert list(replay_module._by_group(replay_module._shares, options)(iter([flat]))) == []
+
+
+def test_bad_groups_and_bad_events(spark: SparkSession) -> None:
+    good = History(events=[event(1, "join", "a", ["t"])], counts=[count(0, "t", 2)])
+    histories = {
+        "good": good,
+        "kind": History(events=[{**good.events[0], "kind": "fly"}], counts=good.counts),
+        "null": History(events=[{**good.events[0], "seq": None}], counts=good.counts),
+        "negative": History(events=good.events, counts=[count(0, "t", -5)]),
+        "unknown topic": History(events=good.events),
+        "twice": History(
+            events=[*good.events, event(2, "join", "b", ["t"]), *(event(s, "leave", "b") for s in (3, 4))]
+        ),
+        "empty": History(events=[event(1, "snapshot", None)], counts=good.counts),
+        "no events": History(counts=good.counts),
+    }
+    frames = tables(spark, histories)
+    unnamed = frames["events"].where("group_id = 'good'").withColumn("group_id", frames["events"].instance_id)
+    frames["events"] = frames["events"].unionAll(unnamed)
+    for large in (None, 1):
+        rows = replay(**frames, strategies=["sticky"], large=large).collect()
+        errors = {(row.group_id, row.seq): row.error for row in rows}
+        assert errors.pop((None, None)) == "group_id is null"
+        assert errors == {
+            ("good", 1): None,
+            ("kind", None): "events[0].kind is \"fly\"; known are 'join', 'leave', 'subscribe' and 'snapshot'",
+            ("null", None): "events[0].seq is null",
+            ("negative", None): 'topic "negative-t" has -5 partitions; a partition count cannot be negative',
+            ("unknown topic", 1): 'seq 1: topic "unknown topic-t" has no known partition count',
+            ("twice", 1): 'seq 1: topic "twice-t" has no known partition count',
+            ("twice", 2): 'seq 2: topic "twice-t" has no known partition count',
+            ("twice", 3): None,
+            ("twice", 4): 'seq 4: member "b" leaves but is not in the group',
+        }
+
+
+def test_a_group_of_100_000_partitions(spark: SparkSession) -> None:
+    events = [event(1, "join", f"m{number:02}", ["t"]) for number in range(20)] + [event(2, "leave", "m07")]
+    frames = tables(spark, {"g": History(events=events, counts=[count(0, "t", 100_000)])})
+    frames["lags"] = spark.sql(
+        "select 'c' cluster, 'g' group_id, 0L ts, 'g-t' topic, cast(id as int) partition, id % 1000 lag "
+        "from range(100000)"
+    )
+    found = replay(**frames, strategies=["sticky", "lag"])
+    rows = sorted(found.collect(), key=lambda row: (row.strategy, row.seq))
+    figures = [(row.strategy, row.seq, row.assigned, row.moved_needed) for row in rows]
+    assert figures[2:] == [("sticky", 1, 100_000, 0), ("sticky", 2, 100_000, 5_000)]
+    assert figures[0] == ("lag", 1, 100_000, 0)
+    assert all(row.mean_lag == 49_950_000 / row.members and row.error is None for row in rows)
+    assert collected(replay(**frames, strategies=["sticky", "lag"], large=1_000)) == collected(found)
+
+
+def test_offsets_in_place_of_lags(spark: SparkSession) -> None:
+    offsets = [(0, 10, None), (5, 10, None), (0, 10, 4), (0, 10, -1), (None, 7, None), (3, None, 1), (0, 5, 9)]
+    rows = [("c", "g", 0, "g-t", number, *each) for number, each in enumerate(offsets)]
+    snapshots = spark.createDataFrame(rows, schema("offset_snapshots"))
+    events = [event(1, "join", "a", ["t"])]
+    frames = tables(spark, {"g": History(events=events, counts=[count(0, "t", len(offsets))])})
+    for reset in ("latest", "earliest"):
+        (row,) = replay(**{**frames, "lags": snapshots}, strategies=["lag"], reset=reset).collect()
+        assert row.max_lag == sum(partition_lag(*each, reset) for each in offsets) > 0
+
+
+def test_observed_assignments_are_a_strategy(spark: SparkSession) -> None:
+    events = [event(1, "snapshot", "a", ["t"], generation=3)]
+    observed = [{"generation": 3, "member_id": "a", "topic": "t", "partitions": [0, 1]}]
+    histories = {"g": History(events=events, counts=[count(0, "t", 3)], observed=observed)}
+    frames = tables(spark, histories)
+    rows = replay(**frames, observed=table(spark, "observed_assignments", histories), strategies=["range"]).collect()
+    assert [(row.strategy, row.generation, row.assigned) for row in rows] == [("range", 1, 3), ("observed", 3, 2)]
+
+
+def test_assignments_are_those_of_the_figures(spark: SparkSession) -> None:
+    frames = tables(spark, GROUPS)
+    shares = assignments(**frames, strategies=["sticky", "range"])
+    assert shares.schema.simpleString() == schema("assignments").simpleString()
+    key = ["group_id", "strategy", "seq", "ts", "generation"]
+    summed = {
+        tuple(row[name] for name in key): row.assigned
+        for row in shares.selectExpr(*key, "size(partitions) n")
+        .groupBy(*key)
+        .agg({"n": "sum"})
+        .toDF(*key, "assigned")
+        .collect()
+    }
+    figures = replay(**frames, strategies=["sticky", "range"]).where("assigned > 0").collect()
+    assert {tuple(row[name] for name in key): row.assigned for row in figures} == summed
+
+
+def quantile(values: list[float], share: float) -> float:
+    place = share * (len(values) - 1)
+    low = int(place)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (values[high] - values[low]) * (place - low)
+
+
+def test_summaries(spark: SparkSession) -> None:
+    frames = tables(spark, GROUPS)
+    bad = (
+        frames["events"]
+        .where("group_id = 'g3'")
+        .selectExpr("'c' cluster", "'bad' group_id", "seq", "ts", "'x' kind", "member_id", "topics")
+    )
+    frames["events"] = frames["events"].unionByName(bad, allowMissingColumns=True)
+    rebalances = replay(**frames).localCheckpoint()
+    rows = [row.asDict() for row in rebalances.collect()]
+    groups = group_summary(rebalances).localCheckpoint()
+    assert groups.schema.simpleString() == schema("group_summary").simpleString()
+    found = {(row.group_id, row.strategy): row for row in groups.collect()}
+    assert set(found) == {(row["group_id"], row["strategy"]) for row in rows}
+    for (group_id, strategy), summed in found.items():
+        of = [row for row in rows if (row["group_id"], row["strategy"]) == (group_id, strategy)]
+        check(summed, of)
+    for group_id in GROUPS:
+        candidates = {strategy: row for (id, strategy), row in found.items() if id == group_id}
+        best = min(
+            candidates.values(), key=lambda r: (r.balance_score_total, r.moved_total, r.lag_skew_p95, r.strategy)
+        )
+        assert [strategy for strategy, row in candidates.items() if row.best] == [best.strategy]
+    assert not found["bad", None].best
+
+    fleet = {row.strategy: row for row in strategy_summary(rebalances, groups).collect()}
+    assert set(fleet) == {*STRATEGIES, None}
+    for strategy, summed in fleet.items():
+        check(summed, [row for row in rows if row["strategy"] == strategy])
+        assert summed.best_groups == sum(row.best for (_, of), row in found.items() if of == strategy)
+        assert summed.groups == sum(of == strategy for _, of in found)
+    assert (fleet[None].groups, fleet[None].errors, fleet[None].rebalances) == (1, 1, 0)
+    by_skew = group_summary(rebalances, best_by=["lag_skew_max"])
+    assert by_skew.where("best").count() == len(GROUPS)
+
+
+def check(summed: Any, rows: list[dict[str, Any]]) -> None:
+    """A summary's figures, from the rows."""
+    done = [row for row in rows if row["seq"] is not None]
+    assert (summed.rebalances, summed.errors) == (len(done), sum(row["error"] is not None for row in rows))
+    partitions = sum(row["partitions"] for row in done)
+    assert summed.share_moved == pytest.approx(sum(row["moved"] for row in done) / partitions if partitions else 0)
+    for name in ("moved", "moved_needed", "balance_score", "copartition_violations", "lag_skew"):
+        values = sorted(row[name] for row in done)
+        if name != "lag_skew":
+            assert summed[f"{name}_total"] == sum(values)
+        if values:
+            assert summed[f"{name}_p50"] == pytest.approx(quantile(values, 0.5))
+            assert summed[f"{name}_p95"] == pytest.approx(quantile(values, 0.95))
+        assert summed[f"{name}_max"] == (values[-1] if values else None)
+
+
+def test_sums_that_a_bigint_cannot_hold_are_its_largest(spark: SparkSession) -> None:
+    row: dict[str, Any] = dict.fromkeys(schema("rebalances").names, 1)
+    row |= {"cluster": "c", "group_id": "g", "strategy": "range", "cause": "members", "error": None}
+    row |= {"mean_lag": 1.0, "lag_skew": 1.0, "balance_score": 2**63 - 1}
+    frame = spark.createDataFrame([tuple(row.values())] * 3, schema("rebalances"))
+    (summed,) = group_summary(frame).collect()
+    assert (summed.balance_score_total, summed.balance_score_max, summed.moved_total) == (2**63 - 1, 2**63 - 1, 3)
+
+
+def test_bad_arguments(spark: SparkSession) -> None:
+    wrong: Any = 5
+    frames = tables(spark, {"g": drawn(1)})
+    with pytest.raises(OptionError, match="the strategy is 'best'"):
+        replay(**frames, strategies=["best"])
+    for name, value in (("tasks", 0), ("large", -1), ("tasks", True), ("large", "5")):
+        with pytest.raises(OptionError, match=f"{name} is {value!r}; give a positive integer, or None"):
+            replay(**{**frames, name: value})
+    with pytest.raises(TableError, match="membership_events: has no column kind string; has no column topics array"):
+        replay(**{**frames, "events": frames["events"].drop("kind", "topics")})
+    with pytest.raises(TableError, match=r"lags: lag is string, not bigint. Select, rename or cast"):
+        replay(**{**frames, "lags": frames["lags"].withColumn("lag", frames["lags"].topic)})
+    with pytest.raises(OptionError, match="reset is 5"):
+        replay(**{**frames, "lags": frames["lags"].withColumnRenamed("lag", "end")}, reset=wrong)
+    with pytest.raises(OptionError, match=r"best_by is .'cluster'.; give some of rebalances"):
+        group_summary(replay(**frames), best_by=["cluster"])
+    with pytest.raises(TableError, match="rebalances: has no column"):
+        group_summary(frames["events"])
+
+
+def test_a_batch_is_cut_by_its_events() -> None:
+    events = pyarrow.array(
+        [[1] * size for size in (3, 0, 90_000, 50_000, 60_000, 300_000, 1)], pyarrow.list_(pyarrow.int8())
+    )
+    whole = pyarrow.record_batch([events], ["events"])
+
+    def sizes(parts: Iterator[Any]) -> list[int]:
+        return [part.num_rows for part in parts]
+
+    assert sizes(replay_module._parts(whole, 1)) == [3, 1, 1, 1, 1]
+    assert sizes(replay_module._parts(whole.slice(2, 3), 1)) == [1, 1, 1]
+    assert sizes(replay_module._parts(whole.slice(0, 0), 1)) == []
