@@ -4,7 +4,7 @@ use kafka_assignors_core::offsets_topic::{Key, TopicIdPartitions, TopicList, Val
 
 fn names(topics: &TopicList<'_>, bytes: usize) {
     assert_eq!(topics.iter().count(), topics.len());
-    assert_eq!(topics.is_empty(), topics.len() == 0);
+    assert_eq!(topics.is_empty(), topics.iter().next().is_none());
     assert!(topics.len() <= bytes);
 }
 
@@ -17,7 +17,7 @@ fn held(value: &Value<'_>, bytes: usize) {
     match value {
         Value::Group(group) => {
             assert_eq!(group.members.iter().count(), group.members.len());
-            assert_eq!(group.members.is_empty(), group.members.len() == 0);
+            assert_eq!(group.members.is_empty(), group.members.iter().next().is_none());
             let lent = |member: kafka_assignors_core::offsets_topic::GroupMetadataMember<'_>| {
                 member.member_id.len() + member.subscription.len() + member.assignment.len()
             };
