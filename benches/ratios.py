@@ -104,7 +104,7 @@ def interleaved(benchmark: BenchmarkFixture) -> Interleaved:
 
 # What is not a time: sizes, and counts.
 _SCALES = {
-    "memory": (1e-6, 1),
+    **dict.fromkeys(("memory", "replay-memory"), (1e-6, 1)),
     **dict.fromkeys(("instructions", "instruction-growth"), (1e-3, 0)),
     **dict.fromkeys(("allocations", "allocation-growth"), (1e-3, 3)),
 }

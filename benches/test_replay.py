@@ -23,8 +23,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pytest_benchmark.fixture import BenchmarkFixture
+from ratios import BOUNDS, Interleaved, Ratio, check_bounds, measured, rounds_of
 
-from conftest import BOUNDS, Interleaved, Ratio, check_bounds
 from kafka_assignors import StickyAssignor
 from kafka_assignors.group import MemberState
 from kafka_assignors.spark import replay as module
@@ -57,25 +57,24 @@ check_bounds("replay-memory", {f"{FEW}, and 10 times as many"})
 check_bounds("decoder-pace", {"offset commits", "group metadata"})
 
 # Workers cannot import what is in this folder.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    made = session(
-        "local[2]",
-        **{
-            "spark.driver.memory": "3g",
-            "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
-            "spark.sql.execution.arrow.maxRecordsPerBatch": 500,
-        },
-    )
+    conf: dict[str, Any] = {
+        "spark.driver.memory": "3g",
+        "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": 500,
+    }
+    made = session("local[2]", **conf)
     yield made
     made.stop()
 
 
-Tables = Callable[[str], dict[str, DataFrame]]
+# Argument of `replay` to table; the others have defaults of other types.
+Tables = Callable[[str], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +82,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
     """A fleet's tables, written when they are first asked for."""
     written: dict[str, dict[str, str]] = {}
 
-    def of(name: str) -> dict[str, DataFrame]:
+    def of(name: str) -> dict[str, Any]:
         if name not in written:
             written[name] = FLEETS[name].write(tmp_path_factory.mktemp("fleet"))
         return {argument: spark.read.parquet(path) for argument, path in written[name].items()}
@@ -102,7 +101,7 @@ def warm(*runs: Callable[[], object]) -> None:
             run()
 
 
-@pytest.mark.parametrize("name", BOUNDS["replay-floor"])
+@pytest.mark.parametrize("name", BOUNDS.cases("replay-floor"))
 def test_floor(name: str, tables: Tables, interleaved: Interleaved, ratio: Ratio) -> None:
     frames, total = tables(name), FLEETS[name].total
     assert replay(**frames, strategies=["sticky"]).where("error is null and strategy = 'sticky'").count() == total
@@ -117,11 +116,11 @@ def test_floor(name: str, tables: Tables, interleaved: Interleaved, ratio: Ratio
     seconds, floor_seconds = interleaved(ours, empty, 5)
     note = f"{total / seconds:,.0f} rebalances/s, an empty kernel {total / floor_seconds:,.0f}/s"
     ratio.at_most("replay-floor", name, seconds, floor_seconds, note)
-    if name in BOUNDS["replay-pace"]:
+    if name in BOUNDS.cases("replay-pace"):
         ratio.at_most("replay-pace", name, seconds, total / 100_000, "against 100,000 rebalances/s")
 
 
-class _Cluster(ClusterMetadata):
+class _Cluster(ClusterMetadata):  # type: ignore[misc]
     """As much of kafka-python's cluster metadata as its assignor asks for."""
 
     def __init__(self, topics: dict[str, int]) -> None:
@@ -176,7 +175,7 @@ def by_kafka_python(partitions: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return run
 
 
-@pytest.mark.parametrize("name", BOUNDS["replay-kafka-python"])
+@pytest.mark.parametrize("name", BOUNDS.cases("replay-kafka-python"))
 def test_kafka_python(name: str, tables: Tables, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
     """Seconds for each rebalance, each side with its own Spark pipeline around it."""
     frames, fleet, sample = tables(name), FLEETS[name], SAMPLES[name]
@@ -184,7 +183,7 @@ def test_kafka_python(name: str, tables: Tables, benchmark: BenchmarkFixture, ra
     def ours() -> None:
         consume(replay(**frames, strategies=["sticky"]))
 
-    def theirs(groups: int) -> DataFrame:
+    def theirs(groups: int) -> Any:
         some = frames["events"].where(f"group_id < 'group-{groups:06}'")
         parts = some.repartition(2, "group_id").groupBy("group_id")
         return parts.applyInPandas(by_kafka_python(fleet.partitions), "group_id string, seq long, moved long")
@@ -194,8 +193,8 @@ def test_kafka_python(name: str, tables: Tables, benchmark: BenchmarkFixture, ra
     rows = theirs(sample).count()
     other = (perf_counter() - start) / rows
     assert rows == sample * fleet.rebalances
-    benchmark.pedantic(ours, rounds=5, warmup_rounds=1)
-    seconds = benchmark.stats.stats.min / fleet.total
+    rounds_of(benchmark, ours, 5, warm=True)
+    seconds = measured(benchmark).min / fleet.total
     note = f"{1 / seconds:,.0f} rebalances/s against {1 / other:,.0f}/s, of {sample} groups"
     ratio.at_least("replay-kafka-python", name, seconds, other, note)
 
@@ -218,7 +217,7 @@ def test_six_strategies(tables: Tables, interleaved: Interleaved, ratio: Ratio) 
 def test_growth(tables: Tables, interleaved: Interleaved, ratio: Ratio) -> None:
     few, many = tables(FEW), tables(MANY)
 
-    def run(frames: dict[str, DataFrame]) -> Callable[[], None]:
+    def run(frames: dict[str, Any]) -> Callable[[], None]:
         return lambda: consume(replay(**frames, strategies=["sticky"]))
 
     warm(run(few), run(many))
@@ -243,14 +242,14 @@ def peaks(kernel: Any, batch: Any) -> Iterator[Any]:
 def test_memory(tables: Tables, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
     """The largest of the workers' peaks: what a fleet ten times as large adds to it."""
 
-    def peak(frames: dict[str, DataFrame]) -> int:
+    def peak(frames: dict[str, Any]) -> int:
         given = (frames["events"], frames["counts"], None, None, "latest", ["sticky"], None, None)
         found: int = module._replayed(peaks, "rebalances", *given).agg({"kernel_ns": "max"}).collect()[0][0]
         return found
 
     small = peak(tables(FEW))
-    large = benchmark.pedantic(lambda: peak(tables(MANY)), rounds=1)
-    ratio.at_most("replay-memory", f"{FEW}, and 10 times as many", large, small, "a worker's peak; sizes, not times")
+    large = rounds_of(benchmark, lambda: peak(tables(MANY)))
+    ratio.at_most("replay-memory", f"{FEW}, and 10 times as many", large, small, "a worker's peak")
 
 
 def test_decoder(benchmark: BenchmarkFixture, ratio: Ratio) -> None:
@@ -262,7 +261,7 @@ def test_decoder(benchmark: BenchmarkFixture, ratio: Ratio) -> None:
     def run() -> str:
         return subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
-    figures = json.loads(benchmark.pedantic(run, rounds=1))
+    figures = json.loads(rounds_of(benchmark, run))
     commits, groups = figures["offset commits"], figures["group metadata"]
     pace = commits["records"] / commits["seconds"] / 1e6, commits["records"] / commits["floor_seconds"] / 1e6
     note = f"{pace[0]:,.1f} M records/s against 1.5 M/s; reading the bytes once {pace[1]:,.1f} M/s"
