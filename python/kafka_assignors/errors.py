@@ -9,7 +9,9 @@ True
 """
 
 __all__ = [
+    "CaptureError",
     "ClusterError",
+    "ConnectorError",
     "EmbeddedKafkaError",
     "GroupError",
     "GroupTypeError",
@@ -72,6 +74,14 @@ class KeyFileError(KafkaAssignorsError, ValueError):
 
 class TableError(KafkaAssignorsError, ValueError):
     """A table of the Spark pipeline that cannot be read or written, lacks a column, or has one of another type."""
+
+
+class CaptureError(KafkaAssignorsError, RuntimeError):
+    """The offsets topic cannot be captured: it is not there, may not be read, or is not the one that a folder holds."""
+
+
+class ConnectorError(KafkaAssignorsError, RuntimeError):
+    """The jars of Spark's Kafka connector are missing, and cannot be fetched or are not in the session."""
 
 
 class TopicReadError(KafkaAssignorsError, RuntimeError):

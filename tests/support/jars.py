@@ -114,8 +114,8 @@ def member_classes(version: str) -> Path:
 
 
 def spark_connector() -> list[Path]:
-    """The jars of Spark's Kafka connector, for the PySpark that the tests use."""
-    pom = JAVA_SOURCES / "spark" / "pom.xml"
+    """The jars of Spark's Kafka connector, those that the package itself pins."""
+    pom = ROOT / "python" / "kafka_assignors" / "spark" / "connector.pom.xml"
 
     def fetch(target: Path) -> None:
         goal = (tool("mvn"), "-q", "-B", "-f", str(pom), "dependency:copy-dependencies")

@@ -2,7 +2,7 @@
 
 import typer
 
-from kafka_assignors.spark.commands import replay, report, synth
+from kafka_assignors.spark.commands import capture, decode, lag, replay, report, snapshot, synth
 
 app = typer.Typer(
     name="python -m kafka_assignors.spark",
@@ -18,6 +18,10 @@ def _main() -> None:
     """What assignment strategies would have done to a fleet of consumer groups, from its own history, on Spark."""
 
 
+app.command("capture")(capture.capture)
+app.command("decode")(decode.decode)
+app.command("snapshot")(snapshot.snapshot)
+app.command("lag")(lag.lag)
 app.command("replay")(replay.replay)
 app.command("report")(report.report)
 app.command("synth")(synth.synth)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_assignors import _core
 from kafka_assignors.errors import OptionError
+from kafka_assignors.spark.lag import lags as lags_of
 from kafka_assignors.spark.schemas import checked, needs_pyspark, schema
 from kafka_assignors.spark.strategies import STRATEGIES, kernel_options
 
@@ -171,9 +172,12 @@ def _replayed(
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise OptionError(f"{name} is {number!r}; give a positive integer, or None")
     if lags is not None and isinstance(lags, DataFrame) and "lag" not in lags.columns and "end" in lags.columns:
-        lags = _lags(lags, reset)
+        lags = lags_of(lags, reset)
     given = {"events": events, "counts": counts, "lags": lags, "observed": observed}
     tables = {name: checked(frame, _TABLES[name]) for name, frame in given.items() if frame is not None}
+    if observed is not None:
+        # What members of KIP-848 groups have at a moment, or are to have, is no generation of the group.
+        tables["observed"] = tables["observed"].where("coalesce(source, 'classic') = 'classic'")
     tables["counts"] = _counts_of_groups(tables["events"], tables["counts"])
     rows = reduce(DataFrame.unionAll, [_as_lists(frame, name) for name, frame in tables.items()])
     too_large = None if large is None else _larger_than(large, tables)
@@ -212,18 +216,6 @@ def _counts_of_groups(events: DataFrame, counts: DataFrame) -> DataFrame:
 
     subscribed = events.select(*_KEY, explode("topics").alias("topic")).distinct()
     return subscribed.join(counts, ["cluster", "topic"]).select(*_KEY, *_LISTS["counts"])
-
-
-def _lags(snapshots: DataFrame, reset: str) -> DataFrame:
-    """The table `lags` of `offset_snapshots`, by the formula of `kafka_assignors.lag.partition_lag`."""
-    from pyspark.sql.functions import coalesce, col, greatest, lit, when
-
-    if not isinstance(reset, str):
-        raise OptionError(f"reset is {reset!r}; give the groups' auto_offset_reset, 'latest' or 'earliest'")
-    begin, end = (coalesce(col(name), lit(0)) for name in ("begin", "end"))
-    start = end if reset.lower() == "latest" else begin
-    position = when(col("committed") >= 0, col("committed")).otherwise(start)
-    return checked(snapshots, "offset_snapshots").withColumn("lag", greatest(lit(0), end - position))
 
 
 def _larger_than(rows: int, tables: dict[str, DataFrame]) -> DataFrame | None:

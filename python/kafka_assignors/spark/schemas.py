@@ -37,8 +37,8 @@ class TableColumn:
 
 
 def _columns(text: str) -> tuple[TableColumn, ...]:
-    """A question mark behind the name marks an optional column."""
-    pairs = [line.split() for line in text.split(",")]
+    """A question mark behind the name marks an optional column; a type has no blanks."""
+    pairs = [line.split() for line in text.split(", ")]
     return tuple(TableColumn(name.rstrip("?"), kind, name.endswith("?")) for name, kind in pairs)
 
 
@@ -59,10 +59,14 @@ TABLES: dict[str, tuple[TableColumn, ...]] = {
     # What members did. Events of one seq are one rebalance; kind is join, leave, subscribe or snapshot.
     "membership_events": _columns(
         "cluster string, group_id string, seq bigint, ts bigint, kind string, member_id string, instance_id? string, "
-        f"rack? string, topics array<string>, generation? int, protocol? string, {_SOURCE}"
+        "rack? string, topics array<string>, generation? int, protocol? string, topic_regex? string, "
+        "claimed_generation? int, claimed? array<struct<topic:string,partitions:array<int>>>, client_id? string, "
+        f"client_host? string, {_SOURCE}"
     ),
     # How many partitions a topic has from ts on.
     "topic_partitions": _columns("cluster string, topic string, ts bigint, partition_count int"),
+    # Where partitions began and ended at ts; null where a leader did not tell.
+    "offsets": _columns("cluster string, topic string, partition int, ts bigint, begin bigint, end bigint"),
     # What a group had read of a partition at ts; committed is null without a commit.
     "offset_snapshots": _columns(
         "cluster string, group_id string, ts bigint, topic string, partition int, begin bigint, end bigint, "
@@ -70,19 +74,24 @@ TABLES: dict[str, tuple[TableColumn, ...]] = {
     ),
     # What a group had still to read of a partition from ts on, in records.
     "lags": _columns("cluster string, group_id string, ts bigint, topic string, partition int, lag bigint"),
-    # What members had in a generation; source is classic, target or current.
+    # What members had in a generation; source is classic, and in KIP-848 groups target, current or pending_revocation.
     "observed_assignments": _columns(
         "cluster string, group_id string, generation int, member_id string, topic string, partitions array<int>, "
-        f"ts? bigint, source? string, {_SOURCE}"
+        f"ts? bigint, source? string, topic_id? string, {_SOURCE}"
     ),
     # What groups committed; committed is null for a tombstone.
     "offset_commits": _columns(
         "cluster string, group_id string, ts bigint, topic string, partition int, committed bigint, leader_epoch? int, "
-        f"{_SOURCE}"
+        f"topic_id? string, {_SOURCE}"
     ),
-    # Records of __consumer_offsets that could not be used, each with the reason.
+    # What the regular expressions match that members of KIP-848 groups subscribe to.
+    "topic_matches": _columns(
+        f"cluster string, group_id string, ts bigint, topic_regex string, topics array<string>, {_SOURCE}"
+    ),
+    # Records of __consumer_offsets, or parts of them, that could not be used, each with the reason.
     "rejected_records": _columns(
-        "cluster string, ts bigint, kind int, reason string, src_partition int, src_offset bigint"
+        "cluster string, ts bigint, kind int, reason string, group_id? string, member_id? string, detail? string, "
+        "key? binary, value? binary, src_partition int, src_offset bigint, row? int"
     ),
     # A row for each rebalance and strategy; strategy "observed" is what the group really did.
     "rebalances": _columns(

@@ -26,7 +26,7 @@ mod _core {
     use pyo3::types::PyDict;
 
     #[pymodule_export]
-    use crate::arrow::{Assignments, Replay};
+    use crate::arrow::{Assignments, DecodedBatches, OffsetsTopic, Replay};
     #[pymodule_export]
     use crate::callback::Uninterrupted;
     #[pymodule_export]

@@ -63,8 +63,8 @@ impl Eq for ClassicProtocols<'_> {}
 
 impl<'a> ClassicProtocols<'a> {
     fn read(mut reader: Reader<'a>) -> Result<Option<Self>, ReadError> {
-        // A nullable structure has a byte in front: -1 for null, 1 for one that follows.
-        if reader.i8("classic_member_metadata")? < 0 {
+        // A nullable structure has a byte in front: 1 for one that follows, 0 for null in a tagged field, -1 elsewhere.
+        if reader.i8("classic_member_metadata")? <= 0 {
             return Ok(None);
         }
         let session_timeout = reader.i32("session_timeout_ms")?;

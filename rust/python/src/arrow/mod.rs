@@ -5,6 +5,7 @@
 //! UTF-8, each where it is read, so that one bad row costs only itself.
 
 mod histories;
+mod offsets_topic;
 mod outcomes;
 mod replay;
 
@@ -18,6 +19,7 @@ use pyo3::prelude::*;
 
 use crate::errors::TableError;
 
+pub(crate) use offsets_topic::{DecodedBatches, OffsetsTopic};
 pub(crate) use replay::{Assignments, Replay};
 
 /// Checks that a batch has exactly these columns. Nullability is not looked at: nulls are met where they are.

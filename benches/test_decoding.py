@@ -1,0 +1,121 @@
+"""The decoder of `__consumer_offsets` behind its binding: without Spark on two threads, and in Spark on two cores."""
+
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import offsets_records
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pytest_benchmark.fixture import BenchmarkFixture
+from ratios import Interleaved, Ratio, check_bounds, measured, rounds_of
+
+from kafka_assignors import _core
+from kafka_assignors.spark.decoding import decode, decode_wide, records_of
+from kafka_assignors.spark.session import session
+
+pytestmark = pytest.mark.timeout(1_800)
+
+COMMITS, GROUPS = "offset commits", "group metadata"
+CASES = {COMMITS, GROUPS}
+# A second of either, on two cores, at most.
+COMMITS_A_SECOND, BYTES_A_SECOND = 1.5e6, 200e6
+FILES = 4
+
+check_bounds("capture-binding", CASES)
+check_bounds("capture-spark", CASES)
+
+# Workers cannot import what is in this folder.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, pa.Table]:
+    return {COMMITS: offsets_records.commits(400_000), GROUPS: offsets_records.groups(1_500)}
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    conf: dict[str, Any] = {"spark.driver.memory": "3g", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
+    made = session("local[2]", **conf)
+    yield made
+    made.stop()
+
+
+def wanted(name: str, table: pa.Table, times: int) -> tuple[float, str]:
+    """How long it may take, and against what."""
+    if name == COMMITS:
+        return times * table.num_rows / COMMITS_A_SECOND, "M commits/s against 1.5"
+    return times * offsets_records.size(table) / BYTES_A_SECOND, "MB/s against 200"
+
+
+def pace(name: str, table: pa.Table, times: int, seconds: float) -> float:
+    amount = table.num_rows if name == COMMITS else offsets_records.size(table)
+    return times * amount / seconds / 1e6
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", [COMMITS, GROUPS])
+def test_the_binding(name: str, tables: dict[str, pa.Table], benchmark: BenchmarkFixture, ratio: Ratio) -> None:
+    """Two threads at once, which only helps if the interpreter's lock is let go."""
+    table = tables[name]
+    batches = table.combine_chunks().to_batches(max_chunksize=10_000 if name == COMMITS else 500)
+    decoder = _core.OffsetsTopic({}, False, False)
+
+    def run(part: list[Any]) -> int:
+        return sum(found.num_rows for batch in part for found in decoder.decode(batch))
+
+    rows = sum(run([batch]) for batch in batches)
+    assert rows == (table.num_rows if name == COMMITS else table.num_rows * 2 * offsets_records.MEMBERS)
+    with ThreadPoolExecutor(2) as pool:
+        parts = [batches[::2], batches[1::2]]
+        rounds_of(benchmark, lambda: list(pool.map(run, parts)), 5, warm=True)
+    seconds = measured(benchmark).min
+    bound, unit = wanted(name, table, 1)
+    ratio.at_most("capture-binding", name, seconds, bound, f"{pace(name, table, 1, seconds):,.1f} {unit}")
+
+
+def consume(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+@pytest.mark.parametrize("name", [COMMITS, GROUPS])
+def test_in_spark(
+    name: str,
+    tables: dict[str, pa.Table],
+    spark: SparkSession,
+    tmp_path: Path,
+    interleaved: Interleaved,
+    ratio: Ratio,
+) -> None:
+    """From Parquet to rows of all tables, beside a kernel that hands the records back as they are."""
+    table = tables[name]
+    records = spark.read.parquet(offsets_records.write(table, tmp_path / "records", FILES))
+    if name == COMMITS:
+        assert decode(records, cluster="c")["offset_commits"].count() == FILES * table.num_rows
+    else:
+        events = decode(records, cluster="c")["membership_events"]
+        assert events.where("size(claimed) = 1").count() == FILES * table.num_rows * offsets_records.MEMBERS
+    passed = records_of(records)
+    schema = passed.schema
+
+    def ours() -> None:
+        consume(decode_wide(records))
+
+    def empty() -> None:
+        consume(passed.mapInArrow(lambda batches: batches, schema))
+
+    for _ in range(2):
+        ours()
+        empty()
+    seconds, floor = interleaved(ours, empty, 5)
+    bound, unit = wanted(name, table, FILES)
+    handed_back = pace(name, table, FILES, floor)
+    note = f"{pace(name, table, FILES, seconds):,.1f} {unit}; records handed back as they are {handed_back:,.1f}"
+    ratio.at_most("capture-spark", name, seconds, bound, note)

@@ -1,0 +1,99 @@
+"""`capture`: the history of groups, streamed from the broker's offsets topic to Parquet."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafka_assignors.spark.commands import Conf, Jars, Master, settings, told
+from kafka_assignors.spark.commands.connection import Bootstrap, Config, ConfigFile, client_settings
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from kafka_assignors.spark.capture import Capture
+
+
+def capture(
+    out: Annotated[str, typer.Option(help="The folder for tables, checkpoint and notes; one for each cluster.")],
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    config_file: ConfigFile = None,
+    every: Annotated[float, typer.Option(help="Seconds between micro-batches.")] = 10.0,
+    once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
+    cluster: Annotated[
+        str | None, typer.Option(help="The tables' column cluster; the cluster's id by default.")
+    ] = None,
+    snapshots: Annotated[
+        str | None, typer.Option(help="The --out of `snapshot`, for the names of topic ids in KIP-848 groups.")
+    ] = None,
+    clients: Annotated[bool, typer.Option("--clients", help="Keep client ids and hosts.")] = False,
+    keep_bytes: Annotated[bool, typer.Option("--keep-bytes", help="Keep the bytes of unreadable records.")] = False,
+    most: Annotated[int | None, typer.Option(min=1, help="About so many records in a micro-batch at most.")] = None,
+    jar: Jars = None,
+    master: Master = "local[2]",
+    conf: Conf = None,
+) -> None:
+    """Stream group metadata and commits from __consumer_offsets to Parquet, until it is interrupted.
+
+    Settings are those of a Java consumer. Started again with the same --out it goes on where it ended, however that
+    was: each record is in the tables once. The jars of Spark's Kafka connector are fetched with Maven, unless --jar
+    names them.
+
+    Exit status: 0, or 2 if the input is bad or the topic cannot be read.
+    """
+    from kafka_assignors.spark.capture import capture as start
+    from kafka_assignors.spark.connector import connector_jars
+    from kafka_assignors.spark.session import opened
+    from kafka_assignors.spark.snapshot import topic_names
+
+    with told():
+        kafka = client_settings(bootstrap, config, config_file)
+        # Before a JVM is started.
+        jars = jar or connector_jars()
+        names = None if snapshots is None else lambda: topic_names(snapshots)
+        with opened(master, jars, **settings(conf)) as spark:
+            running = start(
+                spark,
+                kafka,
+                out,
+                every=None if once else every,
+                cluster=cluster,
+                names=names,
+                clients=clients,
+                keep_bytes=keep_bytes,
+                most=most,
+            )
+            _until_the_end(running, once)
+            _tell(running)
+
+
+def _until_the_end(running: Capture, once: bool) -> None:
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        if not once:
+            running.catch_up()
+            typer.echo(f"{running.topic.name} of {running.topic.cluster} is caught up; capturing until interrupted")
+        while not running.wait(1.0):
+            pass
+    except KeyboardInterrupt:
+        running.stop()
+
+
+def _tell(running: Capture) -> None:
+    """What is in the tables now."""
+    rows: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    for counts in running.batches().values():
+        for total, part in ((rows, counts["rows"]), (reasons, counts["rejected"])):
+            for name, number in part.items():
+                total[name] = total.get(name, 0) + number
+    for name, number in rows.items():
+        typer.echo(f"{name}: {number:,}")
+    for name, number in sorted(reasons.items()):
+        typer.echo(f"  {name}: {number:,}")

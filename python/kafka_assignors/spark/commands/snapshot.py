@@ -1,0 +1,46 @@
+"""`snapshot`: partition counts, topic ids, first and last offsets of a live cluster; needs no Spark."""
+
+from typing import Annotated
+
+import typer
+
+from kafka_assignors.spark.commands import told
+from kafka_assignors.spark.commands.connection import Bootstrap, Config, ConfigFile, client_settings
+
+
+def snapshot(
+    out: Annotated[str, typer.Option(help="The folder for the tables topic_partitions and offsets.")],
+    bootstrap: Bootstrap = None,
+    config: Config = None,
+    config_file: ConfigFile = None,
+    topic: Annotated[list[str] | None, typer.Option(help="A topic; all but Kafka's internal ones by default.")] = None,
+    every: Annotated[float | None, typer.Option(help="Take one every so many seconds, until interrupted.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="With --every: end after so many.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="The tables' column cluster; the cluster's id by default.")
+    ] = None,
+    isolation_level: Annotated[str, typer.Option(help="read_uncommitted, or read_committed.")] = "read_uncommitted",
+) -> None:
+    """Append partition counts, topic ids, first and last offsets to Parquet. Settings are librdkafka's.
+
+    Exit status: 0, or 2 if the input is bad or the cluster cannot be read.
+    """
+    from kafka_assignors.errors import OptionError
+    from kafka_assignors.spark.snapshot import snapshots
+
+    with told():
+        settings = client_settings(bootstrap, config, config_file)
+        if every is None and count is not None:
+            raise OptionError("--count is for --every; give both, or neither")
+        taken = snapshots(
+            settings,
+            out,
+            every=every or 1.0,
+            count=1 if every is None else count,
+            topics=topic,
+            cluster=cluster,
+            isolation_level=isolation_level,
+        )
+        for found in taken:
+            partitions = sum(len(each.end) for each in found.topics)
+            typer.echo(f"{found.ts}: {len(found.topics):,} topics, {partitions:,} partitions of {found.cluster}")

@@ -1,0 +1,170 @@
+"""Records of `__consumer_offsets` to tables, by the Rust core, on Arrow batches.
+
+Nothing in a record fails the job: what cannot be read, or says nothing of consumers, is a row of `rejected_records`
+with the reason. Client ids and hosts, which are personal or tell of the infrastructure, are left out unless asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafka_assignors import _core
+from kafka_assignors.errors import OptionError, TableError
+from kafka_assignors.spark.schemas import needs_pyspark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["DECODED", "decode", "decode_wide", "records_of", "tables_of"]
+
+# What the core makes of a batch; the same columns in the same order as its schema (`_core.OffsetsTopic`).
+_WIDE = (
+    "table tinyint, src_partition int, src_offset bigint, row int, ts bigint, group_id string, kind string, "
+    "member_id string, generation int, topic string, topic_id string, partition int, committed bigint, "
+    "leader_epoch int, partitions array<int>, protocol string, instance_id string, rack string, topics array<string>, "
+    "topic_regex string, claimed_generation int, claimed array<struct<topic: string, partitions: array<int>>>, "
+    "client_id string, "
+    "client_host string, detail string, record_kind int, key binary, value binary"
+)
+
+# By the number in the column `table`: the table's name, and its columns. A name after a colon is the wide row's.
+_SOURCE = "src_partition src_offset row"
+DECODED: dict[str, tuple[str, ...]] = {
+    "membership_events": tuple(
+        "cluster group_id seq:src_offset ts kind member_id instance_id rack topics generation protocol topic_regex "
+        f"claimed_generation claimed client_id client_host {_SOURCE}".split()
+    ),
+    "observed_assignments": tuple(
+        f"cluster group_id generation member_id topic partitions ts source:kind topic_id {_SOURCE}".split()
+    ),
+    "offset_commits": tuple(f"cluster group_id ts topic partition committed leader_epoch topic_id {_SOURCE}".split()),
+    "topic_matches": tuple(f"cluster group_id ts topic_regex topics {_SOURCE}".split()),
+    "rejected_records": tuple(
+        f"cluster ts kind:record_kind reason:kind group_id member_id detail key value {_SOURCE}".split()
+    ),
+}
+
+
+def decode(
+    records: DataFrame,
+    *,
+    cluster: str,
+    names: Mapping[str, str] | None = None,
+    clients: bool = False,
+    keep_bytes: bool = False,
+) -> dict[str, DataFrame]:
+    """The tables that records of `__consumer_offsets` make out, of a stream's batch or of a dump. O(bytes), no shuffle.
+
+    A record of a classic group gives an event `snapshot` for each of its members, with the number of its record
+    (`seq`): they are the group in that generation, and nobody else is. Records of KIP-848 groups give `join` (also for
+    a member that subscribes anew) and `leave`. Such a group's members and targets carry no epoch of their own: theirs
+    is the next one written down for the group, and null where that is not in the same Arrow batch.
+
+    Args:
+        records: columns key and value (binary), partition (int), offset (bigint), and timestamp (a timestamp, or a
+            bigint of milliseconds since 1970), as Spark's Kafka source has them; others are ignored. Each
+            partition's in order of offsets.
+        cluster: what the column `cluster` is to be.
+        names: topic ids, as Kafka prints them, with the names of the topics. KIP-848 groups know their topics by id;
+            where that is not here, the column `topic` is null and `topic_id` remains.
+        clients: fill `client_id` and `client_host` of `membership_events`.
+        keep_bytes: fill `key` and `value` of `rejected_records` for records that cannot be read, for another version of
+            this package to try.
+
+    Returns:
+        The tables `membership_events`, `observed_assignments`, `offset_commits`, `topic_matches` and
+        `rejected_records`. Each goes through the records anew: where several are wanted, persist `decode_wide` and take
+        `tables_of` that.
+
+    Raises:
+        TableError: columns are missing or have another type.
+        OptionError: an id in `names` is none.
+        MissingDependencyError: PySpark is not installed.
+    """
+    return tables_of(decode_wide(records, names=names, clients=clients, keep_bytes=keep_bytes), cluster)
+
+
+def decode_wide(
+    records: DataFrame, *, names: Mapping[str, str] | None = None, clients: bool = False, keep_bytes: bool = False
+) -> DataFrame:
+    """As `decode`, all tables in one: rows as wide as all of them, with the table's number in the column `table`.
+
+    Raises:
+        TableError: columns are missing or have another type.
+        OptionError: an id in `names` is none.
+        MissingDependencyError: PySpark is not installed.
+    """
+    options = (dict(names or {}), clients, keep_bytes)
+    # Here, where it is the caller's error, and not on a worker.
+    _core.OffsetsTopic(*options)
+
+    def decode_batches(batches: Iterable[Any]) -> Iterator[Any]:
+        decoder = _core.OffsetsTopic(*options)
+        for batch in batches:
+            yield from decoder.decode(batch)
+
+    return records_of(records).mapInArrow(decode_batches, _WIDE)
+
+
+def records_of(frame: DataFrame) -> DataFrame:
+    """The columns of records as the decoder takes them, the timestamp in milliseconds since 1970.
+
+    Raises:
+        TableError: columns are missing or have another type.
+        MissingDependencyError: PySpark is not installed.
+    """
+    try:
+        from pyspark.sql import DataFrame
+        from pyspark.sql.functions import col, unix_millis
+    except ImportError as error:
+        raise needs_pyspark() from error
+    if not isinstance(frame, DataFrame):
+        raise TableError(f"records is of type {type(frame).__name__}; give a DataFrame")
+    found = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    wanted = {
+        "key": ("binary",),
+        "value": ("binary",),
+        "partition": ("int", "smallint", "tinyint"),
+        "offset": ("bigint", "int"),
+        "timestamp": ("timestamp", "timestamp_ntz", "bigint"),
+    }
+    problems = [
+        f"has no column {name} {kinds[0]}" if name not in found else f"{name} is {found[name]}, not {kinds[0]}"
+        for name, kinds in wanted.items()
+        if found.get(name) not in kinds
+    ]
+    if problems:
+        raise TableError(f"records: {'; '.join(problems)}. Select, rename or cast columns so that it has them")
+    timestamp = col("timestamp")
+    if found["timestamp"] != "bigint":
+        timestamp = unix_millis(timestamp.cast("timestamp"))
+    return frame.select(
+        "key",
+        "value",
+        col("partition").cast("int").alias("partition"),
+        col("offset").cast("bigint").alias("offset"),
+        timestamp.alias("timestamp"),
+    )
+
+
+def tables_of(wide: DataFrame, cluster: str) -> dict[str, DataFrame]:
+    """The tables of what `decode_wide` gave.
+
+    Raises:
+        OptionError: `cluster` is not a text.
+    """
+    from pyspark.sql.functions import col, lit
+
+    if not isinstance(cluster, str):
+        raise OptionError(f"cluster is of type {type(cluster).__name__}; give a name")
+
+    def column(text: str) -> Column:
+        name, _, source = text.partition(":")
+        return lit(cluster).alias(name) if name == "cluster" else col(source or name).alias(name)
+
+    return {
+        name: wide.where(col("table") == number).select([column(text) for text in columns])
+        for number, (name, columns) in enumerate(DECODED.items())
+    }

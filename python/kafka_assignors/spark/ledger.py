@@ -1,0 +1,158 @@
+"""What a capture has written: which batches are whole, and of which topic they are.
+
+A capture's folder holds its tables, each with a folder `batch_id=N` for every micro-batch that gave it rows, and
+
+- `_capture.json`: cluster, topic and the topic's id;
+- `_batches/N.json`: written when all tables of batch N are, with its numbers of records and rows;
+- `_checkpoint`: Spark's.
+
+The names that begin with an underscore are none of Spark's tables. All goes through Hadoop's file systems, so that the
+folder may be anywhere that Spark writes to.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from kafka_assignors.errors import CaptureError, TableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Ledger"]
+
+_FORMAT = 1
+
+
+class Ledger:
+    """The notes in a capture's folder.
+
+    Args:
+        spark: any session; its file systems are used.
+        path: the folder.
+    """
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.path = path.rstrip("/")
+        self._jvm = cast(Any, spark.sparkContext._jvm)
+        root = self._jvm.org.apache.hadoop.fs.Path(self.path)
+        self._files = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+
+    @property
+    def checkpoint(self) -> str:
+        """Where Spark keeps its checkpoint."""
+        return f"{self.path}/_checkpoint"
+
+    def open(self, cluster: str, topic: str, topic_id: str) -> None:
+        """Begins, or goes on with what this topic has given so far.
+
+        Raises:
+            CaptureError: the folder holds another topic's tables, or tables without the checkpoint that belongs to
+            them.
+        """
+        mine = {"format": _FORMAT, "cluster": cluster, "topic": topic, "topic_id": topic_id}
+        if not self._exists("_capture.json"):
+            if self._exists("_checkpoint") or self._exists("_batches"):
+                raise CaptureError(f"{self.path} is no capture's folder, though it looks like one; give another")
+            self._write("_capture.json", mine)
+            return
+        there = self._read("_capture.json")
+        for name, what in (
+            ("format", "format"),
+            ("topic", "topic"),
+            ("cluster", "cluster"),
+            ("topic_id", "topic's id"),
+        ):
+            if there.get(name) != mine[name]:
+                again = " (the topic has been made anew: its offsets begin anew too)" if name == "topic_id" else ""
+                raise CaptureError(
+                    f"{self.path} holds a capture whose {what} is {there.get(name)!r}, not {mine[name]!r}{again}; give "
+                    "another folder"
+                )
+        if self.last() is not None and not self._exists("_checkpoint/offsets"):
+            raise CaptureError(
+                f"{self.path} holds a capture's tables, but its _checkpoint is gone: going on would repeat or "
+                "overwrite them; give another folder"
+            )
+
+    def finished(self, batch_id: int) -> bool:
+        """Whether all tables of a batch are written."""
+        return self._exists(f"_batches/{batch_id}.json")
+
+    def finish(self, batch_id: int, counts: dict[str, Any]) -> None:
+        """Notes that all tables of a batch are written."""
+        self._write(f"_batches/{batch_id}.json", {"batch_id": batch_id, **counts})
+
+    def batches(self) -> dict[int, dict[str, Any]]:
+        """The whole batches with their numbers, in their order."""
+        return {batch_id: self._read(f"_batches/{batch_id}.json") for batch_id in self._ids()}
+
+    def last(self) -> int | None:
+        """The last whole batch; all before it are whole too."""
+        return max(self._ids(), default=None)
+
+    def require(self) -> int:
+        """The last whole batch.
+
+        Raises:
+            TableError: the folder holds no capture, or one without any whole batch.
+        """
+        last = self.last() if self._exists("_capture.json") else None
+        if last is None:
+            raise TableError(f"{self.path} holds no finished batch of a capture; give the --out of one")
+        return last
+
+    def reached(self) -> dict[str, dict[str, int]]:
+        """How far the checkpoint has gone: by topic and partition number, as text, the offset that comes next."""
+        numbers = [name for name in self._names("_checkpoint/offsets") if name.isdigit()]
+        if not numbers:
+            return {}
+        # Spark's offset log: its version, the batch's metadata, and one line for each source.
+        lines = self._text(f"_checkpoint/offsets/{max(numbers, key=int)}").splitlines()
+        found: dict[str, dict[str, int]] = json.loads(lines[-1])
+        return found
+
+    def _ids(self) -> list[int]:
+        names = self._names("_batches")
+        return sorted(int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit())
+
+    def _names(self, folder: str) -> list[str]:
+        if not self._exists(folder):
+            return []
+        return [str(each.getPath().getName()) for each in self._files.listStatus(self._at(folder))]
+
+    def _at(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}")
+
+    def _exists(self, name: str) -> bool:
+        return bool(self._files.exists(self._at(name)))
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            found = json.loads(self._text(name))
+        except ValueError as error:
+            raise CaptureError(f"{self.path}/{name} is damaged; give another folder") from error
+        if not isinstance(found, dict):
+            raise CaptureError(f"{self.path}/{name} is damaged; give another folder")
+        return found
+
+    def _text(self, name: str) -> str:
+        stream = self._files.open(self._at(name))
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def _write(self, name: str, value: dict[str, Any]) -> None:
+        # Renamed into place: a reader never sees half of it.
+        unfinished = self._at(f"{name}.unfinished")
+        stream = self._files.create(unfinished, True)
+        try:
+            stream.write(bytearray(json.dumps(value).encode()))
+        finally:
+            stream.close()
+        # Some file systems do not rename onto what is there.
+        self._files.delete(self._at(name), False)
+        if not self._files.rename(unfinished, self._at(name)):
+            raise CaptureError(f"{self.path}/{name} cannot be written")

@@ -1,0 +1,217 @@
+"""The binding of the offsets topic's decoder: record batches in, record batches out."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any
+
+import pyarrow
+import pytest
+
+from kafka_assignors import (
+    CooperativeStickyAssignor,
+    MemberState,
+    OptionError,
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+    StickyStreamJoinAssignor,
+    _core,
+)
+from kafka_assignors.errors import TableError
+from kafka_assignors.spark.decoding import DECODED
+from support.offsets_records import SCHEMA, commit_key, commit_value, group_value, key, records
+
+TOPIC_ID = bytes([1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18])
+TOPIC_ID_TEXT = "AQIDBAUGBwgREhMUFRYXGA"
+
+
+def decoded(batch: Any, *, names: Any = None, clients: bool = False, keep_bytes: bool = False) -> dict[str, list[Any]]:
+    """The rows of each table, without what is null in all of them."""
+    tables: dict[str, list[Any]] = {name: [] for name in DECODED}
+    for found in _core.OffsetsTopic(names or {}, clients, keep_bytes).decode(batch):
+        for row in found.to_pylist():
+            name = list(DECODED)[row.pop("table")]
+            tables[name].append({column: value for column, value in row.items() if value is not None})
+    return tables
+
+
+def test_commits_of_both_forms_and_their_ends() -> None:
+    batch = records(
+        [
+            (commit_key("g", "orders", 3), commit_value(42, 900)),
+            (commit_key("g", "orders", 4), commit_value(43, 901, TOPIC_ID, 7)),
+            (commit_key("g", "orders", 3), None),
+        ],
+        partition=5,
+        start=70,
+    )
+    common = {"src_partition": 5, "row": 0, "group_id": "g", "topic": "orders"}
+    assert decoded(batch)["offset_commits"] == [
+        {**common, "src_offset": 70, "ts": 900, "partition": 3, "committed": 42},
+        {
+            **common,
+            "src_offset": 71,
+            "ts": 901,
+            "partition": 4,
+            "committed": 43,
+            "leader_epoch": 7,
+            "topic_id": TOPIC_ID_TEXT,
+        },
+        {**common, "src_offset": 72, "ts": 1_002, "partition": 3},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("assignor", "claimed", "generation"),
+    [
+        (StickyAssignor(), [{"topic": "a", "partitions": [0, 2]}], 6),
+        (CooperativeStickyAssignor(), [{"topic": "a", "partitions": [0, 2]}], 6),
+        (StickyStreamJoinAssignor(), [{"topic": None, "partitions": [0, 2]}], 6),
+        (RangeAssignor(), None, None),
+        (RoundRobinAssignor(), None, None),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_generation_as_our_own_assignors_write_it(assignor: Any, claimed: Any, generation: int | None) -> None:
+    state = MemberState({"a": [0, 2]}, 6, "r1")
+    sent = {"m0": assignor.metadata(["a", "b"], state), "m1": assignor.metadata(["a"], MemberState({}, None, None))}
+    shares = assignor.perform_assignment(list(sent.items()), {"a": 4, "b": 2})
+    members = [(name, "i0" if name == "m0" else None, sent[name], shares[name]) for name in sent]
+    tables = decoded(records([(key(2, "g"), group_value(9, assignor.name, members))], start=7))
+    common = {"src_partition": 0, "src_offset": 7, "ts": 1_000, "group_id": "g", "kind": "snapshot", "generation": 9}
+    expected: dict[str, Any] = {
+        **common,
+        "member_id": "m0",
+        "protocol": assignor.name,
+        "instance_id": "i0",
+        "topics": ["a", "b"],
+    }
+    first, second = tables["membership_events"]
+    rack = {"rack": "r1"} if "rack" in first else {}
+    claim = {} if claimed is None else {"claimed": claimed, "claimed_generation": generation}
+    assert first == {**expected, "row": 0, **rack, **claim}
+    assert (second["member_id"], second["topics"], second.get("claimed") or []) == ("m1", ["a"], [])
+    given: dict[str, dict[str, list[int]]] = {name: {} for name in sent}
+    for row in tables["observed_assignments"]:
+        assert (row["generation"], row["kind"]) == (9, "classic")
+        given[row["member_id"]][row["topic"]] = row["partitions"]
+    assert given == {name: dict(_core.decode_assignment(share)[1]) for name, share in shares.items()}
+    # A cooperative leader withholds what another member still has, a stream join what not all topics have.
+    assert sum(len(numbers) for share in given.values() for numbers in share.values()) >= 3
+    rows = [row["row"] for table in tables.values() for row in table]
+    assert sorted(rows) == list(range(len(rows)))
+
+
+def test_clients_are_left_out_unless_asked_for() -> None:
+    batch = records([(key(2, "g"), group_value(1, "range", [("m", None, b"", b"")]))])
+    assert {"client_id", "client_host"}.isdisjoint(decoded(batch)["membership_events"][0])
+    row = decoded(batch, clients=True)["membership_events"][0]
+    assert (row["client_id"], row["client_host"]) == ("app", "/10.0.0.1")
+
+
+def test_what_cannot_be_told_is_kept_aside_with_the_reason() -> None:
+    broken = [
+        (None, b"x"),
+        (b"\x00", None),
+        (key(2, "g"), b"\x00\x09"),
+        (key(2, "g"), b"\x00\x03\x00"),
+        (key(2, "g"), None),
+        (key(2, "c"), group_value(1, "compatible", [("w", None, b"", b"")], protocol_type="connect")),
+        (key(10, "s"), b"\x00\x00"),
+        (key(2, "g"), group_value(1, "sticky", [("m", None, b"\x00", b"\x00")])),
+    ]
+    found = decoded(records(broken), keep_bytes=True)
+    reasons = [
+        (row["src_offset"], row["kind"], row.get("record_kind"), row.get("group_id"))
+        for row in found["rejected_records"]
+    ]
+    assert reasons == [
+        (0, "no_key", None, None),
+        (1, "broken", None, None),
+        (2, "unknown_version", 2, "g"),
+        (3, "broken", 2, "g"),
+        (4, "tombstone", 2, "g"),
+        (5, "not_consumer", 2, "c"),
+        (6, "other_kind", 10, None),
+        (7, "subscription", 2, "g"),
+        (7, "assignment", 2, "g"),
+    ]
+    kept = {row["src_offset"]: (row.get("key"), row.get("value")) for row in found["rejected_records"]}
+    assert [offset for offset, pair in kept.items() if pair != (None, None)] == [1, 2, 3]
+    assert kept[2] == (key(2, "g"), b"\x00\x09")
+    assert all("key" not in row and "value" not in row for row in decoded(records(broken))["rejected_records"])
+    assert [row["member_id"] for row in found["membership_events"]] == ["m"]
+
+
+def test_nulls_in_a_dump_are_kept_aside() -> None:
+    columns = [[key(2, "g")] * 3, [None] * 3, [None, 0, 0], [1, None, 1], [1, 1, None]]
+    arrays = [pyarrow.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
+    found = decoded(pyarrow.record_batch(arrays, schema=SCHEMA))
+    assert [row["detail"] for row in found["rejected_records"]] == [
+        "the record's partition is null",
+        "the record's offset is null",
+        "the record's timestamp is null",
+    ]
+
+
+def test_topic_ids_get_their_names() -> None:
+    value = struct.pack(">hB", 0, 2) + TOPIC_ID + b"\x03" + struct.pack(">ii", 0, 3) + b"\x00\x00"
+    batch = records([(key(7, "g", "m"), value), (key(6, "g"), struct.pack(">hiB", 0, 12, 0))])
+    row = decoded(batch)["observed_assignments"][0]
+    assert (row["kind"], row["generation"], row["topic_id"], row["partitions"]) == ("target", 12, TOPIC_ID_TEXT, [0, 3])
+    assert "topic" not in row
+    assert decoded(batch, names={TOPIC_ID_TEXT: "orders"})["observed_assignments"][0]["topic"] == "orders"
+    with pytest.raises(OptionError, match='names has "orders", which is no topic id'):
+        _core.OffsetsTopic({"orders": "x"}, False, False)
+
+
+def test_every_record_is_somewhere_whatever_its_bytes() -> None:
+    chance = random.Random(6)
+    pairs: list[tuple[bytes | None, bytes | None]] = []
+    for _ in range(3_000):
+        kind = chance.choice([0, 1, 2, 5, 7, 8, 16, 4, 99])
+        head = chance.choice([key(kind, "g"), key(kind, "g", "m"), commit_key("g", "t", 1), struct.pack(">h", kind)])
+        body = struct.pack(">h", chance.randrange(-1, 6)) + chance.randbytes(chance.randrange(60))
+        pairs.append((head + chance.randbytes(chance.randrange(3)), chance.choice([None, body])))
+    found = decoded(records(pairs))
+    seen = {row["src_offset"] for table in found.values() for row in table}
+    # A target or a current assignment of nothing gives no row.
+    silent = {
+        offset
+        for offset, (head, value) in enumerate(pairs)
+        if head and head[:2] in (b"\0\x07", b"\0\x08") and value is not None
+    }
+    assert seen | silent == set(range(len(pairs)))
+    assert all(found.values()) or set(found) - {name for name, rows in found.items() if rows} <= {
+        "topic_matches",
+        "observed_assignments",
+    }
+
+
+def test_large_batches_come_in_pieces() -> None:
+    """A record of a hundred kilobytes may make many megabytes: no batch is larger than Arrow's offsets can count."""
+    group = "g" * 30_000
+    value = group_value(1, "range", [(f"m{number}", None, b"", b"") for number in range(2_000)])
+    pieces = list(_core.OffsetsTopic({}, False, False).decode(records([(key(2, group), value)] * 4)))
+    assert len(pieces) > 2
+    assert max(piece.nbytes for piece in pieces) < 256 << 20
+    offsets = [offset for piece in pieces for offset in piece.column("src_offset").to_pylist()]
+    assert sorted(set(offsets)) == [0, 1, 2, 3]
+    assert sum(piece.num_rows for piece in pieces if piece.column("table")[0].as_py() == 0) == 8_000
+
+
+def test_other_batches_are_refused() -> None:
+    decoder = _core.OffsetsTopic({}, False, False)
+    with pytest.raises(TableError, match='column 0 of the batch is to be "key"'):
+        decoder.decode(pyarrow.record_batch({"value": pyarrow.array([b""])}))
+    wrong = SCHEMA.set(3, pyarrow.field("offset", pyarrow.int32()))
+    with pytest.raises(TableError, match='column "offset" has type Int32; give Int64'):
+        decoder.decode(pyarrow.record_batch([pyarrow.array([], field.type) for field in wrong], schema=wrong))
+    offsets = pyarrow.py_buffer(struct.pack("<iii", 0, 1_000, 3))
+    damaged = pyarrow.Array.from_buffers(pyarrow.binary(), 2, [None, offsets, pyarrow.py_buffer(b"abc")])
+    arrays = [damaged, *(pyarrow.array([None] * 2, field.type) for field in list(SCHEMA)[1:])]
+    with pytest.raises(TableError, match="the batch is damaged"):
+        decoder.decode(pyarrow.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+    assert list(decoder.decode(records([(key(3, "g"), struct.pack(">hiB", 0, 1, 0))]))) == []
