@@ -15,6 +15,8 @@ SEED_FACTOR ?= 20
 KAFKA_LONG ?= 3.9.2
 CHAOS_SECONDS ?= 600
 FUZZ_SECONDS ?= 300
+# For pipeline: --groups, --seed, --master.
+PIPELINE_ARGS ?=
 
 # Without make's job server, which is not open to what a recipe starts and only makes cargo warn.
 CARGO := env -u MAKEFLAGS -u MFLAGS cargo
@@ -28,7 +30,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars browser demo example-join test test-rust test-python test-long gate gate-proof peers bench bench-partitioners race lint lint-rust lint-python rust fuzz docs site release lock clean FORCE
+.PHONY: help setup build jars browser demo example-join pipeline test test-rust test-python test-long gate gate-proof peers bench bench-partitioners race lint lint-rust lint-python rust fuzz docs site release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +84,13 @@ demo: $(VENV)/.installed ## a group at work, live: members join, die and change 
 
 example-join: $(VENV)/.installed ## impressions joined with clicks: what members rebuild with each assignor
 	@PYTHONPATH=examples $(BIN)/python -P -m stream_join
+
+# Needs Java, and no Kafka. The first line says where the report will be, before anything is set up.
+PIPELINE := target/pipeline
+pipeline: ## a made-up fleet through the whole Spark pipeline, to a report: PIPELINE_ARGS='--groups 5000'
+	@echo "The report will be here: file://$(CURDIR)/$(PIPELINE)/report.html"
+	@$(MAKE) $(VENV)/.installed
+	@$(BIN)/python -P -m kafka_assignors.spark pipeline --out $(PIPELINE) $(PIPELINE_ARGS)
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
 

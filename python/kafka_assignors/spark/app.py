@@ -2,7 +2,7 @@
 
 import typer
 
-from kafka_assignors.spark.commands import capture, decode, lag, replay, report, snapshot, synth
+from kafka_assignors.spark.commands import capture, decode, lag, pipeline, replay, report, snapshot, synth
 
 app = typer.Typer(
     name="python -m kafka_assignors.spark",
@@ -23,5 +23,6 @@ app.command("decode")(decode.decode)
 app.command("snapshot")(snapshot.snapshot)
 app.command("lag")(lag.lag)
 app.command("replay")(replay.replay)
+app.command("pipeline")(pipeline.pipeline)
 app.command("report")(report.report)
 app.command("synth")(synth.synth)

@@ -38,6 +38,7 @@ __all__ = [
     "check_options",
     "find_table",
     "recommendations",
+    "replayed_assignments",
     "report",
 ]
 
@@ -174,6 +175,30 @@ def find_table(spark: SparkSession, folders: Sequence[str], name: str) -> DataFr
             first = said.splitlines()[0]
             raise TableError(f"{path} cannot be read as Parquet ({first}); give the folder of a table") from error
     return None
+
+
+def replayed_assignments(
+    events: DataFrame, counts: DataFrame, lags: DataFrame | None = None, observed: DataFrame | None = None
+) -> Callable[[DataFrame, Sequence[str]], DataFrame | None]:
+    """For `report`: makes the table `assignments` for the groups that are shown, by replaying them."""
+    from kafka_assignors.spark.replay import assignments
+
+    def make(keys: DataFrame, strategies: Sequence[str]) -> DataFrame | None:
+        import pyspark.sql.functions as f
+
+        def of_them(table: DataFrame | None) -> DataFrame | None:
+            return None if table is None else table.join(f.broadcast(keys), list(_KEYS), "left_semi")
+
+        asked = [name for name in strategies if name not in (OBSERVED, _ALL)]
+        if not asked:
+            return None
+        of_events = of_them(events)
+        assert of_events is not None
+        return assignments(
+            of_events, counts, lags=of_them(lags), observed=of_them(observed), strategies=asked, large=None
+        )
+
+    return make
 
 
 def recommendations(rebalances: DataFrame, *, joined: str | None = None, limits: Limits | None = None) -> DataFrame:

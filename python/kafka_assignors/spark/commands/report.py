@@ -1,6 +1,6 @@
 """`report`: one page from the tables of a replay."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ def report(
         typer.Option(
             "--in",
             help="A folder of tables; may be given repeatedly. `rebalances` has to be in one of them; "
-            "`membership_events`, `lags` and `assignments` are of use.",
+            "`membership_events`, `topic_partitions`, `lags`, `observed_assignments` and `assignments` are of use.",
         ),
     ],
     out: Annotated[str, typer.Option(help="The folder that report.html, report.json and recommendations go to.")],
@@ -35,14 +35,14 @@ def report(
 ) -> None:
     """Make a page of what strategies would have done: report.html, report.json, and a recommendation for every group.
 
-    The page needs no network. The groups with the most to gain are shown with timelines, if there is the table
-    `assignments`. Exit status: 0, or 2 if the input is bad.
+    The page needs no network. The groups with the most to gain are shown with timelines: from the table `assignments`,
+    or, where that is missing, by replaying them once more. Exit status: 0, or 2 if the input is bad.
     """
     from kafka_assignors.errors import TableError
     from kafka_assignors.report.page import check_libraries
     from kafka_assignors.report.page import write as write_page
     from kafka_assignors.report.recommend import Limits
-    from kafka_assignors.spark.report import check_options, find_table, recommendations
+    from kafka_assignors.spark.report import check_options, find_table, recommendations, replayed_assignments
     from kafka_assignors.spark.report import report as reported
     from kafka_assignors.spark.session import opened
 
@@ -58,20 +58,26 @@ def report(
                 for name in (
                     "rebalances",
                     "membership_events",
+                    "topic_partitions",
                     "lags",
+                    "observed_assignments",
                     "assignments",
                 )
             }
             rebalances = tables["rebalances"]
             if rebalances is None:
                 raise TableError(f"--in: none of {', '.join(folders)} has the table rebalances; `replay` makes it")
+            events, counts = tables["membership_events"], tables["topic_partitions"]
+            assignments: Any = tables["assignments"]
+            if assignments is None and events is not None and counts is not None:
+                assignments = replayed_assignments(events, counts, tables["lags"], tables["observed_assignments"])
             path = f"{out.rstrip('/')}/recommendations"
             write(recommendations(rebalances, joined=joined, limits=limits), path, overwrite)
             found = reported(
                 rebalances,
-                events=tables["membership_events"],
+                events=events,
                 lags=tables["lags"],
-                assignments=tables["assignments"],
+                assignments=assignments,
                 joined=joined,
                 limits=limits,
                 top=top,

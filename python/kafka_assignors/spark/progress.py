@@ -1,0 +1,89 @@
+"""A bar that follows Spark's tasks while something runs."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+__all__ = ["Steps"]
+
+_EVERY = 0.2
+
+
+class Steps:
+    """A progress bar over steps of which each has a weight: how long it takes beside the others.
+
+    Args:
+        console: where the bar is; where that is no terminal, each step that is done leaves a line.
+        total: the sum of all weights.
+    """
+
+    def __init__(self, console: Console, total: float) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._console = console
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._total = total
+        self._task = self._progress.add_task("", total=total)
+        self._done = 0.0
+
+    def __enter__(self) -> Steps:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._progress.stop()
+
+    @contextmanager
+    def step(self, what: str, weight: float, spark: SparkSession | None = None) -> Iterator[None]:
+        """One step; with a session, the bar follows the tasks of the jobs that this thread starts in it."""
+        import time
+
+        self._progress.update(self._task, description=f"{what:<44}")
+        started = time.monotonic()
+        over = threading.Event()
+        follower = None
+        if spark is not None and not self._progress.disable:
+            follower = threading.Thread(target=self._follow, args=(spark, weight, over), daemon=True)
+            follower.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if follower is not None:
+                follower.join()
+        self._done += weight
+        self._progress.update(self._task, completed=self._done)
+        self._console.print(f"{what:<44} {time.monotonic() - started:6.1f} s", highlight=False)
+
+    def _follow(self, spark: SparkSession, weight: float, over: threading.Event) -> None:
+        """Tasks of one step's jobs come bit by bit: the bar takes half of the way that is left, by what is done."""
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+        tracker = spark.sparkContext.statusTracker()
+        at = 0.0
+        while not over.wait(_EVERY):
+            try:
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            except Py4JError:  # the session is going
+                return
+            tasks = sum(stage.numTasks for stage in stages if stage is not None)
+            done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
+            if tasks:
+                at = max(at, 0.9 * done / tasks)
+                self._progress.update(self._task, completed=self._done + weight * at)
