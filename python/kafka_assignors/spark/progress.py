@@ -73,7 +73,7 @@ class Steps:
 
     def _follow(self, spark: SparkSession, weight: float, over: threading.Event) -> None:
         """Tasks of one step's jobs come bit by bit: the bar takes half of the way that is left, by what is done."""
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from py4j.protocol import Py4JError
 
         tracker = spark.sparkContext.statusTracker()
         at = 0.0

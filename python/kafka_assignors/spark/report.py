@@ -157,7 +157,7 @@ def find_table(spark: SparkSession, folders: Sequence[str], name: str) -> DataFr
     Raises:
         TableError: it is there and cannot be read.
     """
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     for folder in folders:
