@@ -35,12 +35,12 @@ from kafka_assignors.spark.strategies import STRATEGIES
 pytestmark = [pytest.mark.timeout(1_800), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 TYPICAL = "10,000 groups x 20 rebalances, 100 partitions, 8 members"
-WIDE = "100 groups x 20 rebalances, 1,000 partitions, 50 members"
+WIDE = "1,000 groups x 20 rebalances, 1,000 partitions, 50 members"
 SMALL = "100,000 groups x 1 rebalance, 10 partitions, 4 members"
 FEW, MANY = "3,000 groups x 20 rebalances", "30,000 groups x 20 rebalances"
 FLEETS = {
     TYPICAL: Fleet(10_000, 20, 100, 8),
-    WIDE: Fleet(100, 20, 1_000, 50),
+    WIDE: Fleet(1_000, 20, 1_000, 50),
     SMALL: Fleet(100_000, 1, 10, 4),
     FEW: Fleet(3_000, 20, 100, 8),
     MANY: Fleet(30_000, 20, 100, 8),
