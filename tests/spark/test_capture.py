@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 import pytest
 
 from kafka_assignors.errors import CaptureError, TableError
+from kafka_assignors.report.page import write
 from kafka_assignors.spark.capture import capture
 from kafka_assignors.spark.captured import captured, with_matched_topics
 from kafka_assignors.spark.decoding import DECODED, decode
 from kafka_assignors.spark.lag import lags, offset_snapshots
 from kafka_assignors.spark.offsets_source import DEPRECATED_OFFSETS
 from kafka_assignors.spark.replay import replay
+from kafka_assignors.spark.report import report
 from kafka_assignors.spark.snapshot import snapshot, topic_names
 from support.broker import OFFSETS_TOPIC, unique
 from support.capturing import Capturing
@@ -24,7 +27,6 @@ from support.members import AiokafkaMember, ConfluentMember, JavaMember, KafkaPy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -170,9 +172,10 @@ def test_tables_are_what_the_clients_logged(
     # The pipeline goes on from there.
     counts = spark.read.parquet(str(tmp_path / "early" / "topic_partitions")).drop("ts", "cluster")
     counts = counts.selectExpr("'c' as cluster", "topic", "0L as ts", "partition_count")
-    replayed = replay(
+    rebalances = replay(
         tables["membership_events"], counts, observed=tables["observed_assignments"], strategies=["sticky", "range"]
-    ).collect()
+    ).persist()
+    replayed = rebalances.collect()
     assert {row.strategy for row in replayed} == {"sticky", "range", "observed"}
     assert [row for row in replayed if row.error is not None] == []
     assert all(row.moved == row.moved_needed for row in replayed if row.strategy == "sticky")
@@ -181,7 +184,10 @@ def test_tables_are_what_the_clients_logged(
     # And the lag at the end is that of the broker's own books.
     snapshot(settings, tmp_path / "late", cluster="c")
     ends = spark.read.parquet(str(tmp_path / "late" / "offsets"))
-    found = lags(offset_snapshots(tables["offset_commits"], ends), "earliest").where(f"group_id = '{group}'").collect()
+    lagging = (
+        lags(offset_snapshots(tables["offset_commits"], ends), "earliest").where(f"group_id = '{group}'").persist()
+    )
+    found = lagging.collect()
     asked = [confluent_kafka.TopicPartition(topic, number) for number in range(PARTITIONS)]
     reader = confluent_kafka.Consumer({**settings, "group.id": group, "log_level": 0})
     try:
@@ -194,6 +200,14 @@ def test_tables_are_what_the_clients_logged(
     assert {row.partition: row.lag for row in found} == {
         number: 50 - max(0, offset) for number, offset in committed.items()
     }
+
+    # The page says the same.
+    told = report(rebalances, events=tables["membership_events"], lags=lagging)
+    for total in told.strategies:
+        assert total.moved == sum(row.moved for row in replayed if row.strategy == total.strategy), total.strategy
+    assert told.groups == len({row.group_id for row in replayed})
+    html, _ = write(told, tmp_path / "page")
+    assert group in Path(html).read_text()
 
 
 def test_kip_848_groups_and_their_topic_names(

@@ -99,8 +99,7 @@ def lags(snapshots: DataFrame, reset: str = "latest") -> DataFrame:
     Args:
         snapshots: the table `offset_snapshots`.
         reset: the groups' `auto_offset_reset`, which counts for partitions without a commit: `"latest"` has no lag
-        there,
-            everything else that of the whole partition.
+            there, everything else that of the whole partition.
 
     Returns:
         The table `lags`, with the columns begin, end and committed besides.
