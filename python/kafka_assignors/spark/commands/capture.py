@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,8 +13,6 @@ from kafka_assignors.spark.commands import Conf, Jars, Master, settings, told
 from kafka_assignors.spark.commands.connection import Bootstrap, Config, ConfigFile, client_settings
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from kafka_assignors.spark.capture import Capture
 
 
@@ -71,18 +71,24 @@ def capture(
 
 
 def _until_the_end(running: Capture, once: bool) -> None:
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, end)
-    try:
-        if not once:
-            running.catch_up()
-            typer.echo(f"{running.topic.name} of {running.topic.cluster} is caught up; capturing until interrupted")
-        while not running.wait(1.0):
-            pass
-    except KeyboardInterrupt:
-        running.stop()
+    """Until it ends by itself or is interrupted. A signal only leaves a note: an exception out of a call to Java leaves
+    the connection to Java in the middle of an answer, and what is to stop the query in an orderly way finds it broken.
+    """
+    interrupted = threading.Event()
+    before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    with ThreadPoolExecutor(1) as beside:
+        catching_up = None if once else beside.submit(running.catch_up)
+        while not interrupted.is_set() and not running.wait(1.0):
+            if catching_up is not None and catching_up.done():
+                catching_up.result()
+                catching_up = None
+                typer.echo(f"{running.topic.name} of {running.topic.cluster} is caught up; capturing until interrupted")
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if interrupted.is_set():
+            running.stop()
+        elif catching_up is not None:
+            catching_up.result()
 
 
 def _tell(running: Capture) -> None:
