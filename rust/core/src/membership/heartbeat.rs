@@ -40,7 +40,12 @@ impl Membership {
         if self.net.get(conn).is_some_and(|connection| connection.awaits(ApiKey::Heartbeat)) {
             return;
         }
-        self.heartbeat.next_at = self.now + self.config.heartbeat_interval_ms;
+        // On a grid that begins with the generation, and not an interval after whenever this thread woke: members that were
+        // given their shares at the same moment go on to ask at the same moment, so that a rebalance waits for half an
+        // interval on average and not for the last of many clocks that drifted apart.
+        let interval = self.config.heartbeat_interval_ms;
+        let next = self.heartbeat.next_at + interval;
+        self.heartbeat.next_at = if next > self.now { next } else { self.now + interval };
         let body = HeartbeatRequest {
             group_id: self.config.group_id.clone(),
             generation_id: self.identity.generation,

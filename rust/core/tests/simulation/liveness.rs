@@ -48,6 +48,28 @@ fn scenario_17_a_heartbeats_answer_to_a_generation_that_is_over_is_ignored() {
 }
 
 #[test]
+fn heartbeats_of_a_member_that_wakes_late_stay_in_step_with_those_of_the_others() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0])]);
+    let began = script.now;
+    let mut asked = Vec::new();
+    while asked.len() < 20 {
+        script.now += 70;
+        script.tell(Event::Tick);
+        script.tell(Event::Poll);
+        if script.asks(ApiKey::Heartbeat) {
+            asked.push(script.now - began);
+            let request: Asked<HeartbeatRequest> = script.asked();
+            script.answer(&request, &HeartbeatResponse::default());
+        }
+    }
+    for (beat, at) in (0..).zip(asked) {
+        let due = 500 + 3_000 * beat;
+        assert!((due..due + 70).contains(&at), "{beat}: {at}, due {due}");
+    }
+}
+
+#[test]
 fn scenario_18_an_expelled_member_loses_once_without_a_commit_and_joins_again() {
     for (code, id) in [(ErrorCode::ILLEGAL_GENERATION, "me"), (ErrorCode::UNKNOWN_MEMBER_ID, "")] {
         for assignor in ["sticky", "cooperative-sticky"] {
