@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,13 +24,17 @@ _FUNCTIONS = {"on_commit", "on_rebalance", "on_broker_assignor", "stats_cb", "er
 
 
 class Observed(Consumer):
-    """Remembers what its callbacks were told and what it read; ``events`` are kind and partitions, in order."""
+    """Remembers what its callbacks were told and what it read.
+
+    ``events`` are kind and partitions, in order; ``assigned_in`` is the generation of the last call of `on_assign`.
+    """
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.events: list[tuple[str, list[Partition]]] = []
         self.reports: list[Any] = []
         self.read: list[tuple[Any, Any, Any]] = []
         self.errors: list[confluent_kafka.KafkaError] = []
+        self.assigned_in = -1
         super().__init__({"on_rebalance": self.reports.append} | settings)
 
     def follow(self, *topics: str, **callbacks: Callable[..., object]) -> Self:
@@ -38,6 +43,10 @@ class Observed(Consumer):
         def noting(name: str) -> Callable[[Any, list[Any]], None]:
             def note(consumer: Any, partitions: list[Any]) -> None:
                 self.events.append((name, sorted((each.topic, each.partition) for each in partitions)))
+                if name == "on_assign":
+                    # Behind the magic of seven bytes.
+                    metadata = consumer.consumer_group_metadata()
+                    self.assigned_in = int.from_bytes(metadata[7:11], sys.byteorder, signed=True)
                 if name in callbacks:
                     callbacks[name](consumer, partitions)
 
@@ -111,10 +120,15 @@ class Crowd:
                 consumer.turn()
 
     def settle(self, partitions: set[Partition], *consumers: Observed) -> None:
-        """Until these own the partitions among them, each once, and go on doing so while nobody is told anything."""
+        """Until these own the partitions among them, each once, and all have been told so in the same generation.
+
+        A cooperative member whose share is right already may have a call of `on_assign` with nothing new before it.
+        """
         members = consumers or tuple(self.consumers)
 
         def settled() -> bool:
+            if len({each.assigned_in for each in members}) > 1:
+                return False
             held = [each.held for each in members]
             return all(held) and sum(map(len, held)) == len(partitions) and set().union(*held) == partitions
 
