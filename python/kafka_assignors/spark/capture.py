@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka_assignors.errors import CaptureError, OptionError
-from kafka_assignors.spark.decoding import DECODED, decode_wide, tables_of
+from kafka_assignors.spark.decoding import DECODED, decode_wide, hand_over_by_count, tables_of
 from kafka_assignors.spark.ledger import Ledger
 from kafka_assignors.spark.offsets_source import OFFSETS_TOPIC, SourceTopic, check_settings, look_at, refusal, stream
 from kafka_assignors.spark.schemas import needs_pyspark
@@ -79,6 +79,7 @@ def capture(
         raise OptionError(f"out is {out!r}; give a folder")
     # Read offsets of internal topics in this query alone, whatever else goes on in the session.
     own = spark.newSession()
+    hand_over_by_count(own)
     found = look_at(own, settings, topic, timeout)
     ledger = Ledger(own, out)
     ledger.open(found.cluster, topic, found.topic_id)
@@ -127,7 +128,7 @@ def _write(wide: DataFrame, cluster: str, out: str, batch_id: int) -> dict[str, 
     rejected = tables.index("rejected_records")
     wide = wide.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        reason = when(col("table") == rejected, col("kind")).alias("reason")
+        reason = when(col("table") == rejected, col("rest.kind")).alias("reason")
         counted = wide.groupBy("table", reason).count().collect()
         rows = dict.fromkeys(tables, 0)
         for row in counted:

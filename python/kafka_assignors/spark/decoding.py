@@ -15,19 +15,43 @@ from kafka_assignors.spark.schemas import needs_pyspark
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["DECODED", "decode", "decode_wide", "records_of", "tables_of"]
+__all__ = ["DECODED", "decode", "decode_wide", "hand_over_by_count", "records_of", "tables_of"]
 
-# What the core makes of a batch; the same columns in the same order as its schema (`_core.OffsetsTopic`).
+# So many of the largest records that a broker takes by default (`message.max.bytes`, a MiB) fit in an Arrow buffer of a
+# GiB, which is the last size that Arrow's Java doubles a buffer to.
+_RECORDS = 1_000
+# What the core is given at once, at least: the wide rows cost much for each batch, and little for each row.
+_GATHERED_ROWS, _GATHERED_BYTES = 10_000, 64 << 20
+
+# What the core makes of a batch; the same columns in the same order as its schema (`_core.OffsetsTopic`): those of
+# commits, which most records are, and all others in a struct that is null for commits.
 _WIDE = (
-    "table tinyint, src_partition int, src_offset bigint, row int, ts bigint, group_id string, kind string, "
-    "member_id string, generation int, topic string, topic_id string, partition int, committed bigint, "
-    "leader_epoch int, partitions array<int>, protocol string, instance_id string, rack string, topics array<string>, "
-    "topic_regex string, claimed_generation int, claimed array<struct<topic: string, partitions: array<int>>>, "
-    "client_id string, "
-    "client_host string, detail string, record_kind int, key binary, value binary"
+    "table tinyint, src_partition int, src_offset bigint, row int, ts bigint, group_id string, topic string, "
+    "topic_id string, partition int, committed bigint, leader_epoch int"
 )
+_REST = {
+    "kind": "string",
+    "member_id": "string",
+    "generation": "int",
+    "partitions": "array<int>",
+    "protocol": "string",
+    "instance_id": "string",
+    "rack": "string",
+    "topics": "array<string>",
+    "topic_regex": "string",
+    "claimed_generation": "int",
+    "claimed": "array<struct<topic: string, partitions: array<int>>>",
+    "client_id": "string",
+    "client_host": "string",
+    "detail": "string",
+    "record_kind": "int",
+    "key": "binary",
+    "value": "binary",
+}
+# Null, and left out, unless they are asked for.
+_CLIENTS, _BYTES = {"client_id", "client_host"}, {"key", "value"}
 
 # By the number in the column `table`: the table's name, and its columns. A name after a colon is the wide row's.
 _SOURCE = "src_partition src_offset row"
@@ -89,7 +113,10 @@ def decode(
 def decode_wide(
     records: DataFrame, *, names: Mapping[str, str] | None = None, clients: bool = False, keep_bytes: bool = False
 ) -> DataFrame:
-    """As `decode`, all tables in one: rows as wide as all of them, with the table's number in the column `table`.
+    """As `decode`, all tables in one, with the table's number in the column `table`.
+
+    The columns of commits, and in a struct `rest`, which is null for commits, those that only other tables have. Of
+    these are left out what is null unless it is asked for (`clients`, `keep_bytes`).
 
     Raises:
         TableError: columns are missing or have another type.
@@ -102,10 +129,40 @@ def decode_wide(
 
     def decode_batches(batches: Iterable[Any]) -> Iterator[Any]:
         decoder = _core.OffsetsTopic(*options)
-        for batch in batches:
+        for batch in _gathered(batches):
             yield from decoder.decode(batch)
 
-    return records_of(records).mapInArrow(decode_batches, _WIDE)
+    left_out = (set() if clients else _CLIENTS) | (set() if keep_bytes else _BYTES)
+    rest = ", ".join(f"{name}: {kind}" for name, kind in _REST.items() if name not in left_out)
+    columns = f"{_WIDE}, rest struct<{rest}>"
+    return records_of(records).mapInArrow(decode_batches, columns)
+
+
+def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same rows in the same order, in fewer batches."""
+    import pyarrow
+
+    waiting: list[Any] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
+            yield pyarrow.concat_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pyarrow.concat_batches(waiting)
+
+
+def hand_over_by_count(spark: SparkSession) -> None:
+    """Has Spark end the batches of records that it hands to Python by their number alone, 1,000 each.
+
+    By default it adds up the bytes of a batch again after every record (`spark.sql.execution.arrow.maxBytesPerBatch`),
+    which takes longer than all the rest of decoding. Without that, 1,000 records of the size that brokers take by
+    default still fit in a batch. A setting of the session: give a `newSession()`, for whose queries it then holds.
+    """
+    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_RECORDS))
 
 
 def records_of(frame: DataFrame) -> DataFrame:
@@ -160,9 +217,17 @@ def tables_of(wide: DataFrame, cluster: str) -> dict[str, DataFrame]:
     if not isinstance(cluster, str):
         raise OptionError(f"cluster is of type {type(cluster).__name__}; give a name")
 
+    there = set(wide.select("rest.*").columns)
+
     def column(text: str) -> Column:
         name, _, source = text.partition(":")
-        return lit(cluster).alias(name) if name == "cluster" else col(source or name).alias(name)
+        source = source or name
+        if name == "cluster":
+            return lit(cluster).alias(name)
+        if source not in _REST:
+            return col(source).alias(name)
+        value = col(f"rest.{source}") if source in there else lit(None).cast(_REST[source])
+        return value.alias(name)
 
     return {
         name: wide.where(col("table") == number).select([column(text) for text in columns])

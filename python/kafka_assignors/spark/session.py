@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -123,6 +124,8 @@ def _sized(master: str) -> dict[str, object]:
         "spark.sql.shuffle.partitions": cores,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # What goes to Python workers and back, which is most of what the pipeline does, then skips the network's stack.
+        "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
     }
 
 

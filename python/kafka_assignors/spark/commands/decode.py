@@ -28,13 +28,15 @@ def decode(
     """
     from pyspark import StorageLevel
 
-    from kafka_assignors.spark.decoding import decode_wide, tables_of
+    from kafka_assignors.spark.decoding import decode_wide, hand_over_by_count, tables_of
     from kafka_assignors.spark.session import opened
     from kafka_assignors.spark.snapshot import topic_names
 
     with told():
         names = None if snapshots is None else topic_names(snapshots)
-        with opened(master, **settings(conf)) as spark:
+        with opened(master, **settings(conf)) as shared:
+            spark = shared.newSession()
+            hand_over_by_count(spark)
             wide = decode_wide(read(spark, records, "--records"), names=names, clients=clients, keep_bytes=keep_bytes)
             # Decoded once, written five times; what does not fit the memory goes to disk.
             wide = wide.persist(StorageLevel.MEMORY_AND_DISK)

@@ -49,7 +49,7 @@ impl OffsetsTopic {
             })?;
             by_id.insert(parsed, name);
         }
-        let settings = Settings { names: by_id, clients, bytes, output: Arc::new(tables::schema()) };
+        let settings = Settings { names: by_id, clients, bytes, output: Arc::new(tables::schema(clients, bytes)) };
         Ok(Self { settings: Arc::new(settings), input: input() })
     }
 
@@ -100,7 +100,8 @@ impl DecodedBatches {
     fn fill(&mut self) -> Result<(), String> {
         let records = Records::new(&self.batch);
         while self.ready.is_empty() && self.next < self.batch.num_rows() {
-            let mut tables = Tables::default();
+            let left = self.batch.num_rows() - self.next;
+            let mut tables = Tables::with_capacity(left.min(BATCH_BYTES / tables::ROW_BYTES));
             while self.next < self.batch.num_rows() && tables.bytes() < BATCH_BYTES {
                 let record = records.at(self.next);
                 tables.begin(record);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::builder::{
     BinaryBuilder, Int8Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder, StructBuilder,
 };
-use arrow_array::{ArrayRef, RecordBatch, new_null_array};
+use arrow_array::{ArrayRef, RecordBatch, StructArray, new_null_array};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use kafka_assignors_core::offsets_topic::{
     Assignment, Claim, Commit, Event, Held, Matches, Reason, Record, Rejected, Row, Topic, topic_id_text,
@@ -15,37 +15,33 @@ use kafka_assignors_core::wire::topic_partitions::Numbers;
 use super::super::{field, list};
 use super::Settings;
 
-/// The tables' numbers, in the column `table`; `kafka_assignors.spark.tables` has the same.
+/// The tables' numbers, in the column `table`; `kafka_assignors.spark.decoding` has the same.
 const EVENTS: i8 = 0;
 const ASSIGNMENTS: i8 = 1;
 const COMMITS: i8 = 2;
 const MATCHES: i8 = 3;
 const REJECTED: i8 = 4;
 
+/// About as long as the names of groups and topics are: room is made for so much, and more if need be.
+const NAME_BYTES: usize = 24;
+
 /// About what a row takes besides its texts and lists.
-const ROW_BYTES: usize = 200;
+pub(super) const ROW_BYTES: usize = 200;
 
 fn claimed_fields() -> Fields {
     Fields::from(vec![field("topic", DataType::Utf8), field("partitions", list(DataType::Int32))])
 }
 
-pub(super) fn schema() -> Schema {
+/// The columns of all tables, but for those that would be null in every row.
+///
+/// Most records are commits, and each column costs every row on its way into Spark, null or not: what commits do not have
+/// is in one struct, which is null for them.
+pub(super) fn schema(clients: bool, bytes: bool) -> Schema {
     let text = |name| field(name, DataType::Utf8);
-    Schema::new(vec![
-        field("table", DataType::Int8),
-        field("src_partition", DataType::Int32),
-        field("src_offset", DataType::Int64),
-        field("row", DataType::Int32),
-        field("ts", DataType::Int64),
-        text("group_id"),
+    let mut rest = vec![
         text("kind"),
         text("member_id"),
         field("generation", DataType::Int32),
-        text("topic"),
-        text("topic_id"),
-        field("partition", DataType::Int32),
-        field("committed", DataType::Int64),
-        field("leader_epoch", DataType::Int32),
         field("partitions", list(DataType::Int32)),
         text("protocol"),
         text("instance_id"),
@@ -60,6 +56,25 @@ pub(super) fn schema() -> Schema {
         field("record_kind", DataType::Int32),
         field("key", DataType::Binary),
         field("value", DataType::Binary),
+    ];
+    rest.retain(|column| match column.name().as_str() {
+        "client_id" | "client_host" => clients,
+        "key" | "value" => bytes,
+        _ => true,
+    });
+    Schema::new(vec![
+        field("table", DataType::Int8),
+        field("src_partition", DataType::Int32),
+        field("src_offset", DataType::Int64),
+        field("row", DataType::Int32),
+        field("ts", DataType::Int64),
+        text("group_id"),
+        text("topic"),
+        text("topic_id"),
+        field("partition", DataType::Int32),
+        field("committed", DataType::Int64),
+        field("leader_epoch", DataType::Int32),
+        field("rest", DataType::Struct(rest.into())),
     ])
 }
 
@@ -78,6 +93,17 @@ struct Place {
 }
 
 impl Place {
+    fn with_capacity(rows: usize) -> Self {
+        Self {
+            partitions: Int32Builder::with_capacity(rows),
+            offsets: Int64Builder::with_capacity(rows),
+            rows: Int32Builder::with_capacity(rows),
+            timestamps: Int64Builder::with_capacity(rows),
+            groups: StringBuilder::with_capacity(rows, rows * NAME_BYTES),
+            count: 0,
+        }
+    }
+
     #[inline]
     fn push(&mut self, record: &Record<'_>, row: i32, timestamp: Option<i64>, group: Option<&str>) {
         self.partitions.append_option(record.partition);
@@ -104,12 +130,18 @@ impl Place {
             ("group_id", Arc::new(self.groups.finish())),
         ];
         let mut given: Vec<_> = place.into_iter().chain(columns).collect();
-        let column = |wanted: &Arc<Field>| match given.iter().position(|(name, _)| name == wanted.name()) {
+        let mut column = |wanted: &Arc<Field>| match given.iter().position(|(name, _)| name == wanted.name()) {
             Some(at) => given.swap_remove(at).1,
             None => new_null_array(wanted.data_type(), self.count),
         };
-        let columns = schema.fields().iter().map(column).collect();
-        debug_assert!(given.is_empty(), "columns that the schema does not have");
+        let columns = schema.fields().iter().map(|wanted| match wanted.data_type() {
+            DataType::Struct(rest) if table != COMMITS => {
+                let columns = rest.iter().map(&mut column).collect();
+                Arc::new(StructArray::new(rest.clone(), columns, None)) as ArrayRef
+            }
+            _ => column(wanted),
+        });
+        let columns = columns.collect();
         Some(RecordBatch::try_new(Arc::clone(schema), columns).map_err(|error| error.to_string()))
     }
 }
@@ -316,6 +348,17 @@ struct Commits {
 }
 
 impl Commits {
+    fn with_capacity(rows: usize) -> Self {
+        Self {
+            place: Place::with_capacity(rows),
+            topics: StringBuilder::with_capacity(rows, rows * NAME_BYTES),
+            topic_ids: StringBuilder::with_capacity(rows, 0),
+            partitions: Int32Builder::with_capacity(rows),
+            committed: Int64Builder::with_capacity(rows),
+            leader_epochs: Int32Builder::with_capacity(rows),
+        }
+    }
+
     #[inline]
     fn push(&mut self, row: &Commit<'_>) {
         self.topics.append_value(row.topic);
@@ -419,6 +462,11 @@ pub(super) struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
+    /// With room for the commits of so many records: most of the topic's are commits, of one row each.
+    pub(super) fn with_capacity(records: usize) -> Self {
+        Self { commits: Commits::with_capacity(records), ..Self::default() }
+    }
+
     /// About how much memory the rows take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
