@@ -44,6 +44,11 @@ class Ledger:
         """Where Spark keeps its checkpoint."""
         return f"{self.path}/_checkpoint"
 
+    @property
+    def is_capture(self) -> bool:
+        """Whether the folder is a capture's."""
+        return self._exists("_capture.json")
+
     def open(self, cluster: str, topic: str, topic_id: str) -> None:
         """Begins, or goes on with what this topic has given so far.
 
@@ -52,7 +57,7 @@ class Ledger:
             them.
         """
         mine = {"format": _FORMAT, "cluster": cluster, "topic": topic, "topic_id": topic_id}
-        if not self._exists("_capture.json"):
+        if not self.is_capture:
             if self._exists("_checkpoint") or self._exists("_batches"):
                 raise CaptureError(f"{self.path} is no capture's folder, though it looks like one; give another")
             self._write("_capture.json", mine)
@@ -98,7 +103,7 @@ class Ledger:
         Raises:
             TableError: the folder holds no capture, or one without any whole batch.
         """
-        last = self.last() if self._exists("_capture.json") else None
+        last = self.last() if self.is_capture else None
         if last is None:
             raise TableError(f"{self.path} holds no finished batch of a capture; give the --out of one")
         return last

@@ -48,7 +48,7 @@ def settings(conf: list[str] | None) -> dict[str, str]:
 
 
 def read(spark: SparkSession, path: str, option: str) -> DataFrame:
-    """A table in Parquet.
+    """A table in Parquet; of a capture's folder the whole batches only, since one may be half written.
 
     Args:
         spark: the session.
@@ -58,12 +58,22 @@ def read(spark: SparkSession, path: str, option: str) -> DataFrame:
     Raises:
         TableError: there is nothing, or nothing that is Parquet.
     """
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    from kafka_assignors.spark.captured import captured
+    from kafka_assignors.spark.decoding import DECODED
+    from kafka_assignors.spark.ledger import Ledger
+
+    folder, _, name = path.rstrip("/").rpartition("/")
     try:
+        if name in DECODED and Ledger(spark, folder or ".").is_capture:
+            return captured(spark, folder or ".", name)
         return spark.read.parquet(path)
-    except PySparkException as error:
-        first = str(error).splitlines()[0]
+    except (PySparkException, Py4JJavaError) as error:
+        # A Java exception's own text begins with where in Python it came up.
+        text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+        first = text.splitlines()[0]
         raise TableError(f"{option}: {path} cannot be read as Parquet ({first}); give the folder of a table") from error
 
 
