@@ -185,7 +185,7 @@ release: $(VENV)/.installed ## wheel and sdist as published, in dist/, with ever
 	@$(BIN)/uv pip install --quiet --python $(RELEASE)/bin/python --constraint requirements/constraints.txt --group release
 	@rm -rf dist
 	@echo "=== release: sdist, manylinux wheel"
-	@env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin sdist --quiet --out dist
+	@env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin sdist --out dist
 	@PATH="$(CURDIR)/$(RELEASE)/bin:$$PATH" env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin build --quiet --locked --release --zig \
 	  --compatibility manylinux_2_28 --interpreter $(BIN)/python --out dist
 	@echo "=== release: checks"
