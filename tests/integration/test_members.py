@@ -141,12 +141,22 @@ def test_the_trace_sees_a_partition_held_by_two_members() -> None:
         trace.check()
 
 
+# What ends the absence that a signal began.
+_ENDS = {"frozen": "thawed", "killed": "started"}
+
+
 @pytest.mark.parametrize("absence", ["frozen", "stall", "killed", "closing"])
 def test_an_absent_member_holds_nothing_until_it_is_assigned_again(absence: str) -> None:
     trace = Trace()
     trace.record("a", listener("assigned", 0))
     trace.record("a", listener(absence))
     trace.record("b", listener("assigned", 0))
+    if absence in _ENDS:
+        # What it says until the signal is there does not count.
+        trace.record("a", listener("assigned"))
+        trace.record("a", listener("assigned", 0))
+        trace.check()
+        trace.record("a", listener(_ENDS[absence]))
     trace.record("a", listener("lost", 0))
     trace.check()
     trace.record("a", listener("assigned", 0))
@@ -159,6 +169,7 @@ def test_what_reaches_an_absent_member_too_late_does_not_count() -> None:
     trace.record("a", listener("assigned", 0, generation=1))
     trace.record("a", listener("frozen"))
     trace.record("b", listener("assigned", 0, 1, generation=3))
+    trace.record("a", listener("thawed"))
     trace.record("a", listener("assigned", 1, generation=2))
     trace.check()
     assert holdings(trace.events) == {"a": {("t", 0), ("t", 1)}, "b": {("t", 0), ("t", 1)}}

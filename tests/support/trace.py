@@ -158,11 +158,14 @@ def holdings(events: Iterable[Event]) -> dict[str, frozenset[Partition]]:
     A member holds a partition from the call that assigned it to the call that took it. One that was killed, or is
     closing, holds nothing. One that is frozen or stalled uses nothing until its client tells it what became of its
     membership: the group may expel it meanwhile, and what it then still believes to hold does not count. That goes for
-    an assignment too that reached its process before it was expelled, and its listener when others had gone on.
+    an assignment too that reached its process before it was expelled, and its listener when others had gone on; and for
+    what a process that is to be stopped or killed says until the signal is there.
     """
     held: dict[str, frozenset[Partition]] = {}
     owner: dict[Partition, str] = {}
     absent: set[str] = set()
+    frozen: set[str] = set()
+    dead: set[str] = set()
     newest: dict[str, int] = {}
 
     def let_go(name: str, partitions: Iterable[Partition]) -> None:
@@ -177,12 +180,16 @@ def holdings(events: Iterable[Event]) -> dict[str, frozenset[Partition]]:
 
     for event in _ordered(events):
         name = event.member
+        if event.kind == "started":
+            dead.discard(name)
+        if name in dead:
+            continue
         own = held.get(name, frozenset())
         newest[name] = max(newest.get(name, -1), event.generation)
         match event.kind:
             case "assigned":
                 own |= event.partitions
-                if name in absent and event.generation < max(newest.values()):
+                if name in frozen or (name in absent and event.generation < max(newest.values())):
                     held[name] = own
                     continue
                 absent.discard(name)
@@ -193,9 +200,15 @@ def holdings(events: Iterable[Event]) -> dict[str, frozenset[Partition]]:
             case "killed" | "closing" | "ended":
                 let_go(name, own)
                 own = frozenset()
+                if event.kind == "killed":
+                    dead.add(name)
             case "frozen" | "stall":
                 let_go(name, own)
                 absent.add(name)
+                if event.kind == "frozen":
+                    frozen.add(name)
+            case "thawed":
+                frozen.discard(name)
         held[name] = own
     return held
 
