@@ -79,10 +79,13 @@ class Topic:
                 f"racks of a Topic is of type {_type_name(self.racks)}; give a set of str per partition"
             )
         sets: list[frozenset[str]] = []
+        # Equal sets are one object, which the core reads once.
+        known: dict[frozenset[str], frozenset[str]] = {}
         for number, racks in enumerate(self.racks):
             if isinstance(racks, str) or not (racks is None or isinstance(racks, Iterable)):
                 raise GroupTypeError(f"racks[{number}] of a Topic is of type {_type_name(racks)}; give a set of str")
-            sets.append(frozenset(racks or ()))
+            found = frozenset(racks or ())
+            sets.append(known.setdefault(found, found))
         if len(sets) != self.partitions:
             raise GroupError(
                 f"a Topic has {self.partitions} partitions but racks for {len(sets)}; give one set per partition"

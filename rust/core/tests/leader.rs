@@ -213,7 +213,7 @@ fn racks_and_instance_ids_are_read() {
     let (a, b, none) = (racks(Some("a")), racks(Some("elsewhere")), racks(None));
     let static_member = JoinedMember { id: "m2", instance_id: Some("i"), metadata: &b };
     let members = [member("m1", &a), static_member, member("m3", &none)];
-    let spec = TopicSpec { name: "t", partitions: 1, racks: Some(vec![vec!["a"]]) };
+    let spec = TopicSpec { name: "t", partitions: 1, racks: Some([vec!["a"]].into_iter().collect()) };
     let joined = read_group(&members, Topics::new(vec![spec]).unwrap(), ClaimSource::Sticky);
     let names = joined.group.topics().racks().names.names();
     let [first, second, third] = joined.group.racks() else { panic!("three members") };

@@ -1,8 +1,10 @@
 //! Python's description of a group, read into the core's dense ids.
 
+use std::collections::HashMap;
 use std::ops::Deref;
 
-use kafka_assignors_core::group::{Group, GroupBuilder, NO_GENERATION, TopicSpec, Topics, sorted_members};
+use kafka_assignors_core::group::{Group, GroupBuilder, NO_GENERATION, ReplicaRacks, TopicSpec, Topics, sorted_members};
+use pyo3::ffi::PyObject;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -28,7 +30,13 @@ fn or_empty(value: &Option<PyBackedStr>) -> &str {
 pub(crate) struct PyTopics<'py> {
     names: Vec<(Bound<'py, PyString>, PyBackedStr)>,
     counts: Vec<i64>,
-    racks: Vec<Option<Vec<Vec<PyBackedStr>>>>,
+    racks: Vec<Option<PyRacks>>,
+}
+
+/// Rack sets, and by partition which of them.
+struct PyRacks {
+    sets: Vec<Vec<PyBackedStr>>,
+    of_partition: Vec<u32>,
 }
 
 impl<'py> PyTopics<'py> {
@@ -60,8 +68,10 @@ impl<'py> PyTopics<'py> {
     /// The core's topics.
     pub(crate) fn number(&self) -> PyResult<Topics> {
         let specs = self.names.iter().zip(&self.counts).zip(&self.racks).map(|(((_, name), &partitions), racks)| {
-            let racks =
-                racks.as_ref().map(|racks| racks.iter().map(|set| set.iter().map(|rack| &**rack).collect()).collect());
+            let racks = racks.as_ref().map(|racks| {
+                let sets = racks.sets.iter().map(|set| set.iter().map(|rack| &**rack).collect());
+                ReplicaRacks::new(sets.collect(), racks.of_partition.clone())
+            });
             TopicSpec { name, partitions, racks }
         });
         Topics::new(specs.collect()).map_err(group_error)
@@ -135,21 +145,33 @@ fn count_error(error: &PyErr, topic: &str, count: &Bound<'_, PyAny>) -> PyErr {
     conversion(error, &what, count, "an integer that fits 64 bits, or a Topic")
 }
 
-fn read_racks(racks: &Bound<'_, PyAny>, topic: &str) -> PyResult<Vec<Vec<PyBackedStr>>> {
-    let mut sets = Vec::new();
+/// A set that comes again is known by its identity: a `Topic` has one object for all its equal sets.
+fn read_racks(racks: &Bound<'_, PyAny>, topic: &str) -> PyResult<PyRacks> {
+    let mut read = PyRacks { sets: Vec::new(), of_partition: Vec::new() };
+    // Kept, or another set could come to be where one was.
+    let mut seen: Vec<Bound<'_, PyAny>> = Vec::new();
+    let mut known: HashMap<*mut PyObject, u32> = HashMap::new();
     for set in racks.try_iter()? {
         let set = set?;
-        if set.is_none() {
-            sets.push(Vec::new());
+        let next = read.sets.len() as u32;
+        let number = *known.entry(set.as_ptr()).or_insert(next);
+        read.of_partition.push(number);
+        if number < next {
             continue;
         }
-        let what = || format!("a rack of partition {} of topic {topic:?}", sets.len());
-        let mut names = set.try_iter()?.map(|rack| text(&rack?, &what)).collect::<PyResult<Vec<_>>>()?;
-        // Python's sets have an order of their own, another in each process.
-        names.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
-        sets.push(names);
+        let mut names = Vec::new();
+        if !set.is_none() {
+            let what = || format!("a rack of partition {} of topic {topic:?}", read.of_partition.len() - 1);
+            for rack in set.try_iter()? {
+                names.push(text(&rack?, &what)?);
+            }
+            // Python's sets have an order of their own, another in each process.
+            names.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
+        }
+        read.sets.push(names);
+        seen.push(set);
     }
-    Ok(sets)
+    Ok(read)
 }
 
 /// Looks topics up by the identity of the Python string before its text: names are mostly the same objects everywhere.

@@ -80,6 +80,35 @@ impl Racks {
     }
 }
 
+/// The racks of each partition's replicas, by partition number. Clusters have few different sets for many partitions, so
+/// each may be given once and named by its number.
+#[derive(Debug, Clone, Default)]
+pub struct ReplicaRacks<'a> {
+    sets: Vec<Vec<&'a str>>,
+    of_partition: Vec<u32>,
+}
+
+impl<'a> ReplicaRacks<'a> {
+    /// The partitions' racks as numbers of these sets.
+    ///
+    /// # Panics
+    /// If there is a number that no set has.
+    #[must_use]
+    pub fn new(sets: Vec<Vec<&'a str>>, of_partition: Vec<u32>) -> Self {
+        assert!(of_partition.iter().all(|&set| (set as usize) < sets.len()), "a number that no rack set has");
+        Self { sets, of_partition }
+    }
+}
+
+/// A set for each partition.
+impl<'a> FromIterator<Vec<&'a str>> for ReplicaRacks<'a> {
+    fn from_iter<I: IntoIterator<Item = Vec<&'a str>>>(sets: I) -> Self {
+        let sets: Vec<_> = sets.into_iter().collect();
+        let of_partition = (0..sets.len() as u32).collect();
+        Self { sets, of_partition }
+    }
+}
+
 /// One topic as given from outside.
 #[derive(Debug, Clone)]
 pub struct TopicSpec<'a> {
@@ -87,8 +116,8 @@ pub struct TopicSpec<'a> {
     pub name: &'a str,
     /// Its partition count.
     pub partitions: i64,
-    /// The racks of each partition's replicas, by partition number, if known.
-    pub racks: Option<Vec<Vec<&'a str>>>,
+    /// Where its replicas are, if known.
+    pub racks: Option<ReplicaRacks<'a>>,
 }
 
 /// The topics of a group, in byte order of their names, and the flat space of their partitions.
@@ -124,9 +153,9 @@ impl Topics {
             if total > MAX_PARTITIONS {
                 return Err(GroupError::TooManyPartitions { topic: spec.name.to_owned(), total });
             }
-            if let Some(racks) = spec.racks.as_ref().filter(|racks| racks.len() as u64 != count) {
+            if let Some(racks) = spec.racks.as_ref().filter(|racks| racks.of_partition.len() as u64 != count) {
                 let (topic, count) = (spec.name.to_owned(), count as u32);
-                return Err(GroupError::RackCount { topic, count, racks: racks.len() });
+                return Err(GroupError::RackCount { topic, count, racks: racks.of_partition.len() });
             }
             names.push(spec.name);
             first.push(total as u32);
@@ -143,25 +172,27 @@ impl Topics {
             return racks;
         }
         let mut known: HashTable<u32> = HashTable::new();
+        let mut number = |given: &[&str]| {
+            let mut set: Vec<u32> =
+                given.iter().filter(|name| !name.is_empty()).map(|name| racks.names.intern(name)).collect();
+            set.sort_unstable();
+            set.dedup();
+            let hash = hash_of(set.as_slice());
+            known.find(hash, |&id| racks.sets.row(id) == set).copied().unwrap_or_else(|| {
+                let id = racks.sets.len() as u32;
+                racks.sets.push_row(&set);
+                known.insert_unique(hash, id, |&id| hash_of(racks.sets.row(id)));
+                id
+            })
+        };
         racks.of_partition.reserve(partitions);
-        let mut set = Vec::new();
         for spec in specs {
-            for number in 0..spec.partitions as usize {
-                set.clear();
-                if let Some(of_topic) = &spec.racks {
-                    let given = of_topic[number].iter().filter(|name| !name.is_empty());
-                    set.extend(given.map(|name| racks.names.intern(name)));
-                    set.sort_unstable();
-                    set.dedup();
-                }
-                let hash = hash_of(set.as_slice());
-                let id = known.find(hash, |&id| racks.sets.row(id) == set).copied().unwrap_or_else(|| {
-                    let id = racks.sets.len() as u32;
-                    racks.sets.push_row(&set);
-                    known.insert_unique(hash, id, |&id| hash_of(racks.sets.row(id)));
-                    id
-                });
-                racks.of_partition.push(id);
+            if let Some(given) = &spec.racks {
+                let ids: Vec<u32> = given.sets.iter().map(|set| number(set)).collect();
+                racks.of_partition.extend(given.of_partition.iter().map(|&set| ids[set as usize]));
+            } else if spec.partitions > 0 {
+                let unknown = number(&[]);
+                racks.of_partition.resize(racks.of_partition.len() + spec.partitions as usize, unknown);
             }
         }
         racks
