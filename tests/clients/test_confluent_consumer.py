@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gc
 import json
-import signal
 import subprocess
 import sys
 import threading
 import time
-from types import BuiltinMethodType
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
@@ -19,7 +17,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaExcep
 from kafka_assignors import LagBasedAssignor, StickyAssignor
 from kafka_assignors.clients.confluent import Consumer
 from support.broker import Kafka, unique
-from support.confluent_group import SESSION_MS, Crowd, Observed, fill, offsets
+from support.confluent_group import Crowd, Observed, fill, offsets, topic_of
 from support.threads import TIMEOUT, wait_until
 
 if TYPE_CHECKING:
@@ -33,13 +31,6 @@ BOTH_WAYS = ("sticky", "cooperative-sticky")
 def crowd(any_kafka: Kafka) -> Iterator[Crowd]:
     with Crowd(any_kafka, unique("confluent")) as crowd:
         yield crowd
-
-
-def topic_of(crowd: Crowd, partitions: int, records: int = 0) -> tuple[str, set[tuple[str, int]]]:
-    topic = crowd.kafka.create_topic(unique("topic"), partitions)
-    if records:
-        fill(crowd.kafka, topic, partitions, records)
-    return topic, {(topic, number) for number in range(partitions)}
 
 
 def everything(topic: str, partitions: int, records: int, start: int = 0) -> list[tuple[str, int, int]]:
@@ -333,109 +324,6 @@ def test_partitions_that_are_added_are_shared_out(crowd: Crowd) -> None:
     assert {len(first.held), len(second.held)} == {3}
 
 
-def test_a_consumer_that_does_not_poll_loses_its_share(crowd: Crowd) -> None:
-    topic, partitions = topic_of(crowd, 4, 10)
-    slow = crowd.add(max_poll_interval_ms=SESSION_MS).follow(topic)
-    quick = crowd.add()
-    crowd.settle(partitions, slow)
-    quick.follow(topic)
-    crowd.settle(partitions)
-    assert slow.held
-    crowd.until(lambda: quick.held == partitions, "the other one has everything", of=[quick])
-    crowd.until(lambda: "on_lost" in [kind for kind, _ in slow.events], "it is told")
-    assert KafkaError._MAX_POLL_EXCEEDED in [error.code() for error in slow.errors]
-    crowd.settle(partitions)
-    assert len(slow.held) == len(quick.held) == 2
-
-
-def test_polling_slowly_is_polling(crowd: Crowd) -> None:
-    """Whatever way of asking for records an application has: as long as it asks, it stays."""
-    topic, partitions = topic_of(crowd, 2, 3)
-    consumer = crowd.add(max_poll_interval_ms=SESSION_MS, session_timeout_ms=SESSION_MS)
-    consumer.follow(topic)
-    crowd.settle(partitions)
-    native = consumer.poll  # held by the application: it never sees another one
-    held = confluent_kafka.Consumer.poll.__get__(consumer)
-    started = time.monotonic()
-    while time.monotonic() - started < 1.5 * SESSION_MS / 1000:
-        held(1.5)
-    native(0)
-    assert consumer.held == partitions
-    assert [kind for kind, _ in consumer.events] == ["on_assign"]
-
-
-def test_poll_is_the_native_one_while_records_flow(crowd: Crowd) -> None:
-    topic, _ = topic_of(crowd, 1, 2000)
-    consumer = crowd.add().follow(topic)
-    crowd.until(lambda: len(consumer.read) >= 10, "some are read")
-    native = 0
-    while len(consumer.read) < 2000:
-        native += "poll" not in consumer.__dict__
-        consumer.turn()
-    assert native > 1900
-    fill(crowd.kafka, topic, 1, 2000, start=2000)
-    batches = [consumer.consume(100, 1.0) for _ in range(5)]
-    while "consume" in consumer.__dict__:
-        batches.append(consumer.consume(1, 1.0))
-    while sum(map(len, batches)) < 2000:
-        batches.append(consumer.consume(100, 1.0))
-    read = [message.offset() for batch in batches for message in batch]
-    assert read == list(range(2000, 4000))
-    # And gone again when there is nothing: somebody has to look after the group.
-    wait_until(lambda: "poll" in consumer.__dict__, "the membership has put its own in")
-
-
-def test_a_consumer_has_no_dictionary_that_each_lookup_of_poll_would_go_through(crowd: Crowd) -> None:
-    """One that is no subclass, then: it changes its class instead, and nobody notices."""
-    topic, _ = topic_of(crowd, 1, 2000)
-    settings = {"bootstrap.servers": crowd.kafka.bootstrap_servers, "group.id": crowd.group, "log_level": 0}
-    with Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:
-        assert not hasattr(consumer, "__dict__")
-        shown = repr(type(consumer))
-        consumer.subscribe([topic])
-        native = read = 0
-        while read < 2000:
-            native += isinstance(consumer.poll, BuiltinMethodType)
-            read += consumer.poll(1.0) is not None
-        assert native > 1900
-        wait_until(lambda: not isinstance(consumer.poll, BuiltinMethodType), "the membership has put its own in")
-        assert not isinstance(consumer.consume, BuiltinMethodType)
-        assert isinstance(consumer, Consumer)
-        assert repr(type(consumer)) == shown
-        fill(crowd.kafka, topic, 1, 10)
-        while read < 2010:
-            read += len(consumer.consume(1, 1.0))
-    assert type(consumer) is Consumer
-    with pytest.raises(RuntimeError, match="Consumer closed"):
-        consumer.poll(0)
-
-
-@pytest.mark.parametrize("strategy", BOTH_WAYS)
-def test_a_consumer_that_is_blocked_in_librdkafka_takes_part(crowd: Crowd, strategy: str) -> None:
-    """A rebalance does not wait for `poll(-1)` to return, nor for applications that hold on to the bound method."""
-    topic, partitions = topic_of(crowd, 4)
-    blocked, other = crowd.add(strategy).follow(topic), crowd.add(strategy)
-    crowd.settle(partitions, blocked)
-    messages: list[Any] = []
-    hold = confluent_kafka.Consumer.poll.__get__(blocked)
-
-    def run() -> None:
-        while len(messages) < 2:
-            messages.append(hold(-1))
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    other.follow(topic)
-    crowd.until(lambda: len(other.held) == 2, "the other one has its share", of=[other])
-    assert thread.is_alive()
-    crowd.until(lambda: len(blocked.held) == 2, "and so has the blocked one", of=[other])
-    assert blocked.held | other.held == partitions
-    for _, number in blocked.held:
-        fill(crowd.kafka, topic, number + 1, 1)
-    crowd.until(lambda: not thread.is_alive(), "it reads what comes", of=[other])
-    assert {(each.topic(), each.partition()) for each in messages} <= blocked.held
-
-
 def test_an_error_in_a_callback_comes_out_of_poll(crowd: Crowd) -> None:
     topic, partitions = topic_of(crowd, 2, 5)
 
@@ -518,35 +406,6 @@ print("closed")
     command = [sys.executable, "-P", "-c", program, any_kafka.bootstrap_servers, unique("idle")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT + 20, check=False)
     assert (done.returncode, done.stdout) == (0, "closed\n"), done.stderr
-
-
-def test_an_interrupt_ends_a_poll_that_has_no_end() -> None:
-    """Statistics that arrive between the signal and its handling do not swallow it."""
-    program = """
-import signal
-from kafka_assignors.clients.confluent import Consumer
-signal.signal(signal.SIGINT, signal.default_int_handler)
-settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "statistics.interval.ms": 20, "log_level": 0}
-consumer = Consumer(settings)
-try:
-    print("polling", flush=True)
-    consumer.poll()
-except KeyboardInterrupt:
-    print("interrupted")
-consumer.close()
-"""
-    command = [sys.executable, "-P", "-c", program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "polling\n"
-        # By then it is in librdkafka; earlier is no worse, but not what this is about.
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        try:
-            said, complaints = process.communicate(timeout=TIMEOUT)
-        finally:
-            process.kill()
-    assert (process.returncode, said) == (0, "interrupted\n"), complaints
 
 
 def test_closing_within_a_callback(crowd: Crowd) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import confluent_kafka
 
 from kafka_assignors.clients.confluent import Consumer
+from support.broker import unique
 from support.threads import TIMEOUT
 
 if TYPE_CHECKING:
@@ -138,6 +139,14 @@ class Crowd:
         """Closes one."""
         consumer.close()
         self.consumers.remove(consumer)
+
+
+def topic_of(crowd: Crowd, partitions: int, records: int = 0) -> tuple[str, set[Partition]]:
+    """A new topic, with so many records in each partition if any; its name and its partitions."""
+    topic = crowd.kafka.create_topic(unique("topic"), partitions)
+    if records:
+        fill(crowd.kafka, topic, partitions, records)
+    return topic, {(topic, number) for number in range(partitions)}
 
 
 def fill(kafka: Kafka, topic: str, partitions: int, each: int, start: int = 0) -> None:

@@ -133,6 +133,9 @@ class Consumer(_Native):
 
     def _attentive_poll(self, timeout: float | None = None) -> Message | None:
         """What `poll` is while the group wants something, or nothing comes anyway."""
+        if not self._switch.is_on:
+            # An application that looked the method up once and kept it pays no more than one that does so each time.
+            return self._switch.native.poll(self, timeout)  # type: ignore[no-any-return]
         self._last_poll = time.monotonic()
         if self._closed or (timeout is not None and not isinstance(timeout, int | float)):
             return _Native.poll(self, timeout)  # type: ignore[arg-type]
@@ -168,6 +171,9 @@ class Consumer(_Native):
     def _attentive_consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """What `consume` is at those times."""
         engine, native = self._engine, self._switch.native.consume
+        if not self._switch.is_on:
+            kept: list[Message] = native(self, num_messages, timeout)
+            return kept
         self._last_poll = started = time.monotonic()
         if self._closed or not isinstance(timeout, int | float) or not isinstance(num_messages, int):
             found: list[Message] = native(self, num_messages, timeout)
