@@ -262,22 +262,23 @@ def plot(results: Results, path: Path) -> None:
         axes.plot(lost, [top * 2 * 1.45**number] * len(lost), "x", color=f"C{number}", markersize=4)
     axes.axhline(1, color="grey", linewidth=1)
     axes.set(yscale="log", ylabel="CPU time against the codec floor", xlim=(-0.7, len(known) - 0.3))
-    kinds = [point.kind + (", racks" if point.racks else "") for point in known]
-    for x in range(1, len(known)):
-        if known[x].kind != known[x - 1].kind or known[x].racks != known[x - 1].racks:
-            axes.axvline(x - 0.5, color="lightgrey", linewidth=1)
-    starts = [x for x in range(len(known)) if x == 0 or kinds[x] != kinds[x - 1]]
-    for x in starts:
-        axes.annotate(
-            kinds[x], (x - 0.4, 0.015), xycoords=("data", "axes fraction"), fontsize=7, rotation=90, color="dimgrey"
-        )
+    sections = ["racks" if point.racks else point.kind for point in known]
+    starts = [x for x in range(len(known)) if x == 0 or sections[x] != sections[x - 1]]
+    for start, end in zip(starts, [*starts[1:], len(known)], strict=True):
+        if start:
+            axes.axvline(start - 0.5, color="lightgrey", linewidth=1)
+        middle = ((start + end - 1) / 2, 1.01)
+        axes.annotate(sections[start], middle, xycoords=("data", "axes fraction"), fontsize=7.5, ha="center")
     axes.set_xticks(
         range(len(known)),
-        [f"{point.members:,} x {point.per_member}, {point.change}" for point in known],
+        [
+            f"{point.members:,} x {point.per_member}, {f'{point.kind}, ' if point.racks else ''}{point.change}"
+            for point in known
+        ],
         rotation=90,
         fontsize=6.5,
     )
     axes.grid(visible=True, axis="y", alpha=0.3)
-    axes.set_title("A rebalance, bytes to bytes: 1 is reading and writing alone; x: no plan within a minute")
-    axes.legend(fontsize=7.5, ncols=2, loc="upper left", bbox_to_anchor=(0, 0.85), framealpha=0.9)
+    axes.set_title("A rebalance, bytes to bytes: 1 is reading and writing alone; x: no plan within a minute", pad=18)
+    figure.legend(fontsize=7.5, ncols=5, loc="outside lower center")
     figure.savefig(path, dpi=110)
