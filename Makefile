@@ -196,7 +196,7 @@ release: $(VENV)/.installed ## wheel and sdist as published, in dist/, with ever
 	@$(BIN)/python -P .github/release/try_wheel.py dist
 	@echo "=== release: the test suite on the manylinux wheel"
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall dist/*.whl
-	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not chaos" $(PYTEST_ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not cluster" $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed ## the examples of README and docs/, executed; the Rust documentation, built
 	@$(PYTEST) tests/test_docs.py
