@@ -317,7 +317,9 @@ fn owners_keep_what_is_not_worth_the_threshold() {
             let rule = planned(&group, Options { keep: Keep::None, ..options });
             kept_more += u32::from(outcome.kept_and_moved().0 > rule.kept_and_moved().0);
             moved += u32::from(threshold < u64::MAX && outcome.kept_and_moved().1 > 0);
-            if threshold == u64::MAX {
+            // Three of the heaviest partitions together are worth more than any threshold.
+            let total: u128 = group.topics().lags().iter().map(|&lag| u128::from(lag)).sum();
+            if u128::from(threshold) >= total {
                 assert_eq!(outcome.kept_and_moved().1, 0, "seed {seed}");
             }
         }
