@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 
-use kafka_assignors_core::group::{Group, GroupBuilder, NO_GENERATION, ReplicaRacks, TopicSpec, Topics, sorted_members};
+use kafka_assignors_core::group::{
+    Group, GroupBuilder, NO_GENERATION, ReplicaRacks, TopicSpec, Topics, sorted_members,
+};
 use pyo3::ffi::PyObject;
 use pyo3::intern;
 use pyo3::prelude::*;
