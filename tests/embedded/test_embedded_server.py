@@ -22,7 +22,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka_assignors.embedded import EmbeddedKafka
 from kafka_assignors.embedded.server import API_KEYS, MAX_FRAME
 from kafka_assignors.errors import EmbeddedKafkaError
-from support.threads import CONSUMERS, Consumer, produce, wait_until
+from support.threads import CONSUMERS, TIMEOUT, Consumer, produce, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -166,6 +166,30 @@ def test_a_client_that_does_not_read_holds_up_only_itself(embedded_kafka: Embedd
             correlation, body = response(connection)
             assert correlation == 1
             assert len(body) > 100_000 * 20
+
+
+def test_closing_while_the_server_is_busy() -> None:
+    """Its thread sees that it is to end before it is woken for that."""
+
+    class Late:
+        def __init__(self, kafka: EmbeddedKafka) -> None:
+            self.server = kafka._server
+            self.sender = self.server._wake_sender
+
+        def send(self, data: bytes) -> int:
+            with socket.create_connection((self.server.host, self.server.port)):
+                self.server._thread.join(TIMEOUT)
+            assert not self.server._thread.is_alive()
+            return self.sender.send(data)
+
+        def close(self) -> None:
+            self.sender.close()
+
+    kafka = EmbeddedKafka()
+    late = Late(kafka)
+    kafka._server._wake_sender = late  # type: ignore[assignment]
+    kafka.close()
+    assert late.sender.fileno() == kafka._server._wake_receiver.fileno() == -1
 
 
 def test_when_no_more_sockets_can_be_had_the_server_goes_on_and_recovers() -> None:

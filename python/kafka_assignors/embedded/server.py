@@ -106,9 +106,11 @@ class Server:
         if self._closing:
             return
         self._closing = True
+        # The thread may have seen it already, and is on its way out: both ends stay open until it is gone.
         self._wake_sender.send(b"\0")
         self._thread.join()
         self._wake_sender.close()
+        self._wake_receiver.close()
 
     # ---- the thread ----
 
@@ -130,7 +132,6 @@ class Server:
             self._connections.clear()
             self._selector.close()
             self._listener.close()
-            self._wake_receiver.close()
 
     def _patience(self) -> float | None:
         if self._ready:
