@@ -175,10 +175,11 @@ def test_the_example_ends_by_itself_and_well() -> None:
     assert figures.keys() == {"range", "sticky-join", "cooperative-sticky-join"}
     matches = len(campaign(315, 1500, 5).matches)
     for strategy, (came, rebuilt, records, results, mistakes) in figures.items():
-        assert came == rebuilt
         assert records > 0
         assert (results, mistakes) == (matches, 0)
         if strategy != "range":
+            # As the example itself demands. A member of range may lose what came before it has rebuilt it.
+            assert came == rebuilt
             # Two numbers of two topics at each of four events, and nothing besides.
             assert 16 <= rebuilt < figures["range"][1]
     assert "nothing wrong" in done.stdout.splitlines()[-1]
