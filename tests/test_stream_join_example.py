@@ -178,7 +178,7 @@ def test_the_example_ends_by_itself_and_well() -> None:
         assert records > 0
         assert (results, mistakes) == (matches, 0)
         if strategy != "range":
-            # As the example itself demands. A member of range may lose what came before it has rebuilt it.
+            # As the example itself demands, which leaves range out.
             assert came == rebuilt
             # Two numbers of two topics at each of four events, and nothing besides.
             assert 16 <= rebuilt < figures["range"][1]
