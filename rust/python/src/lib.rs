@@ -46,14 +46,27 @@ mod _core {
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]
-    use crate::protocol::{
-        decode_api_versions, decode_consumer_group_describe, decode_describe_groups, decode_describe_topic_configs,
-        decode_find_coordinator, decode_list_groups, decode_list_offsets, decode_metadata, decode_offset_fetch,
-        decode_sasl_authenticate, decode_sasl_handshake, encode_api_versions, encode_consumer_group_describe,
-        encode_describe_groups, encode_describe_topic_configs, encode_find_coordinator, encode_list_groups,
-        encode_list_offsets, encode_metadata, encode_offset_fetch, encode_sasl_authenticate, encode_sasl_handshake,
-        error_name, protocol_versions,
+    use crate::protocol::cluster::{
+        decode_api_versions, decode_find_coordinator, decode_metadata, encode_api_versions, encode_find_coordinator,
+        encode_metadata,
     };
+    #[pymodule_export]
+    use crate::protocol::group_admin::{
+        decode_consumer_group_describe, decode_describe_groups, decode_list_groups, encode_consumer_group_describe,
+        encode_describe_groups, encode_list_groups,
+    };
+    #[pymodule_export]
+    use crate::protocol::offsets::{
+        decode_list_offsets, decode_offset_fetch, encode_list_offsets, encode_offset_fetch,
+    };
+    #[pymodule_export]
+    use crate::protocol::sasl::{
+        decode_sasl_authenticate, decode_sasl_handshake, encode_sasl_authenticate, encode_sasl_handshake,
+    };
+    #[pymodule_export]
+    use crate::protocol::topics::{decode_describe_topic_configs, encode_describe_topic_configs};
+    #[pymodule_export]
+    use crate::protocol::{error_name, protocol_versions};
     #[pymodule_export]
     use crate::wire::{
         decode_assignment, decode_cooperative_user_data, decode_sticky_user_data, decode_stream_join_user_data,

@@ -5,6 +5,7 @@
 //! sees `u32`s and slices. Because the numbering follows the sorted names, a result that depends only
 //! on ids does not depend on the order in which anything was read.
 
+mod racks;
 mod slab;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,7 @@ use std::collections::BTreeSet;
 use hashbrown::HashTable;
 use thiserror::Error;
 
+pub use racks::{Racks, ReplicaRacks};
 use slab::hash_of;
 pub use slab::{Csr, Interner, Names};
 
@@ -61,54 +63,6 @@ pub enum GroupError {
     },
 }
 
-/// Where a partition's replicas are: sets of racks, numbered; racks too.
-#[derive(Debug, Clone, Default)]
-pub struct Racks {
-    /// Rack names; a member's rack and the items of `sets` are ids into it.
-    pub names: Interner,
-    /// Rack set to its racks, ascending, no repeats. A partition whose replicas are unknown has the empty set.
-    pub sets: Csr,
-    /// Flat partition to rack set; empty when no topic came with racks.
-    pub of_partition: Vec<u32>,
-}
-
-impl Racks {
-    /// Whether a member on `rack` (or without one: [`NONE`]) would read a partition with this rack set from another rack.
-    #[must_use]
-    pub fn mismatch(&self, rack: u32, rack_set: u32) -> bool {
-        rack != NONE && self.sets.row(rack_set).binary_search(&rack).is_err()
-    }
-}
-
-/// The racks of each partition's replicas, by partition number. Clusters have few different sets for many partitions, so
-/// each may be given once and named by its number.
-#[derive(Debug, Clone, Default)]
-pub struct ReplicaRacks<'a> {
-    sets: Vec<Vec<&'a str>>,
-    of_partition: Vec<u32>,
-}
-
-impl<'a> ReplicaRacks<'a> {
-    /// The partitions' racks as numbers of these sets.
-    ///
-    /// # Panics
-    /// If there is a number that no set has.
-    #[must_use]
-    pub fn new(sets: Vec<Vec<&'a str>>, of_partition: Vec<u32>) -> Self {
-        assert!(of_partition.iter().all(|&set| (set as usize) < sets.len()), "a number that no rack set has");
-        Self { sets, of_partition }
-    }
-}
-
-/// A set for each partition.
-impl<'a> FromIterator<Vec<&'a str>> for ReplicaRacks<'a> {
-    fn from_iter<I: IntoIterator<Item = Vec<&'a str>>>(sets: I) -> Self {
-        let sets: Vec<_> = sets.into_iter().collect();
-        let of_partition = (0..sets.len() as u32).collect();
-        Self { sets, of_partition }
-    }
-}
-
 /// One topic as given from outside.
 #[derive(Debug, Clone)]
 pub struct TopicSpec<'a> {
@@ -153,49 +107,17 @@ impl Topics {
             if total > MAX_PARTITIONS {
                 return Err(GroupError::TooManyPartitions { topic: spec.name.to_owned(), total });
             }
-            if let Some(racks) = spec.racks.as_ref().filter(|racks| racks.of_partition.len() as u64 != count) {
+            if let Some(racks) = spec.racks.as_ref().filter(|racks| racks.len() as u64 != count) {
                 let (topic, count) = (spec.name.to_owned(), count as u32);
-                return Err(GroupError::RackCount { topic, count, racks: racks.of_partition.len() });
+                return Err(GroupError::RackCount { topic, count, racks: racks.len() });
             }
             names.push(spec.name);
             first.push(total as u32);
             let hash = hash_of(spec.name.as_bytes());
             index.insert_unique(hash, id as u32, |&id| hash_of(specs[id as usize].name.as_bytes()));
         }
-        let racks = Self::number_racks(&specs, total as usize);
+        let racks = Racks::number(specs.iter().map(|spec| (spec.racks.as_ref(), spec.partitions as usize)));
         Ok(Self { names, first, index, racks, lags: Vec::new() })
-    }
-
-    fn number_racks(specs: &[TopicSpec<'_>], partitions: usize) -> Racks {
-        let mut racks = Racks { sets: Csr::new(), ..Racks::default() };
-        if specs.iter().all(|spec| spec.racks.is_none()) {
-            return racks;
-        }
-        let mut known: HashTable<u32> = HashTable::new();
-        let mut number = |given: &[&str]| {
-            let mut set: Vec<u32> =
-                given.iter().filter(|name| !name.is_empty()).map(|name| racks.names.intern(name)).collect();
-            set.sort_unstable();
-            set.dedup();
-            let hash = hash_of(set.as_slice());
-            known.find(hash, |&id| racks.sets.row(id) == set).copied().unwrap_or_else(|| {
-                let id = racks.sets.len() as u32;
-                racks.sets.push_row(&set);
-                known.insert_unique(hash, id, |&id| hash_of(racks.sets.row(id)));
-                id
-            })
-        };
-        racks.of_partition.reserve(partitions);
-        for spec in specs {
-            if let Some(given) = &spec.racks {
-                let ids: Vec<u32> = given.sets.iter().map(|set| number(set)).collect();
-                racks.of_partition.extend(given.of_partition.iter().map(|&set| ids[set as usize]));
-            } else if spec.partitions > 0 {
-                let unknown = number(&[]);
-                racks.of_partition.resize(racks.of_partition.len() + spec.partitions as usize, unknown);
-            }
-        }
-        racks
     }
 
     /// The number of topics.

@@ -1,0 +1,151 @@
+//! Offsets: where partitions begin and end, and what groups have committed.
+
+use kafka_assignors_core::protocol::offsets::*;
+use kafka_assignors_core::protocol::records::*;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::{body, frame};
+use crate::errors::ProtocolError;
+
+/// `topics` maps a topic to `(partition, timestamp)` or `(partition, timestamp, current leader epoch)`.
+type AskedOffsets = Vec<(String, Vec<(i32, i64, i32)>)>;
+
+#[pyfunction]
+pub(crate) fn encode_list_offsets(
+    py: Python<'_>,
+    version: i16,
+    correlation_id: i32,
+    client_id: Option<String>,
+    topics: AskedOffsets,
+    isolation_level: i8,
+) -> PyResult<Bound<'_, PyBytes>> {
+    let partition = |(partition_index, timestamp, current_leader_epoch)| ListOffsetsPartition {
+        partition_index,
+        current_leader_epoch,
+        timestamp,
+    };
+    let topics = topics.into_iter().map(|(name, partitions)| ListOffsetsTopic {
+        name,
+        partitions: partitions.into_iter().map(partition).collect(),
+    });
+    let body = ListOffsetsRequest { replica_id: -1, isolation_level, topics: topics.collect() };
+    frame(py, version, correlation_id, client_id, &body)
+}
+
+#[derive(IntoPyObject)]
+pub(crate) struct ListedOffset {
+    topic: String,
+    partition_index: i32,
+    error_code: i16,
+    timestamp: i64,
+    offset: i64,
+    leader_epoch: i32,
+}
+
+#[derive(IntoPyObject)]
+pub(crate) struct ListOffsets {
+    throttle_time_ms: i32,
+    partitions: Vec<ListedOffset>,
+}
+
+#[pyfunction]
+pub(crate) fn decode_list_offsets(
+    py: Python<'_>,
+    version: i16,
+    correlation_id: i32,
+    frame: &[u8],
+) -> PyResult<ListOffsets> {
+    let read: ListOffsetsResponse = body(py, version, correlation_id, frame)?;
+    let rows = read.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|partition| ListedOffset {
+            topic: topic.name.clone(),
+            partition_index: partition.partition_index,
+            error_code: partition.error_code.0,
+            timestamp: partition.timestamp,
+            offset: partition.offset,
+            leader_epoch: partition.leader_epoch,
+        })
+    });
+    Ok(ListOffsets { throttle_time_ms: read.throttle_time_ms, partitions: rows.collect() })
+}
+
+/// `topics` is `None` for every offset that the group has (from version 2 on).
+#[pyfunction]
+pub(crate) fn encode_offset_fetch(
+    py: Python<'_>,
+    version: i16,
+    correlation_id: i32,
+    client_id: Option<String>,
+    group_id: String,
+    topics: Option<Vec<(String, Vec<i32>)>>,
+    require_stable: bool,
+) -> PyResult<Bound<'_, PyBytes>> {
+    if topics.is_none() && version < 2 {
+        return Err(ProtocolError::new_err("OffsetFetch version 1 has no form for all offsets: name the topics"));
+    }
+    if require_stable && version < 7 {
+        return Err(ProtocolError::new_err(format!(
+            "OffsetFetch version {version} cannot ask for stable offsets only: use 7 or above"
+        )));
+    }
+    let asked = |(name, partition_indexes)| OffsetFetchTopic { name, partition_indexes };
+    let topics: Option<Vec<_>> = topics.map(|topics| topics.into_iter().map(asked).collect());
+    let body = match version {
+        ..8 => OffsetFetchRequest { group_id, topics, groups: Vec::new(), require_stable },
+        _ => OffsetFetchRequest {
+            groups: vec![OffsetFetchGroup { group_id, topics }],
+            require_stable,
+            ..Default::default()
+        },
+    };
+    frame(py, version, correlation_id, client_id, &body)
+}
+
+#[derive(IntoPyObject)]
+pub(crate) struct FetchedOffset {
+    topic: String,
+    partition_index: i32,
+    committed_offset: i64,
+    committed_leader_epoch: i32,
+    metadata: Option<String>,
+    error_code: i16,
+}
+
+#[derive(IntoPyObject)]
+pub(crate) struct OffsetFetch {
+    throttle_time_ms: i32,
+    error_code: i16,
+    partitions: Vec<FetchedOffset>,
+}
+
+#[pyfunction]
+pub(crate) fn decode_offset_fetch(
+    py: Python<'_>,
+    version: i16,
+    correlation_id: i32,
+    frame: &[u8],
+) -> PyResult<OffsetFetch> {
+    let read: OffsetFetchResponse = body(py, version, correlation_id, frame)?;
+    let (error_code, topics) = match version {
+        ..8 => (read.error_code, read.topics),
+        _ => {
+            let group = read.groups.into_iter().next();
+            let group =
+                group.ok_or_else(|| ProtocolError::new_err("OffsetFetch answers nothing to one group: ask again"))?;
+            (group.error_code, group.topics)
+        }
+    };
+    let rows = topics.into_iter().flat_map(|topic| {
+        let name = topic.name;
+        topic.partitions.into_iter().map(move |partition| FetchedOffset {
+            topic: name.clone(),
+            partition_index: partition.partition_index,
+            committed_offset: partition.committed_offset,
+            committed_leader_epoch: partition.committed_leader_epoch,
+            metadata: partition.metadata,
+            error_code: partition.error_code.0,
+        })
+    });
+    Ok(OffsetFetch { throttle_time_ms: read.throttle_time_ms, error_code: error_code.0, partitions: rows.collect() })
+}
