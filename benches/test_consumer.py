@@ -22,13 +22,15 @@ BEATS = {"0.5 s": 500, "3 s": 3_000}
 SIZE = f"{MEMBERS} members x {PARTITIONS:,}"
 IDLE = "membership thread, idle"
 
+CHANGES = {"joins": "joins", "leaves": "leaves", "joins and leaves": "visits"}
+
 OURS = (EAGER, COOPERATIVE)
 NAMES = [f"{SIZE}, heartbeats of {beat}: " for beat in BEATS]
 
 check_bounds("bare-consumer", [f"{way}: {what}" for way in READS for what in ("cpu", "wall")])
 check_bounds(
     "librdkafka-rebalance",
-    [f"{name}one {what}, {each}" for name in NAMES for what in ("joins", "leaves") for each in OURS],
+    [f"{name}one {what}, {each}" for name in NAMES for what in CHANGES for each in OURS],
 )
 check_bounds("librdkafka-leader", [name + each for name in NAMES for each in OURS])
 check_bounds("core", [IDLE])
@@ -79,7 +81,7 @@ def test_reading(kafka: Kafka, filled: str, benchmark: BenchmarkFixture, ratio: 
     ratio.at_most("bare-consumer", f"{way}: {what}", ours, bare, f"{MESSAGES:,} messages; medians of {ROUNDS}")
 
 
-@pytest.mark.parametrize("what", ["joins", "leaves"])
+@pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("contender", OURS)
 @pytest.mark.parametrize("beat", BEATS)
 def test_rebalance(
@@ -87,7 +89,7 @@ def test_rebalance(
 ) -> None:
     found = rounds_of(benchmark, lambda: rebalances(kafka, beat))
     name = f"{SIZE}, heartbeats of {beat}: one {what}, {contender}"
-    ours, other = found[contender].median(what), found[LIBRDKAFKA].median(what)
+    ours, other = (found[each].median(CHANGES[what]) for each in (contender, LIBRDKAFKA))
     ratio.at_most("librdkafka-rebalance", name, ours, other, f"medians of {GROUPS * EVENTS}")
 
 

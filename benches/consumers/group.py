@@ -41,8 +41,13 @@ class Times:
     leaves: list[float] = field(default_factory=list)
     plans: list[float] = field(default_factory=list)
 
+    @property
+    def visits(self) -> list[float]:
+        """The join and the departure of each newcomer together."""
+        return [joined + left for joined, left in zip(self.joins, self.leaves, strict=True)]
+
     def median(self, what: str) -> float:
-        """Of `joins`, `leaves` or `plans`."""
+        """Of `joins`, `leaves`, `visits` or `plans`."""
         return float(median(getattr(self, what)))
 
 
