@@ -1,6 +1,7 @@
-//! A static member that comes back gets the plan that was made for the one it was, without a rebalance, and so does a
-//! static leader (KIP-814). Nobody notices if the plan no longer fits: topics were added to the subscription, partitions to a
-//! topic. So once, after its first share, a static member looks whether somebody owns each partition it knows of.
+//! A static member that comes back, as a new process or because its application polls again, gets the plan that was made
+//! for the one it was, without a rebalance, and so does a static leader (KIP-814). Nobody notices if the plan no longer fits:
+//! topics were added to the subscription, partitions to a topic. So after the first share since it was in no generation, a
+//! static member looks whether somebody owns each partition it knows of.
 
 use super::connections::Broken;
 use super::event::Role;
@@ -13,7 +14,7 @@ use std::collections::HashSet;
 /// How far the look at the group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audit {
-    /// Before the first share.
+    /// Before the share.
     Ahead,
     /// To be asked for.
     Wanted,
@@ -24,6 +25,13 @@ pub(super) enum Audit {
 }
 
 impl Membership {
+    /// Whether topics have to be asked for: those that the member knew when it went away may have grown since.
+    pub(super) fn audit_needs_topics(&self) -> bool {
+        let wanted = self.subscription.as_ref().filter(|_| self.audit == Audit::Wanted);
+        matches!(self.phase, Phase::Stable)
+            && wanted.is_some_and(|wanted| !self.cluster.covers(&wanted.topics, self.join_sent_at))
+    }
+
     pub(super) fn drive_audit(&mut self) {
         if self.audit != Audit::Wanted || !matches!(self.phase, Phase::Stable) || self.notice.is_some() {
             return;
@@ -34,13 +42,20 @@ impl Membership {
             return;
         }
         let Some(wanted) = &self.subscription else { return };
-        let known = self.cluster.covers(&wanted.topics, 0)
-            && self.watched.as_ref().is_none_or(|watched| self.cluster.covers(&watched.names, 0));
+        let known = self.cluster.covers(&wanted.topics, self.join_sent_at)
+            && self.watched.as_ref().is_none_or(|watched| self.cluster.covers(&watched.names, self.join_sent_at));
         let Some(conn) = self.ready(Role::Offsets).filter(|_| known) else { return };
         let body =
             DescribeGroupsRequest { groups: vec![self.config.group_id.clone()], include_authorized_operations: false };
         if self.ask(conn, &body, i16::MAX, self.now + self.config.request_timeout_ms) {
             self.audit = Audit::Asked;
+        }
+    }
+
+    /// With each JoinGroup: of a member in no generation the share may be an old one.
+    pub(super) fn audit_comeback(&mut self) {
+        if self.config.is_static() && self.identity.generation < 0 {
+            self.audit = Audit::Ahead;
         }
     }
 
@@ -53,6 +68,10 @@ impl Membership {
     pub(super) fn on_described(&mut self, conn: u64, header: &RequestHeader, frame: &[u8]) -> Result<(), Broken> {
         let response: DescribeGroupsResponse = read_response(header, frame)?;
         self.throttle(conn, response.throttle_time_ms);
+        if self.audit != Audit::Asked {
+            // Of the generation before.
+            return Ok(());
+        }
         self.audit = Audit::Over;
         let Some(group) = response.groups.into_iter().find(|group| group.group_id == self.config.group_id) else {
             return Ok(());

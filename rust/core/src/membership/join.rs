@@ -130,6 +130,7 @@ impl Membership {
             self.join_sent_at = self.now;
             self.joined_epoch = self.subscription.as_ref().map(|wanted| wanted.epoch);
             self.join_wanted_at = None;
+            self.audit_comeback();
         } else if !self.failed {
             let message = "what this member joins with has no form in the protocol: a name is too long";
             self.fail(ErrorCode::INVALID_REQUEST, message, true);

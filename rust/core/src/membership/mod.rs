@@ -234,7 +234,7 @@ impl Membership {
             liveness: Liveness::new(now),
             watched: None,
             converted: false,
-            audit: if config.is_static() { Audit::Ahead } else { Audit::Over },
+            audit: Audit::Over,
             farewell: None,
             departure: None,
             failed: false,

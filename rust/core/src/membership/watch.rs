@@ -44,7 +44,7 @@ impl Membership {
             let since = watched.verify_since.unwrap_or(0);
             matches!(self.phase, Phase::Stable) && !self.cluster.covers(&watched.names, since)
         });
-        if stale_for_join || unverified || self.discovery.brokers_stale {
+        if stale_for_join || unverified || self.audit_needs_topics() || self.discovery.brokers_stale {
             return Some(self.now);
         }
         let period = if self.cluster.unsettled { self.config.max_backoff_ms } else { self.config.metadata_refresh_ms };

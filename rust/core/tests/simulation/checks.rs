@@ -69,11 +69,15 @@ impl World {
     }
 
     pub(crate) fn describe(&self) -> String {
-        let mut out = format!("at {}: {:?}\n", self.now, self.cluster.broker.groups());
+        let mut out =
+            format!("at {}: {:?}\n{:?}\n", self.now, self.cluster.broker.groups(), self.cluster.broker.topics());
         for (number, host) in self.hosts.iter().enumerate() {
             out += &format!(
-                "host {number} alive {} {:?} {:?} {:?} held {:?} notice {:?} work {:?} fatal {:?} {:?}\n  {}\n",
+                "host {number} alive {} closed {} frozen {} polls {} {:?} {:?} {:?} held {:?} notice {:?} work {:?} fatal {:?} {:?}\n  {}\n",
                 host.alive,
+                host.closed,
+                host.frozen,
+                host.polls,
                 host.member.stage(),
                 host.member.identity(),
                 host.topics,

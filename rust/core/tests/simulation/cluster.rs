@@ -42,6 +42,8 @@ pub(crate) struct Cluster {
     pub(crate) up: BTreeMap<i32, bool>,
     /// The coordinator loads until then: 14 to everything.
     pub(crate) loading_until: u64,
+    /// Errors that the next requests of an API are answered with, in order.
+    pub(crate) whims: BTreeMap<ApiKey, VecDeque<ErrorCode>>,
     served: BTreeMap<u64, Served>,
     /// Highest versions offered, where they are not the codec's.
     pub(crate) caps: BTreeMap<ApiKey, i16>,
@@ -62,6 +64,7 @@ impl Cluster {
             coordinator: 1,
             up: (1..=nodes).map(|node| (node, true)).collect(),
             loading_until: 0,
+            whims: BTreeMap::new(),
             served: BTreeMap::new(),
             caps: BTreeMap::new(),
             committed: BTreeMap::new(),
@@ -124,12 +127,16 @@ impl Cluster {
         let node = served.node;
         served.headers.insert(header.correlation_id, header.clone());
         *self.seen.entry(header.api).or_default() += 1;
-        if GROUP_REQUESTS.contains(&header.api) {
-            if node != self.coordinator {
-                self.broker.inject(header.api, ErrorCode::NOT_COORDINATOR, 1);
-            } else if now < self.loading_until && header.api != ApiKey::Heartbeat {
-                self.broker.inject(header.api, ErrorCode::COORDINATOR_LOAD_IN_PROGRESS, 1);
-            }
+        let group_request = GROUP_REQUESTS.contains(&header.api);
+        let error = if group_request && node != self.coordinator {
+            Some(ErrorCode::NOT_COORDINATOR)
+        } else if group_request && now < self.loading_until && header.api != ApiKey::Heartbeat {
+            Some(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS)
+        } else {
+            self.whims.get_mut(&header.api).and_then(VecDeque::pop_front)
+        };
+        if let Some(error) = error {
+            self.broker.inject(header.api, error, 1);
         }
         let handled = self.broker.handle(now, connection, frame).map_err(|_| ())?;
         if handled.parked

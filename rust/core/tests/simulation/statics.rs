@@ -85,6 +85,25 @@ fn scenario_32_a_leader_that_comes_back_sees_what_changed_meanwhile() {
 }
 
 #[test]
+fn scenario_32_a_leader_that_polls_again_sees_what_changed_meanwhile() {
+    for assignor in ["sticky", "cooperative-sticky"] {
+        for newest_join in [5, 9] {
+            let mut world = statics(38, assignor, newest_join);
+            let who = leader(&world);
+            world.hosts[who].polls = false;
+            world.run_until_so(60_000, "silent", |world| world.hosts[who].counts.poll_exceeded == 1);
+            world.cluster.broker.grow_topic("t", 9).unwrap();
+            world.run(2_000);
+            // Within its session: the group has not missed it.
+            world.hosts[who].polls = true;
+            world.run_until_so(60_000, "the new partitions are read", World::settled);
+            assert_eq!(world.hosts[who].counts.lost, 1);
+            world.check();
+        }
+    }
+}
+
+#[test]
 fn scenario_32_a_subscription_that_changed_across_the_restart() {
     for leads in [false, true] {
         for topics in [&["u"][..], &["t", "u"][..]] {

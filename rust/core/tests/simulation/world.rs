@@ -5,7 +5,7 @@ use crate::cluster::Cluster;
 use crate::host::{Host, Key, Work};
 use crate::random::Random;
 use kafka_assignors_core::membership::{Action, Config, Event};
-use kafka_assignors_core::protocol::ErrorCode;
+use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 
 enum Happening {
@@ -51,9 +51,12 @@ struct Link {
 pub(crate) struct Weather {
     /// Most of the delay each way, in milliseconds.
     pub(crate) delay: u64,
-    /// One in so many sends cuts its connection, before or after the bytes have arrived; 0 is never.
+    /// One in so many sends cuts its connection, before the bytes have arrived, after that or long before; 0 is never.
     pub(crate) cut: u64,
 }
+
+/// How much later than a connection that the host has given up its bytes may arrive.
+const LATE_MS: u64 = 3_000;
 
 pub(crate) const CALM: Weather = Weather { delay: 3, cut: 0 };
 
@@ -354,18 +357,25 @@ impl World {
         let arrives = link.up;
         match self.weather.cut {
             cut if cut > 0 && self.random.one_in(cut) => {
-                // Lost on the way there, or the answer is.
-                if self.random.one_in(2) {
-                    self.at(arrives, Happening::ToBroker(number, bytes));
-                    let ends = arrives + 1;
-                    self.at(ends, Happening::HostLoses(number));
-                    self.at(ends + 1, Happening::BrokerLoses(number));
-                } else {
-                    self.break_link(number);
+                let late = self.random.between(1, LATE_MS);
+                match self.random.below(3) {
+                    // The answer is lost.
+                    0 => self.arrive_without_answer(number, bytes, arrives, arrives + 1),
+                    // The host gives up what the broker gets to only after the same was asked again elsewhere: a duplicate,
+                    // out of order. Not so with a commit, which nothing in the protocol tells from a newer one.
+                    1 if !is_commit(&bytes) => self.arrive_without_answer(number, bytes, arrives + late, self.now + 1),
+                    // Lost on the way there.
+                    _ => self.break_link(number),
                 }
             }
             _ => self.at(arrives, Happening::ToBroker(number, bytes)),
         }
+    }
+
+    fn arrive_without_answer(&mut self, number: u64, bytes: Vec<u8>, arrives: u64, host_loses: u64) {
+        self.at(arrives, Happening::ToBroker(number, bytes));
+        self.at(host_loses, Happening::HostLoses(number));
+        self.at(arrives.max(host_loses) + 1, Happening::BrokerLoses(number));
     }
 
     fn deliver(&mut self, replies: Vec<(u64, Vec<u8>)>) {
@@ -597,4 +607,9 @@ impl World {
     pub(crate) fn result(&self, host: usize, id: u64) -> Option<ErrorCode> {
         self.hosts[host].results.get(&id).map(|(code, _)| *code)
     }
+}
+
+/// Of a frame with its length in front.
+fn is_commit(bytes: &[u8]) -> bool {
+    bytes[4..6] == ApiKey::OffsetCommit.code().to_be_bytes()
 }
