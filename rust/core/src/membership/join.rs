@@ -194,6 +194,17 @@ impl Membership {
         Ok(())
     }
 
+    /// A static member that does not join stays in the group with the claims that it joined with the time before, without an
+    /// error. So does one whose last answer got lost. What it has taken since may be somebody else's: it must commit nothing
+    /// of that in the generation it enters now, nor read on from where it was. (An eager member has given up everything
+    /// before it asks; a broker that plans itself waits for whoever owns something.)
+    fn missed_a_plan(&self, response: &JoinGroupResponse) -> bool {
+        self.config.rebalance_protocol() == RebalanceProtocol::Cooperative
+            && !self.ownership.is_empty()
+            && !response.leader.is_empty()
+            && response.generation_id > self.claimed_in.saturating_add(1)
+    }
+
     fn enter(&mut self, response: JoinGroupResponse) -> Result<(), Broken> {
         if response.generation_id < 0 || response.member_id.is_empty() {
             return Err(Broken(format!("JoinGroup succeeds with generation {}", response.generation_id)));
@@ -210,6 +221,13 @@ impl Membership {
             self.fail(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, &message, true);
             return Ok(());
         }
+        if self.missed_a_plan(&response) {
+            self.identity.member_id = response.member_id;
+            self.reset_generation(true, "others have made a plan without this member");
+            self.join_again_at_once();
+            return Ok(());
+        }
+        self.claimed_in = response.generation_id;
         let leads = !response.leader.is_empty() && response.leader == response.member_id;
         self.identity =
             Identity { member_id: response.member_id.clone(), generation: response.generation_id, protocol, leads };

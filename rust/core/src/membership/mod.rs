@@ -182,6 +182,8 @@ pub struct Membership {
     ownership: Ownership,
     /// The generation in which the share was last taken.
     owned_generation: i32,
+    /// The newest generation whose leader was told what this member owns.
+    claimed_in: i32,
     heartbeat: Heartbeat,
     commits: Commits,
     fetches: Fetches,
@@ -228,6 +230,7 @@ impl Membership {
             last_ticket: 0,
             ownership: Ownership::default(),
             owned_generation: -1,
+            claimed_in: -1,
             heartbeat: Heartbeat::default(),
             commits: Commits::new(backoff()),
             fetches: Fetches::new(backoff()),

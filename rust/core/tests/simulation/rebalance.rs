@@ -5,9 +5,10 @@ use crate::script::{Asked, Script, owned, share};
 use crate::world::World;
 use crate::{config, group, world};
 use kafka_assignors_core::membership::{Action, Event, NoticeKind, Stage};
-use kafka_assignors_core::protocol::ErrorCode;
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::offsets::{OffsetFetchRequest, OffsetFetchResponse};
+use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
+use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 use kafka_assignors_core::wire::subscription::Subscription;
 
 #[test]
@@ -133,6 +134,58 @@ fn scenario_26_claims_of_a_member_that_missed_a_rebalance_count_for_nothing() {
     world.run_until_so(60_000, "settled", World::settled);
     assert!(world.hosts.iter().all(|host| host.held.len() == 3));
     world.check();
+}
+
+#[test]
+fn scenario_26_what_a_member_has_that_missed_a_plan_is_lost() {
+    // generation:  1     2                 3     4
+    // this member  joins -                 joins joins, with nothing
+    // its claims   -     those of before 1 0, 1  -
+    let mut script = Script::new(config(1, &["cooperative-sticky"]));
+    script.stable(&[("t", &[0, 1])]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.obey();
+    let asked: Asked<JoinGroupRequest> = script.asked();
+    // It is told of no error: the claims that it joined generation 1 with were good enough for 2.
+    let joined = script.follows(3);
+    script.answer(&asked, &joined);
+    script.commit(1, &[("t", 0, 5)]);
+    let notice = script.obey();
+    assert!(notice.lost);
+    assert_eq!(notice.revoked, owned(&[("t", &[0, 1])]));
+    assert_ne!(script.ended(1), Some(ErrorCode::NONE), "somebody else may have committed more");
+    script.discover();
+    let asked: Asked<JoinGroupRequest> = script.asked();
+    assert_eq!(asked.body.member_id, "me");
+    let joined = script.follows(4);
+    script.answer(&asked, &joined);
+    script.sync(share(&[("t", &[1])], 4));
+    let notice = script.obey();
+    assert!(!notice.lost);
+    assert_eq!(notice.added, owned(&[("t", &[1])]), "read on from what is committed");
+    assert!(!script.asks(ApiKey::OffsetCommit));
+}
+
+#[test]
+fn scenario_26_a_plan_that_was_made_with_the_claims_costs_nothing() {
+    let mut script = Script::new(config(1, &["cooperative-sticky"]));
+    script.stable(&[("t", &[0, 1])]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.obey();
+    let asked: Asked<JoinGroupRequest> = script.asked();
+    let joined = script.follows(2);
+    script.answer(&asked, &joined);
+    // The group goes on before the plan arrives.
+    let asked: Asked<SyncGroupRequest> = script.asked();
+    let error_code = ErrorCode::REBALANCE_IN_PROGRESS;
+    script.answer(&asked, &SyncGroupResponse { error_code, ..Default::default() });
+    script.discover();
+    let asked: Asked<JoinGroupRequest> = script.asked();
+    let joined = script.follows(3);
+    script.answer(&asked, &joined);
+    script.sync(share(&[("t", &[0, 1])], 3));
+    let notice = script.obey();
+    assert!(!notice.lost && notice.revoked.is_empty() && notice.added.is_empty());
 }
 
 #[test]

@@ -362,8 +362,8 @@ impl World {
                     // The answer is lost.
                     0 => self.arrive_without_answer(number, bytes, arrives, arrives + 1),
                     // The host gives up what the broker gets to only after the same was asked again elsewhere: a duplicate,
-                    // out of order. Not so with a commit, which nothing in the protocol tells from a newer one.
-                    1 if !is_commit(&bytes) => self.arrive_without_answer(number, bytes, arrives + late, self.now + 1),
+                    // out of order.
+                    1 => self.arrive_without_answer(number, bytes, arrives + late, self.now + 1),
                     // Lost on the way there.
                     _ => self.break_link(number),
                 }
@@ -487,7 +487,11 @@ impl World {
                 }
                 self.deliver(replies);
             }
-            Happening::ToBroker(number, bytes) => self.reach_broker(number, &bytes),
+            Happening::ToBroker(number, bytes) => {
+                if !is_state(&bytes) || self.links.get(&number).is_some_and(|link| link.open) {
+                    self.reach_broker(number, &bytes);
+                }
+            }
             Happening::Tick { host, turn } => {
                 if self.hosts[host].turn == turn {
                     self.tell(host, Event::Tick);
@@ -609,7 +613,8 @@ impl World {
     }
 }
 
-/// Of a frame with its length in front.
-fn is_commit(bytes: &[u8]) -> bool {
-    bytes[4..6] == ApiKey::OffsetCommit.code().to_be_bytes()
+/// Whether a frame, with its length in front, replaces what the coordinator knew of the member: its claims or its offsets.
+/// Nothing in the protocol tells an old one from a newer one, so no client can mend what follows if it comes late.
+fn is_state(bytes: &[u8]) -> bool {
+    [ApiKey::JoinGroup, ApiKey::OffsetCommit].iter().any(|api| bytes[4..6] == api.code().to_be_bytes())
 }
