@@ -41,14 +41,9 @@ class Times:
     leaves: list[float] = field(default_factory=list)
     plans: list[float] = field(default_factory=list)
 
-    @property
-    def visits(self) -> list[float]:
-        """The join and the departure of each newcomer together."""
-        return [joined + left for joined, left in zip(self.joins, self.leaves, strict=True)]
-
-    def median(self, what: str) -> float:
-        """Of `joins`, `leaves`, `visits` or `plans`."""
-        return float(median(getattr(self, what)))
+    def median(self, *what: str) -> float:
+        """Of `joins`, `leaves` or `plans`; of several, the sum of theirs."""
+        return sum(float(median(getattr(self, each))) for each in what)
 
 
 class Group:
