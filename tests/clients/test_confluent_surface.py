@@ -141,6 +141,22 @@ def test_strategies(value: Any, expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "look"),
+    [
+        ({}, 3_000),
+        ({"statistics.interval.ms": 0}, 3_000),
+        ({"statistics.interval.ms": 50}, 50),
+        ({"statistics.interval.ms": 60_000}, 60_000),
+        # A consumer that waits in librdkafka has to be seen to wait there.
+        ({"statistics.interval.ms": 80_000}, 75_000),
+        ({"max.poll.interval.ms": 8_000, "session.timeout.ms": 6_000}, 2_000),
+    ],
+)
+def test_how_often_a_blocked_consumer_looks_after_its_group(given: dict[str, int], look: int) -> None:
+    assert ConsumerConfig.read(BASE | given).data_path["statistics.interval.ms"] == look
+
+
+@pytest.mark.parametrize(
     ("settings", "kind", "complaint"),
     [
         ({"group.id": None}, ValueError, "Failed to create consumer: group.id must be set"),
