@@ -1,11 +1,14 @@
-//! Hosts, brokers and the network between them, driven by one queue of events.
+//! Hosts and brokers, driven by one queue of events.
+
+mod network;
 
 use crate::assignors;
 use crate::cluster::Cluster;
 use crate::host::{Host, Key, Work};
 use crate::random::Random;
 use kafka_assignors_core::membership::{Action, Config, Event};
-use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
+use kafka_assignors_core::protocol::ErrorCode;
+use network::{Link, is_state};
 use std::collections::{BTreeMap, BTreeSet};
 
 enum Happening {
@@ -31,21 +34,6 @@ enum Happening {
     },
 }
 
-/// A connection.
-struct Link {
-    host: usize,
-    life: u32,
-    /// As the host numbers it.
-    conn: u64,
-    node: i32,
-    open: bool,
-    /// When the last bytes arrive each way: a connection never reorders.
-    up: u64,
-    down: u64,
-    /// What came of a frame for the broker.
-    buffer: Vec<u8>,
-}
-
 /// How the network behaves.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weather {
@@ -54,9 +42,6 @@ pub(crate) struct Weather {
     /// One in so many sends cuts its connection, before the bytes have arrived, after that or long before; 0 is never.
     pub(crate) cut: u64,
 }
-
-/// How much later than a connection that the host has given up its bytes may arrive.
-const LATE_MS: u64 = 3_000;
 
 pub(crate) const CALM: Weather = Weather { delay: 3, cut: 0 };
 
@@ -199,24 +184,6 @@ impl World {
         self.tell(host, Event::Close { timeout_ms });
     }
 
-    /// Breaks every connection of a node, or of a host.
-    pub(crate) fn cut(&mut self, which: impl Fn(usize, i32) -> bool) {
-        let links: Vec<u64> =
-            self.links.iter().filter(|(_, link)| which(link.host, link.node)).map(|(&number, _)| number).collect();
-        for number in links {
-            self.break_link(number);
-        }
-    }
-
-    fn break_link(&mut self, number: u64) {
-        let (host_at, broker_at) = (self.now + self.delay(), self.now + self.delay());
-        if let Some(link) = self.links.get_mut(&number) {
-            link.open = false;
-            self.at(host_at, Happening::HostLoses(number));
-            self.at(broker_at, Happening::BrokerLoses(number));
-        }
-    }
-
     pub(crate) fn node_down(&mut self, node: i32) {
         self.cluster.up.insert(node, false);
         self.cut(|_, other| other == node);
@@ -224,11 +191,6 @@ impl World {
 
     pub(crate) fn node_up(&mut self, node: i32) {
         self.cluster.up.insert(node, true);
-    }
-
-    fn delay(&mut self) -> u64 {
-        // Mostly quick, as networks are.
-        if self.random.one_in(8) { self.random.between(1, self.weather.delay.max(1)) } else { 1 }
     }
 
     /// An event for a member, and everything that follows at once.
@@ -341,67 +303,6 @@ impl World {
         }
     }
 
-    fn link_of(&self, host: usize, conn: u64) -> Option<u64> {
-        let number = *self.numbers.get(&(host, self.hosts[host].life, conn))?;
-        self.links.get(&number).is_some_and(|link| link.conn == conn).then_some(number)
-    }
-
-    fn send(&mut self, host: usize, conn: u64, bytes: Vec<u8>) {
-        let Some(number) = self.link_of(host, conn) else { panic!("sent on a connection that is closed") };
-        if self.unreachable.contains(&host) {
-            return;
-        }
-        let delay = self.delay();
-        let Some(link) = self.links.get_mut(&number).filter(|link| link.open) else { return };
-        link.up = link.up.max(self.now + delay);
-        let arrives = link.up;
-        match self.weather.cut {
-            cut if cut > 0 && self.random.one_in(cut) => {
-                let late = self.random.between(1, LATE_MS);
-                match self.random.below(3) {
-                    // The answer is lost.
-                    0 => self.arrive_without_answer(number, bytes, arrives, arrives + 1),
-                    // The host gives up what the broker gets to only after the same was asked again elsewhere: a duplicate,
-                    // out of order.
-                    1 => self.arrive_without_answer(number, bytes, arrives + late, self.now + 1),
-                    // Lost on the way there.
-                    _ => self.break_link(number),
-                }
-            }
-            _ => self.at(arrives, Happening::ToBroker(number, bytes)),
-        }
-    }
-
-    fn arrive_without_answer(&mut self, number: u64, bytes: Vec<u8>, arrives: u64, host_loses: u64) {
-        self.at(arrives, Happening::ToBroker(number, bytes));
-        self.at(host_loses, Happening::HostLoses(number));
-        self.at(arrives.max(host_loses) + 1, Happening::BrokerLoses(number));
-    }
-
-    fn deliver(&mut self, replies: Vec<(u64, Vec<u8>)>) {
-        for (number, frame) in replies {
-            let delay = self.delay();
-            let Some(link) = self.links.get_mut(&number).filter(|link| link.open) else { continue };
-            link.down = link.down.max(self.now + delay);
-            let (arrives, host) = (link.down, link.host);
-            if self.unreachable.contains(&host) {
-                continue;
-            }
-            let mut bytes = (frame.len() as u32).to_be_bytes().to_vec();
-            bytes.extend_from_slice(&frame);
-            // Cut anywhere, as TCP may.
-            if bytes.len() > 1 && self.random.one_in(4) {
-                let rest = bytes.split_off(1 + self.random.below(bytes.len() as u64 - 1) as usize);
-                self.at(arrives, Happening::ToHost(number, bytes));
-                self.at(arrives, Happening::ToHost(number, rest));
-            } else {
-                self.at(arrives, Happening::ToHost(number, bytes));
-            }
-        }
-        let deadline = self.cluster.broker.next_deadline();
-        self.broker_deadline = deadline;
-    }
-
     /// Lets everything happen up to a time.
     pub(crate) fn run_until(&mut self, end: u64) {
         loop {
@@ -506,41 +407,6 @@ impl World {
         }
     }
 
-    fn accept(&mut self, number: u64) {
-        if let Some(link) = self.links.get_mut(&number).filter(|link| !link.open && link.conn != u64::MAX) {
-            link.open = true;
-            let node = link.node;
-            self.cluster.open(number, node);
-        }
-    }
-
-    fn tell_link(&mut self, number: u64, event: impl FnOnce(u64) -> Event) {
-        let Some(link) = self.links.get(&number) else { return };
-        let (host, life, conn) = (link.host, link.life, link.conn);
-        if conn != u64::MAX && self.hosts[host].life == life {
-            self.tell(host, event(conn));
-        }
-    }
-
-    fn reach_broker(&mut self, number: u64, bytes: &[u8]) {
-        let Some(link) = self.links.get_mut(&number) else { return };
-        link.buffer.extend_from_slice(bytes);
-        let mut frames = Vec::new();
-        while let Some(length) = link.buffer.first_chunk::<4>().map(|length| u32::from_be_bytes(*length) as usize) {
-            if link.buffer.len() < 4 + length {
-                break;
-            }
-            frames.push(link.buffer[4..4 + length].to_vec());
-            link.buffer.drain(..4 + length);
-        }
-        for frame in frames {
-            match self.cluster.arrive(self.now, number, frame) {
-                Ok(replies) => self.deliver(replies),
-                Err(()) => self.break_link(number),
-            }
-        }
-    }
-
     /// The application's thread comes around.
     fn app(&mut self, host: usize, life: u32) {
         let process = &self.hosts[host];
@@ -611,10 +477,4 @@ impl World {
     pub(crate) fn result(&self, host: usize, id: u64) -> Option<ErrorCode> {
         self.hosts[host].results.get(&id).map(|(code, _)| *code)
     }
-}
-
-/// Whether a frame, with its length in front, replaces what the coordinator knew of the member: its claims or its offsets.
-/// Nothing in the protocol tells an old one from a newer one, so no client can mend what follows if it comes late.
-fn is_state(bytes: &[u8]) -> bool {
-    [ApiKey::JoinGroup, ApiKey::OffsetCommit].iter().any(|api| bytes[4..6] == api.code().to_be_bytes())
 }
