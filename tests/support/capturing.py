@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from support.broker import Kafka
 
-_TIMEOUT = 90.0
+_TIMEOUT = 180.0
 
 
 class Capturing:

@@ -98,7 +98,7 @@ pub(crate) fn check(bytes: &[u8]) {
     while let [what, which, length, tail @ ..] = rest {
         let (body, tail) = tail.split_at(usize::from(*length).min(tail.len()));
         rest = tail;
-        match what % 16 {
+        match what % 18 {
             0 => {
                 host.now += u64::from(*which) * 200;
                 host.tell(Event::Tick);
@@ -155,6 +155,8 @@ pub(crate) fn check(bytes: &[u8]) {
             12 => host.tell(Event::Unsubscribe),
             13 => host.tell(Event::Rejoin { reason: String::from_utf8_lossy(body).into_owned() }),
             14 => host.tell(Event::Poll),
+            15 => host.tell(Event::GroupRebalances { generation: i32::from(*which) - 1 }),
+            16 => host.tell(Event::Neighbours { place: u32::from(*which), count: u32::from(*length) }),
             _ => host.tell(Event::Close { timeout_ms: u64::from(*which) * 100 }),
         }
     }

@@ -43,6 +43,9 @@ type OffsetRow = (String, i32, i64, i32, Option<String>);
 ///   heartbeats must go on, and answer `planned(ticket, assignments)` or `plan_failed(ticket, message)`. `members` is what
 ///   `perform_assignment` takes; `topics` maps each existing topic to its partition count and, for each partition, the racks
 ///   of its replicas (empty where no broker has a rack). An answer that comes too late is ignored.
+/// - `group-rebalances` (`generation`): the coordinator has just said so. To be handed to the other members of the group in
+///   this process, as `group_rebalances(generation)`: they ask at once instead of at their next heartbeat. Told once a
+///   generation. `neighbours(place, count)` spreads their heartbeats over the interval, so that one of them hears soon.
 /// - `log` (`level`: "info" or "warning", `message`).
 ///
 /// Actions for the application's thread:
@@ -167,6 +170,7 @@ fn to_dict(py: Python<'_>, action: Action) -> PyResult<Bound<'_, PyDict>> {
         Action::MaxPollExceeded { interval_ms } => {
             dict!(py, "action": "max-poll-exceeded", "interval_ms": interval_ms)
         }
+        Action::GroupRebalances { generation } => dict!(py, "action": "group-rebalances", "generation": generation),
         Action::ConvertedByBroker { message } => dict!(py, "action": "converted-by-broker", "message": message),
         Action::Error { code, message } => {
             dict!(py, "action": "error", "error_code": code.0, "message": message)
@@ -387,6 +391,16 @@ impl Membership {
         timeout_ms: u64,
     ) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::FetchOffsets { id, partitions: to_partitions(partitions), timeout_ms })
+    }
+
+    /// Which of the members of the group in this process this one is, from 0, and how many they are.
+    fn neighbours<'py>(&self, py: Python<'py>, now_ms: u64, place: u32, count: u32) -> PyResult<Bound<'py, PyList>> {
+        self.handle(py, now_ms, Event::Neighbours { place, count })
+    }
+
+    /// A neighbour's action `group-rebalances`.
+    fn group_rebalances<'py>(&self, py: Python<'py>, now_ms: u64, generation: i32) -> PyResult<Bound<'py, PyList>> {
+        self.handle(py, now_ms, Event::GroupRebalances { generation })
     }
 
     /// The group is to be planned anew.

@@ -17,6 +17,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors import _core
+from kafka_assignors.clients.confluent._neighbours import Neighbours
 from kafka_assignors.errors import KafkaAssignorsError, SecurityError
 from kafka_assignors.net import Address, Closed, Connection, Poller, Ready, Received
 
@@ -34,6 +35,8 @@ logger = logging.getLogger("kafka_assignors")
 _SASL_AUTHENTICATION_FAILED = 58
 # How long after the last look at the application's liveness the next one comes at the latest, in seconds.
 _PULSE = 1.0
+# For how many seconds an answer that a neighbour waits for may bring news.
+_SUSPENSE = 0.25
 
 
 class Mailbox:
@@ -93,10 +96,6 @@ class Member:
             look into it. Returns the time (`time.monotonic`) of the last poll that is known of; None if the consumer
             has gone without being closed, and so goes the member.
 
-    Attributes:
-        news_due: from when on the group may have something for the application (`time.monotonic`): the next request,
-            a heartbeat mostly, or, while one is unanswered or a rebalance runs, when that began.
-
     Raises:
         OptionError: the files that TLS needs cannot be used.
     """
@@ -121,9 +120,11 @@ class Member:
         self._ids = itertools.count(1)
         self._replies: dict[int, Reply] = {}
         self._next_pulse = 0.0
-        self.news_due = float("inf")
+        self._news_due = float("inf")
         self._polled = time.monotonic()
         self._closed = self._ended = False
+        self._neighbours = Neighbours()
+        self._place = (0, 1)
         self._thread = threading.Thread(target=self._run, name=f"kafka-assignors-member-{config.group_id}", daemon=True)
         self._thread.start()
 
@@ -183,6 +184,21 @@ class Member:
             _, member_id, generation, _, _ = self._core.state()
             return member_id, generation
 
+    @property
+    def news_due(self) -> float:
+        """From when on the group may have something for the application (`time.monotonic`).
+
+        That is the next request, a heartbeat mostly, this member's or a neighbour's; or, while one is unanswered or a
+        rebalance runs, when that began.
+        """
+        since = time.monotonic() - _SUSPENSE
+        others = (other._news_due for other in self._neighbours.members if other is not self)
+        return min((self._news_due, *(due for due in others if due > since)))
+
+    def hear(self, generation: int) -> None:
+        """A neighbour has heard that this generation is over."""
+        self._tell(lambda now: self._core.group_rebalances(now, generation))
+
     def stop(self) -> None:
         """Ends the thread, wherever the member is. May be called twice, and from a finaliser."""
         self._closed = True
@@ -216,10 +232,12 @@ class Member:
     # The thread.
 
     def _run(self) -> None:
+        self._neighbours = Neighbours.of(self, self._config)
         try:
             with self._poller:
                 while not self._closed:
                     self._pulse()
+                    self._take_place()
                     self._tell_core(self._core.tick)
                     self._perform_all()
                     for event in self._poller.poll(self._patience()):
@@ -233,6 +251,7 @@ class Member:
             self._mailbox.put({"action": "closed"})
             self._summon()
         finally:
+            self._neighbours.leave(self)
             with self._lock:
                 self._ended = True
                 replies = list(self._replies.values())
@@ -256,6 +275,13 @@ class Member:
             self._polled = polled
             self._tell_core(self._core.poll)
 
+    def _take_place(self) -> None:
+        """Neighbours come and go."""
+        place = self._neighbours.place(self)
+        if place != self._place:
+            self._place = place
+            self._tell_core(lambda now: self._core.neighbours(now, *place))
+
     def _patience(self) -> float | None:
         with self._lock:
             if self._actions:
@@ -263,9 +289,9 @@ class Member:
             deadline = self._core.next_deadline()
             stage = self._core.state()[0]
         if stage != "stable" or any(each.in_flight for each in self._connections.values()):
-            self.news_due = min(self.news_due, time.monotonic())
+            self._news_due = min(self._news_due, time.monotonic())
         else:
-            self.news_due = float("inf") if deadline is None else deadline / 1000
+            self._news_due = float("inf") if deadline is None else deadline / 1000
         left = self._next_pulse - time.monotonic()
         if deadline is not None:
             left = min(left, (deadline - _milliseconds()) / 1000)
@@ -327,6 +353,8 @@ class Member:
                     self._tell_core(lambda now: self._core.done(now, ticket, protocols))
             case {"action": "plan"}:
                 threading.Thread(target=self._plan, args=(action,), name="kafka-assignors-plan", daemon=True).start()
+            case {"action": "group-rebalances", "generation": generation}:
+                self._neighbours.tell(self, generation)
             case {"action": "log", "level": level, "message": message}:
                 log = logger.warning if level == "warning" else logger.info
                 log("group %r: %s", self._config.group_id, message)

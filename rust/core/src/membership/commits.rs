@@ -261,7 +261,7 @@ impl Membership {
             ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR | ErrorCode::REQUEST_TIMED_OUT => {
                 self.coordinator_lost(&format!("OffsetCommit: {code}"));
             }
-            ErrorCode::REBALANCE_IN_PROGRESS if current => self.want_rejoin("the group rebalances"),
+            ErrorCode::REBALANCE_IN_PROGRESS if current => self.group_rebalances(),
             _ if !current || self.identity.generation < 0 => {}
             ErrorCode::ILLEGAL_GENERATION | ErrorCode::GROUP_ID_NOT_FOUND => {
                 self.reset_generation(true, &format!("OffsetCommit: {code}"));

@@ -139,6 +139,20 @@ pub enum Event {
         /// For how long to try.
         timeout_ms: u64,
     },
+    /// Members of the group that share a process tell each other when it rebalances, so that they hear of it as soon as one
+    /// of them does: their heartbeats are spread over the interval.
+    Neighbours {
+        /// Which of them this one is, from 0.
+        place: u32,
+        /// How many they are with this one.
+        count: u32,
+    },
+    /// [`Action::GroupRebalances`] of another member of the group. It is no more than a hint: the next heartbeat is sent now,
+    /// and only its answer counts.
+    GroupRebalances {
+        /// As in the action.
+        generation: i32,
+    },
     /// The host wants the group to be planned anew: the lags have changed, say.
     Rejoin {
         /// Told to the broker.
@@ -290,6 +304,11 @@ pub enum Action {
         code: ErrorCode,
         /// The offsets.
         offsets: Vec<FetchedOffset>,
+    },
+    /// The coordinator says that a rebalance has begun. Told once a generation.
+    GroupRebalances {
+        /// The one that it ends.
+        generation: i32,
     },
     /// The application has not polled for `max.poll.interval.ms`: the member is out of the group until it does, and what it
     /// owned is lost then.

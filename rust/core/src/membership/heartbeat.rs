@@ -2,24 +2,67 @@
 
 use super::config::Config;
 use super::connections::{Broken, Pending};
-use super::event::Role;
+use super::event::{Action, Role};
 use super::{Membership, Phase};
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
 
+/// More heartbeats than one in so many milliseconds bring neighbours no news that matters, but wake them all.
+const CLOSEST_MS: u64 = 100;
+
 /// When the next one is due.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Heartbeat {
     next_at: u64,
+    /// From here on an interval is counted: where the first one of the generation is due, without neighbours.
+    origin: u64,
+    /// Which part of an interval this member takes, from 0, and how many there are.
+    place: u64,
+    parts: u64,
+    /// A neighbour has heard that the group rebalances: one more, now.
+    urgent: bool,
+    /// Whether the generation is known to be over.
+    told: bool,
     /// UNKNOWN_SERVER_ERROR in a row.
     puzzled: u32,
 }
 
+impl Default for Heartbeat {
+    fn default() -> Self {
+        Self { next_at: 0, origin: 0, place: 0, parts: 1, urgent: false, told: false, puzzled: 0 }
+    }
+}
+
 impl Heartbeat {
+    /// The members of a process take turns in the interval.
+    pub(super) fn spread(&mut self, place: u32, count: u32, config: &Config) {
+        let most = (config.heartbeat_interval_ms / CLOSEST_MS).max(1);
+        self.parts = u64::from(count).clamp(1, most);
+        self.place = u64::from(place) % self.parts;
+    }
+
     /// A generation begins: the first one comes early, for cooperative groups go on to a second rebalance.
     pub(super) fn begin(&mut self, now: u64, config: &Config) {
-        self.next_at = now + config.heartbeat_interval_ms.min(config.early_heartbeat_ms);
+        let first = config.heartbeat_interval_ms.min(config.early_heartbeat_ms);
+        self.origin = now + first;
+        self.next_at = now + self.part_of(first).max(1);
+        self.urgent = false;
+        self.told = false;
         self.puzzled = 0;
+    }
+
+    /// What has gone of a time when this member's turn comes: all of it for the last one, and whoever is alone.
+    fn part_of(&self, time: u64) -> u64 {
+        time * (self.place + 1) / self.parts
+    }
+
+    /// On a grid that begins with the generation, and not an interval after whenever this thread woke: members that were
+    /// given their shares at the same moment go on to ask at the same moment, so that a rebalance waits for half an
+    /// interval on average and not for the last of many clocks that drifted apart.
+    fn schedule(&mut self, now: u64, interval: u64) {
+        // The origin is at most an interval ahead, and so is the turn in it: never negative.
+        let since = (now + 2 * interval).saturating_sub(self.origin + self.part_of(interval));
+        self.next_at = now + interval - since % interval;
     }
 }
 
@@ -29,7 +72,8 @@ impl Membership {
     pub(super) fn heartbeat_due(&self) -> Option<u64> {
         let parked = matches!(self.phase, Phase::Joining | Phase::Syncing(_));
         let lives = self.identity.generation >= 0 && !parked && !self.failed && !self.liveness.expired;
-        (lives && self.subscription.is_some()).then_some(self.heartbeat.next_at)
+        let due = if self.heartbeat.urgent { self.now } else { self.heartbeat.next_at };
+        (lives && self.subscription.is_some()).then_some(due)
     }
 
     pub(super) fn drive_heartbeat(&mut self) {
@@ -40,12 +84,10 @@ impl Membership {
         if self.net.get(conn).is_some_and(|connection| connection.awaits(ApiKey::Heartbeat)) {
             return;
         }
-        // On a grid that begins with the generation, and not an interval after whenever this thread woke: members that were
-        // given their shares at the same moment go on to ask at the same moment, so that a rebalance waits for half an
-        // interval on average and not for the last of many clocks that drifted apart.
-        let interval = self.config.heartbeat_interval_ms;
-        let next = self.heartbeat.next_at + interval;
-        self.heartbeat.next_at = if next > self.now { next } else { self.now + interval };
+        self.heartbeat.urgent = false;
+        if self.heartbeat.next_at <= self.now {
+            self.heartbeat.schedule(self.now, self.config.heartbeat_interval_ms);
+        }
         let body = HeartbeatRequest {
             group_id: self.config.group_id.clone(),
             generation_id: self.identity.generation,
@@ -70,7 +112,7 @@ impl Membership {
             ErrorCode::NONE => self.discovery.succeeded(),
             ErrorCode::REBALANCE_IN_PROGRESS => {
                 self.discovery.succeeded();
-                self.want_rejoin("the group rebalances");
+                self.group_rebalances();
             }
             ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR => {
                 self.coordinator_lost(&format!("Heartbeat: {code}"));
@@ -96,5 +138,23 @@ impl Membership {
             code => self.coordinator_lost(&format!("Heartbeat: {code}")),
         }
         Ok(())
+    }
+
+    /// The coordinator has said so.
+    pub(super) fn group_rebalances(&mut self) {
+        self.heartbeat.urgent = false;
+        if !self.heartbeat.told {
+            self.heartbeat.told = true;
+            self.out.push(Action::GroupRebalances { generation: self.identity.generation });
+        }
+        self.want_rejoin("the group rebalances");
+    }
+
+    /// A neighbour says so. It may be wrong, or late; the coordinator is asked, but by nobody who knows.
+    pub(super) fn on_group_rebalances(&mut self, generation: i32) {
+        let known = self.heartbeat.told || self.rejoin.is_some();
+        if generation == self.identity.generation && !known && self.heartbeat_due().is_some() {
+            self.heartbeat.urgent = true;
+        }
     }
 }

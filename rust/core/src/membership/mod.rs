@@ -262,6 +262,8 @@ impl Membership {
             Event::PlanFailed { ticket, message } => self.on_plan_failed(ticket, &message),
             Event::Commit { id, offsets, timeout_ms } => self.on_commit_wanted(id, offsets, timeout_ms),
             Event::FetchOffsets { id, partitions, timeout_ms } => self.on_fetch_wanted(id, partitions, timeout_ms),
+            Event::Neighbours { place, count } => self.heartbeat.spread(place, count, &self.config),
+            Event::GroupRebalances { generation } => self.on_group_rebalances(generation),
             Event::Rejoin { reason } => self.on_rejoin_wanted(&reason),
             Event::Close { timeout_ms } => self.depart(true, timeout_ms),
         }

@@ -3,7 +3,7 @@
 use crate::script::{Asked, Script, owned, share};
 use crate::world::World;
 use crate::{config, group};
-use kafka_assignors_core::membership::{Action, Event, NoticeKind, Role, Stage};
+use kafka_assignors_core::membership::{Action, Config, Event, NoticeKind, Role, Stage};
 use kafka_assignors_core::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
@@ -67,6 +67,96 @@ fn heartbeats_of_a_member_that_wakes_late_stay_in_step_with_those_of_the_others(
         let due = 500 + 3_000 * beat;
         assert!((due..due + 70).contains(&at), "{beat}: {at}, due {due}");
     }
+}
+
+/// When a member asks, in milliseconds since it has its share.
+fn beats(place: u32, count: u32, heartbeat_interval_ms: u64, number: usize) -> Vec<u64> {
+    let mut script = Script::new(Config { heartbeat_interval_ms, ..config(1, &["sticky"]) });
+    script.tell(Event::Neighbours { place, count });
+    script.stable(&[("t", &[0])]);
+    let began = script.now;
+    let mut asked = Vec::new();
+    while asked.len() < number {
+        script.now = script.member.next_deadline().unwrap();
+        script.tell(Event::Tick);
+        script.tell(Event::Poll);
+        if script.asks(ApiKey::Heartbeat) {
+            asked.push(script.now - began);
+            let request: Asked<HeartbeatRequest> = script.asked();
+            script.answer(&request, &HeartbeatResponse::default());
+        }
+    }
+    asked
+}
+
+#[test]
+fn neighbours_spread_their_heartbeats_over_the_interval() {
+    // The last one beats as those do that are alone in their processes; the others between its beats.
+    //            0    500      1,500     2,500     3,500
+    // place 0    |166            1,500               4,500
+    // place 1    |  333                    2,500
+    // place 2    |    500                            3,500
+    assert_eq!(beats(0, 3, 3_000, 3), [166, 1_500, 4_500]);
+    assert_eq!(beats(1, 3, 3_000, 3), [333, 2_500, 5_500]);
+    assert_eq!(beats(2, 3, 3_000, 3), [500, 3_500, 6_500]);
+    assert_eq!(beats(0, 1, 3_000, 3), [500, 3_500, 6_500]);
+    // Not closer than 100 ms, however many they are.
+    assert_eq!(beats(0, 1_000, 500, 3), beats(5, 1_000, 500, 3));
+    assert_eq!(beats(0, 1_000, 500, 3), [100, 600, 1_100]);
+    assert_eq!(beats(7, 0, 50, 3), [50, 100, 150]);
+}
+
+#[test]
+fn what_one_member_hears_its_neighbours_ask_about_at_once() {
+    let mut first = Script::new(config(1, &["sticky"]));
+    first.stable(&[("t", &[0])]);
+    first.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    first.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    let told: Vec<_> = first.actions.iter().filter(|action| matches!(action, Action::GroupRebalances { .. })).collect();
+    assert_eq!(told, [&Action::GroupRebalances { generation: 1 }], "once a generation");
+
+    let mut second = Script::new(config(2, &["sticky"]));
+    second.stable(&[("t", &[1])]);
+    second.pass(100);
+    let due = second.member.next_deadline();
+    second.tell(Event::GroupRebalances { generation: 1 });
+    // Only the coordinator's word counts, and the next heartbeat is where it was.
+    assert!(second.notice().is_none());
+    let asked: Asked<HeartbeatRequest> = second.asked();
+    second.answer(&asked, &HeartbeatResponse::default());
+    assert_eq!(second.member.stage(), Stage::Stable);
+    assert_eq!(second.member.next_deadline(), due);
+    // While one is unanswered another is due behind it: that one may have been too early.
+    second.pass(400);
+    second.tell(Event::GroupRebalances { generation: 1 });
+    let regular: Asked<HeartbeatRequest> = second.asked();
+    assert!(!second.asks(ApiKey::Heartbeat), "two at a time");
+    second.answer(&regular, &HeartbeatResponse::default());
+    let asked: Asked<HeartbeatRequest> = second.asked();
+    let rebalances = HeartbeatResponse { error_code: ErrorCode::REBALANCE_IN_PROGRESS, ..Default::default() };
+    second.answer(&asked, &rebalances);
+    second.obey();
+    assert!(second.asks(ApiKey::JoinGroup));
+}
+
+#[test]
+fn what_neighbours_say_of_another_generation_or_of_what_is_known_is_ignored() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.tell(Event::GroupRebalances { generation: -1 });
+    script.stable(&[("t", &[0])]);
+    for generation in [-1, 0, 2, i32::MAX] {
+        script.tell(Event::GroupRebalances { generation });
+        assert!(!script.asks(ApiKey::Heartbeat));
+    }
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.tell(Event::GroupRebalances { generation: 1 });
+    assert!(!script.asks(ApiKey::Heartbeat));
+    // A commit tells as well as a heartbeat.
+    let mut script = Script::new(config(1, &["cooperative-sticky"]));
+    script.stable(&[("t", &[0])]);
+    script.commit(1, &[("t", 0, 9)]);
+    script.committed(ErrorCode::REBALANCE_IN_PROGRESS);
+    assert!(script.actions.contains(&Action::GroupRebalances { generation: 1 }));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::random::Random;
 use crate::world::{CALM, Weather, World};
 use crate::{config, world};
+use kafka_assignors_core::membership::Event;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 
 /// How long faults happen.
@@ -30,7 +31,7 @@ fn fault(world: &mut World, random: &mut Random, topics: &mut i32) {
     let host = random.below(hosts) as usize;
     let alive = world.hosts[host].alive && !world.hosts[host].closed;
     let node = 1 + random.below(3) as i32;
-    match random.below(14) {
+    match random.below(15) {
         0 => world.cut(|other, _| other == host),
         1 => world.cut(|_, other| other == node),
         2 if alive => world.kill(host),
@@ -62,6 +63,11 @@ fn fault(world: &mut World, random: &mut Random, topics: &mut i32) {
             let all: &[&[&str]] = &[&["t"], &["t", "u"], &["u"]];
             world.subscribe(host, all[random.below(3) as usize]);
         }
+        14 if alive => {
+            // A neighbour that is wrong, or late.
+            let (_, generation) = world.hosts[host].member.identity();
+            world.tell(host, Event::GroupRebalances { generation: generation - random.below(2) as i32 });
+        }
         _ => {
             world.unreachable.clear();
             if random.one_in(2) {
@@ -82,6 +88,7 @@ fn simulate(seed: u64) {
         &[&["sticky"], &["cooperative-sticky"], &["cooperative-sticky", "sticky"], &["range"], &["cooperative-sticky"]];
     let list = lists[random.below(lists.len() as u64) as usize];
     let statics = random.one_in(4);
+    world.neighbours = random.one_in(2);
     for number in 0..random.between(2, 5) {
         let mut config = config(seed.wrapping_mul(31).wrapping_add(number), list);
         config.group_instance_id = statics.then(|| format!("i{number}"));

@@ -32,6 +32,11 @@ enum Happening {
         life: u32,
         event: Event,
     },
+    /// A neighbour tells that the group rebalances.
+    Heard {
+        host: usize,
+        generation: i32,
+    },
 }
 
 /// How the network behaves.
@@ -57,6 +62,8 @@ pub(crate) struct World {
     pub(crate) poll_ms: u64,
     /// One in so many polls commits; 0 is never.
     pub(crate) commits: u64,
+    /// Whether the hosts tell each other that the group rebalances, as the members of one process do.
+    pub(crate) neighbours: bool,
     queue: BTreeMap<(u64, u64), Happening>,
     order: u64,
     links: BTreeMap<u64, Link>,
@@ -83,6 +90,7 @@ impl World {
             unreachable: BTreeSet::new(),
             poll_ms: 300,
             commits: 4,
+            neighbours: false,
             queue: BTreeMap::new(),
             order: 0,
             links: BTreeMap::new(),
@@ -124,6 +132,14 @@ impl World {
     }
 
     fn wake(&mut self, host: usize) {
+        if self.neighbours {
+            let count = self.hosts.len() as u32;
+            for place in 0..count {
+                if !self.frozen(place as usize) {
+                    self.tell(place as usize, Event::Neighbours { place, count });
+                }
+            }
+        }
         let event = Event::Subscribe {
             topics: self.hosts[host].topics.clone(),
             all_topics: self.hosts[host].pattern.is_some(),
@@ -297,6 +313,13 @@ impl World {
                 process.counts.warnings += u32::from(level == kafka_assignors_core::membership::Level::Warning);
                 process.log.push(format!("{}: {message}", self.now));
             }
+            Action::GroupRebalances { generation } => {
+                let count = if self.neighbours { self.hosts.len() } else { 0 };
+                for other in (0..count).filter(|&other| other != host) {
+                    let later = self.now + self.random.below(20);
+                    self.at(later, Happening::Heard { host: other, generation });
+                }
+            }
             Action::MaxPollExceeded { .. } => self.hosts[host].counts.poll_exceeded += 1,
             Action::ConvertedByBroker { .. } => self.hosts[host].converted += 1,
             Action::Closed => self.hosts[host].closed = true,
@@ -350,7 +373,10 @@ impl World {
             | Happening::Refused(number)
             | Happening::ToHost(number, _)
             | Happening::HostLoses(number) => self.links.get(number).map(|link| link.host),
-            Happening::Tick { host, .. } | Happening::App { host, .. } | Happening::Planned { host, .. } => Some(*host),
+            Happening::Tick { host, .. }
+            | Happening::App { host, .. }
+            | Happening::Planned { host, .. }
+            | Happening::Heard { host, .. } => Some(*host),
             Happening::ToBroker(..) | Happening::BrokerLoses(_) => None,
         };
         if let Some(host) = host.filter(|&host| self.frozen(host)) {
@@ -404,6 +430,7 @@ impl World {
                 }
             }
             Happening::App { host, life } => self.app(host, life),
+            Happening::Heard { host, generation } => self.tell(host, Event::GroupRebalances { generation }),
         }
     }
 
