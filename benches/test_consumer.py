@@ -20,12 +20,14 @@ IDLE_SECONDS = 60.0
 READS = {"consume(500)": reading.read_by_consume, "poll()": reading.read_by_poll}
 BEATS = {"0.5 s": 500, "3 s": 3_000}
 SIZE = f"{MEMBERS} members x {PARTITIONS:,}"
+# In how many processes. Those of one process hear from each other, so with one each the wait is longest.
+LAYOUTS = {"in 4 processes": 4, "in 50 processes": MEMBERS}
 IDLE = "membership thread, idle"
 
-CHANGES = ("joins", "leaves", "joins and leaves")
+CHANGES = ("joins", "leaves")
 
 OURS = (EAGER, COOPERATIVE)
-NAMES = [f"{SIZE}, heartbeats of {beat}: " for beat in BEATS]
+NAMES = [f"{SIZE} {layout}, heartbeats of {beat}: " for layout in LAYOUTS for beat in BEATS]
 
 check_bounds("bare-consumer", [f"{way}: {what}" for way in READS for what in ("cpu", "wall")])
 check_bounds(
@@ -61,13 +63,14 @@ def costs(kafka: Kafka, topic: str, way: str) -> dict[str, reading.Cost]:
 
 
 @cache
-def rebalances(kafka: Kafka, beat: str) -> dict[str, group.Times]:
+def rebalances(kafka: Kafka, layout: str, beat: str) -> dict[str, group.Times]:
     return group.compare(
         kafka,
         list(CONTENDERS),
         BEATS[beat],
         members=MEMBERS,
         partitions=PARTITIONS,
+        processes=LAYOUTS[layout],
         rounds=GROUPS,
         events=EVENTS,
     )
@@ -84,20 +87,24 @@ def test_reading(kafka: Kafka, filled: str, benchmark: BenchmarkFixture, ratio: 
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("contender", OURS)
 @pytest.mark.parametrize("beat", BEATS)
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_rebalance(
-    kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio, beat: str, contender: str, what: str
+    kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio, layout: str, beat: str, contender: str, what: str
 ) -> None:
-    found = rounds_of(benchmark, lambda: rebalances(kafka, beat))
-    name = f"{SIZE}, heartbeats of {beat}: one {what}, {contender}"
-    ours, other = (found[each].median(*what.split(" and ")) for each in (contender, LIBRDKAFKA))
+    found = rounds_of(benchmark, lambda: rebalances(kafka, layout, beat))
+    name = f"{SIZE} {layout}, heartbeats of {beat}: one {what}, {contender}"
+    ours, other = (found[each].median(what) for each in (contender, LIBRDKAFKA))
     ratio.at_most("librdkafka-rebalance", name, ours, other, f"medians of {GROUPS * EVENTS}")
 
 
 @pytest.mark.parametrize("contender", OURS)
 @pytest.mark.parametrize("beat", BEATS)
-def test_leader(kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio, beat: str, contender: str) -> None:
-    found = rounds_of(benchmark, lambda: rebalances(kafka, beat))
-    name = f"{SIZE}, heartbeats of {beat}: {contender}"
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_leader(
+    kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio, layout: str, beat: str, contender: str
+) -> None:
+    found = rounds_of(benchmark, lambda: rebalances(kafka, layout, beat))
+    name = f"{SIZE} {layout}, heartbeats of {beat}: {contender}"
     ours, other = found[contender].median("plans"), found[LIBRDKAFKA].median("plans")
     ratio.at_most("librdkafka-leader", name, ours, other, "from JoinGroup reply to SyncGroup request")
 

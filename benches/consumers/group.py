@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Group", "Times", "compare"]
 
 PATIENCE = 120.0
-# The members but for the leader and the one that comes and goes, which have a process each.
-_PROCESSES = 3
 
 Phases = list[tuple[float, float]]
 """Parts of a heartbeat's interval: when one joins, when one leaves."""
@@ -41,16 +39,20 @@ class Times:
     leaves: list[float] = field(default_factory=list)
     plans: list[float] = field(default_factory=list)
 
-    def median(self, *what: str) -> float:
-        """Of `joins`, `leaves` or `plans`; of several, the sum of theirs."""
-        return sum(float(median(getattr(self, each))) for each in what)
+    def median(self, what: str) -> float:
+        """Of `joins`, `leaves` or `plans`."""
+        return float(median(getattr(self, what)))
 
 
 class Group:
-    """The processes of a group, and how many partitions each member has by its own account."""
+    """The processes of a group, and how many partitions each member has by its own account.
 
-    def __init__(self, spec: Spec, members: int, partitions: int) -> None:
+    The members are spread over the processes evenly; the one that comes and goes has one more to itself.
+    """
+
+    def __init__(self, spec: Spec, members: int, partitions: int, processes: int) -> None:
         self._spec, self._members, self._partitions = spec, members, partitions
+        self._count = processes
         self._context = multiprocessing.get_context("spawn")
         self._told = self._context.Queue()
         self._counts: dict[str, int] = {}
@@ -59,7 +61,7 @@ class Group:
         self._processes: list[multiprocessing.process.BaseProcess] = []
 
     def __enter__(self) -> Self:
-        for number in range(_PROCESSES + 2):
+        for number in range(self._count + 1):
             ours, theirs = self._context.Pipe()
             process = self._context.Process(
                 target=run, args=(self._spec, number, number == 0, theirs, self._told), daemon=True
@@ -70,9 +72,9 @@ class Group:
         # The first one in a group leads it.
         self._tell(0, "start", 1)
         self._settle(1)
-        others = self._members - 1
-        for number in range(_PROCESSES):
-            self._tell(1 + number, "start", others // _PROCESSES + (number < others % _PROCESSES))
+        for number in range(self._count):
+            share = self._members // self._count + (number < self._members % self._count)
+            self._tell(number, "start", share - (number == 0))
         self._settle(self._members)
         return self
 
@@ -85,19 +87,19 @@ class Group:
     def join(self) -> float:
         """One more member; seconds from the making of its consumer until all have their shares."""
         start = time.monotonic()
-        self._tell(_PROCESSES + 1, "start", 1)
+        self._tell(self._count, "start", 1)
         return self._settle(self._members + 1) - start
 
     def leave(self) -> float:
         """It goes; seconds from the call of its `close` until the others have their shares."""
-        self._tell(_PROCESSES + 1, "stop", 1)
+        self._tell(self._count, "stop", 1)
         return self._settle(self._members) - self._left_at
 
-    def end(self) -> Sequence[tuple[float, float]]:
-        """Ends the leader; when it got which JoinGroup reply and sent SyncGroup, in seconds since 1970."""
-        self._tell(0, "end", 0)
+    def plans(self) -> Sequence[tuple[float, float]]:
+        """When the leader got which JoinGroup reply and sent SyncGroup, in seconds since 1970."""
+        self._tell(0, "plans", 0)
         if not self._pipes[0].poll(PATIENCE):
-            raise TimeoutError(f"the leader did not end within {PATIENCE} s")
+            raise TimeoutError(f"the leader did not answer within {PATIENCE} s")
         spans: Sequence[tuple[float, float]] = self._pipes[0].recv()
         return spans
 
@@ -125,12 +127,12 @@ class Group:
                 return latest
 
 
-def measure(spec: Spec, members: int, partitions: int, phases: Phases) -> Times:
+def measure(spec: Spec, members: int, partitions: int, processes: int, phases: Phases) -> Times:
     """One group, in which one joins and leaves once for each pair of phases."""
     times = Times()
     interval = spec.heartbeat_ms / 1000
     windows = []
-    with Group(spec, members, partitions) as group:
+    with Group(spec, members, partitions, processes) as group:
         for pair in phases:
             for change, phase, found in zip((group.join, group.leave), pair, (times.joins, times.leaves), strict=True):
                 # Once all have settled into the generation.
@@ -139,7 +141,7 @@ def measure(spec: Spec, members: int, partitions: int, phases: Phases) -> Times:
                 found.append(change())
                 windows.append((start, time.time()))
         times.plans = [
-            sent - replied for replied, sent in group.end() if any(start <= replied <= end for start, end in windows)
+            sent - replied for replied, sent in group.plans() if any(start <= replied <= end for start, end in windows)
         ]
     return times
 
@@ -167,6 +169,7 @@ def compare(
     *,
     members: int,
     partitions: int,
+    processes: int,
     rounds: int,
     events: int,
 ) -> dict[str, Times]:
@@ -179,7 +182,7 @@ def compare(
 
     def group(name: str, phases: Phases) -> Times:
         spec = Spec(name, kafka.bootstrap_servers, unique("bench"), topic, heartbeat_ms)
-        return measure(spec, members, partitions, phases)
+        return measure(spec, members, partitions, processes, phases)
 
     # A broker that has just made thousands of partitions, and has not compiled what it does for a group, takes 100 ms
     # for an answer that is a matter of 1 ms later. Whoever came first would be measured by that.

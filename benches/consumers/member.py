@@ -91,7 +91,10 @@ class _Member(threading.Thread):
 
 
 def run(spec: Spec, process: int, leads: bool, commands: Pipe, told: Queue[tuple[str, float, int]]) -> None:
-    """Obeys `start N`, `stop N` (the latest ones) and `end`, which it answers with the leader's times."""
+    """Obeys `start N`, `stop N` (the latest ones) and `plans`, which it answers with the leader's times.
+
+    Goes on until it is terminated. Where one leads, it is the first that is started.
+    """
     settings: dict[str, Any] = {"log_level": 0}
     watch = Watch()
     # Without a name, since most of these processes are terminated.
@@ -108,19 +111,17 @@ def run(spec: Spec, process: int, leads: bool, commands: Pipe, told: Queue[tuple
         command, count = commands.recv()
         if command == "start":
             for _ in range(count):
+                quietly = {"log_level": 0} if started else settings
                 started += 1
-                member = _Member(spec, f"{process}-{started}", told, settings)
+                member = _Member(spec, f"{process}-{started}", told, quietly)
                 members.append(member)
                 member.start()
-        else:
-            going = members if command == "end" else members[-count:]
-            members = members[: len(members) - len(going)]
-            for member in going:
+        elif command == "stop":
+            for member in members[-count:]:
                 member.stop()
-            if command == "end":
-                for member in going:
-                    member.join()
-                break
-    with log:
-        log.seek(0)
-        commands.send(planning_times(log) if spec.contender == LIBRDKAFKA else watch.spans)
+            del members[-count:]
+        elif spec.contender == LIBRDKAFKA:
+            log.seek(0)
+            commands.send(planning_times(log))
+        else:
+            commands.send(watch.spans)

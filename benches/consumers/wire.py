@@ -42,10 +42,11 @@ def planning_times(log: Iterable[str]) -> list[Span]:
 
 
 class Watch:
-    """Watches all members of ours in this process, of which there should be one."""
+    """Watches one member of ours: the first in this process to join a group, while its connection lasts."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
+        self._connection: Connection | None = None
         self._asked: set[bytes] = set()
         self._replied: float | None = None
 
@@ -54,16 +55,19 @@ class Watch:
         send, take = Connection.send, Member._take
 
         def watched_send(connection: Connection, frame: bytes) -> None:
-            match int.from_bytes(frame[4:6], "big"):
-                case number if number == _JOIN_GROUP:
+            number = int.from_bytes(frame[4:6], "big")
+            if number == _JOIN_GROUP and self._connection is None:
+                self._connection = connection
+            if connection is self._connection:
+                if number == _JOIN_GROUP:
                     self._asked.add(frame[8:12])
-                case number if number == _SYNC_GROUP and self._replied is not None:
+                elif number == _SYNC_GROUP and self._replied is not None:
                     self.spans.append((self._replied, time.time()))
                     self._replied = None
             send(connection, frame)
 
         def watched_take(member: Member, event: Any) -> None:
-            if isinstance(event, Received) and event.frame[:4] in self._asked:
+            if isinstance(event, Received) and event.connection is self._connection and event.frame[:4] in self._asked:
                 self._asked.discard(event.frame[:4])
                 self._replied = time.time()
             take(member, event)
