@@ -47,37 +47,13 @@ fn scenario_17_a_heartbeats_answer_to_a_generation_that_is_over_is_ignored() {
     assert!(script.asks(ApiKey::JoinGroup).eq(&false), "no second rebalance");
 }
 
-#[test]
-fn heartbeats_of_a_member_that_wakes_late_stay_in_step_with_those_of_the_others() {
-    let mut script = Script::new(config(1, &["sticky"]));
-    script.stable(&[("t", &[0])]);
-    let began = script.now;
-    let mut asked = Vec::new();
-    while asked.len() < 20 {
-        script.now += 70;
-        script.tell(Event::Tick);
-        script.tell(Event::Poll);
-        if script.asks(ApiKey::Heartbeat) {
-            asked.push(script.now - began);
-            let request: Asked<HeartbeatRequest> = script.asked();
-            script.answer(&request, &HeartbeatResponse::default());
-        }
-    }
-    for (beat, at) in (0..).zip(asked) {
-        let due = 500 + 3_000 * beat;
-        assert!((due..due + 70).contains(&at), "{beat}: {at}, due {due}");
-    }
-}
-
-/// When a member asks, in milliseconds since it has its share.
-fn beats(place: u32, count: u32, heartbeat_interval_ms: u64, number: usize) -> Vec<u64> {
-    let mut script = Script::new(Config { heartbeat_interval_ms, ..config(1, &["sticky"]) });
-    script.tell(Event::Neighbours { place, count });
+/// When a member that has just got its share asks, in milliseconds since then; `wake` says when its thread comes around.
+fn beats(script: &mut Script, number: usize, wake: impl Fn(&Script) -> u64) -> Vec<u64> {
     script.stable(&[("t", &[0])]);
     let began = script.now;
     let mut asked = Vec::new();
     while asked.len() < number {
-        script.now = script.member.next_deadline().unwrap();
+        script.now = wake(script);
         script.tell(Event::Tick);
         script.tell(Event::Poll);
         if script.asks(ApiKey::Heartbeat) {
@@ -90,20 +66,37 @@ fn beats(place: u32, count: u32, heartbeat_interval_ms: u64, number: usize) -> V
 }
 
 #[test]
+fn heartbeats_of_a_member_that_wakes_late_stay_in_step_with_those_of_the_others() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    let asked = beats(&mut script, 20, |script| script.now + 70);
+    for (beat, at) in (0..).zip(asked) {
+        let due = 500 + 3_000 * beat;
+        assert!((due..due + 70).contains(&at), "{beat}: {at}, due {due}");
+    }
+}
+
+/// The first three of a member in this place.
+fn beats_of(place: u32, count: u32, heartbeat_interval_ms: u64) -> Vec<u64> {
+    let mut script = Script::new(Config { heartbeat_interval_ms, ..config(1, &["sticky"]) });
+    script.tell(Event::Neighbours { place, count });
+    beats(&mut script, 3, |script| script.member.next_deadline().unwrap())
+}
+
+#[test]
 fn neighbours_spread_their_heartbeats_over_the_interval() {
     // The last one beats as those do that are alone in their processes; the others between its beats.
     //            0    500      1,500     2,500     3,500
     // place 0    |166            1,500               4,500
     // place 1    |  333                    2,500
     // place 2    |    500                            3,500
-    assert_eq!(beats(0, 3, 3_000, 3), [166, 1_500, 4_500]);
-    assert_eq!(beats(1, 3, 3_000, 3), [333, 2_500, 5_500]);
-    assert_eq!(beats(2, 3, 3_000, 3), [500, 3_500, 6_500]);
-    assert_eq!(beats(0, 1, 3_000, 3), [500, 3_500, 6_500]);
+    assert_eq!(beats_of(0, 3, 3_000), [166, 1_500, 4_500]);
+    assert_eq!(beats_of(1, 3, 3_000), [333, 2_500, 5_500]);
+    assert_eq!(beats_of(2, 3, 3_000), [500, 3_500, 6_500]);
+    assert_eq!(beats_of(0, 1, 3_000), [500, 3_500, 6_500]);
     // Not closer than 100 ms, however many they are.
-    assert_eq!(beats(0, 1_000, 500, 3), beats(5, 1_000, 500, 3));
-    assert_eq!(beats(0, 1_000, 500, 3), [100, 600, 1_100]);
-    assert_eq!(beats(7, 0, 50, 3), [50, 100, 150]);
+    assert_eq!(beats_of(0, 1_000, 500), beats_of(5, 1_000, 500));
+    assert_eq!(beats_of(0, 1_000, 500), [100, 600, 1_100]);
+    assert_eq!(beats_of(7, 0, 50), [50, 100, 150]);
 }
 
 #[test]
