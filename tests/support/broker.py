@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from confluent_kafka import ConsumerGroupState, KafkaException
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -40,6 +40,7 @@ _STOP_TIMEOUT = 20.0
 _ADMIN_TIMEOUT = 15.0
 _CLUSTER_ID = "kAssignorsTestCluster0"
 _CONTROLLER = "CONTROLLER"
+_LOG_TIMES = ("-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,19 @@ class Kafka:
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> str:
         """Create a topic and wait until the metadata shows it; returns its name."""
         new = NewTopic(name, num_partitions=partitions, replication_factor=self.replicas, config=dict(config or {}))
-        _done(self.admin.create_topics([new]))
+        for first in (True, False):
+            try:
+                _done(self.admin.create_topics([new]))
+                break
+            except KafkaException as error:
+                # A broker that has just started knows less than the others. librdkafka, told by that one, lets go of a
+                # broker which it is asking, and with it of the answer; the topic may be there, or not.
+                code = error.args[0].code()
+                if first and code == KafkaError._DESTROY_BROKER:
+                    continue
+                if not first and code == KafkaError.TOPIC_ALREADY_EXISTS:
+                    break
+                raise
         self._wait_for_partitions(name, partitions)
         return name
 
@@ -228,7 +241,7 @@ class ApacheKafka(Kafka):
 
     def _launch(self) -> None:
         properties = self.directory / "server.properties"
-        command = _java(self.version, "-Xmx512m", f"-Dkafka.logs.dir={self.directory}")
+        command = _java(self.version, "-Xmx512m", f"-Dkafka.logs.dir={self.directory}", *_LOG_TIMES)
         with self.log_path.open("ab") as log:
             before = log.tell()
             self._process = subprocess.Popen(

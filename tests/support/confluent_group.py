@@ -149,14 +149,15 @@ def topic_of(crowd: Crowd, partitions: int, records: int = 0) -> tuple[str, set[
     return topic, {(topic, number) for number in range(partitions)}
 
 
-def fill(kafka: Kafka, topic: str, partitions: int, each: int, start: int = 0) -> None:
-    """Puts so many records into every partition; their values are their numbers."""
+def fill(kafka: Kafka, topic: str, partitions: int, each: int, start: int = 0, within: float = TIMEOUT) -> None:
+    """Puts so many records into every partition, in so many seconds; their values are their numbers."""
     producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     for number in range(start, start + each):
         for partition in range(partitions):
             producer.produce(topic, str(number).encode(), partition=partition)
         producer.poll(0)
-    assert producer.flush(TIMEOUT) == 0
+    left = producer.flush(within)
+    assert left == 0, f"{left} records of {partitions * each} were not taken within {within} s"
 
 
 def offsets(consumer: confluent_kafka.Consumer, topic: str, partitions: int) -> list[int]:
