@@ -11,7 +11,7 @@ from ratios import Ratio, check_bounds, rounds_of
 
 from support.broker import ApacheKafka, Kafka
 
-MESSAGES, ROUNDS = 1_000_000, 9
+MESSAGES, ROUNDS = 1_000_000, 25
 MEMBERS, PARTITIONS = 50, 3_000
 # Groups of each contender, and how often one joins and leaves in each.
 GROUPS, EVENTS = 2, 5
