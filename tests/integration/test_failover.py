@@ -41,7 +41,7 @@ def test_a_group_outlives_its_coordinators(cluster: Cluster, strategy: str) -> N
 
         def feed() -> None:
             nonlocal written
-            # Without a broker that dies it takes 6 to 12 s until another leads its partitions.
+            # Where a broker has just died, it takes 6 to 12 s until others lead its partitions.
             fill(cluster, topic, PARTITIONS, EACH, start=written, within=WITHIN)
             written += EACH
 
