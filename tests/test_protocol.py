@@ -285,10 +285,10 @@ def test_describe_groups(name: str, version: int) -> None:
 
 @each("ListGroups")
 def test_list_groups(name: str, version: int) -> None:
-    listed = {"group_id": "g", "protocol_type": "consumer", "group_state": "Stable"}
+    listed = {"group_id": "g", "protocol_type": "consumer", "group_state": "Stable", "group_type": "classic"}
     theirs = ListGroupsResponse(version=version, error_code=0, groups=[ListGroupsResponse.ListedGroup(**listed)])
     read = _core.decode_list_groups(version, CORRELATION, written(theirs, version))
-    expected = listed | {"group_state": "Stable" if version >= 4 else ""}
+    expected = listed | {"group_state": "Stable" if version >= 4 else "", "group_type": "classic" * (version >= 5)}
     assert read == {"throttle_time_ms": 0, "error_code": 0, "groups": [expected]}
 
 

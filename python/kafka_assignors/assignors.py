@@ -16,6 +16,7 @@ from kafka_assignors import _core
 from kafka_assignors.errors import GroupError, GroupTypeError, LagError, OptionError, RecordSizeWarning
 from kafka_assignors.group import Group, MemberState, Plan, Topic, checked_names, checked_topics
 from kafka_assignors.lag import check_source, gather
+from kafka_assignors.printable import SENTENCE, printable
 from kafka_assignors.userdata import (
     NO_GENERATION,
     Assignment,
@@ -561,7 +562,7 @@ class LagBasedAssignor(Assignor):
                 "the lags of group %r are not known (%s); its members keep what they own, and new partitions are "
                 "balanced by number",
                 self.group_id,
-                error,
+                printable(error, SENTENCE),
             )
             return planned
 

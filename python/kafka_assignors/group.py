@@ -292,6 +292,9 @@ class Certificate:
 
     For a stream join all values count partition numbers, not partitions, since numbers are what is shared out.
 
+    A verification has a limit of steps, which groups that join and leave do not come near. Past it the plan is
+    certified as valid, and the bounds that were not reached are None.
+
     Attributes:
         balance_score: the plan's KIP-54 balance score; of a cooperative plan, once withheld partitions are handed out.
         balance_score_bound: the least possible one; in the mode `"sticky-yet-fair"`, with everything owned staying.
@@ -300,17 +303,19 @@ class Certificate:
         kept: partitions that stay with their owner.
         rack_misses: partitions that are read from another rack; 0 where racks say nothing.
         rack_misses_bound: the least possible number of them.
-        optimal: whether the plan meets every bound that its mode promises.
+        optimal: whether it is proven that the plan meets every bound that its mode promises.
+        limited: which search for a bound ended early, and why; None if none did.
     """
 
     balance_score: int
-    balance_score_bound: int
+    balance_score_bound: int | None
     moved: int
-    moved_bound: int
+    moved_bound: int | None
     kept: int
     rack_misses: int
-    rack_misses_bound: int
+    rack_misses_bound: int | None
     optimal: bool
+    limited: str | None = None
 
 
 NO_SUBSCRIBER = "no subscriber"
@@ -438,6 +443,15 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         return unassigned
 
     @property
+    def limited(self) -> str | None:
+        """Which search for a better plan ended early, and why; None if none did.
+
+        Planning has a limit of steps, since the metadata that it works on is written by others; groups that join and
+        leave do not come near it. A plan that was limited is valid all the same, and the best one found.
+        """
+        return self._core.limited
+
+    @property
     def joins(self) -> bool:
         """Whether this is the plan of a stream join."""
         return self._core.joins
@@ -453,8 +467,8 @@ class Plan(Mapping[str, dict[str, list[int]]]):
 
     @cached_property
     def _certificate(self) -> Certificate:
-        score, moved, kept, misses, optimal = self._core.verify()
-        return Certificate(*score, *moved, kept, *misses, optimal)
+        score, moved, kept, misses, optimal, limited = self._core.verify()
+        return Certificate(*score, *moved, kept, *misses, optimal, limited)
 
     def verify(self, require_optimal: bool = False) -> Certificate:
         """Checks the plan by code of its own, which shares nothing with the solver.
@@ -467,7 +481,7 @@ class Plan(Mapping[str, dict[str, list[int]]]):
             require_optimal: whether a valid plan that is not the best one is an error too.
 
         Raises:
-            PlanError: the plan is not valid, or not optimal where that is required.
+            PlanError: the plan is not valid; or, where that is required, not optimal, or not proven to be.
 
         Takes about as long as planning where the plan is optimal, longer the more there is to improve.
 
@@ -485,8 +499,10 @@ class Plan(Mapping[str, dict[str, list[int]]]):
                     ("rack misses", certificate.rack_misses, certificate.rack_misses_bound),
                     ("moved", certificate.moved, certificate.moved_bound),
                 )
-                if value > bound
+                if bound is not None and value > bound
             )
+            if not found:
+                raise PlanError(f"the plan is valid, but not proven optimal: {certificate.limited}")
             raise PlanError(f"the plan is valid but not optimal: {found}; assign with StickyAssignor for the best one")
         return certificate
 

@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 pub mod broker;
+pub mod budget;
 pub mod cooperative;
 pub mod coordinator;
+pub mod expression;
 pub mod group;
 pub mod lag;
 pub mod leader;

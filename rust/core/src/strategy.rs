@@ -1,5 +1,6 @@
 //! The strategies by name, and one call that runs any of them.
 
+use crate::budget::{Limit, Limited};
 use crate::cooperative;
 use crate::group::{Group, NONE};
 use crate::lag;
@@ -73,6 +74,8 @@ pub struct Outcome {
     pub ownership: Ownership,
     /// Of a stream join, the numbers.
     pub join: Option<stream_join::Numbers>,
+    /// What the plan may not be the best in, where the search for it ended early.
+    pub limited: Option<Limited>,
 }
 
 impl Outcome {
@@ -112,12 +115,25 @@ impl Outcome {
     /// # Errors
     /// The first fault that makes the plan invalid.
     pub fn verify(&self, group: &Group, strategy: Strategy) -> Result<Certificate, PlanFault> {
+        self.verify_within(group, strategy, &Limit::default())
+    }
+
+    /// As [`Outcome::verify`], within a limit. Where it was too small for a bound, the plan is valid all the same.
+    ///
+    /// # Errors
+    /// As [`Outcome::verify`].
+    pub fn verify_within(
+        &self,
+        group: &Group,
+        strategy: Strategy,
+        limit: &Limit<'_>,
+    ) -> Result<Certificate, PlanFault> {
         match strategy {
             Strategy::Range | Strategy::RoundRobin | Strategy::Lag(_) => {
-                let start = sticky::assign(group, &self.ownership, Objective::default());
-                verify::verify_outcome_from(group, strategy, self, &start)
+                let (start, _) = sticky::assign_within(group, &self.ownership, Objective::default(), limit);
+                verify::verify_outcome_from(group, strategy, self, &start, limit)
             }
-            _ => verify::verify_outcome(group, strategy, self),
+            _ => verify::verify_outcome_from(group, strategy, self, self.target(), limit),
         }
     }
 
@@ -137,7 +153,7 @@ impl Outcome {
 /// Runs a strategy. `forming` is the generation being formed, where it is known: see [`ownership::settle`].
 #[must_use]
 pub fn assign(group: &Group, strategy: Strategy, forming: Option<i32>) -> Outcome {
-    plan(group, strategy, settle(group, strategy, forming))
+    plan(group, strategy, settle(group, strategy, forming), &Limit::default())
 }
 
 /// Settles the claims as far as the strategy needs them. Afterwards it needs [`Group::claims`] no more.
@@ -149,13 +165,18 @@ pub fn settle(group: &Group, strategy: Strategy, forming: Option<i32>) -> Owners
     }
 }
 
-/// Plans a group whose claims are settled: the second half of [`assign`].
+/// Plans a group whose claims are settled, within a limit: the second half of [`assign`].
 #[must_use]
-pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership) -> Outcome {
+pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership, limit: &Limit<'_>) -> Outcome {
     let mut join = None;
+    let mut limited = None;
+    let mut noted = |(plan, early)| {
+        limited = early;
+        plan
+    };
     let target = match strategy {
         Strategy::Sticky(objective) | Strategy::CooperativeSticky(objective) => {
-            sticky::assign(group, &ownership, objective)
+            noted(sticky::assign_within(group, &ownership, objective, limit))
         }
         Strategy::StreamJoin { .. } => {
             let (target, numbers) = stream_join::assign(group, &ownership);
@@ -164,11 +185,17 @@ pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership) -> Outcome 
         }
         Strategy::Range => range::assign(group),
         Strategy::RoundRobin => round_robin::assign(group),
-        Strategy::Lag(options) => lag::assign(group, &ownership, options),
+        Strategy::Lag(options) => noted(lag::assign_within(group, &ownership, options, limit)),
     };
     if matches!(strategy, Strategy::CooperativeSticky(_) | Strategy::StreamJoin { cooperative: true }) {
-        Outcome { plan: cooperative::withhold(&target, &ownership), withholding: Some(target), ownership, join }
+        Outcome {
+            plan: cooperative::withhold(&target, &ownership),
+            withholding: Some(target),
+            ownership,
+            join,
+            limited,
+        }
     } else {
-        Outcome { plan: target, withholding: None, ownership, join }
+        Outcome { plan: target, withholding: None, ownership, join, limited }
     }
 }

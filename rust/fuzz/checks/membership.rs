@@ -18,6 +18,7 @@ struct Host {
     plan: u64,
     fatal: u32,
     closed: u32,
+    fenced: bool,
 }
 
 impl Host {
@@ -45,6 +46,11 @@ impl Host {
         }
         let commits = self.conns.values().flatten().filter(|header| header.api == ApiKey::OffsetCommit).count();
         assert!(commits <= 1 && self.fatal <= 1 && self.closed <= 1);
+        let named = self.member.fencing();
+        assert!(named.is_some() || !self.fenced, "a transaction would not be fenced any more");
+        assert!(named.is_none_or(|(id, generation)| !id.is_empty() && generation >= 0));
+        self.fenced = named.is_some();
+        assert!(self.member.session_end().is_none_or(|end| end > self.now), "a member past its session");
         assert!(self.conns.len() <= 4, "more connections than roles, and one that is retired");
         assert!(self.member.next_deadline().is_none_or(|deadline| deadline > self.now));
     }
@@ -92,7 +98,7 @@ pub(crate) fn check(bytes: &[u8]) {
     let names: Vec<String> = config.assignors.iter().map(|assignor| assignor.name.clone()).collect();
     let member = Membership::new(config, 0).expect("good settings");
     let (conns, opening) = (BTreeMap::new(), VecDeque::new());
-    let mut host = Host { member, now: 0, conns, opening, ticket: 0, plan: 0, fatal: 0, closed: 0 };
+    let mut host = Host { member, now: 0, conns, opening, ticket: 0, plan: 0, fatal: 0, closed: 0, fenced: false };
     let versions: BTreeMap<i16, (i16, i16)> = Broker::apis().map(|api| (api.code(), api.versions())).collect();
     host.tell(Event::Subscribe { topics: vec!["t".to_owned()], all_topics: kind & 8 != 0 });
     while let [what, which, length, tail @ ..] = rest {

@@ -5,6 +5,7 @@ mod callback;
 mod coordinator;
 mod embedded;
 mod errors;
+mod expression;
 mod group;
 mod leader;
 mod membership;
@@ -33,6 +34,8 @@ mod _core {
     use crate::coordinator::Coordinator;
     #[pymodule_export]
     use crate::embedded::EmbeddedBroker;
+    #[pymodule_export]
+    use crate::expression::Expression;
     use crate::group::read_group;
     use crate::leader;
     #[pymodule_export]

@@ -432,6 +432,26 @@ impl Membership {
         })
     }
 
+    /// Whether what the member owns may be somebody else's already, so that nothing of it may be read on; and when its
+    /// session ends unless a request is answered before, `None` where it does not count.
+    fn standing(&self, py: Python<'_>) -> (bool, Option<u64>) {
+        py.detach(|| {
+            let core = self.core();
+            (core.is_lost(), core.session_end())
+        })
+    }
+
+    /// Member id and generation to name in a transaction, those of the last generation where the member is in none; `None`
+    /// before its first.
+    fn fencing(&self, py: Python<'_>) -> Option<(String, i32)> {
+        py.detach(|| self.core().fencing().map(|(member_id, generation)| (member_id.to_owned(), generation)))
+    }
+
+    /// Whether there is a subscription.
+    fn is_subscribed(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.core().is_subscribed())
+    }
+
     /// `"eager"` or `"cooperative"`: the highest that all assignors have in common.
     #[getter]
     fn rebalance_protocol(&self, py: Python<'_>) -> &'static str {

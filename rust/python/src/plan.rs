@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use kafka_assignors_core::budget::Limit;
 use kafka_assignors_core::group::{Csr, Group, Topics};
 use kafka_assignors_core::lag;
 use kafka_assignors_core::leader::record_bytes_of_plan;
@@ -27,8 +28,8 @@ type Move<'py> = (Bound<'py, PyString>, u32, Option<Bound<'py, PyString>>, Optio
 type Unassigned<'py> =
     (Bound<'py, PyString>, u32, &'static str, Option<Bound<'py, PyString>>, Option<Bound<'py, PyString>>);
 
-/// Balance score, moved, kept, rack misses, optimal; values with a bound as pairs.
-type Certificate = ((u128, u128), (u64, u64), u64, (u64, u64), bool);
+/// Balance score, moved, kept, rack misses, optimal, and the search that ended early; values with a bound as pairs.
+type Certificate = ((u128, Option<u128>), (u64, Option<u64>), u64, (u64, Option<u64>), bool, Option<String>);
 
 /// What a strategy made of a group.
 #[pyclass(frozen, module = "kafka_assignors._core")]
@@ -60,7 +61,7 @@ impl Plan {
             let start = Instant::now();
             let ownership = settle(&group, strategy, forming);
             group.forget_claims();
-            let outcome = plan(&group, strategy, ownership);
+            let outcome = plan(&group, strategy, ownership, &Limit::default());
             let elapsed = start.elapsed();
             let record_bytes = record_bytes_of_plan(&group, &outcome.plan, strategy);
             Self::new(group, strategy, outcome, Vec::new(), record_bytes, elapsed)
@@ -270,8 +271,15 @@ impl Plan {
             .collect()
     }
 
+    /// Which search of the strategy ended early, and why; None if none did.
+    #[getter]
+    fn limited(&self) -> Option<String> {
+        self.outcome.limited.map(|limited| limited.to_string())
+    }
+
     /// Checks the plan by code that shares nothing with the solver, while other Python threads run. Gives balance score and
-    /// its bound, moved and its bound, kept, rack misses and their bound, and whether no plan is better.
+    /// its bound, moved and its bound, kept, rack misses and their bound, whether it is proven that no plan is better, and which
+    /// search for a bound ended early.
     fn verify(&self, py: Python<'_>) -> PyResult<Certificate> {
         let certificate = py.detach(|| self.outcome.verify(&self.group, self.strategy));
         let certificate = certificate.map_err(|fault| PlanError::new_err(fault.to_string()))?;
@@ -281,6 +289,7 @@ impl Plan {
             certificate.kept,
             (certificate.rack_misses, certificate.rack_misses_bound),
             certificate.is_optimal(),
+            certificate.limited.map(|limited| limited.to_string()),
         ))
     }
 

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Groups = BTreeMap<String, Group>;
 
+/// The type of every group here: the members assign, not the broker.
+const CLASSIC: &str = "classic";
+
 /// Subscriptions and the protocol's name show only while the group is Stable.
 fn describe_one(group_id: String, group: Option<&Group>) -> DescribedGroup {
     let Some(group) = group else {
@@ -47,13 +50,16 @@ pub(super) fn describe(groups: &Groups, request: DescribeGroupsRequest) -> Descr
 }
 
 pub(super) fn list(groups: &Groups, request: &ListGroupsRequest) -> ListGroupsResponse {
-    let filter = &request.states_filter;
-    let wanted =
-        |group: &&Group| filter.is_empty() || filter.iter().any(|state| state.eq_ignore_ascii_case(group.state.name()));
+    let (states, types) = (&request.states_filter, &request.types_filter);
+    let of_type = types.is_empty() || types.iter().any(|kind| kind.eq_ignore_ascii_case(CLASSIC));
+    let wanted = |group: &&Group| {
+        of_type && (states.is_empty() || states.iter().any(|state| state.eq_ignore_ascii_case(group.state.name())))
+    };
     let listed = groups.values().filter(wanted).map(|group| ListedGroup {
         group_id: group.id.clone(),
         protocol_type: group.protocol_type.clone().unwrap_or_default(),
         group_state: group.state.name().to_owned(),
+        group_type: CLASSIC.to_owned(),
     });
     ListGroupsResponse { throttle_time_ms: 0, error_code: ErrorCode::NONE, groups: listed.collect() }
 }

@@ -13,6 +13,7 @@ mod sole;
 
 use std::ops::Range;
 
+use crate::budget::{Limit, Limited};
 use crate::group::{Csr, Group, NONE};
 use crate::ownership::Ownership;
 use crate::plan::Plan;
@@ -75,10 +76,21 @@ impl Default for Options {
 /// to date only at its top.
 #[must_use]
 pub fn assign(group: &Group, ownership: &Ownership, options: Options) -> Plan {
+    assign_within(group, ownership, options, &Limit::default()).0
+}
+
+/// As [`assign`], within a limit. Where it was too small, the plan is valid all the same, and says so.
+#[must_use]
+pub fn assign_within(
+    group: &Group,
+    ownership: &Ownership,
+    options: Options,
+    limit: &Limit<'_>,
+) -> (Plan, Option<Limited>) {
     let lags = group.topics().lags();
     if lags.len() != group.topics().partitions() {
         let objective = Objective { mode: Mode::StickyYetFair, ..Objective::default() };
-        return sticky::assign(group, ownership, objective);
+        return sticky::assign_within(group, ownership, objective, limit);
     }
     let mut plan = match options.keep {
         Keep::None => Plan::unassigned(group),
@@ -106,7 +118,7 @@ pub fn assign(group: &Group, ownership: &Ownership, options: Options) -> Plan {
         Scope::Topic => placing.topic_by_topic(),
         Scope::Group => placing.all_topics(),
     }
-    plan
+    (plan, None)
 }
 
 /// Each member's total lag in a plan. O(partitions).

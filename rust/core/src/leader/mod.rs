@@ -15,6 +15,7 @@ pub use record::{
 };
 pub use write::{Assignments, write_assignments};
 
+use crate::budget::Limit;
 use crate::group::{Csr, Group, NONE, Topics};
 use crate::plan::Plan;
 use crate::strategy::{self, Outcome, Strategy};
@@ -53,11 +54,26 @@ pub fn perform_assignment(
     strategy: Strategy,
     forming: Option<i32>,
 ) -> Result<Performed, WriteError> {
+    perform_assignment_within(members, topics, strategy, forming, &Limit::default())
+}
+
+/// As [`perform_assignment`], within a limit. Where it was too small for what the strategy seeks, the plan is valid all the
+/// same, and the outcome says so.
+///
+/// # Errors
+/// As [`perform_assignment`].
+pub fn perform_assignment_within(
+    members: &[JoinedMember<'_>],
+    topics: Topics,
+    strategy: Strategy,
+    forming: Option<i32>,
+    limit: &Limit<'_>,
+) -> Result<Performed, WriteError> {
     #[cfg(slowdown)]
     if slowdown::is_due() {
-        drop(std::hint::black_box(perform(members, topics.clone(), strategy, forming)));
+        drop(std::hint::black_box(perform(members, topics.clone(), strategy, forming, limit)));
     }
-    perform(members, topics, strategy, forming)
+    perform(members, topics, strategy, forming, limit)
 }
 
 fn perform(
@@ -65,13 +81,14 @@ fn perform(
     topics: Topics,
     strategy: Strategy,
     forming: Option<i32>,
+    limit: &Limit<'_>,
 ) -> Result<Performed, WriteError> {
     let source = ClaimSource::of(strategy);
     let forming = forming.filter(|&generation| generation >= 0);
     let Joined { mut group, order, faults, max_generation } = read_group(members, topics, source);
     let ownership = strategy::settle(&group, strategy, forming);
     group.forget_claims();
-    let outcome = strategy::plan(&group, strategy, ownership);
+    let outcome = strategy::plan(&group, strategy, ownership, limit);
     let generation = source.generation(forming, max_generation);
     let assignments = write_assignments(&group, &outcome.plan, generation)?;
     let record_bytes = record_bytes(members, &order, &assignments);

@@ -240,6 +240,9 @@ impl Membership {
         }
         if again.is_empty() {
             if refused.is_none() {
+                if current {
+                    self.session.renewed(pending.sent_at);
+                }
                 self.commits.backoff.succeeded();
                 self.discovery.succeeded();
             }

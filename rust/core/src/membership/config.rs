@@ -132,6 +132,9 @@ pub enum ConfigError {
     Twice(String),
 }
 
+/// A broker holds a client back by this long at most before we ask again: longer is no throttling but an attack.
+const LONGEST_THROTTLE_MS: u64 = 300_000;
+
 /// The longest time in a protocol field.
 const MOST_MS: u64 = i32::MAX as u64;
 
@@ -201,6 +204,12 @@ impl Config {
 
     pub(super) fn assignor(&self, name: &str) -> Option<&Assignor> {
         self.assignors.iter().find(|assignor| assignor.name == name)
+    }
+
+    /// A heartbeat that waits for longer than this may come when the session is over: the broker's own quotas never ask for
+    /// more than a second or so.
+    pub(super) fn longest_throttle_ms(&self) -> u64 {
+        (self.session_timeout_ms / 2).min(LONGEST_THROTTLE_MS)
     }
 
     /// How long JoinGroup and SyncGroup may take: the broker parks both until everybody is there.

@@ -8,9 +8,6 @@ use crate::protocol::{ApiKey, Body, FrameError, RequestHeader, write_request};
 use crate::wire::writer::WriteError;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A broker holds a client back by this long at most before we ask again: longer is no throttling but an attack.
-const LONGEST_THROTTLE_MS: u64 = 300_000;
-
 /// Who the member was when it asked. An answer to somebody it no longer is must change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
@@ -87,9 +84,9 @@ impl Connection {
         (version >= least.max(theirs_least)).then_some(version)
     }
 
-    /// The broker wants less of us for a while (KIP-219: the client does the waiting).
-    pub(super) fn throttle(&mut self, now: u64, throttle_time_ms: i32) {
-        let wait = u64::try_from(throttle_time_ms).unwrap_or(0).min(LONGEST_THROTTLE_MS);
+    /// The broker wants less of us for a while (KIP-219: the client does the waiting), but no longer than `most`.
+    pub(super) fn throttle(&mut self, now: u64, throttle_time_ms: i32, most: u64) {
+        let wait = u64::try_from(throttle_time_ms).unwrap_or(0).min(most);
         self.muted_until = self.muted_until.max(now + wait);
     }
 

@@ -109,8 +109,12 @@ impl Membership {
             self.heartbeat.puzzled = 0;
         }
         match code {
-            ErrorCode::NONE => self.discovery.succeeded(),
+            ErrorCode::NONE => {
+                self.session.renewed(pending.sent_at);
+                self.discovery.succeeded();
+            }
             ErrorCode::REBALANCE_IN_PROGRESS => {
+                self.session.renewed(pending.sent_at);
                 self.discovery.succeeded();
                 self.group_rebalances();
             }

@@ -61,13 +61,10 @@ impl Membership {
         }
         let lost = self.identity.generation < 0 && !self.ownership.is_empty();
         if self.prepared.is_none() || lost {
-            // Expressions are matched against the topics of now.
-            let all_topics = self.subscription.as_ref().is_some_and(|wanted| wanted.all_topics);
-            let fresh = self.cluster.of_all && self.cluster.asked_at.is_some_and(|at| at >= wanted_at);
-            if all_topics && !fresh {
-                return;
+            // What is lost is given up at once. Joining waits for the topics of now.
+            if lost || self.matches_the_topics_since(wanted_at) {
+                self.prepare(lost);
             }
-            self.prepare(lost);
             return;
         }
         if !self.join_backoff.ready(self.now) {
@@ -81,6 +78,17 @@ impl Membership {
         if let Some(conn) = self.ready(Role::Group) {
             self.join(conn);
         }
+    }
+
+    /// Whether the topics are known that expressions are to be matched against, if there are any.
+    fn matches_the_topics_since(&self, wanted_at: u64) -> bool {
+        let all_topics = self.subscription.as_ref().is_some_and(|wanted| wanted.all_topics);
+        !all_topics || self.cluster.of_all && self.cluster.asked_at.is_some_and(|at| at >= wanted_at)
+    }
+
+    /// Whether what is written for a join now may be joined with.
+    pub(super) fn may_be_prepared(&self) -> bool {
+        self.join_wanted_at.is_none_or(|wanted_at| self.matches_the_topics_since(wanted_at))
     }
 
     fn prepare(&mut self, lost: bool) {
@@ -127,6 +135,7 @@ impl Membership {
         if self.ask(conn, &body, i16::MAX, self.now + self.config.parked_timeout_ms()) {
             self.phase = Phase::Joining;
             self.rejoining = true;
+            self.session.parked(self.now);
             self.join_sent_at = self.now;
             self.joined_epoch = self.subscription.as_ref().map(|wanted| wanted.epoch);
             self.join_wanted_at = None;
@@ -231,6 +240,8 @@ impl Membership {
         let leads = !response.leader.is_empty() && response.leader == response.member_id;
         self.identity =
             Identity { member_id: response.member_id.clone(), generation: response.generation_id, protocol, leads };
+        self.fencing = Some((response.member_id.clone(), response.generation_id));
+        self.session.answered(self.now);
         self.discovery.succeeded();
         self.heartbeat.begin(self.now, &self.config);
         self.rejoin = None;

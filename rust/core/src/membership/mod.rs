@@ -44,6 +44,7 @@ mod metadata;
 mod network;
 mod notices;
 mod ownership;
+mod session;
 mod sync;
 mod watch;
 
@@ -65,6 +66,7 @@ use liveness::Liveness;
 use metadata::Cluster;
 use notices::Outstanding;
 use ownership::Ownership;
+use session::Session;
 use std::collections::BTreeSet;
 
 /// Where the member is on its way into a generation.
@@ -158,6 +160,9 @@ pub struct Membership {
     subscription: Option<Subscription>,
     subscriptions: u64,
     identity: Identity,
+    /// The newest identity in a generation there was.
+    fencing: Option<(String, i32)>,
+    session: Session,
     phase: Phase,
     /// Why a Stable member wants to join again.
     rejoin: Option<String>,
@@ -216,6 +221,8 @@ impl Membership {
             subscription: None,
             subscriptions: 0,
             identity: Identity::default(),
+            fencing: None,
+            session: Session::default(),
             phase: Phase::Unjoined,
             rejoin: None,
             rejoining: false,
@@ -282,6 +289,7 @@ impl Membership {
             }
             let before = self.out.len();
             self.drive_network();
+            self.drive_session();
             self.drive_liveness();
             self.drive_departure();
             self.drive_discovery();
@@ -320,6 +328,7 @@ impl Membership {
             self.heartbeat_due(),
             self.metadata_due(),
             self.liveness_due(),
+            self.session_end(),
         ];
         network
             .chain(single)
@@ -345,10 +354,23 @@ impl Membership {
         }
     }
 
-    /// Member id (empty for none) and generation (-1 for none), as a transactional producer needs them.
+    /// Member id (empty for none) and generation (-1 for none).
     #[must_use]
     pub fn identity(&self) -> (&str, i32) {
         (&self.identity.member_id, self.identity.generation)
+    }
+
+    /// Member id and generation for a transactional producer; `None` before the first generation. A member that is out of
+    /// its generation keeps the last ones: a broker refuses those, but takes offsets that name nobody from anybody.
+    #[must_use]
+    pub fn fencing(&self) -> Option<(&str, i32)> {
+        self.fencing.as_ref().map(|(member_id, generation)| (member_id.as_str(), *generation))
+    }
+
+    /// Whether the application is subscribed.
+    #[must_use]
+    pub fn is_subscribed(&self) -> bool {
+        self.subscription.is_some()
     }
 
     /// How the member hands partitions on: the highest protocol that all its assignors have in common.

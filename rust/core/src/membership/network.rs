@@ -65,7 +65,7 @@ impl Membership {
     pub(super) fn throttle(&mut self, conn: u64, throttle_time_ms: i32) {
         let now = self.now;
         if let Some(connection) = self.net.get_mut(conn) {
-            connection.throttle(now, throttle_time_ms);
+            connection.throttle(now, throttle_time_ms, self.config.longest_throttle_ms());
         }
     }
 
@@ -111,6 +111,9 @@ impl Membership {
             .map(|(conn, _)| conn)
             .collect();
         for conn in late {
+            if self.net.get(conn).is_some_and(|connection| connection.role == Role::Group) {
+                self.session.unheard();
+            }
             self.close(conn, "no answer in time");
         }
         let idle = |connection: &super::connections::Connection| {

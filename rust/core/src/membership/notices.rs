@@ -126,7 +126,7 @@ impl Membership {
             return;
         }
         // Written for a subscription that has changed meanwhile, it is not worth sending.
-        if self.subscription.as_ref().map(|wanted| wanted.epoch) == Some(epoch) {
+        if self.subscription.as_ref().map(|wanted| wanted.epoch) == Some(epoch) && self.may_be_prepared() {
             self.prepared = Some(protocols);
             self.commits_until = self.now + self.config.request_timeout_ms.min(self.config.max_poll_interval_ms);
         }

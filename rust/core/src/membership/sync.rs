@@ -31,7 +31,9 @@ impl Membership {
             protocol_name: Some(self.identity.protocol.clone()),
             assignments: assignments.collect(),
         };
-        if !self.ask(conn, &body, i16::MAX, self.now + self.config.parked_timeout_ms()) && !self.failed {
+        if self.ask(conn, &body, i16::MAX, self.now + self.config.parked_timeout_ms()) {
+            self.session.parked(self.now);
+        } else if !self.failed {
             self.fail(ErrorCode::INVALID_REQUEST, "the plan has no form in the protocol: it is too large", true);
         }
     }
@@ -44,6 +46,7 @@ impl Membership {
         }
         match response.error_code {
             ErrorCode::NONE => {
+                self.session.answered(self.now);
                 let kind = response.protocol_type.as_deref().unwrap_or(CONSUMER);
                 let protocol = response.protocol_name.as_deref().unwrap_or(&self.identity.protocol);
                 if kind != CONSUMER || protocol != self.identity.protocol {

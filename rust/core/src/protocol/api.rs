@@ -66,7 +66,7 @@ api_keys! {
     LeaveGroup = 13, 0..=5, 4;
     SyncGroup = 14, 0..=5, 4;
     DescribeGroups = 15, 0..=5, 5;
-    ListGroups = 16, 0..=4, 3;
+    ListGroups = 16, 0..=5, 3;
     SaslHandshake = 17, 0..=1, NEVER;
     ApiVersions = 18, 0..=3, 3;
     CreateTopics = 19, 0..=5, 5;

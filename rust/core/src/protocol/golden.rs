@@ -402,8 +402,8 @@ fn describe_groups_response() {
 
 #[test]
 fn list_groups_request() {
-    let body = |_| ListGroupsRequest { states_filter: vec![text("Stable")] };
-    check(body, &[(3, ""), (1, "00"), (1, "0207537461626c6500")]);
+    let body = |_| ListGroupsRequest { states_filter: vec![text("Stable")], types_filter: vec![text("classic")] };
+    check(body, &[(3, ""), (1, "00"), (1, "0207537461626c6500"), (1, "0207537461626c650208636c617373696300")]);
 }
 
 #[test]
@@ -411,7 +411,12 @@ fn list_groups_response() {
     let body = |_| ListGroupsResponse {
         throttle_time_ms: 3,
         error_code: ErrorCode::NONE,
-        groups: vec![ListedGroup { group_id: text("g"), protocol_type: text("consumer"), group_state: text("Stable") }],
+        groups: vec![ListedGroup {
+            group_id: text("g"),
+            protocol_type: text("consumer"),
+            group_state: text("Stable"),
+            group_type: text("classic"),
+        }],
     };
     check(
         body,
@@ -420,6 +425,7 @@ fn list_groups_response() {
             (2, "000000030000000000010001670008636f6e73756d6572"),
             (1, "00000003000002026709636f6e73756d65720000"),
             (1, "00000003000002026709636f6e73756d657207537461626c650000"),
+            (1, "00000003000002026709636f6e73756d657207537461626c6508636c61737369630000"),
         ],
     );
 }

@@ -138,6 +138,8 @@ message! {
     pub struct ListGroupsRequest {
         /// Only groups in one of these states; empty for all.
         states_filter: Vec<String> [4..],
+        /// Only groups of one of these types; empty for all.
+        types_filter: Vec<String> [5..],
     }
 
     /// A group in the list.
@@ -148,6 +150,8 @@ message! {
         protocol_type: String [0..],
         /// As in [`DescribedGroup::group_state`].
         group_state: String [4..],
+        /// `classic`, `consumer` (KIP-848), `share` or another of Kafka's types of group.
+        group_type: String [5..],
     }
 
     /// The list.

@@ -19,6 +19,7 @@ use history::{Step, Timeline};
 pub use measure::Figures;
 use owners::Owners;
 
+use crate::budget::Limit;
 use crate::group::{Group, GroupBuilder, GroupError, NONE, Topics};
 use crate::plan::Plan;
 use crate::sticky;
@@ -235,7 +236,7 @@ impl Life {
                     || Strategy::CooperativeSticky(Objective::default()) == strategy;
                 let best = (!optimal).then(|| sticky::assign(group, &ownership, Objective::default()));
                 let start = clock();
-                let outcome = strategy::plan(group, strategy, ownership);
+                let outcome = strategy::plan(group, strategy, ownership, &Limit::default());
                 let kernel_ns = clock().saturating_sub(start);
                 let rounds = 1 + i32::from(outcome.withheld().next().is_some());
                 let target = outcome.withholding.unwrap_or(outcome.plan);

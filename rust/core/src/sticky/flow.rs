@@ -15,18 +15,31 @@ use std::ops::{Add, Neg, Sub};
 
 use super::levels::Blocks;
 use super::rows::Problem;
+use crate::budget::{Budget, Spent};
 use crate::group::NONE;
 use crate::strategy::RackOrder;
 
 /// By arc, the share of the cheapest plan that the blocks allow.
-pub(super) fn cheapest(problem: &Problem, blocks: &Blocks, proposed: &[u32], order: RackOrder) -> Vec<u32> {
+///
+/// # Errors
+/// The budget is spent. Nothing is a plan before the last unit has found its way.
+pub(super) fn cheapest(
+    problem: &Problem,
+    blocks: &Blocks,
+    proposed: &[u32],
+    order: RackOrder,
+    budget: &Budget<'_>,
+) -> Result<Vec<u32>, Spent> {
     // Two objectives fit 64 bits up to a billion nodes; the third needs more.
     if problem.mismatch.is_empty() {
-        Flow::<i64>::new(problem, blocks, proposed, order).solve()
+        Flow::<i64>::new(problem, blocks, proposed, order).solve(budget)
     } else {
-        Flow::<i128>::new(problem, blocks, proposed, order).solve()
+        Flow::<i128>::new(problem, blocks, proposed, order).solve(budget)
     }
 }
+
+/// What an entry of the heap costs besides its edges.
+const HEAP_STEPS: u64 = 8;
 
 trait Cost: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Neg<Output = Self> + From<i32> {
     /// The cost of partitions on other racks and of moved ones in the given order, each outweighing any chain of what comes
@@ -191,22 +204,22 @@ impl<C: Cost> Flow<C> {
         }
     }
 
-    fn solve(mut self) -> Vec<u32> {
+    fn solve(mut self, budget: &Budget<'_>) -> Result<Vec<u32>, Spent> {
         let mut search = Search::new(self.excess.len());
         let mut sources: Vec<u32> = (0..self.excess.len() as u32).filter(|&v| self.excess[v as usize] > 0).collect();
         while !sources.is_empty() {
-            let reached = self.shorten(&sources, &mut search);
+            let reached = self.shorten(&sources, &mut search, budget)?;
             debug_assert!(reached, "the blocks admit a plan, so every excess has a way to a deficit");
             if !reached {
                 break;
             }
-            self.layer(&sources, &mut search);
+            self.layer(&sources, &mut search, budget)?;
             for &source in &sources {
-                while self.excess[source as usize] > 0 && self.augment(source, &mut search) {}
+                while self.excess[source as usize] > 0 && self.augment(source, &mut search, budget)? {}
             }
             sources.retain(|&source| self.excess[source as usize] > 0);
         }
-        self.arcs.iter().map(|arc| arc.share).collect()
+        Ok(self.arcs.iter().map(|arc| arc.share).collect())
     }
 
     /// The reduced cost of an edge out of `node`, never negative; nothing if the edge has no unit to carry.
@@ -262,7 +275,8 @@ impl<C: Cost> Flow<C> {
     }
 
     /// Changes the potentials so that a shortest way from an excess to a deficit costs nothing; false if there is no way.
-    fn shorten(&mut self, sources: &[u32], search: &mut Search<C>) -> bool {
+    fn shorten(&mut self, sources: &[u32], search: &mut Search<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
+        budget.spend(sources.len() as u64)?;
         search.begin();
         for &source in sources {
             search.reach(source, C::from(0));
@@ -279,19 +293,21 @@ impl<C: Cost> Flow<C> {
                         self.potential[near as usize] = self.potential[near as usize] + nearer - distance;
                     }
                 }
-                return true;
+                return Ok(true);
             }
+            // An entry of the heap is worth some looks.
+            budget.spend(HEAP_STEPS + self.edges_of(node).len() as u64)?;
             for edge in self.edges_of(node) {
                 if let Some(reduced) = self.reduced(node, edge) {
                     search.reach(self.edges[edge as usize].0, distance + reduced);
                 }
             }
         }
-        false
+        Ok(false)
     }
 
     /// Breadth-first layers over the edges that cost nothing, up to the first one with a deficit.
-    fn layer(&self, sources: &[u32], search: &mut Search<C>) {
+    fn layer(&self, sources: &[u32], search: &mut Search<C>, budget: &Budget<'_>) -> Result<(), Spent> {
         search.begin();
         for &source in sources {
             search.enter(source, 0, self.edge_starts[source as usize]);
@@ -305,6 +321,7 @@ impl<C: Cost> Flow<C> {
             if layer >= last {
                 break;
             }
+            budget.spend(self.edges_of(node).len() as u64)?;
             for edge in self.edges_of(node) {
                 let to = self.edges[edge as usize].0;
                 if search.mark[to as usize] != search.round && self.reduced(node, edge) == Some(C::from(0)) {
@@ -315,10 +332,11 @@ impl<C: Cost> Flow<C> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Sends units from `source` to a deficit along one shortest way through the layers; false if there is none.
-    fn augment(&mut self, source: u32, search: &mut Search<C>) -> bool {
+    fn augment(&mut self, source: u32, search: &mut Search<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
         search.way.clear();
         let mut node = source;
         while self.excess[node as usize] >= 0 {
@@ -329,12 +347,14 @@ impl<C: Cost> Flow<C> {
                     && search.layer[to] == search.layer[node as usize] + 1
                     && self.reduced(node, edge) == Some(C::from(0))
             });
-            search.next[node as usize] = onward.unwrap_or(end);
+            let until = onward.unwrap_or(end);
+            budget.spend(1 + u64::from(until - search.next[node as usize]))?;
+            search.next[node as usize] = until;
             if let Some(edge) = onward {
                 search.way.push((node, edge));
                 node = self.edges[edge as usize].0;
             } else {
-                let Some((before, edge)) = search.way.pop() else { return false };
+                let Some((before, edge)) = search.way.pop() else { return Ok(false) };
                 search.next[before as usize] = edge + 1;
                 node = before;
             }
@@ -346,7 +366,7 @@ impl<C: Cost> Flow<C> {
         }
         self.excess[source as usize] -= amount;
         self.excess[node as usize] += amount;
-        true
+        Ok(true)
     }
 }
 

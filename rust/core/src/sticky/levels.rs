@@ -6,6 +6,7 @@
 //! partitions that the lower part can take never go to the upper one.
 
 use super::rows::Problem;
+use crate::budget::{Budget, Spent};
 
 /// Members that share a level. In every optimal plan each of them has `low` or `low + 1` partitions, and `high_members` of
 /// them the latter.
@@ -22,6 +23,8 @@ pub(super) struct Blocks {
     pub of_member: Vec<u32>,
     /// By row: the block that serves it. An arc to a member of another block carries nothing.
     pub of_row: Vec<u32>,
+    /// By arc, a plan that the blocks allow; nothing where the plan that the search began with is one.
+    pub flow: Option<Vec<u32>>,
 }
 
 /// A part of the group for which it is known that optimal loads lie between `low` and `high`.
@@ -34,18 +37,21 @@ struct Piece {
 
 /// Finds the blocks, starting from the plan `proposed`. O(arcs) for each search of a flow; a plan in which loads already
 /// differ by at most one needs none.
-pub(super) fn split(problem: &Problem, proposed: &[u32]) -> Blocks {
+///
+/// # Errors
+/// The budget is spent; with the plan that was reached, at least as even as `proposed`.
+pub(super) fn split(problem: &Problem, proposed: &[u32], budget: &Budget<'_>) -> Result<Blocks, (Vec<u32>, Spent)> {
     let members: Vec<u32> =
         (0..problem.members as u32).filter(|&member| !problem.arcs_of.row(member).is_empty()).collect();
     let loads = problem.loads(proposed);
     let mut blocks =
-        Blocks { blocks: Vec::new(), of_member: vec![0; problem.members], of_row: vec![0; problem.rows()] };
+        Blocks { blocks: Vec::new(), of_member: vec![0; problem.members], of_row: vec![0; problem.rows()], flow: None };
     let low = members.iter().map(|&member| loads[member as usize]).min().unwrap_or(0);
     let high = members.iter().map(|&member| loads[member as usize]).max().unwrap_or(0);
     let whole = Piece { members, rows: (0..problem.rows() as u32).collect(), low, high };
     if high - low <= 1 {
         blocks.close(&whole, &loads);
-        return blocks;
+        return Ok(blocks);
     }
     let mut network = Network::new(problem, proposed.to_vec(), loads);
     let mut pieces = vec![whole];
@@ -61,7 +67,9 @@ pub(super) fn split(problem: &Problem, proposed: &[u32]) -> Blocks {
         }
         // Strictly between the bounds, so that each cut narrows them.
         let threshold = ((total / count) as u32).max(piece.low + 1);
-        network.level(&piece, threshold);
+        if let Err(spent) = network.level(&piece, threshold, budget) {
+            return Err((network.flow, spent));
+        }
         let (upper, lower): (Vec<u32>, Vec<u32>) =
             piece.members.iter().partition(|&&member| network.member_layer[member as usize] != UNREACHED);
         if upper.is_empty() {
@@ -78,7 +86,8 @@ pub(super) fn split(problem: &Problem, proposed: &[u32]) -> Blocks {
             pieces.push(Piece { members: lower, rows: lower_rows, low: piece.low, high: threshold });
         }
     }
-    blocks
+    blocks.flow = Some(network.flow);
+    Ok(blocks)
 }
 
 impl Blocks {
@@ -134,16 +143,18 @@ impl<'a> Network<'a> {
 
     /// Moves as many partitions as chains allow from members above the threshold to members below it. Afterwards the
     /// layers tell who can be reached from a member that is still above.
-    fn level(&mut self, piece: &Piece, threshold: u32) {
-        while self.layer(piece, threshold) {
+    fn level(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<(), Spent> {
+        while self.layer(piece, threshold, budget)? {
             for &source in &piece.members {
-                while self.loads[source as usize] > threshold && self.augment(source, threshold) {}
+                while self.loads[source as usize] > threshold && self.augment(source, threshold, budget)? {}
             }
         }
+        Ok(())
     }
 
     /// Breadth-first layers from the members above the threshold; whether a member below it was reached.
-    fn layer(&mut self, piece: &Piece, threshold: u32) -> bool {
+    fn layer(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
+        budget.spend((piece.rows.len() + piece.members.len()) as u64)?;
         for &row in &piece.rows {
             self.row_layer[row as usize] = UNREACHED;
             self.row_next[row as usize] = 0;
@@ -163,12 +174,14 @@ impl<'a> Network<'a> {
             let member = self.queue[at];
             at += 1;
             let layer = self.member_layer[member as usize];
+            budget.spend(1 + self.member_arcs[member as usize].len() as u64)?;
             for &arc in &self.member_arcs[member as usize] {
                 let row = self.problem.arc_row[arc as usize];
                 if self.flow[arc as usize] == 0 || self.row_layer[row as usize] != UNREACHED {
                     continue;
                 }
                 self.row_layer[row as usize] = layer;
+                budget.spend(self.row_arcs[row as usize].len() as u64)?;
                 for &arc in &self.row_arcs[row as usize] {
                     let next = self.problem.member(arc);
                     if self.member_layer[next as usize] == UNREACHED {
@@ -179,11 +192,11 @@ impl<'a> Network<'a> {
                 }
             }
         }
-        found
+        Ok(found)
     }
 
     /// Moves partitions along one shortest chain from `source`; false if the layers offer none.
-    fn augment(&mut self, source: u32, threshold: u32) -> bool {
+    fn augment(&mut self, source: u32, threshold: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
         // The chain: the arc on which each member gives up, and the one on which the next receives.
         let mut chain: Vec<(u32, u32)> = Vec::new();
         let mut member = source;
@@ -191,11 +204,11 @@ impl<'a> Network<'a> {
             if self.loads[member as usize] < threshold {
                 break;
             }
-            if let Some((gives, receives)) = self.step(member) {
+            if let Some((gives, receives)) = self.step(member, budget)? {
                 chain.push((gives, receives));
                 member = self.problem.member(receives);
             } else {
-                let Some((gives, _)) = chain.pop() else { return false };
+                let Some((gives, _)) = chain.pop() else { return Ok(false) };
                 // A dead end: the row's pointer passes it.
                 self.row_next[self.problem.arc_row[gives as usize] as usize] += 1;
                 member = self.problem.member(gives);
@@ -209,25 +222,27 @@ impl<'a> Network<'a> {
         }
         self.loads[source as usize] -= amount;
         self.loads[member as usize] += amount;
-        true
+        Ok(true)
     }
 
     /// The next way from a member to one a layer on.
-    fn step(&mut self, member: u32) -> Option<(u32, u32)> {
+    fn step(&mut self, member: u32, budget: &Budget<'_>) -> Result<Option<(u32, u32)>, Spent> {
         let layer = self.member_layer[member as usize];
         while let Some(&gives) = self.member_arcs[member as usize].get(self.member_next[member as usize] as usize) {
             let row = self.problem.arc_row[gives as usize];
+            budget.spend(1)?;
             if self.flow[gives as usize] > 0 && self.row_layer[row as usize] == layer {
                 while let Some(&receives) = self.row_arcs[row as usize].get(self.row_next[row as usize] as usize) {
+                    budget.spend(1)?;
                     if self.member_layer[self.problem.member(receives) as usize] == layer + 1 {
-                        return Some((gives, receives));
+                        return Ok(Some((gives, receives)));
                     }
                     self.row_next[row as usize] += 1;
                 }
             }
             self.member_next[member as usize] += 1;
         }
-        None
+        Ok(None)
     }
 
     /// Drops the arcs from the rows of the lower part to the members of the upper part.

@@ -1,7 +1,8 @@
 //! Chains of moves from a member to one with at least two partitions fewer.
 
-use super::TooFar;
+use super::Stop;
 use super::network::Network;
+use crate::budget::{Budget, Spent};
 use crate::group::NONE;
 
 /// Applies chains until there is none: then no plan has a lower balance score.
@@ -9,12 +10,12 @@ use crate::group::NONE;
 /// The members are gone through from the fullest. What can be reached from a member without success need not be visited
 /// again from one that is not fuller: all of it has at least the load of the first less one. So a round without success,
 /// which is the proof, costs as much as one pass over the network.
-pub(super) fn level(network: &mut Network, patience: usize) -> Result<(), TooFar> {
+pub(super) fn level(network: &mut Network, patience: usize, budget: &Budget<'_>) -> Result<(), Stop> {
     let mut applied = 0;
     if patience == usize::MAX {
         // Far from level, as it may be, whole rows first.
         for _ in 0..64 {
-            if !network.level_rows() {
+            if !network.level_rows(budget)? {
                 break;
             }
         }
@@ -23,10 +24,10 @@ pub(super) fn level(network: &mut Network, patience: usize) -> Result<(), TooFar
         let before = applied;
         let mut search = Search::new(network);
         for source in heaviest_first(network) {
-            while let Some(target) = search.run(network, source) {
+            while let Some(target) = search.run(network, source, budget)? {
                 applied += 1;
                 if applied > patience {
-                    return Err(TooFar);
+                    return Err(Stop::TooFar);
                 }
                 search.apply(network, source, target);
             }
@@ -38,9 +39,14 @@ pub(super) fn level(network: &mut Network, patience: usize) -> Result<(), TooFar
 }
 
 /// Whether there is no chain.
-pub(super) fn is_level(network: &Network) -> bool {
+pub(super) fn is_level(network: &Network, budget: &Budget<'_>) -> Result<bool, Spent> {
     let mut search = Search::new(network);
-    heaviest_first(network).into_iter().all(|source| search.run(network, source).is_none())
+    for source in heaviest_first(network) {
+        if search.run(network, source, budget)?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn heaviest_first(network: &Network) -> Vec<u32> {
@@ -74,18 +80,19 @@ impl Search {
     }
 
     /// Looks for a member with at least two partitions fewer. Without success, what was reached stays marked.
-    fn run(&mut self, network: &Network, source: u32) -> Option<u32> {
+    fn run(&mut self, network: &Network, source: u32, budget: &Budget<'_>) -> Result<Option<u32>, Spent> {
         self.queue.clear();
         self.rows.clear();
         self.classes.clear();
         if self.reached[source as usize] {
-            return None;
+            return Ok(None);
         }
         self.reached[source as usize] = true;
         self.queue.push(source);
         let mut next = 0;
         while let Some(&member) = self.queue.get(next) {
             next += 1;
+            budget.spend(1 + network.cells_of_member[member as usize].len() as u64)?;
             for &id in &network.cells_of_member[member as usize] {
                 let cell = network.cells[id as usize];
                 if cell.has == 0 || self.row_from[cell.row as usize] != NONE {
@@ -93,6 +100,7 @@ impl Search {
                 }
                 self.row_from[cell.row as usize] = id;
                 self.rows.push(cell.row);
+                budget.spend(network.classes_of.row(cell.row).len() as u64)?;
                 for &class in network.classes_of.row(cell.row) {
                     if self.class_from[class as usize] != NONE {
                         continue;
@@ -100,10 +108,11 @@ impl Search {
                     self.class_from[class as usize] = cell.row;
                     self.classes.push(class);
                     let members = network.members_of.row(class);
+                    budget.spend(members.len() as u64)?;
                     let lightest = members.iter().min_by_key(|&&member| network.loads[member as usize]);
                     let light = |&&member: &&u32| network.loads[member as usize] + 2 <= network.loads[source as usize];
                     if let Some(&target) = lightest.filter(light) {
-                        return Some(target);
+                        return Ok(Some(target));
                     }
                     for &member in members {
                         if !self.reached[member as usize] {
@@ -114,7 +123,7 @@ impl Search {
                 }
             }
         }
-        None
+        Ok(None)
     }
 
     /// Moves along the chain that [`Search::run`] found as much as levels the two ends, and forgets that search's marks.

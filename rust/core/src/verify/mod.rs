@@ -20,6 +20,7 @@ mod stream_join;
 
 use thiserror::Error;
 
+use crate::budget::{Budget, Goal, Limit, Limited, Spent};
 use crate::group::{Group, NONE};
 use crate::ownership::{CONTESTED, Ownership};
 use crate::plan::{Plan, Reason};
@@ -134,25 +135,27 @@ pub struct Certificate {
     /// The plan's KIP-54 balance score.
     pub score: u128,
     /// The least possible one. In [`Mode::StickyYetFair`]: with every owned partition staying where it is.
-    pub score_bound: u128,
+    pub score_bound: Option<u128>,
     /// Partitions that stay with the member that owned them.
     pub kept: u64,
     /// Partitions that were owned and change their owner.
     pub moved: u64,
     /// The least possible number of them. In [`Mode::Fair`], where it does not count, 0.
-    pub moved_bound: u64,
+    pub moved_bound: Option<u64>,
     /// Partitions that their owner reads from another rack; 0 where racks say nothing (see [`racks_matter`]).
     pub rack_misses: u64,
     /// The least possible number of them.
-    pub rack_misses_bound: u64,
+    pub rack_misses_bound: Option<u64>,
+    /// The search that ended early, if one did. The bounds that it was to prove, and those after them, are `None`.
+    pub limited: Option<Limited>,
 }
 
 impl Certificate {
-    /// Whether no plan is better, in the order that the objective promises.
+    /// Whether it is proven that no plan is better, in the order that the objective promises.
     #[must_use]
     pub fn is_optimal(&self) -> bool {
-        let sticky = self.objective.mode == Mode::Fair || self.moved == self.moved_bound;
-        self.score == self.score_bound && self.rack_misses == self.rack_misses_bound && sticky
+        let sticky = self.objective.mode == Mode::Fair || Some(self.moved) == self.moved_bound;
+        Some(self.score) == self.score_bound && Some(self.rack_misses) == self.rack_misses_bound && sticky
     }
 }
 
@@ -206,11 +209,12 @@ pub fn verify(
     plan: &Plan,
     objective: Objective,
 ) -> Result<Certificate, PlanFault> {
-    verify_from(group, ownership, plan, objective, plan)
+    verify_from(group, ownership, plan, objective, plan, &Limit::default())
 }
 
-/// As [`verify`], seeking the best plan from `start`, another valid plan of the group. The bounds are the same and proven in
-/// the same way wherever the search starts; near an optimum, such as a sticky plan, it is shortest.
+/// As [`verify`], seeking the best plan from `start`, another valid plan of the group, and within a limit. The bounds are the
+/// same and proven in the same way wherever the search starts; near an optimum, such as a sticky plan, it is shortest. A
+/// limit that is too small for a bound leaves it out; that the plan is valid is checked in any case.
 ///
 /// # Errors
 /// As [`verify`]; also the first fault of `start`.
@@ -220,6 +224,7 @@ pub fn verify_from(
     plan: &Plan,
     objective: Objective,
     start: &Plan,
+    limit: &Limit<'_>,
 ) -> Result<Certificate, PlanFault> {
     check_ownership(group, ownership)?;
     check_plan(group, plan)?;
@@ -232,7 +237,7 @@ pub fn verify_from(
         kept += u64::from(before != NONE && before == after);
         moved += u64::from(before != NONE && before != after);
     }
-    let best = best(group, ownership, start, objective)?;
+    let best = best(group, ownership, start, objective, limit)?;
     Ok(Certificate {
         objective,
         score: balance_score(&loads),
@@ -242,6 +247,7 @@ pub fn verify_from(
         moved_bound: best.moved,
         rack_misses: if racks_matter(group) { rack_misses(group, plan) } else { 0 },
         rack_misses_bound: best.misses,
+        limited: best.limited,
     })
 }
 
@@ -268,10 +274,10 @@ pub fn verify_cooperative(
 /// # Errors
 /// As [`verify`] and [`verify_cooperative`]; also a reason that is not the right one.
 pub fn verify_outcome(group: &Group, strategy: Strategy, outcome: &Outcome) -> Result<Certificate, PlanFault> {
-    verify_outcome_from(group, strategy, outcome, outcome.target())
+    verify_outcome_from(group, strategy, outcome, outcome.target(), &Limit::default())
 }
 
-/// As [`verify_outcome`], seeking the best plan from `start`; see [`verify_from`].
+/// As [`verify_outcome`], seeking the best plan from `start`, within a limit; see [`verify_from`].
 ///
 /// # Errors
 /// As [`verify_outcome`]; also the first fault of `start`.
@@ -280,6 +286,7 @@ pub fn verify_outcome_from(
     strategy: Strategy,
     outcome: &Outcome,
     start: &Plan,
+    limit: &Limit<'_>,
 ) -> Result<Certificate, PlanFault> {
     let (plan, target, ownership) = (&outcome.plan, outcome.target(), &outcome.ownership);
     let objective = match strategy {
@@ -287,7 +294,7 @@ pub fn verify_outcome_from(
         Strategy::StreamJoin { .. } => return stream_join::verify(group, outcome),
         Strategy::Range | Strategy::RoundRobin | Strategy::Lag(_) => Objective::default(),
     };
-    let certificate = verify_from(group, ownership, target, objective, start)?;
+    let certificate = verify_from(group, ownership, target, objective, start, limit)?;
     let derived = unassigned(group, ownership, target, plan)?;
     match outcome.unassigned(group).zip(&derived).find(|(given, derived)| given != *derived) {
         Some(((partition, _), _)) => Err(PlanFault::WrongReason { partition: name(group, partition) }),
@@ -354,49 +361,92 @@ pub fn unassigned(
     Ok(reasons)
 }
 
-/// The values of a best plan, proven.
+/// The values of a best plan, as far as they were proven.
 struct Best {
-    score: u128,
-    moved: u64,
-    misses: u64,
+    score: Option<u128>,
+    moved: Option<u64>,
+    misses: Option<u64>,
+    limited: Option<Limited>,
 }
 
-/// A scratch copy so far from the optimum that starting elsewhere is quicker.
-struct TooFar;
+/// Why a search for the optimum ended without it.
+#[derive(Debug)]
+enum Stop {
+    /// The scratch copy is so far from the optimum that starting elsewhere is quicker.
+    TooFar,
+    /// The budget is spent.
+    Spent(Spent),
+    /// The verification contradicts itself.
+    Fault(PlanFault),
+}
+
+impl From<Spent> for Stop {
+    fn from(spent: Spent) -> Self {
+        Self::Spent(spent)
+    }
+}
+
+impl From<PlanFault> for Stop {
+    fn from(fault: PlanFault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// What the search for the bounds may take, and what more for each pair of a row and a class or a member.
+const STEPS: u64 = 1 << 28;
+const STEPS_PER_CELL: u64 = 1 << 10;
 
 /// How many chains and cycles may be applied to a plan before the search starts again from what was owned.
 const PATIENCE: usize = 64;
 
-fn best(group: &Group, ownership: &Ownership, start: &Plan, objective: Objective) -> Result<Best, PlanFault> {
+fn best(
+    group: &Group,
+    ownership: &Ownership,
+    start: &Plan,
+    objective: Objective,
+    limit: &Limit<'_>,
+) -> Result<Best, PlanFault> {
     let racks = racks_matter(group);
     let mut network = Network::of_plan(group, ownership, objective, racks, start);
-    if improve(&mut network, PATIENCE)?.is_err() {
+    let budget = limit.budget(STEPS + STEPS_PER_CELL * network.size());
+    let mut improved = improve(&mut network, PATIENCE, &budget);
+    if matches!(improved, Err((_, Stop::TooFar))) {
         network = Network::of_ownership(group, ownership, objective, racks);
-        if improve(&mut network, usize::MAX)?.is_err() {
-            return Err(PlanFault::Unproven { what: "patience" });
-        }
+        improved = improve(&mut network, usize::MAX, &budget);
     }
-    Ok(Best { score: network.score(), moved: network.moved(), misses: network.misses() })
+    match improved {
+        Ok(()) => Ok(Best {
+            score: Some(network.score()),
+            moved: Some(network.moved()),
+            misses: Some(network.misses()),
+            limited: None,
+        }),
+        Err((score, Stop::Spent(spent))) => {
+            let goal = if score.is_some() { Goal::Moves } else { Goal::Balance };
+            Ok(Best { score, moved: None, misses: None, limited: Some(spent.seeking(goal)) })
+        }
+        Err((_, Stop::Fault(fault))) => Err(fault),
+        Err((_, Stop::TooFar)) => Err(PlanFault::Unproven { what: "patience" }),
+    }
 }
 
-/// Brings a network to its optimum and proves that it is there.
-fn improve(network: &mut Network, patience: usize) -> Result<Result<(), TooFar>, PlanFault> {
-    if balance::level(network, patience).is_err() {
-        return Ok(Err(TooFar));
+/// Brings a network to its optimum and proves that it is there. Short of that, the least balance score if that is proven.
+fn improve(network: &mut Network, patience: usize, budget: &Budget<'_>) -> Result<(), (Option<u128>, Stop)> {
+    balance::level(network, patience, budget).map_err(|stop| (None, stop))?;
+    let score = network.score();
+    cheapest(network, patience, budget).map_err(|stop| (Some(score), stop))
+}
+
+/// From the least balance score to the optimum, and the proof.
+fn cheapest(network: &mut Network, patience: usize, budget: &Budget<'_>) -> Result<(), Stop> {
+    let potentials = potentials::cheapen(network, patience, budget)?;
+    if !network.is_consistent() {
+        return Err(PlanFault::Unproven { what: "supplies and loads" }.into());
     }
-    match potentials::cheapen(network, patience)? {
-        Err(TooFar) => return Ok(Err(TooFar)),
-        Ok(potentials) => {
-            if !network.is_consistent() {
-                return Err(PlanFault::Unproven { what: "supplies and loads" });
-            }
-            if !balance::is_level(network) {
-                return Err(PlanFault::Unproven { what: "a chain to a lighter member is left" });
-            }
-            potentials::prove(network, &potentials)?;
-        }
+    if !balance::is_level(network, budget)? {
+        return Err(PlanFault::Unproven { what: "a chain to a lighter member is left" }.into());
     }
-    Ok(Ok(()))
+    Ok(potentials::prove(network, &potentials)?)
 }
 
 fn rack_misses(group: &Group, plan: &Plan) -> u64 {

@@ -4,12 +4,16 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
+use crate::budget::{Budget, Spent};
 use crate::group::{Csr, Group, NONE};
 use crate::ownership::Ownership;
 use crate::plan::Plan;
 use crate::score::balance_score;
 use crate::strategy::{Mode, Objective, RackOrder};
 use crate::subscribers::Subscribers;
+
+/// What levelling a row costs for each of its members, which are sorted and looked at several times.
+const STEPS_PER_MEMBER: u64 = 16;
 
 /// Rows of interchangeable partitions, members, and how many partitions of a row each member has.
 ///
@@ -174,6 +178,11 @@ impl<'a> Network<'a> {
         (row_of, network)
     }
 
+    /// The number of pairs of a row and a class, of cells, and of members: what a look at everything costs.
+    pub(super) fn size(&self) -> u64 {
+        (self.classes_of.items().len() + self.cells.len() + self.loads.len()) as u64
+    }
+
     pub(super) fn rows(&self) -> usize {
         self.supply.len()
     }
@@ -225,10 +234,11 @@ impl<'a> Network<'a> {
 
     /// Levels each row by itself, all others as they are: whoever is above the common level gives what it has of the row,
     /// whoever is below gets it. Returns whether anything changed.
-    pub(super) fn level_rows(&mut self) -> bool {
+    pub(super) fn level_rows(&mut self, budget: &Budget<'_>) -> Result<bool, Spent> {
         let mut changed = false;
         for row in 0..self.rows() as u32 {
             let members = self.members_of_row(row);
+            budget.spend(STEPS_PER_MEMBER * members.len() as u64)?;
             let mut has: HashMap<u32, u64, FxBuildHasher> = HashMap::default();
             for &cell in &self.cells_of_row[row as usize] {
                 let cell = self.cells[cell as usize];
@@ -252,7 +262,7 @@ impl<'a> Network<'a> {
                 }
             }
         }
-        changed
+        Ok(changed)
     }
 
     fn members_of_row(&self, row: u32) -> Vec<u32> {

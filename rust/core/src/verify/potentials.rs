@@ -9,25 +9,26 @@
 use std::collections::VecDeque;
 
 use super::network::{Cell, Network};
-use super::{PlanFault, TooFar};
+use super::{PlanFault, Stop};
+use crate::budget::{Budget, Spent};
 use crate::group::{Csr, NONE};
 
 /// By node, its potential.
 pub(super) struct Potentials(Vec<i64>);
 
 /// Cancels negative cycles until there is none, and returns potentials that show it. The network must be level.
-pub(super) fn cheapen(network: &mut Network, patience: usize) -> Result<Result<Potentials, TooFar>, PlanFault> {
+pub(super) fn cheapen(network: &mut Network, patience: usize, budget: &Budget<'_>) -> Result<Potentials, Stop> {
     let mut search = Search::new(network);
     let mut cancelled = 0;
     loop {
-        let cycles = search.correct(network);
+        let cycles = search.correct(network, budget)?;
         if cycles.is_empty() {
-            return Ok(Ok(Potentials(search.label)));
+            return Ok(Potentials(search.label));
         }
         for cycle in cycles {
             cancelled += 1;
             if cancelled > patience {
-                return Ok(Err(TooFar));
+                return Err(Stop::TooFar);
             }
             search.cancel(network, &cycle)?;
         }
@@ -205,13 +206,15 @@ impl Search {
 
     /// Corrects labels until all are right, or until the arcs by which nodes got theirs contain cycles, which are negative:
     /// returned as nodes, each after the one it got its label from.
-    fn correct(&mut self, network: &Network) -> Vec<Vec<u32>> {
+    fn correct(&mut self, network: &Network, budget: &Budget<'_>) -> Result<Vec<Vec<u32>>, Spent> {
         let mut corrections = 0;
         while let Some(node) = self.queue.pop_front() {
             self.queued[node as usize] = false;
             let from = self.label[node as usize];
             let Self { nodes, label, parent, queue, queued } = self;
+            let mut arcs = 1;
             nodes.arcs(network, node, |to, cost, cell| {
+                arcs += 1;
                 if from + cost < label[to as usize] {
                     label[to as usize] = from + cost;
                     parent[to as usize] = Parent { node, cell };
@@ -222,15 +225,17 @@ impl Search {
                     }
                 }
             });
+            budget.spend(arcs)?;
             if corrections > self.nodes.len() {
                 corrections = 0;
+                budget.spend(self.label.len() as u64)?;
                 let cycles = self.cycles();
                 if !cycles.is_empty() {
-                    return cycles;
+                    return Ok(cycles);
                 }
             }
         }
-        Vec::new()
+        Ok(Vec::new())
     }
 
     /// The cycles of the parents; no two have a node in common.

@@ -142,11 +142,12 @@ fn certify(group: &Group, before: &[u32], after: &[u32]) -> Certificate {
     Certificate {
         objective: Objective::default(),
         score: balance_score(&loads),
-        score_bound: u128::from(r) * u128::from(members - r),
+        score_bound: Some(u128::from(r) * u128::from(members - r)),
         kept,
         moved: owned - kept,
-        moved_bound: owned - most,
+        moved_bound: Some(owned - most),
         rack_misses: 0,
-        rack_misses_bound: 0,
+        rack_misses_bound: Some(0),
+        limited: None,
     }
 }

@@ -31,6 +31,39 @@ impl World {
         }
     }
 
+    /// Nobody reads whose coordinator may have expelled it.
+    pub(crate) fn check_reading(&mut self, host: usize) {
+        let process = &self.hosts[host];
+        let session_ms = process.config.session_timeout_ms;
+        if process.held.values().any(|held| held.position.is_some())
+            && self.is_overdue((host, process.life), session_ms)
+        {
+            self.faults.push(format!("{}: {host} reads {:?} past its session", self.now, process.held.keys()));
+        }
+    }
+
+    /// Whoever has been in a generation names one in its transactions: a broker takes offsets that name none from anybody.
+    pub(crate) fn check_fencing(&mut self, host: usize) {
+        let process = &self.hosts[host];
+        let named = process.member.fencing().map(|(id, generation)| (id.to_owned(), generation));
+        let life = (host, process.life);
+        let was = self.fenced.get(&life).cloned();
+        let (id, generation) = process.member.identity();
+        let wrong = match &named {
+            None => was.is_some() || generation >= 0,
+            Some((named_id, named_in)) => {
+                let current = generation < 0 || (named_id.as_str(), *named_in) == (id, generation);
+                named_id.is_empty() || *named_in < 0 || !current
+            }
+        };
+        if wrong {
+            self.faults.push(format!("{}: {host} names {named:?} after {was:?} as {id:?} in {generation}", self.now));
+        }
+        if let Some(named) = named {
+            self.fenced.insert(life, named);
+        }
+    }
+
     /// Whether all who live are settled and own everything between them.
     pub(crate) fn settled(&self) -> bool {
         let live: Vec<&Host> =

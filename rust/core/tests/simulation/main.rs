@@ -16,6 +16,7 @@ mod random;
 mod rebalance;
 mod script;
 mod seeds;
+mod sessions;
 mod statics;
 mod table;
 mod world;

@@ -1,11 +1,13 @@
 //! Hosts and brokers, driven by one queue of events.
 
+mod heard;
 mod network;
 
 use crate::assignors;
 use crate::cluster::Cluster;
 use crate::host::{Host, Key, Work};
 use crate::random::Random;
+use heard::Heard;
 use kafka_assignors_core::membership::{Action, Config, Event};
 use kafka_assignors_core::protocol::ErrorCode;
 use network::{Link, is_state};
@@ -67,6 +69,9 @@ pub(crate) struct World {
     queue: BTreeMap<(u64, u64), Happening>,
     order: u64,
     links: BTreeMap<u64, Link>,
+    heard: Heard,
+    /// What each host's member named for transactions, by host and life.
+    pub(crate) fenced: BTreeMap<(usize, u32), (String, i32)>,
     /// Their numbers by host, life and the host's own number.
     numbers: BTreeMap<(usize, u32, u64), u64>,
     next_link: u64,
@@ -94,6 +99,8 @@ impl World {
             queue: BTreeMap::new(),
             order: 0,
             links: BTreeMap::new(),
+            heard: Heard::default(),
+            fenced: BTreeMap::new(),
             numbers: BTreeMap::new(),
             next_link: 0,
             broker_deadline: None,
@@ -221,6 +228,8 @@ impl World {
         let process = &mut self.hosts[host];
         process.turn += 1;
         let turn = process.turn;
+        self.check_fencing(host);
+        let process = &self.hosts[host];
         if let Some(deadline) = process.member.next_deadline() {
             assert!(deadline > self.now, "a deadline in the past");
             self.at(deadline, Happening::Tick { host, turn });
@@ -249,11 +258,15 @@ impl World {
             }
             Action::Send { conn, bytes } => {
                 self.hosts[host].sent.push(self.now);
+                if let Some(number) = self.link_of(host, conn) {
+                    self.heard.asks(number, (host, life), &bytes, self.now);
+                }
                 self.send(host, conn, bytes);
             }
             Action::Close { conn, .. } => {
                 if let Some(number) = self.link_of(host, conn) {
                     // What was sent before still arrives; then the broker sees the end.
+                    self.heard.ends(number, self.now);
                     let end = self.links.get(&number).map_or(self.now, |link| link.up).max(self.now) + self.delay();
                     if let Some(link) = self.links.get_mut(&number) {
                         link.conn = u64::MAX;
@@ -398,8 +411,12 @@ impl World {
                 self.tell_link(number, |conn| Event::Disconnected { conn, reason, fatal: None });
                 self.links.remove(&number);
             }
-            Happening::ToHost(number, bytes) => self.tell_link(number, |conn| Event::Received { conn, bytes }),
+            Happening::ToHost(number, bytes) => {
+                self.heard.hears(number, &bytes, self.now);
+                self.tell_link(number, |conn| Event::Received { conn, bytes });
+            }
             Happening::HostLoses(number) => {
+                self.heard.ends(number, self.now);
                 let reason = "connection reset".to_owned();
                 self.tell_link(number, |conn| Event::Disconnected { conn, reason, fatal: None });
                 if let Some(link) = self.links.get_mut(&number) {
@@ -466,6 +483,11 @@ impl World {
             }
             return;
         }
+        // As the data path: what is lost is not read, also before the application has been told.
+        if self.hosts[host].member.is_lost() {
+            return;
+        }
+        self.check_reading(host);
         let read = self.random.below(4) as i64;
         for held in self.hosts[host].held.values_mut() {
             if let Some(position) = &mut held.position {
@@ -503,5 +525,9 @@ impl World {
     /// How the commit with this id ended.
     pub(crate) fn result(&self, host: usize, id: u64) -> Option<ErrorCode> {
         self.hosts[host].results.get(&id).map(|(code, _)| *code)
+    }
+
+    pub(crate) fn is_overdue(&self, life: (usize, u32), session_ms: u64) -> bool {
+        self.heard.is_overdue(life, session_ms, self.now)
     }
 }

@@ -164,7 +164,7 @@ pub(crate) fn encode_list_groups(
     client_id: Option<String>,
     states_filter: Vec<String>,
 ) -> PyResult<Bound<'_, PyBytes>> {
-    frame(py, version, correlation_id, client_id, &ListGroupsRequest { states_filter })
+    frame(py, version, correlation_id, client_id, &ListGroupsRequest { states_filter, types_filter: Vec::new() })
 }
 
 #[derive(IntoPyObject)]
@@ -172,6 +172,7 @@ pub(crate) struct ListedGroupRow {
     group_id: String,
     protocol_type: String,
     group_state: String,
+    group_type: String,
 }
 
 #[derive(IntoPyObject)]
@@ -193,6 +194,7 @@ pub(crate) fn decode_list_groups(
         group_id: group.group_id,
         protocol_type: group.protocol_type,
         group_state: group.group_state,
+        group_type: group.group_type,
     };
     Ok(ListGroups {
         throttle_time_ms: read.throttle_time_ms,

@@ -13,9 +13,14 @@ fn describe(cluster: &mut Cluster, group: &str, version: i16) -> DescribedGroup 
     response.groups.into_iter().next().expect("one group")
 }
 
+fn ask(cluster: &mut Cluster, version: i16, states: &[&str], types: &[&str]) -> ListGroupsResponse {
+    let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    let request = ListGroupsRequest { states_filter: owned(states), types_filter: owned(types) };
+    cluster.ask(70, version, &request)
+}
+
 fn list(cluster: &mut Cluster, states: &[&str]) -> Vec<(String, String, String)> {
-    let request = ListGroupsRequest { states_filter: states.iter().map(|&state| state.to_owned()).collect() };
-    let response: ListGroupsResponse = cluster.ask(70, 4, &request);
+    let response = ask(cluster, 4, states, &[]);
     response.groups.into_iter().map(|group| (group.group_id, group.protocol_type, group.group_state)).collect()
 }
 
@@ -47,6 +52,18 @@ fn an_unknown_group_is_dead() {
     let group = describe(&mut Cluster::new(), "nothing", 3);
     assert_eq!((group.error_code, group.group_state.as_str()), (ErrorCode::NONE, "Dead"));
     assert_eq!(group.authorized_operations, i32::MIN);
+}
+
+#[test]
+fn groups_are_listed_by_type() {
+    let (mut cluster, _clients) = Cluster::stable(1);
+    let types = |response: ListGroupsResponse| -> Vec<String> {
+        response.groups.into_iter().map(|group| group.group_type).collect()
+    };
+    assert_eq!(types(ask(&mut cluster, 5, &[], &[])), ["classic"]);
+    assert_eq!(types(ask(&mut cluster, 5, &["Stable"], &["share", "Classic"])), ["classic"]);
+    assert_eq!(types(ask(&mut cluster, 5, &[], &["consumer"])), [""; 0]);
+    assert_eq!(types(ask(&mut cluster, 4, &[], &[])), [""], "version 4 has no types");
 }
 
 #[test]

@@ -1,0 +1,195 @@
+//! How much work a plan or a verification may take.
+//!
+//! Work is counted in steps, never measured by a clock: the same input is cut off at the same place on every machine, so
+//! its plan is the same too. A step is about a look at one arc, or at one partition and one member. Every loop that some
+//! group can make long spends its steps inside the loop; a loop that spends them afterwards has no limit.
+
+use std::cell::Cell;
+use std::fmt;
+
+/// How many steps lie between two questions whether the work is to end: some microseconds.
+const STEPS_PER_POLL: u64 = 1 << 12;
+
+/// What the caller allows. The default is what the work itself thinks right for its input, and nobody interrupts it.
+#[derive(Clone, Copy, Default)]
+pub struct Limit<'a> {
+    steps: Option<u64>,
+    interrupted: Option<&'a dyn Fn() -> bool>,
+}
+
+impl<'a> Limit<'a> {
+    /// At most so many steps for each part of the work, however large the input.
+    #[must_use]
+    pub fn of_steps(steps: u64) -> Self {
+        Self { steps: Some(steps), interrupted: None }
+    }
+
+    /// Asks `interrupted` now and then; the work ends once it says true. What is left is then a matter of time, and so is the
+    /// plan: it is valid, but another run may have come farther.
+    #[must_use]
+    pub fn interrupted_by(self, interrupted: &'a dyn Fn() -> bool) -> Self {
+        Self { interrupted: Some(interrupted), ..self }
+    }
+
+    /// What there is to spend on work for which `steps` is enough whenever its input is an ordinary one.
+    pub(crate) fn budget(&self, steps: u64) -> Budget<'a> {
+        Budget::new(self.steps.map_or(steps, |given| given.min(steps)), self.interrupted)
+    }
+}
+
+impl fmt::Debug for Limit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let interruptible = self.interrupted.is_some();
+        f.debug_struct("Limit").field("steps", &self.steps).field("interruptible", &interruptible).finish()
+    }
+}
+
+/// Why work ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// It took all the steps there were.
+    Steps,
+    /// It was interrupted.
+    Interrupted,
+}
+
+/// What is sought, in words that a report can use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// The least balance score.
+    Balance,
+    /// The fewest partitions moved, and the fewest read from another rack, among the plans of the least balance score.
+    Moves,
+    /// The least lag of the heaviest member.
+    Lag,
+}
+
+/// A search that ended early: what was reached is valid, but something better may exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limited {
+    /// What was being sought.
+    pub goal: Goal,
+    /// Why the search ended.
+    pub cause: Cause,
+}
+
+impl fmt::Display for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let goal = match self.goal {
+            Goal::Balance => "the least balance score",
+            Goal::Moves => "the fewest moves",
+            Goal::Lag => "the least lag of the heaviest member",
+        };
+        let cause = match self.cause {
+            Cause::Steps => "at its limit of steps",
+            Cause::Interrupted => "when its time was up",
+        };
+        write!(f, "the search for {goal} ended {cause}")
+    }
+}
+
+/// All that there was is spent, or the work was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spent(pub(crate) Cause);
+
+impl Spent {
+    pub(crate) fn seeking(self, goal: Goal) -> Limited {
+        Limited { goal, cause: self.0 }
+    }
+}
+
+/// What is left to spend. Once it is spent it stays so.
+pub(crate) struct Budget<'a> {
+    /// What may be spent before the next poll.
+    near: Cell<u64>,
+    /// What is left beyond that.
+    far: Cell<u64>,
+    end: Cell<Option<Cause>>,
+    interrupted: Option<&'a dyn Fn() -> bool>,
+}
+
+impl<'a> Budget<'a> {
+    fn new(steps: u64, interrupted: Option<&'a dyn Fn() -> bool>) -> Self {
+        Self { near: Cell::new(0), far: Cell::new(steps), end: Cell::new(None), interrupted }
+    }
+
+    /// Spends so many steps, at least one.
+    #[inline]
+    pub(crate) fn spend(&self, steps: u64) -> Result<(), Spent> {
+        let near = self.near.get();
+        if steps.max(1) <= near {
+            self.near.set(near - steps.max(1));
+            return Ok(());
+        }
+        self.turn(steps.max(1))
+    }
+
+    #[cold]
+    fn turn(&self, steps: u64) -> Result<(), Spent> {
+        if let Some(cause) = self.end.get() {
+            return Err(Spent(cause));
+        }
+        let left = self.near.get() + self.far.get();
+        let end = if left < steps {
+            Some(Cause::Steps)
+        } else {
+            self.interrupted.filter(|interrupted| interrupted()).map(|_| Cause::Interrupted)
+        };
+        if let Some(cause) = end {
+            self.near.set(0);
+            self.end.set(end);
+            return Err(Spent(cause));
+        }
+        let left = left - steps;
+        self.near.set(left.min(STEPS_PER_POLL));
+        self.far.set(left - left.min(STEPS_PER_POLL));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_steps_as_there_are() {
+        for steps in [0, 1, 7, STEPS_PER_POLL, 10 * STEPS_PER_POLL + 3] {
+            let budget = Limit::default().budget(steps);
+            let mut spent = 0;
+            while budget.spend(1).is_ok() {
+                spent += 1;
+            }
+            assert_eq!(spent, steps);
+            assert_eq!(budget.spend(1), Err(Spent(Cause::Steps)));
+            assert_eq!(budget.spend(0), Err(Spent(Cause::Steps)));
+        }
+        let budget = Limit::default().budget(3 * STEPS_PER_POLL);
+        assert_eq!(budget.spend(3 * STEPS_PER_POLL), Ok(()));
+        assert_eq!(budget.spend(1), Err(Spent(Cause::Steps)));
+        let budget = Limit::default().budget(100);
+        assert_eq!(budget.spend(101), Err(Spent(Cause::Steps)));
+        assert_eq!(budget.spend(1), Err(Spent(Cause::Steps)), "who could not pay gets nothing more");
+    }
+
+    #[test]
+    fn a_limit_only_lowers_what_the_work_allows_itself() {
+        let steps = |limit: Limit<'_>| {
+            let budget = limit.budget(10);
+            (0..100).take_while(|_| budget.spend(1).is_ok()).count()
+        };
+        assert_eq!([steps(Limit::default()), steps(Limit::of_steps(4)), steps(Limit::of_steps(40))], [10, 4, 10]);
+    }
+
+    #[test]
+    fn an_interrupt_is_seen_within_a_poll_and_stays() {
+        let interrupted = Cell::new(false);
+        let ask = || interrupted.get();
+        let budget = Limit::default().interrupted_by(&ask).budget(u64::MAX / 2);
+        assert_eq!(budget.spend(10 * STEPS_PER_POLL), Ok(()));
+        interrupted.set(true);
+        let more = (0..10 * STEPS_PER_POLL).take_while(|_| budget.spend(1).is_ok()).count() as u64;
+        assert!(more <= STEPS_PER_POLL, "{more} steps after the interrupt");
+        interrupted.set(false);
+        assert_eq!(budget.spend(1), Err(Spent(Cause::Interrupted)));
+    }
+}

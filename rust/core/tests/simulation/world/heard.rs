@@ -1,0 +1,92 @@
+//! What a host has heard of its coordinator, read off the bytes: a second opinion on the member's own clock.
+
+use kafka_assignors_core::protocol::heartbeat::HeartbeatResponse;
+use kafka_assignors_core::protocol::offsets::OffsetCommitResponse;
+use kafka_assignors_core::protocol::{ApiKey, ErrorCode, RequestHeader, read_response};
+use kafka_assignors_core::wire::reader::Reader;
+use std::collections::BTreeMap;
+
+/// A host's number, and which of its lives.
+type Life = (usize, u32);
+
+/// The requests that wait, and what the answers said.
+#[derive(Default)]
+pub(super) struct Heard {
+    /// By connection and correlation id: what was asked, and when.
+    asked: BTreeMap<(u64, i32), (Life, RequestHeader, u64)>,
+    /// By connection: the beginning of a frame.
+    partial: BTreeMap<u64, Vec<u8>>,
+    /// Until when the coordinator has certainly counted the host, give or take a session.
+    alive_at: BTreeMap<Life, u64>,
+}
+
+fn is_parked(header: &RequestHeader) -> bool {
+    matches!(header.api, ApiKey::JoinGroup | ApiKey::SyncGroup)
+}
+
+impl Heard {
+    pub(super) fn asks(&mut self, link: u64, life: Life, bytes: &[u8], now: u64) {
+        let header = RequestHeader::read(&mut Reader::new(&bytes[4..])).unwrap();
+        self.asked.insert((link, header.correlation_id), (life, header, now));
+    }
+
+    pub(super) fn hears(&mut self, link: u64, bytes: &[u8], now: u64) {
+        let mut buffer = self.partial.remove(&link).unwrap_or_default();
+        buffer.extend_from_slice(bytes);
+        while let Some(length) = buffer.first_chunk::<4>().map(|length| u32::from_be_bytes(*length) as usize) {
+            if buffer.len() < 4 + length {
+                break;
+            }
+            let frame: Vec<u8> = buffer.drain(..4 + length).skip(4).collect();
+            let id = frame.first_chunk::<4>().map_or(0, |id| i32::from_be_bytes(*id));
+            if let Some((life, header, sent_at)) = self.asked.remove(&(link, id)) {
+                // Whoever waited is counted until the answer, whatever it is; everybody else from the request.
+                if is_parked(&header) {
+                    self.alive(life, now);
+                } else if counts(&header, &frame) {
+                    self.alive(life, sent_at);
+                }
+            }
+        }
+        self.partial.insert(link, buffer);
+    }
+
+    /// A connection is gone; who waited on it was counted until now.
+    pub(super) fn ends(&mut self, link: u64, now: u64) {
+        self.partial.remove(&link);
+        let ids: Vec<(u64, i32)> = self.asked.range((link, i32::MIN)..=(link, i32::MAX)).map(|(&id, _)| id).collect();
+        for id in ids {
+            if let Some((life, header, _)) = self.asked.remove(&id)
+                && is_parked(&header)
+            {
+                self.alive(life, now);
+            }
+        }
+    }
+
+    fn alive(&mut self, life: Life, at: u64) {
+        let known = self.alive_at.entry(life).or_default();
+        *known = at.max(*known);
+    }
+
+    /// Whether the coordinator may not have heard of the host for longer than a session.
+    pub(super) fn is_overdue(&self, life: Life, session_ms: u64, now: u64) -> bool {
+        let waits = self.asked.values().any(|(other, header, _)| *other == life && is_parked(header));
+        !waits && self.alive_at.get(&life).is_none_or(|at| now >= at + session_ms)
+    }
+}
+
+/// Whether the answer means that the coordinator counts the member.
+fn counts(header: &RequestHeader, frame: &[u8]) -> bool {
+    match header.api {
+        ApiKey::Heartbeat => {
+            let response: HeartbeatResponse = read_response(header, frame).unwrap();
+            matches!(response.error_code, ErrorCode::NONE | ErrorCode::REBALANCE_IN_PROGRESS)
+        }
+        ApiKey::OffsetCommit => {
+            let response: OffsetCommitResponse = read_response(header, frame).unwrap();
+            response.topics.iter().flat_map(|topic| &topic.partitions).all(|partition| partition.error_code.is_none())
+        }
+        _ => false,
+    }
+}
