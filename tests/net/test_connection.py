@@ -23,10 +23,21 @@ if TYPE_CHECKING:
     from support.certificates import Certificates
 
 
-def heartbeat(correlation: int) -> bytes:
-    """Any request will do; this one has no codec of its own at the edge."""
-    body = struct.pack(">hhih", fake_broker.HEARTBEAT, 0, correlation, 1) + b"c" + struct.pack(">h", 1) + b"g"
+METADATA = 3
+
+
+def request_of(api: int, correlation: int) -> bytes:
+    body = struct.pack(">hhih", api, 0, correlation, 1) + b"c" + struct.pack(">h", 1) + b"g"
     return struct.pack(">i", len(body)) + body
+
+
+def heartbeat(correlation: int) -> bytes:
+    return request_of(fake_broker.HEARTBEAT, correlation)
+
+
+def metadata(correlation: int) -> bytes:
+    """A request whose answer may be long."""
+    return request_of(METADATA, correlation)
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +136,7 @@ def test_frames_in_pieces_and_frames_together(drive: Any) -> None:
         connection.send(heartbeat(1))
         assert driver.frame() == struct.pack(">i", 1) + b"x" * 10
         for correlation in (2, 3, 4):
-            connection.send(heartbeat(correlation))
+            connection.send(metadata(correlation))
         for correlation in (2, 3, 4):
             assert driver.frame() == struct.pack(">i", correlation) + b"y" * 1_000_000
         driver.poller.close()
@@ -155,7 +166,10 @@ def _send(data: Callable[[fake_broker.Request], bytes]) -> Callable[[Peer], None
             "correlation id 5, but none is owed",
             id="one too many",
         ),
-        pytest.param(lambda _: b"\x15\x03\x03\x00\x02\x02\x28", "speaks TLS", id="a TLS alert"),
+        pytest.param(lambda _: b"\x15\x03\x03\x00\x02\x02\x28", "352,518,912 bytes", id="like a TLS alert"),
+        pytest.param(
+            lambda _: struct.pack(">i", 65_537), "65,537 bytes; from 4 to 65,536 are", id="long for a heartbeat"
+        ),
         pytest.param(lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n", "speaks HTTP", id="a web server"),
     ],
 )
@@ -171,6 +185,8 @@ def test_hostile_frames_close_the_connection(
             events.append(driver.next())
         assert isinstance(events[-1], Closed)
         assert complaint in str(events[-1].error)
+        # A security error would end the consumer for good, and this broker has answered before.
+        assert not isinstance(events[-1].error, SecurityError)
         assert str(broker.port) in str(events[-1].error)
         assert connection.fileno() == -1
         assert connection.in_flight == 0
@@ -210,6 +226,43 @@ def test_limits_are_the_users(drive: Any) -> None:
         assert "receive.message.max.bytes" in str(driver.closed())
 
 
+def test_a_first_answer_in_tls_is_a_wrong_setting(drive: Any) -> None:
+    def script(peer: Peer) -> None:
+        peer.receive()
+        peer.send(b"\x15\x03\x03\x00\x02\x02\x28")
+        peer.wait_for_close()
+
+    with FakeBroker(script) as broker:
+        driver = drive()
+        driver.connect("127.0.0.1", broker.port)
+        error = driver.closed()
+        assert isinstance(error, SecurityError)
+        assert "speaks TLS; set security.protocol" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [
+        ("127.0.0.1\0", 9092),
+        ("127.0.0.1\0.example", 9092),
+        ("", 9092),
+        ("a b", 9092),
+        ("\x1b[31m", 9092),
+        (".example", 9092),
+        ("a" * 64, 9092),
+    ]
+    + [("127.0.0.1", port) for port in (0, -1, 65_536, 2**31 - 1)],
+)
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS"])
+def test_addresses_that_no_broker_has(drive: Any, pems: Certificates, host: str, port: int, encrypted: bool) -> None:
+    settings = {"security_protocol": "ssl", "ssl_ca_location": str(pems.ca)} if encrypted else {}
+    driver = drive(**settings)
+    driver.connect(host, port)
+    error = driver.closed()
+    assert "is no address of a broker" in str(error)
+    assert str(error).isprintable()
+
+
 def test_nobody_listens(drive: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -225,7 +278,7 @@ def test_a_name_that_nobody_has(drive: Any) -> None:
     driver = drive()
     driver.connect("nowhere.invalid", 9092)
     assert "'nowhere.invalid' could not be looked up" in str(driver.closed())
-    driver.connect("x" * 300 + ".invalid", 9092)
+    driver.connect("x" * 63 + ".invalid", 9092)
     assert "could not be looked up" in str(driver.closed())
 
 
@@ -341,7 +394,7 @@ def test_large_frames_both_ways(drive: Any, pems: Certificates, encrypted: bool)
     with FakeBroker(script, server) as broker:
         driver = drive(**tls)
         connection = driver.ready("127.0.0.1", broker.port)
-        body = struct.pack(">hhih", fake_broker.HEARTBEAT, 0, 1, 1) + b"c" + bytes(size)
+        body = struct.pack(">hhih", METADATA, 0, 1, 1) + b"c" + bytes(size)
         connection.send(struct.pack(">i", len(body)) + body)
         assert driver.frame() == struct.pack(">i", 1) + bytes(size)
         for correlation in range(1000):

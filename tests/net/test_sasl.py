@@ -41,16 +41,25 @@ def authenticator(mechanism: str = "OAUTHBEARER", **settings: Any) -> Authentica
     return Authenticator(config.sasl)
 
 
+def salted(script: sasl.Script, server_first: bytes) -> bytes:
+    """Goes on with the rounds, which are a job since they take long."""
+    step = script.send(server_first)
+    assert isinstance(step, Job)
+    message = script.send(step.run())
+    assert isinstance(message, bytes)
+    return message
+
+
 def test_scram_as_in_its_rfc() -> None:
-    script = sasl.scram("sha256", "user", "pencil", NONCE)
+    script = sasl.scram("sha256", "user", "pencil", NONCE, 4096)
     assert next(script) == CLIENT_FIRST
-    assert script.send(SERVER_FIRST) == CLIENT_FINAL
+    assert salted(script, SERVER_FIRST) == CLIENT_FINAL
     with pytest.raises(StopIteration):
         script.send(SERVER_FINAL)
 
 
 def test_scram_escapes_names() -> None:
-    assert next(sasl.scram("sha256", "a,b=c", "p", "x")) == b"n,,n=a=2Cb=3Dc,r=x"
+    assert next(sasl.scram("sha256", "a,b=c", "p", "x", 4096)) == b"n,,n=a=2Cb=3Dc,r=x"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +69,8 @@ def test_scram_escapes_names() -> None:
         (b"r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "nonce"),
         (b"s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "nonce"),
         (SERVER_FIRST.replace(b"i=4096", b"i=4095"), "rounds"),
-        (SERVER_FIRST.replace(b"i=4096", b"i=1000001"), "rounds"),
+        (SERVER_FIRST.replace(b"i=4096", b"i=100001"), "from 4,096 to 100,000 are accepted .sasl.scram.max.iterations"),
+        (SERVER_FIRST + b",x=" + b"y" * 8_192, "at most 8,192 are read"),
         (SERVER_FIRST.replace(b"i=4096", b"i=" + b"9" * 5000), "rounds"),
         (SERVER_FIRST.replace(b"i=4096", b"i=-4096"), "rounds"),
         (SERVER_FIRST.replace(b"i=4096", b"i="), "rounds"),
@@ -72,7 +82,7 @@ def test_scram_escapes_names() -> None:
     ],
 )
 def test_scram_with_a_broker_that_does_not_play_by_the_rules(server_first: bytes, complaint: str) -> None:
-    script = sasl.scram("sha256", "user", "pencil", NONCE)
+    script = sasl.scram("sha256", "user", "pencil", NONCE, 100_000)
     next(script)
     with pytest.raises(SecurityError, match=complaint):
         script.send(server_first)
@@ -85,13 +95,14 @@ def test_scram_with_a_broker_that_does_not_play_by_the_rules(server_first: bytes
         (b"v=", "signature"),
         (b"", "signature"),
         (b"e=invalid-proof", "invalid-proof"),
+        (b"e=no user pencil", "not shown"),
         (b"\xff", "UTF-8"),
     ],
 )
 def test_scram_with_a_broker_that_does_not_know_the_password(server_final: bytes, complaint: str) -> None:
-    script = sasl.scram("sha256", "user", "pencil", NONCE)
+    script = sasl.scram("sha256", "user", "pencil", NONCE, 100_000)
     next(script)
-    script.send(SERVER_FIRST)
+    salted(script, SERVER_FIRST)
     with pytest.raises(SecurityError, match=complaint):
         script.send(server_final)
 
@@ -240,6 +251,23 @@ def test_plain_over_a_connection(drive: Callable[..., Driver]) -> None:
             id="wrong password",
         ),
         pytest.param(
+            lambda peer: peer.answer(handshake(peer), sasl_authenticate(b"", 58, "x" * 290 + "not hush-hush, please")),
+            "not shown",
+            id="repeats the password where the text is cut",
+        ),
+        pytest.param(
+            lambda peer: peer.answer(
+                handshake(peer), sasl_authenticate(b"", 58, base64.b64encode(b"\0alice\0hush-hush").decode())
+            ),
+            "not shown",
+            id="repeats the message",
+        ),
+        pytest.param(
+            lambda peer: (peer.open(), peer.answer(peer.receive(), sasl_handshake(33, "hush-hush"))),
+            "not shown",
+            id="offers the password as a mechanism",
+        ),
+        pytest.param(
             lambda peer: peer.answer(handshake(peer), sasl_authenticate(b"", 12345)),
             r"an unknown error \(12345\): no reason",
             id="unknown error",
@@ -259,6 +287,24 @@ def test_refusals(drive: Callable[..., Driver], script: Callable[[Peer], None], 
         with pytest.raises(SecurityError, match=complaint):
             raise error
         assert "hush" not in str(error)
+
+
+def test_a_token_that_a_broker_repeats_is_not_shown() -> None:
+    script = authenticator(oauth_cb=lambda _: ("secret.token", time.time() + 60)).script()
+    run_job(script)
+    script.send(b'{"status": "no token like secret.token"}')
+    with pytest.raises(SecurityError, match="not shown"):
+        script.send(b"")
+
+
+def test_the_rounds_a_broker_may_ask_for_are_a_setting() -> None:
+    script = authenticator(
+        "SCRAM-SHA-256", sasl_username="u", sasl_password="p", sasl_scram_max_iterations=200_000
+    ).script()
+    first = next(script)
+    assert isinstance(first, bytes)
+    nonce = first.decode().split("r=")[1]
+    assert isinstance(script.send(f"r={nonce}x,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=200000".encode()), Job)
 
 
 def test_a_listener_without_sasl(drive: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch) -> None:

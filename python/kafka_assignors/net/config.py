@@ -18,8 +18,9 @@ from typing import Any, Literal, Self, TypeAlias
 
 from kafka_assignors.errors import OptionError
 from kafka_assignors.net.settings import Settings
+from kafka_assignors.printable import printable
 
-__all__ = ["Address", "ClientConfig", "Credentials", "OauthCallback", "SaslConfig", "TlsConfig"]
+__all__ = ["CONNECTION", "Address", "ClientConfig", "Credentials", "OauthCallback", "SaslConfig", "TlsConfig"]
 
 OauthCallback: TypeAlias = Callable[[str], tuple[Any, ...]]
 """confluent-kafka's `oauth_cb`: takes `sasl.oauthbearer.config` and returns the token and when it expires, in seconds
@@ -74,8 +75,46 @@ _HONOURED = frozenset(
         "sasl.username",
         "sasl.password",
         "sasl.oauthbearer.config",
+        "sasl.scram.max.iterations",
     )
 )
+# Java's clients have these, and people have them in files.
+_JAVA: Mapping[str, str] = {
+    "sasl.jaas.config": "give what stands in it as sasl.username and sasl.password, with sasl.mechanism PLAIN, "
+    "SCRAM-SHA-256 or SCRAM-SHA-512; with OAUTHBEARER give an oauth_cb, or on a command line one of "
+    "sasl.oauthbearer.token, sasl.oauthbearer.token.file and sasl.oauthbearer.method=oidc",
+    "sasl.client.callback.handler.class": "give sasl.username and sasl.password, or an oauth_cb",
+    "sasl.login.callback.handler.class": "give sasl.username and sasl.password, or an oauth_cb",
+    "ssl.truststore.location": "export the certificates as PEM and give them as ssl.ca.location",
+    "ssl.truststore.certificates": "give the certificates as ssl.ca.pem",
+    "ssl.truststore.password": "export the certificates as PEM, which has none, and give them as ssl.ca.location",
+    "ssl.truststore.type": "export the certificates as PEM and give them as ssl.ca.location",
+    "ssl.keystore.type": "give the certificate and key as PEM: ssl.certificate.location and ssl.key.location",
+    "ssl.keystore.certificate.chain": "give it as ssl.certificate.pem",
+    "ssl.keystore.key": "give it as ssl.key.pem",
+}
+CONNECTION = frozenset(
+    (
+        *_HONOURED,
+        *_REFUSED,
+        *_JAVA,
+        "bootstrap.servers",
+        "broker.address.family",
+        "client.id",
+        "metadata.broker.list",
+        "oauth_cb",
+        "receive.message.max.bytes",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "socket.connection.setup.timeout.ms",
+        "socket.keepalive.enable",
+        "socket.nagle.disable",
+        "socket.receive.buffer.bytes",
+        "socket.send.buffer.bytes",
+        "socket.timeout.ms",
+    )
+)
+"""Every setting that is read of a connection, or refused with a reason."""
 _GUARDED_PREFIXES = ("ssl.", "ssl_", "sasl.", "security.", "enable.ssl.", "enable.sasl.")
 
 
@@ -114,7 +153,9 @@ class Address:
         return cls(host, int(port))
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        # Brokers tell the hosts of others, and this stands in errors.
+        host = printable(self.host)
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
 class Credentials:
@@ -181,12 +222,14 @@ class SaslConfig:
         credentials: for all but the last.
         oauth_cb: for `OAUTHBEARER`.
         oauth_config: what `oauth_cb` is called with.
+        scram_iterations: how many rounds of SCRAM a broker may ask for (`sasl.scram.max.iterations`).
     """
 
     mechanism: Mechanism
     credentials: Credentials | None = None
     oauth_cb: OauthCallback | None = field(default=None, repr=False)
     oauth_config: str = field(default="", repr=False)
+    scram_iterations: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +307,9 @@ def _refuse(settings: Settings) -> None:
             harmless, remedy = _REFUSED[name]
             value = settings.text(name)
             if value is not None and value.lower() not in harmless:
-                raise OptionError(f"{name} is not supported for group membership: {remedy}")
+                raise OptionError(f"{name} is not supported here: {remedy}")
+        elif name in _JAVA and settings.text(name) is not None:
+            raise OptionError(f"{name} is a setting of Java's clients: {_JAVA[name]}")
         elif (
             name.startswith(_GUARDED_PREFIXES)
             and name not in _HONOURED
@@ -333,4 +378,5 @@ def _sasl(settings: Settings) -> SaslConfig:
     if username is None or password is None:
         lacking = "sasl.username" if username is None else "sasl.password"
         raise OptionError(f"sasl.mechanism is {mechanism}, but there is no {lacking}; give it")
-    return SaslConfig(mechanism, Credentials(username, password))
+    iterations = settings.integer("sasl.scram.max.iterations", 4_096, 2**31 - 1, 100_000)
+    return SaslConfig(mechanism, Credentials(username, password), scram_iterations=iterations)

@@ -12,7 +12,7 @@ import os
 import socket
 import ssl
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_assignors.errors import NetworkError, ProtocolError, SecurityError, StateError
 from kafka_assignors.net.sasl import Job
@@ -36,10 +36,33 @@ _RENEW = 0.85
 # A broker refuses a renewal within a second of the authentication before.
 _SOONEST_RENEWAL = 1.1
 # A frame that is sent: its length, and in its header the API key, the version, and the correlation id.
-_LENGTH, _CORRELATION = slice(0, 4), slice(8, 12)
+_LENGTH, _API_KEY, _CORRELATION = slice(0, 4), slice(4, 6), slice(8, 12)
 _LEAST_FRAME = 4
 # How a TLS record and an HTTP answer look where a frame's length is expected.
 _TLS_ALERT, _HTTP = b"\x15\x03", b"HTTP"
+# The largest answer that an honest broker gives to each request, by API key, in bytes. A smaller
+# `receive.message.max.bytes` counts instead. Without these limits a broker makes a client hold 100 MB for one
+# heartbeat.
+_SMALL, _OF_A_GROUP, _OF_A_CLUSTER = 1 << 16, 1 << 25, 1 << 26
+_LIMITS = {
+    2: _OF_A_CLUSTER,  # ListOffsets
+    3: _OF_A_CLUSTER,  # Metadata
+    8: _OF_A_GROUP,  # OffsetCommit
+    9: _OF_A_GROUP,  # OffsetFetch
+    10: _SMALL,  # FindCoordinator
+    11: _OF_A_GROUP,  # JoinGroup
+    12: _SMALL,  # Heartbeat
+    13: _SMALL,  # LeaveGroup
+    14: _OF_A_GROUP,  # SyncGroup
+    15: _OF_A_CLUSTER,  # DescribeGroups
+    16: _OF_A_GROUP,  # ListGroups
+    17: _SMALL,  # SaslHandshake
+    18: _SMALL,  # ApiVersions
+    32: 1 << 20,  # DescribeConfigs
+    36: _SMALL,  # SaslAuthenticate
+    69: _OF_A_CLUSTER,  # ConsumerGroupDescribe
+}
+_PORTS = range(1, 1 << 16)
 
 
 class Phase(enum.Enum):
@@ -51,6 +74,33 @@ class Phase(enum.Enum):
     OPENING = "API versions and authentication"
     READY = "ready"
     CLOSED = "closed"
+
+
+def _is_name(host: str) -> bool:
+    """Whether the system and TLS can take this for the name of a host.
+
+    One broker names the others, so the name is a stranger's. The system would look it up as far as its first NUL. TLS
+    raises for a NUL, for a name without a first label, and for one that IDNA has no form for.
+    """
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return bool(host) and host.isprintable() and " " not in host and not host.startswith(".")
+
+
+class _Owed(NamedTuple):
+    """An answer that the broker owes.
+
+    Attributes:
+        correlation: of the request.
+        by_script: whether the answer is for the script of the opening, not for the owner.
+        limit: its largest length, in bytes.
+    """
+
+    correlation: bytes
+    by_script: bool
+    limit: int
 
 
 class Connection:
@@ -88,10 +138,10 @@ class Connection:
         self._is_due = False
         self._received = bytearray()
         self._sending = bytearray()
-        # Frames that wait for their turn, and what is owed for those that were sent: the correlation id, and whether
-        # the answer is for the script.
+        # Frames that wait for their turn.
         self._held: deque[bytes] = deque()
-        self._owed: deque[tuple[bytes, bool]] = deque()
+        self._owed: deque[_Owed] = deque()
+        self._has_answered = False
         self._frames: list[bytes] = []
         # TLS may have to write before it can go on reading, and the other way round.
         self._read_needs_write = self._write_needs_read = False
@@ -120,7 +170,7 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """How many frames were given to `send` and have no answer yet."""
-        return len(self._held) + sum(not ours for _, ours in self._owed)
+        return len(self._held) + sum(not owed.by_script for owed in self._owed)
 
     def __repr__(self) -> str:
         return f"<Connection to {self.address}: {self.phase.value}>"
@@ -240,6 +290,9 @@ class Connection:
 
     def _resolve(self) -> None:
         host, port, family = self.address.host, self.address.port, self._config.family
+        if not _is_name(host) or port not in _PORTS:
+            self._end(NetworkError(f"{host[:300]!r} with port {port} is no address of a broker; check its listeners"))
+            return
 
         def look_up(flags: int = 0) -> list[tuple[int, int, int, Any]]:
             found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=flags)
@@ -362,7 +415,8 @@ class Connection:
             self._put(self._held.popleft(), ours=False)
 
     def _put(self, frame: bytes, *, ours: bool) -> None:
-        self._owed.append((bytes(frame[_CORRELATION]), ours))
+        limit = _LIMITS.get(int.from_bytes(frame[_API_KEY], "big"), self._config.frame_limit)
+        self._owed.append(_Owed(bytes(frame[_CORRELATION]), ours, min(limit, self._config.frame_limit)))
         self._sending += frame
 
     def _receive(self, now: float) -> None:
@@ -391,8 +445,9 @@ class Connection:
         received = self._received
         while len(received) - start >= 4 and not self.is_closed:
             length = int.from_bytes(received[start : start + 4], "big", signed=True)
-            if not _LEAST_FRAME <= length <= self._config.frame_limit:
-                self._end(self._not_a_frame(bytes(received[start : start + 4]), length))
+            limit = self._owed[0].limit if self._owed else _SMALL
+            if not _LEAST_FRAME <= length <= limit:
+                self._end(self._not_a_frame(bytes(received[start : start + 4]), length, limit))
                 return
             if len(received) - start - 4 < length:
                 break
@@ -403,12 +458,13 @@ class Connection:
             del received[:start]
 
     def _dispatch(self, frame: bytes, now: float) -> None:
-        correlation, ours = self._owed.popleft() if self._owed else (None, False)
-        if frame[:4] != correlation:
+        self._has_answered = True
+        owed = self._owed.popleft() if self._owed else None
+        if owed is None or frame[:4] != owed.correlation:
             got = int.from_bytes(frame[:4], "big", signed=True)
-            expected = "none is owed" if correlation is None else str(int.from_bytes(correlation, "big", signed=True))
+            expected = "none is owed" if owed is None else str(int.from_bytes(owed.correlation, "big", signed=True))
             self._end(NetworkError(f"{self.address} answered with correlation id {got}, but {expected} was expected"))
-        elif ours:
+        elif owed.by_script:
             self._advance(frame, None, now)
         else:
             self._frames.append(frame)
@@ -416,14 +472,16 @@ class Connection:
 
     # The end.
 
-    def _not_a_frame(self, head: bytes, length: int) -> NetworkError:
-        if head.startswith(_TLS_ALERT):
+    def _not_a_frame(self, head: bytes, length: int, limit: int) -> NetworkError:
+        # A listener's protocol shows in its first answer. The same bytes later are garbage, and a security error would
+        # end the consumer for good.
+        if head.startswith(_TLS_ALERT) and self._tls is None and not self._has_answered:
             return SecurityError(f"{self.address} speaks TLS; set security.protocol to ssl or sasl_ssl")
         if head == _HTTP:
             return NetworkError(f"{self.address} speaks HTTP and is no Kafka broker; check the port")
         return NetworkError(
-            f"{self.address} announced an answer of {length:,} bytes; from {_LEAST_FRAME} to "
-            f"{self._config.frame_limit:,} are accepted (receive.message.max.bytes)"
+            f"{self.address} announced an answer of {length:,} bytes; from {_LEAST_FRAME} to {limit:,} are accepted "
+            + ("(receive.message.max.bytes)" if limit == self._config.frame_limit else "for this request")
         )
 
     def _hung_up(self) -> NetworkError:

@@ -17,7 +17,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -39,8 +39,10 @@ class Job:
 Script: TypeAlias = Generator[bytes | Job, Any, None]
 """Yields messages of the client and jobs; is sent the broker's messages and the jobs' results."""
 
-# A broker asks for the number of rounds, and a hostile one must not keep this thread busy. Kafka's least is 4096.
-_LEAST_ITERATIONS, _MOST_ITERATIONS = 4_096, 1_000_000
+# Kafka's least number of rounds; the most is a setting, since a broker chooses the number and the client pays for it.
+_LEAST_ITERATIONS = 4_096
+# In bytes. Names, salts and signatures of honest brokers have a few hundred.
+_MOST_OF_A_SCRAM_MESSAGE = 8_192
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 # The share of a token's life after which it is renewed.
 _RENEW = 0.8
@@ -69,7 +71,24 @@ class Authenticator:
         username, password = self._config.credentials.get()
         if self.mechanism == "PLAIN":
             return plain(username, password)
-        return scram(_HASHES[self.mechanism], username, password, secrets.token_urlsafe(24))
+        nonce = secrets.token_urlsafe(24)
+        return scram(_HASHES[self.mechanism], username, password, nonce, self._config.scram_iterations)
+
+    def quote(self, text: str, most: int) -> str:
+        """A broker's text for an error: at most so many characters of it, and none if it repeats a secret of ours."""
+        if self._tokens is not None:
+            return _quote(text, most, self._tokens.known())
+        assert self._config.credentials is not None
+        username, password = self._config.credentials.get()
+        return _quote(text, most, (password, f"\0{username}\0{password}"))
+
+
+def _quote(text: str, most: int, ours: Iterable[str]) -> str:
+    for secret in filter(None, ours):
+        encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
+        if secret in text or encoded in text:
+            return "(its text repeats a secret of this client and is not shown)"
+    return text[:most]
 
 
 def plain(username: str, password: str) -> Script:
@@ -78,7 +97,7 @@ def plain(username: str, password: str) -> Script:
     yield f"\0{username}\0{password}".encode()
 
 
-def scram(algorithm: str, username: str, password: str, nonce: str) -> Script:
+def scram(algorithm: str, username: str, password: str, nonce: str, most_iterations: int) -> Script:
     name = username.replace("=", "=3D").replace(",", "=2C")
     client_first = f"n={name},r={nonce}"
     server_first = _text((yield f"n,,{client_first}".encode()))
@@ -88,12 +107,12 @@ def scram(algorithm: str, username: str, password: str, nonce: str) -> Script:
         raise SecurityError("the broker's SCRAM nonce does not extend ours: it is not the broker it claims to be")
     count = said.get("i", "")
     iterations = int(count) if count.isascii() and count.isdigit() and len(count) < 10 else 0
-    if not _LEAST_ITERATIONS <= iterations <= _MOST_ITERATIONS:
+    if not _LEAST_ITERATIONS <= iterations <= most_iterations:
         raise SecurityError(
             f"the broker asks for {count[:20]!r} rounds of SCRAM; from {_LEAST_ITERATIONS:,} to "
-            f"{_MOST_ITERATIONS:,} are accepted"
+            f"{most_iterations:,} are accepted (sasl.scram.max.iterations)"
         )
-    salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, iterations)
+    salted: bytes = yield Job(lambda: hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, iterations))
     client_key = hmac.digest(salted, b"Client Key", algorithm)
     without_proof = f"c=biws,r={combined}"
     transcript = f"{client_first},{server_first},{without_proof}".encode()
@@ -101,7 +120,7 @@ def scram(algorithm: str, username: str, password: str, nonce: str) -> Script:
     proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
     server_final = _attributes(_text((yield f"{without_proof},p={base64.b64encode(proof).decode()}".encode())))
     if "e" in server_final:
-        raise SecurityError(f"the broker refuses the SCRAM credentials: {server_final['e'][:200]!r}")
+        raise SecurityError(f"the broker refuses the SCRAM credentials: {_quote(server_final['e'], 200, [password])!r}")
     expected = hmac.digest(hmac.digest(salted, b"Server Key", algorithm), transcript, algorithm)
     if not hmac.compare_digest(_base64(server_final.get("v", ""), "signature"), expected):
         raise SecurityError("the broker does not know the SCRAM password either: it is not the broker it claims to be")
@@ -117,6 +136,10 @@ def _attributes(message: str) -> dict[str, str]:
 
 
 def _text(message: bytes) -> str:
+    if len(message) > _MOST_OF_A_SCRAM_MESSAGE:
+        raise SecurityError(
+            f"the broker's SCRAM message has {len(message):,} bytes; at most {_MOST_OF_A_SCRAM_MESSAGE:,} are read"
+        )
     try:
         return message.decode()
     except UnicodeDecodeError:
@@ -141,7 +164,8 @@ def oauthbearer(tokens: _Tokens) -> Script:
         # A refusal: the broker says why only after the client has acknowledged.
         tokens.forget(token)
         yield b"\x01"
-        raise SecurityError(f"the broker refuses the OAUTHBEARER token: {challenge[:200]!r}")
+        reason = _quote(challenge.decode(errors="backslashreplace"), 200, [token.value])
+        raise SecurityError(f"the broker refuses the OAUTHBEARER token: {reason!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +191,11 @@ class _Tokens:
                 self._token = self._ask()
             return self._token
 
+    def known(self) -> tuple[str, ...]:
+        """The token that is in use, if there is one."""
+        with self._lock:
+            return () if self._token is None else (self._token.value,)
+
     def forget(self, token: _Token) -> None:
         """The broker does not take it: the next attempt starts with another one."""
         with self._lock:
@@ -176,6 +205,8 @@ class _Tokens:
     def _ask(self) -> _Token:
         try:
             answer = self._callback(self._config)
+        except SecurityError:
+            raise
         except Exception as error:
             raise SecurityError(f"oauth_cb failed with {type(error).__name__}; no token, no connection") from error
         if not isinstance(answer, tuple) or not 2 <= len(answer) <= 4:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from kafka_assignors import _core
 from kafka_assignors.errors import NetworkError, SecurityError
 from kafka_assignors.net.sasl import Authenticator, Job
+from kafka_assignors.printable import NAME, printable
 
 __all__ = ["ApiVersions", "Opening", "Session", "SessionScript"]
 
@@ -108,8 +109,8 @@ class Opening:
         answer = _core.decode_sasl_handshake(version, correlation, frame)
         error = answer["error_code"]
         if error == _UNSUPPORTED_MECHANISM:
-            enabled = ", ".join(answer["mechanisms"][:10]) or "none"
-            raise SecurityError(f"the broker does not accept sasl.mechanism {mechanism}; it has {enabled[:200]}")
+            enabled = self._quote(", ".join(answer["mechanisms"][:10]) or "none", 200)
+            raise SecurityError(f"the broker does not accept sasl.mechanism {mechanism}; it has {enabled}")
         if error != 0:
             raise SecurityError(f"the broker refuses SaslHandshake with {_named(error)}; see security.protocol")
 
@@ -119,11 +120,15 @@ class Opening:
         answer = _core.decode_sasl_authenticate(version, correlation, frame)
         error = answer["error_code"]
         if error != 0:
-            reason = (answer["error_message"] or "").strip()[:300]
+            reason = self._quote((answer["error_message"] or "").strip(), NAME)
             raise SecurityError(
                 f"the broker refuses the authentication with {_named(error)}: {reason or 'no reason given'}"
             )
         return answer["auth_bytes"], answer["session_lifetime_ms"]
+
+    def _quote(self, text: str, most: int) -> str:
+        assert self._authenticator is not None
+        return printable(self._authenticator.quote(text, most))
 
 
 def _named(error: int) -> str:
