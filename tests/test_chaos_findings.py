@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from support.chaos import Findings, consumed, events_of
+from support.chaos import Findings, consumed, events_of, judge_transactions
 from support.trace import Trace
 
 
@@ -67,3 +68,14 @@ def test_commits() -> None:
         Findings("t").judge_commits([(0, 5, 7), (0, 4, 9)], {0: 5})
     with pytest.raises(AssertionError, match="written"):
         Findings("t").judge_commits([(0, 5, 1)], {0: 6})
+
+
+def test_what_transactions_wrote() -> None:
+    once = Counter({(0, 0): 1, (0, 1): 1, (1, 0): 1})
+    judge_transactions(once, {0: 2, 1: 1})
+    with pytest.raises(AssertionError, match=r"1 records were written twice: \[\(0, 1\)\]"):
+        judge_transactions(once + Counter({(0, 1): 1}), {0: 2, 1: 1})
+    with pytest.raises(AssertionError, match=r"1 records were not written: \[\(1, 1\)\]"):
+        judge_transactions(once, {0: 2, 1: 2})
+    with pytest.raises(AssertionError, match="never read"):
+        judge_transactions(once, {0: 2, 1: 0})

@@ -22,6 +22,10 @@ MEMBER = "member-1"
 class Told:
     """A member that takes every notice and remembers what it is told."""
 
+    is_lost = False
+    is_in_doubt = False
+    session_left = float("inf")
+
     def __init__(self) -> None:
         self.done_with: list[tuple[int, list[str]]] = []
         self.commits: list[Any] = []

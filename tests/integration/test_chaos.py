@@ -40,6 +40,10 @@ GROUPS: dict[Strategy, tuple[str, ...]] = {
     "sticky": ("confluent", "confluent", "confluent", "kafka", "aio"),
     "cooperative-sticky": ("confluent", "confluent", "confluent", "java"),
 }
+# Groups that write what they read to a topic of their own, in transactions.
+TRANSACTIONS: dict[str, Strategy] = {"exactly-once": "sticky", "exactly-once-cooperative": "cooperative-sticky"}
+# Open transactions of members that were killed are aborted this soon after their time is over.
+ABORTING_MS = 1000
 
 
 def committed(kafka: Kafka, group: str, topic: str) -> dict[int, int]:
@@ -57,8 +61,8 @@ def _is_committed(storm: Storm, feed: Feed) -> bool:
 def _uncommitted(storm: Storm, feed: Feed, trace: Trace) -> str:
     done = committed(storm.kafka, storm.group, feed.topic)
     lacking = {number: (done.get(number), count) for number, count in feed.written.items() if done.get(number) != count}
-    latest = chaos.latest(chaos.events_of(trace, storm.strategy))
-    return f"seed {SEED}: {storm.strategy}: committed and written are {lacking}\n{latest}\n{trace.tail()}"
+    latest = chaos.latest(chaos.events_of(trace, storm.name))
+    return f"seed {SEED}: {storm.name}: committed and written are {lacking}\n{latest}\n{trace.tail()}"
 
 
 @pytest.mark.parametrize("version", versions())
@@ -75,13 +79,18 @@ def test_nothing_is_lost_read_twice_in_a_generation_or_taken_back(
     tmp_path: Path,
 ) -> None:
     request.addfinalizer(partial(chaos.keep, trace, tmp_path / "lines.jsonl"))
-    kafka = start_kafka(version)
+    kafka = start_kafka(version, transaction_abort_timed_out_transaction_cleanup_interval_ms=ABORTING_MS)
     topic = kafka.create_topic(unique("chaos"), PARTITIONS)
+    outputs = {name: kafka.create_topic(unique(name), PARTITIONS) for name in TRANSACTIONS}
     chance = random.Random(SEED)
     storms = [
-        Storm(kafka, unique(strategy), strategy, kinds, start_member, chance.randrange(2**31))
+        Storm(kafka, strategy, strategy, kinds, start_member, chance.randrange(2**31))
         for strategy, kinds in GROUPS.items()
     ]
+    for name, output in outputs.items():
+        ours = ("confluent",) * 3
+        seed = chance.randrange(2**31)
+        storms.append(Storm(kafka, name, TRANSACTIONS[name], ours, start_member, seed, into=output))
     for storm in storms:
         storm.begin(topic)
     feed = Feed(kafka, topic, PARTITIONS, RATE)
@@ -113,16 +122,20 @@ def test_nothing_is_lost_read_twice_in_a_generation_or_taken_back(
     for storm in storms:
         storm.close()
     for storm in storms:
-        findings = chaos.consumed(chaos.events_of(trace, storm.strategy), topic)
+        events = chaos.events_of(trace, storm.name)
+        findings = chaos.consumed(events, topic)
         assert not findings.missing(feed.written), f"seed {SEED}: lost {findings.missing(feed.written)}"
         findings.judge_commits(chaos.commits_of(kafka, storm.group, topic), feed.written)
-        summary[storm.strategy] = {
+        if storm.name in outputs:
+            chaos.judge_transactions(chaos.written_to(kafka, outputs[storm.name]), feed.written)
+        summary[storm.name] = {
             **dict(sorted(storm.blows.items())),
             "generations": findings.generations,
             "read": findings.read,
             "again": findings.again,
             "commits": findings.commits,
             "ended by themselves": storm.ended,
+            "aborted": sum(event.kind == "aborted" for event in events),
         }
     record_property("figures", json.dumps(summary))
     kept = pytestconfig.rootpath / "target" / "chaos.jsonl"

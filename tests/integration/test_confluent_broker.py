@@ -42,6 +42,29 @@ def settings_of(crowd: Crowd, **settings: Any) -> dict[str, Any]:
     }
 
 
+# ---- subscriptions --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("expression", ["^__cons.*", "^__[[:alpha:]]+_offsets$", r"^\<__consumer_offsets\>"])
+def test_expressions_match_kafka_s_own_topics_as_the_client_s_do(crowd: Crowd, expression: str) -> None:
+    plain = confluent_kafka.Consumer(
+        {"bootstrap.servers": crowd.kafka.bootstrap_servers, "group.id": unique("plain"), "log_level": 0}
+    )
+    try:
+        plain.subscribe([expression])
+        consumer = crowd.add(auto_offset_reset="latest").follow(expression)
+
+        def same() -> bool:
+            plain.poll(0)
+            theirs = {(each.topic, each.partition) for each in plain.assignment()}
+            return bool(theirs) and theirs == consumer.held
+
+        crowd.until(same, "both read the offsets topic")
+        assert {topic for topic, _ in consumer.held} == {"__consumer_offsets"}
+    finally:
+        plain.close()
+
+
 # ---- security -------------------------------------------------------------------------------------------------------
 
 

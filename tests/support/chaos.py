@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 
-from support.broker import OFFSETS_TOPIC
+from support.broker import OFFSETS_TOPIC, unique
 from support.members import AiokafkaMember, ConfluentMember, JavaMember, KafkaPythonMember, Member
 from support.python_member import LOST_CODE
 
@@ -115,6 +115,15 @@ class Feed:
 class Storm:
     """One group whose members are killed, frozen and closed at random, and replaced.
 
+    Args:
+        kafka: where it is.
+        name: of the group's members, and of the group in what is told of it.
+        strategy: the members'.
+        kinds: the clients of its members.
+        start: starts one.
+        seed: of the order of the blows.
+        into: the topic that the members write to, in transactions; without one they read only.
+
     Attributes:
         blows: how many of each kind there were.
         ended: members that ended by themselves, and were replaced: of other clients, and those of ours whose librdkafka
@@ -122,11 +131,21 @@ class Storm:
     """
 
     def __init__(
-        self, kafka: Kafka, group: str, strategy: Strategy, kinds: Iterable[str], start: StartMember, seed: int
+        self,
+        kafka: Kafka,
+        name: str,
+        strategy: Strategy,
+        kinds: Iterable[str],
+        start: StartMember,
+        seed: int,
+        *,
+        into: str | None = None,
     ) -> None:
         self.kafka = kafka
-        self.group = group
-        self.strategy: Strategy = strategy
+        self.name = name
+        self.group = unique(name)
+        self._strategy: Strategy = strategy
+        self._into = into
         self.blows: Counter[str] = Counter()
         self.ended: list[str] = []
         self._start = start
@@ -182,11 +201,12 @@ class Storm:
 
     def _add(self, kind: str) -> None:
         self._count += 1
-        name = f"{kind}-{self.strategy}-{self._count}"
+        name = f"{kind}-{self.name}-{self._count}"
         config: dict[str, Any] = {"session_timeout_ms": SESSION_MS, "auto_commit_interval_ms": COMMIT_INTERVAL_MS}
         if kind == "confluent":
-            config |= _WAYS[self._count % len(_WAYS)]
-        member = self._start(_KINDS[kind], name, self.kafka, self.group, strategy=self.strategy, **config)
+            transactions = {"commits": "transactions", "into": self._into}
+            config |= _WAYS[self._count % len(_WAYS)] if self._into is None else transactions
+        member = self._start(_KINDS[kind], name, self.kafka, self.group, strategy=self._strategy, **config)
         member.subscribe(self._topic)
         self._members[name] = member
 
@@ -350,9 +370,9 @@ def consumed(events: Iterable[Event], topic: str) -> Findings:
     return findings
 
 
-def events_of(trace: Trace, strategy: str) -> list[Event]:
-    """Those of a storm's group."""
-    return [event for event in list(trace.events) if event.member.partition("-")[2].rpartition("-")[0] == strategy]
+def events_of(trace: Trace, storm: str) -> list[Event]:
+    """Those of a storm's group, by its name."""
+    return [event for event in list(trace.events) if event.member.partition("-")[2].rpartition("-")[0] == storm]
 
 
 def keep(trace: Trace, path: Path) -> None:
@@ -374,30 +394,66 @@ def commits_of(kafka: Kafka, group: str, topic: str) -> Iterator[tuple[int, int,
 
     Nothing has been compacted where the log has one segment, as it has in a test.
     """
-    partitions = kafka.describe_topics()[OFFSETS_TOPIC]
+    for message in _log(kafka, OFFSETS_TOPIC):
+        key, value = message.key(), message.value()
+        if isinstance(key, bytes) and isinstance(value, bytes):
+            at = message.timestamp()[1] * 1000
+            yield from ((*commit, at) for commit in _commit(key, value, group, topic))
+
+
+def written_to(kafka: Kafka, topic: str) -> Counter[tuple[int, int]]:
+    """How often each record, by partition and offset, was written on to a topic by transactions that were committed."""
+    written: Counter[tuple[int, int]] = Counter()
+    for message in _log(kafka, topic):
+        key = message.key()
+        assert isinstance(key, bytes)
+        partition, _, offset = key.decode().partition(":")
+        written[int(partition), int(offset)] += 1
+    return written
+
+
+def judge_transactions(written: Counter[tuple[int, int]], read: dict[int, int]) -> None:
+    """Goes through what transactions have written.
+
+    Args:
+        written: how often each record, by partition and offset.
+        read: how many records each partition has.
+
+    Raises:
+        AssertionError: one was not written, or written twice.
+    """
+    twice = sorted(record for record, times in written.items() if times > 1)
+    assert not twice, f"{len(twice)} records were written twice: {twice[:20]}"
+    inputs = {(partition, offset) for partition, count in read.items() for offset in range(count)}
+    lacking = sorted(inputs - written.keys())
+    assert not lacking, f"{len(lacking)} records were not written: {lacking[:20]}"
+    assert written.keys() == inputs, f"written, but never read: {sorted(written.keys() - inputs)[:20]}"
+
+
+def _log(kafka: Kafka, topic: str) -> Iterator[confluent_kafka.Message]:
+    """All records of a topic but those of transactions that were aborted, partition by partition in their order."""
+    partitions = kafka.describe_topics()[topic]
     with confluent_kafka.Consumer(
         {
             "bootstrap.servers": kafka.bootstrap_servers,
-            "group.id": "reads-commits",
+            "group.id": "reads-logs",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "isolation.level": "read_committed",
             "log_level": 0,
         }
     ) as consumer:
-        consumer.assign([confluent_kafka.TopicPartition(OFFSETS_TOPIC, number, 0) for number in range(partitions)])
+        consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(partitions)])
         at_end = 0
         deadline = time.monotonic() + _SETTLING
         while at_end < partitions:
-            assert time.monotonic() < deadline, "the offsets topic could not be read to its end"
+            assert time.monotonic() < deadline, f"{topic} could not be read to its end"
             for message in consumer.consume(1000, 1.0):
                 error = message.error()
-                if error is not None:
+                if error is None:
+                    yield message
+                else:
                     at_end += error.code() == confluent_kafka.KafkaError._PARTITION_EOF
-                    continue
-                key, value = message.key(), message.value()
-                if isinstance(key, bytes) and isinstance(value, bytes):
-                    at = message.timestamp()[1] * 1000
-                    yield from ((*commit, at) for commit in _commit(key, value, group, topic))
 
 
 def _commit(key: bytes, value: bytes, group: str, topic: str) -> Iterator[tuple[int, int]]:

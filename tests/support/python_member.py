@@ -8,6 +8,7 @@ exception is ``librdkafka``: confluent-kafka's own consumer, with nothing of our
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import json
 import logging
@@ -20,7 +21,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kafka_assignors.clients._report import RebalanceReport
 
@@ -35,6 +36,10 @@ LOST_CODE = 4
 _TOLD = ("partition", "broker", "leader", "fetch_state", "app_offset", "rxmsgs")
 # After as many without a record the statistics are written down, for whoever looks into a failure.
 _IDLE = 30
+# Of a transaction, in milliseconds: that of a member that was killed holds its offsets for no longer.
+_TRANSACTION_MS = 5000
+# Seconds for one call to the transaction coordinator; it is called again.
+_PATIENCE = 5.0
 # In a line, so that a pipe takes it whole or not at all, however the process ends.
 _RANGES = 40
 
@@ -162,13 +167,94 @@ class Watch:
             os._exit(LOST_CODE)
 
 
+class Transactions:
+    """Writes each record to another topic, and its offset to the group, in one transaction for each batch.
+
+    Nothing here knows who owns what: a transaction of a member that was expelled must be refused by the broker.
+    """
+
+    def __init__(self, consumer: Any, settings: dict[str, Any], into: str) -> None:
+        self._consumer = consumer
+        self._into = into
+        self._settings = {
+            "bootstrap.servers": settings["bootstrap_servers"],
+            "transactional.id": settings["client_id"],
+            "transaction.timeout.ms": _TRANSACTION_MS,
+            "log_level": 0,
+        }
+        self._producer = self._make()
+
+    def _make(self) -> Any:
+        from confluent_kafka import Producer
+
+        producer = Producer(self._settings)
+        self._until_done(lambda: producer.init_transactions(_PATIENCE))
+        return producer
+
+    def write(self, messages: list[Any]) -> None:
+        """One transaction. What it would have written is read again if it is aborted."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        ends = {(message.topic(), message.partition()): message.offset() + 1 for message in messages}
+        offsets = [TopicPartition(*partition, offset) for partition, offset in ends.items()]
+        producer = self._producer
+        try:
+            producer.begin_transaction()
+            for message in messages:
+                key = f"{message.partition()}:{message.offset()}"
+                producer.produce(self._into, message.value(), key)
+            producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), _PATIENCE)
+            self._until_done(lambda: producer.commit_transaction(_PATIENCE))
+        except KafkaException as refused:
+            emit("aborted", error=repr(refused.args[0]))
+            self._give_up()
+            self._read_again(offsets)
+
+    def _give_up(self) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            self._until_done(lambda: self._producer.abort_transaction(_PATIENCE))
+        except KafkaException as fatal:
+            # Fenced, mostly: the broker has aborted a transaction that took too long.
+            emit("producer-ended", error=repr(fatal.args[0]))
+            self._producer = self._make()
+
+    def _read_again(self, offsets: list[Any]) -> None:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        committed: list[Any] = []
+        while not committed:
+            with contextlib.suppress(KafkaException):
+                committed = self._consumer.committed(offsets, timeout=_PATIENCE)
+        for each in committed:
+            # What is not held any more is read by somebody else.
+            with contextlib.suppress(KafkaException):
+                self._consumer.seek(TopicPartition(each.topic, each.partition, max(0, each.offset)))
+
+    def _until_done(self, call: Callable[[], None]) -> None:
+        from confluent_kafka import KafkaException
+
+        while True:
+            try:
+                call()
+            except KafkaException as failure:
+                if not failure.args[0].retriable():
+                    raise
+            else:
+                return
+
+
 def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
-    """Two settings are of this program: `reads` is `consume` or `poll`, `commits` is `auto`, `sync` or `async`."""
+    """Settings of this program: `reads` is `consume` or `poll`; `commits` is `auto`, `sync`, `async` or `transactions`,
+    which write to the topic `into`.
+    """
     from confluent_kafka import KafkaError, KafkaException
 
     from kafka_assignors.clients.confluent import Consumer
 
     reads, commits = settings.pop("reads", "consume"), settings.pop("commits", "auto")
+    into = settings.pop("into", None)
     generation = -1
     # Whoever commits by hand repeats what was refused: there may be no further record to remind it.
     owes = False
@@ -206,6 +292,7 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
         }
         | ({"on_commit": committed} if commits == "async" else {})
     )
+    transactions = Transactions(consumer, settings, into) if commits == "transactions" else None
     callbacks = {
         f"on_{name}": lambda _, partitions, event=event: tell(event, partitions)
         for name, event in (("assign", "assigned"), ("revoke", "revoked"), ("lost", "lost"))
@@ -244,7 +331,10 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
                 ranges.append((topic, partition, offset, offset))
         for at in range(0, len(ranges), _RANGES):
             emit("consumed", offsets=ranges[at : at + _RANGES], began=began)
-        if commits != "auto" and (ranges or owes):
+        if transactions is not None:
+            if ranges:
+                transactions.write([message for message in messages if message.error() is None])
+        elif commits != "auto" and (ranges or owes):
             commit()
 
     def commit() -> None:

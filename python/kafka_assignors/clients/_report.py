@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kafka_assignors.assignors import record_size_problem
+from kafka_assignors.printable import LINE, SENTENCE, listed, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -101,10 +102,11 @@ def _warn_of_leftovers(plan: Plan | None) -> None:
     leftovers: dict[tuple[str, str], list[int]] = {}
     for topic, partition, reason in plan.unassigned:
         leftovers.setdefault((topic, reason), []).append(partition)
-    lines = [f"{topic} ({count} partitions): {text}" for topic, count, text in plan.notices]
-    lines += [f"{topic} {_ranges(numbers)}: {reason}" for (topic, reason), numbers in leftovers.items()]
+    lines = [f"{printable(topic)} ({count} partitions): {text}" for topic, count, text in plan.notices]
+    lines += [f"{printable(topic)} {_ranges(numbers)}: {reason}" for (topic, reason), numbers in leftovers.items()]
     if lines:
-        logger.warning("unassigned=%s: %s", len(plan.unassigned), "; ".join(lines))
+        told = listed(lines, most=SENTENCE, separator="; ")
+        logger.warning("unassigned=%s: %s", len(plan.unassigned), told)
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -144,7 +146,7 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
         }
         _warn_of_leftovers(report.plan)
     problem = None if report.plan is None else record_size_problem(report.plan)
-    line = " ".join(f"{name}={value}" for name, value in fields.items())
+    line = printable(" ".join(f"{name}={value}" for name, value in fields.items()), LINE)
     logger.log(
         logging.WARNING if report.faults or problem else logging.INFO,
         "rebalanced: %s",

@@ -16,17 +16,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafka_assignors.clients._report import RebalanceReport
+    from kafka_assignors.clients.confluent._errors import OptionError
     from kafka_assignors.clients.confluent.aio import AIOConsumer
     from kafka_assignors.clients.confluent.consumer import Consumer
     from kafka_assignors.clients.confluent.deserializing import DeserializingConsumer
     from kafka_assignors.clients.confluent.producer import Producer, SerializingProducer
 
-__all__ = ["AIOConsumer", "Consumer", "DeserializingConsumer", "Producer", "RebalanceReport", "SerializingProducer"]
+__all__ = [
+    "AIOConsumer",
+    "Consumer",
+    "DeserializingConsumer",
+    "OptionError",
+    "Producer",
+    "RebalanceReport",
+    "SerializingProducer",
+]
 
 _MODULES = {
     "AIOConsumer": "kafka_assignors.clients.confluent.aio",
     "Consumer": "kafka_assignors.clients.confluent.consumer",
     "DeserializingConsumer": "kafka_assignors.clients.confluent.deserializing",
+    "OptionError": "kafka_assignors.clients.confluent._errors",
     "Producer": "kafka_assignors.clients.confluent.producer",
     "RebalanceReport": "kafka_assignors.clients._report",
     "SerializingProducer": "kafka_assignors.clients.confluent.producer",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message, TopicPartition
 
 from kafka_assignors.clients.confluent._share import Position
 from kafka_assignors.clients.confluent._strategies import by_topic
@@ -13,6 +13,8 @@ from kafka_assignors.clients.confluent.membership import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    import confluent_kafka
 
     from kafka_assignors.clients.confluent._conf import ConsumerConfig
     from kafka_assignors.clients.confluent._share import Share
@@ -23,6 +25,11 @@ __all__ = ["Commits"]
 
 # Beyond what the membership itself takes for an answer.
 _GRACE = 5.0
+# For what may take as long as it likes, in seconds: what a lock can wait for, and the core count.
+_ENDLESS = 2_000_000.0
+# How long to ask whether a partition exists whose commit was not sent.
+_PATIENCE = 1.0
+_NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.TOPIC_EXCEPTION)
 
 
 @functools.total_ordering
@@ -52,7 +59,10 @@ class Commits:
         member: who commits; None before the first subscription.
     """
 
-    def __init__(self, share: Share, mailbox: Mailbox, config: ConsumerConfig) -> None:
+    def __init__(
+        self, consumer: confluent_kafka.Consumer, share: Share, mailbox: Mailbox, config: ConsumerConfig
+    ) -> None:
+        self._consumer = consumer
         self._share = share
         self._mailbox = mailbox
         self._config = config
@@ -108,16 +118,69 @@ class Commits:
                 _told(each, position, 0) for each, position in sorted(asked.items())
             ]
         codes = {(topic, partition): code for topic, partition, code in answer["partitions"]}
-        codes |= dict.fromkeys(answer["dropped"], KafkaError._ASSIGNMENT_LOST)
+        codes |= self._not_owned(answer["dropped"])
         for partition, position in asked.items():
             if codes.get(partition, 0) == 0:
                 self._share.committed(partition, position.offset)
         outcome = [_told(each, position, codes.get(each, 0)) for each, position in sorted(asked.items())]
         refused = [code for partition, code in codes.items() if code != 0 and partition in asked]
+        if KafkaError.UNKNOWN_TOPIC_OR_PART in refused:
+            # As librdkafka: one partition that does not exist is an error of the whole commit.
+            return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), outcome
         error = KafkaError(refused[-1]) if refused and len(refused) == len(asked) else None
         return error, outcome
 
+    def _not_owned(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Why these were not sent: they do not exist, or they are, or may be, somebody else's."""
+        found: dict[Partition, int] = {}
+        for topic, numbers in by_topic(partitions).items():
+            there = self._partitions(topic)
+            for number in numbers:
+                missing = there is not None and number not in there
+                code = KafkaError.UNKNOWN_TOPIC_OR_PART if missing else KafkaError._ASSIGNMENT_LOST
+                found[topic, number] = code
+        return found
+
+    def _partitions(self, topic: str) -> frozenset[int] | None:
+        """The partitions of a topic; None where nobody says in time."""
+        try:
+            said = self._consumer.list_topics(topic, timeout=_PATIENCE).topics[topic]
+        except (KafkaException, KeyError):
+            return None
+        if said.error is None:
+            return frozenset(said.partitions)
+        return frozenset() if said.error.code() in _NO_TOPIC else None
+
     # Committed offsets.
+
+    def committed(self, member: Member, partitions: Any, timeout: float | None) -> list[TopicPartition]:
+        """The group's committed offsets with their metadata, in the order in which they were asked for.
+
+        Args:
+            member: who asks; it need not be in its group.
+            partitions: whose.
+            timeout: in seconds; None or less than 0 for as long as it takes.
+
+        Raises:
+            KafkaException: nobody answered in time, or the answer is an error.
+        """
+        if not isinstance(partitions, list) or not all(isinstance(each, TopicPartition) for each in partitions):
+            raise TypeError("requires list of TopicPartition")
+        patience = _ENDLESS if timeout is None or timeout < 0 else min(float(timeout), _ENDLESS)
+        reply = Reply()
+        wanted = {(each.topic, each.partition) for each in partitions}
+        member.fetch(by_topic(wanted), patience, reply)
+        answer = reply.wait(patience + _GRACE)
+        code = KafkaError._TIMED_OUT if answer is None else answer["error_code"]
+        if code == KafkaError.REQUEST_TIMED_OUT:
+            code = KafkaError._TIMED_OUT
+        if answer is None or code != 0:
+            raise KafkaException(KafkaError(code, f"Failed to get committed offsets: {KafkaError(code).str()}"))
+        found: dict[Partition, TopicPartition] = {}
+        for topic, number, offset, epoch, metadata, refused in answer["offsets"]:
+            known = OFFSET_INVALID if offset < 0 else offset
+            found[topic, number] = _told((topic, number), Position(known, epoch, _text(metadata)), refused)
+        return [found[each.topic, each.partition] for each in partitions]
 
     def fetch(self, partitions: Iterable[Partition]) -> None:
         """Asks from where to read; the answer comes through the mailbox."""
@@ -162,11 +225,21 @@ def _wire(offsets: Mapping[Partition, Position]) -> list[tuple[str, int, int, in
     return [(*partition, *position) for partition, position in sorted(offsets.items())]
 
 
+def _text(metadata: str | None) -> str | None:
+    """Metadata as whoever committed it gave it: librdkafka's bindings add a NUL, and none of it is the empty text."""
+    return metadata.partition("\0")[0] if metadata else None
+
+
 def _told(partition: Partition, position: Position, code: int) -> TopicPartition:
-    epoch: dict[str, Any] = {} if position.leader_epoch < 0 else {"leader_epoch": position.leader_epoch}
+    further: dict[str, Any] = {}
+    if position.leader_epoch >= 0:
+        further["leader_epoch"] = position.leader_epoch
+    if position.metadata is not None:
+        further["metadata"] = position.metadata
+    topic, number = partition
     if code == 0:
-        return TopicPartition(*partition, position.offset, **epoch)
-    outcome = _Outcome(*partition, position.offset, **epoch)
+        return TopicPartition(topic=topic, partition=number, offset=position.offset, **further)
+    outcome = _Outcome(topic=topic, partition=number, offset=position.offset, **further)
     outcome.error = KafkaError(code)
     return outcome
 

@@ -56,6 +56,7 @@ MEMBERSHIP = frozenset(
         "enable.auto.commit",
         "auto.commit.interval.ms",
         "enable.auto.offset.store",
+        "enable.partition.eof",
         "topic.metadata.refresh.interval.ms",
         "retry.backoff.ms",
         "retry.backoff.max.ms",
@@ -101,7 +102,6 @@ DATA_PATH_ONLY = frozenset(
         "debug",
         "default_topic_conf",
         "enable.metrics.push",
-        "enable.partition.eof",
         "enable.random.seed",
         "enabled_events",
         "error_cb",
@@ -170,6 +170,7 @@ class ConsumerConfig:
         auto_commit: whether positions are committed without being asked.
         auto_commit_interval: how often.
         auto_store: whether what was delivered counts as stored.
+        tells_end: whether the end of a partition is told.
         create_topics: whether subscribing to a missing topic may create it.
         on_commit: told what became of commits.
         on_rebalance: told of every rebalance.
@@ -194,6 +195,7 @@ class ConsumerConfig:
     auto_commit: bool
     auto_commit_interval: float
     auto_store: bool
+    tells_end: bool
     create_topics: bool
     on_commit: Callable[..., object] | None
     on_rebalance: Callable[[RebalanceReport], object] | None
@@ -232,11 +234,12 @@ class ConsumerConfig:
             retry_backoff_ms=backoff,
             retry_backoff_max_ms=max(backoff, settings.integer("retry.backoff.max.ms", 1, 300_000, 1_000)),
             reset=_RESETS[settings.choice("auto.offset.reset", tuple(_RESETS), "largest")],
-            auto_commit=settings.boolean("enable.auto.commit", default=True),
+            auto_commit=_auto_commit(settings),
             auto_commit_interval=settings.milliseconds("auto.commit.interval.ms", 0, 86_400_000, 5_000),
             auto_store=settings.boolean("enable.auto.offset.store", default=True),
+            tells_end=settings.boolean("enable.partition.eof", default=False),
             create_topics=settings.boolean("allow.auto.create.topics", default=False),
-            on_commit=_function(settings, "on_commit"),
+            on_commit=_on_commit(settings),
             on_rebalance=_function(settings, "on_rebalance"),
             stats_cb=_function(settings, "stats_cb"),
             stats_interval=stats_interval / 1000,
@@ -275,8 +278,29 @@ def _function(settings: Settings, name: str) -> Any:
     return value
 
 
+def _on_commit(settings: Settings) -> Any:
+    value = settings.raw("on_commit")
+    if value is not None and not callable(value):
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "on_commit requires a callable object"))
+    return value
+
+
+def _auto_commit(settings: Settings) -> bool:
+    # librdkafka never sees this one, so that nobody else refuses an empty value.
+    if "enable.auto.commit" in settings and settings.text("enable.auto.commit") is None:
+        raise OptionError("enable.auto.commit is empty; give true or false")
+    return settings.boolean("enable.auto.commit", default=True)
+
+
 def _data_path(config: Mapping[str, Any], stats_interval: int, max_poll_interval: int) -> dict[str, Any]:
-    ours = {"partition.assignment.strategy", "group.instance.id", "on_rebalance", "on_broker_assignor", "stats_cb"}
+    ours = {
+        "partition.assignment.strategy",
+        "group.instance.id",
+        "on_rebalance",
+        "on_broker_assignor",
+        "stats_cb",
+        "sasl.scram.max.iterations",
+    }
     kept = {name: value for name, value in config.items() if name not in ours}
     # Never by librdkafka itself: it would commit without being a member, which a broker accepts while a group is empty.
     kept["enable.auto.commit"] = False

@@ -6,22 +6,26 @@ Everything here runs in the application's thread, inside `poll`, `consume`, `clo
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_STORED, KafkaError, KafkaException, Message, TopicPartition
 
+from kafka_assignors.clients.confluent._alone import Alone
 from kafka_assignors.clients.confluent._commits import Commits
+from kafka_assignors.clients.confluent._errors import as_the_client
 from kafka_assignors.clients.confluent._share import Position, Share
+from kafka_assignors.clients.confluent._silence import Silence
 from kafka_assignors.clients.confluent._strategies import Strategies
 from kafka_assignors.clients.confluent.membership import Mailbox, Member
+from kafka_assignors.printable import SENTENCE, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from kafka_assignors import _core
     from kafka_assignors.clients.confluent._conf import ConsumerConfig
     from kafka_assignors.clients.confluent._strategies import Partition
 
@@ -36,6 +40,8 @@ _JOIN_TIMEOUT = 5.0
 # often; after that the group is looked for, each time after a tenth of how long it has been taking.
 _SUSPENSE = 0.25
 _GLANCE = 0.005
+# By how many of their intervals the next statistics are late at most.
+_LATE = 1.5
 
 
 class Callbacks:
@@ -59,21 +65,29 @@ class Engine:
         strategies: its assignors.
         mailbox: what is to be done.
         commits: its commits.
+        alone: its commits on the interval as long as it has not subscribed.
         member: None before the first subscription.
+        asks: who asks the coordinator, `member` or who becomes it; None before there was anything to ask.
         holds_back: whether nothing may be delivered: everything was given up, and the new share is not there yet.
     """
 
     def __init__(
-        self, consumer: confluent_kafka.Consumer, config: ConsumerConfig, summon: Callable[[], float | None]
+        self,
+        consumer: confluent_kafka.Consumer,
+        config: ConsumerConfig,
+        summon: Callable[[], float | None],
+        renew: Callable[[], None],
     ) -> None:
         self._consumer = consumer
         self._config = config
         self._summon = summon
-        self.share = Share(consumer, config.reset, auto_store=config.auto_store)
+        self.share = Share(consumer, config.reset, auto_store=config.auto_store, tells_end=config.tells_end)
+        self.alone = Alone(consumer, config)
         self.strategies = Strategies(config.assignors, config.rack, config.on_rebalance)
         self.mailbox = Mailbox()
-        self.commits = Commits(self.share, self.mailbox, config)
+        self.commits = Commits(consumer, self.share, self.mailbox, config)
         self.member: Member | None = None
+        self.asks: Member | None = None
         self.holds_back = False
         self._callbacks = Callbacks()
         self._turn = threading.RLock()
@@ -90,6 +104,9 @@ class Engine:
         # The member id and the generation of the latest share.
         self._since: tuple[str, int] = ("", -1)
         self._next_commit = self._commit_after()
+        self._renew = renew
+        self.silence = Silence(config.data_path, config.session_timeout_ms / 1000, self._found_silent)
+        self._is_silent = False
 
     @property
     def subscribed(self) -> bool:
@@ -109,8 +126,29 @@ class Engine:
     @property
     def is_due(self) -> bool:
         """Whether `attend` has something to do."""
-        waiting = self.mailbox or self._later or self._fatal or self._close_wanted
+        waiting = self.mailbox or self._later or self._fatal or self._close_wanted or self._is_silent
+        waiting = waiting or self.share.is_held_up
         return bool(waiting) or time.monotonic() >= self._next_commit
+
+    @property
+    def may_hand_out(self) -> bool:
+        """Whether a record that librdkafka gives is the application's: not once its partition is lost."""
+        return self.member is None or not self.member.is_lost
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the end of the session may come before `poll` is called again."""
+        return self.member is not None and self.member.is_in_doubt
+
+    def hold_still(self) -> None:
+        """The application is blocked inside librdkafka, and looks again with the next statistics.
+
+        Nothing may come to it meanwhile if the session ends before.
+        """
+        member = self.member
+        seconds = _LATE * self._config.data_path["statistics.interval.ms"] / 1000
+        if member is not None and member.is_in_doubt and member.session_left < seconds:
+            self.share.hold_up()
 
     def patience(self, timeout: float) -> tuple[float | None, float]:
         """How to spend a wait of at most `timeout` seconds.
@@ -125,8 +163,9 @@ class Engine:
         member = self.member
         if member is None:
             return timeout, 0.0
-        if self.holds_back:
+        if self.holds_back or member.is_lost:
             return None, timeout
+        timeout = min(timeout, max(0.0, member.session_left))
         if not self.share.is_read:
             # For the callbacks of librdkafka: logs, errors, tokens.
             return 0.0, timeout
@@ -152,19 +191,31 @@ class Engine:
 
     # Subscriptions.
 
-    def subscribe(self, topics: Iterable[str], callbacks: Callbacks) -> None:
-        """Becomes a member, or a member with another subscription."""
-        names = {topic for topic in topics if not topic.startswith("^")}
-        patterns = [re.compile(topic) for topic in topics if topic.startswith("^")]
+    def subscribe(self, topics: Iterable[str], expressions: Sequence[_core.Expression], callbacks: Callbacks) -> None:
+        """Becomes a member, or a member with another subscription: these names, and what the expressions match."""
         # Not under `_turn`: a callback may subscribe from another thread, as those of asyncio do.
         with self._starting:
             self._callbacks = callbacks
             if self.member is None:
                 # An application that assigned by itself so far: the group decides from now on.
                 confluent_kafka.Consumer.unassign(self._consumer)
-                self.member = Member(self._config, self.strategies, self.mailbox, self._summon)
+                self.member = self._asking()
                 self.commits.member = self.member
-            self.member.subscribe(names, patterns)
+            self.member.subscribe(topics, expressions)
+            # From the next poll on: the member's first call came before there was one here.
+            self._summon()
+
+    def _asking(self) -> Member:
+        if self.asks is None:
+            with as_the_client():
+                self.asks = Member(self._config, self.strategies, self.mailbox, self._summon)
+        return self.asks
+
+    def committed(self, partitions: Any, timeout: float | None) -> list[TopicPartition]:
+        """What the group has committed, whoever did it; a consumer need not have subscribed for that."""
+        with self._starting:
+            asks = self._asking()
+        return self.commits.committed(asks, partitions, timeout)
 
     # Work.
 
@@ -186,7 +237,14 @@ class Engine:
                     self._consumer.close()
 
     def _attend(self, *, native: bool) -> Message | None:
+        if self.may_hand_out and not (native and self.is_in_doubt):
+            self.share.go_on()
         while (item := self.mailbox.take()) is not None:
+            expelled = item["action"] == "max-poll-exceeded"
+            if expelled and native:
+                # The application hears of it before it is told what it has lost, and it cannot hear of it here.
+                self.mailbox.put_back(item)
+                break
             try:
                 message = self._obey(item, native=native)
             except Exception as error:
@@ -194,10 +252,17 @@ class Engine:
             else:
                 if message is not None:
                     self._later.append(message)
+            if expelled:
+                break
         if self.commits_now():
-            self.commits.send(self.share.due())
+            if self.subscribed:
+                self.commits.send(self.share.due())
+            else:
+                self.alone.commit()
         if native:
             return None
+        if self._is_silent:
+            self._make_new()
         if self._later:
             first = self._later.pop(0)
             if isinstance(first, Message):
@@ -224,7 +289,7 @@ class Engine:
                     f"Application maximum poll interval ({interval}ms) exceeded: out of the group until now",
                 )
             case "converted-by-broker":
-                logger.warning("group %r: %s", self._config.group_id, item["message"])
+                logger.warning("group %r: %s", self._config.group_id, printable(item["message"], SENTENCE))
             case "error":
                 return _message(item["error_code"], item["message"])
             case "fatal":
@@ -249,6 +314,32 @@ class Engine:
             return None
         self.commits.fetch(again)
         return _message(refused, "Failed to fetch committed offsets; trying again")
+
+    # A data path that falls silent.
+
+    def look(self, statistics: str) -> None:
+        """Looks whether records still come."""
+        if self.member is None or self._busy or self.holds_back:
+            return
+        self.silence.look(self.share.reading(), statistics)
+
+    def _found_silent(self) -> None:
+        """From a thread of its own."""
+        self._is_silent = True
+        self._summon()
+
+    def _make_new(self) -> None:
+        self._is_silent = False
+        if self.holds_back or not self.share.is_read:
+            return
+        logger.warning(
+            "group %r: records wait, and librdkafka has fetched nothing for %g s (session.timeout.ms) while the group "
+            "and the leaders answer; its connections are made anew, and reading goes on at the same positions",
+            self._config.group_id,
+            self._config.session_timeout_ms / 1000,
+        )
+        self.share.renew(self._renew, self.silence.resolved)
+        self.silence.reset()
 
     # A change of the share.
 
@@ -281,7 +372,7 @@ class Engine:
             self._call(self._callbacks.on_lost if lost else self._callbacks.on_revoke, told, "revoke", failures)
         if not lost and self._config.auto_commit:
             # What another member goes on with.
-            self.commits.send({each: position for each, position in self.share.due().items() if each in told})
+            self.commits.send(self.share.left(told))
         if parks:
             self.holds_back = True
             self.share.park(pause=native)
@@ -331,6 +422,52 @@ class Engine:
         """Within `on_assign`: the application wants to read these, from their offsets if they have one."""
         self._assigning = {(each.topic, each.partition): each for each in partitions}
 
+    def assignment(self) -> list[TopicPartition]:
+        """What is read, as the client shows it; within `on_assign` what the application has chosen so far."""
+        shown = self.share.read | (self._assigning or {}).keys()
+        return [TopicPartition(*each, OFFSET_STORED) for each in sorted(shown)]
+
+    def reassign(self, partitions: list[TopicPartition] | None, *, incremental: int = 0) -> None:
+        """Between rebalances the application assigns by itself; the group does not hear of it.
+
+        Args:
+            partitions: which; None for `unassign`.
+            incremental: 1 to add them, -1 to take them away, 0 for these and nothing else.
+
+        Raises:
+            KafkaException: as the client: where the group hands partitions on one by one, so does the application.
+        """
+        if self._since[1] >= 0 and self.strategies.cooperative != bool(incremental):
+            verb = "remove" if partitions is None else "set"
+            reason = f"Failed to {verb} assignment: Local: Erroneous state"
+            if incremental:
+                reason = (
+                    "Changes to the current assignment must be made using assign() when rebalance protocol is EAGER"
+                )
+            raise KafkaException(KafkaError(KafkaError._STATE, reason))
+        given = partitions or []
+        named = {(each.topic, each.partition) for each in given}
+        share, read = self.share, self.share.read
+        refused = named & read if incremental > 0 else named - read if incremental < 0 else set()
+        if refused:
+            topic, number = min(refused)
+            what = "assigned since it is already" if incremental > 0 else "unassigned since it is not"
+            reason = f"{topic} [{number}] can't be {what} in the current assignment"
+            code = KafkaError._CONFLICT if incremental > 0 else KafkaError._INVALID_ARG
+            raise KafkaException(KafkaError(code, reason))
+        gone = set() if incremental > 0 else named if incremental < 0 else read - named
+        if self._config.auto_commit:
+            self.commits.send(share.left(gone))
+        missing: set[Partition] = set()
+        if incremental > 0:
+            missing = share.further(given)
+        elif incremental < 0:
+            share.stop(gone)
+        else:
+            missing = share.replace(given)
+        if missing:
+            self.commits.fetch(missing)
+
     # The end.
 
     def close(self) -> bool:
@@ -340,6 +477,9 @@ class Engine:
             return False
         with self._turn:
             if self.member is None:
+                if self.asks is not None:
+                    self.asks.stop()
+                    self.asks.join(_JOIN_TIMEOUT)
                 return True
             self._busy = True
             try:

@@ -38,7 +38,7 @@ def _in_child() -> None:
 def _disown(consumer: Consumer) -> None:
     # Never destroyed: librdkafka would wait for threads that are not here, at the latest when the child ends.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(consumer))
-    member = consumer._engine.member
+    member = consumer._engine.asks
     if member is not None:
         with contextlib.suppress(Exception):
             member.abandon()

@@ -7,10 +7,16 @@ without a group is made here as well, and compared.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException
 
 from kafka_assignors.errors import StateError
 
-__all__ = ["group_metadata"]
+if TYPE_CHECKING:
+    from kafka_assignors.clients.confluent.membership import Member
+
+__all__ = ["group_metadata", "group_metadata_of"]
 
 _MAGIC = b"CGMDv2:"
 
@@ -39,6 +45,24 @@ def group_metadata(native: bytes, group_id: str, member_id: str, generation: int
             "cannot be sent to a transaction safely; use confluent-kafka 2.16"
         )
     return _encode(group_id, member_id, generation, instance_id)
+
+
+def group_metadata_of(member: Member, native: bytes, group_id: str, instance_id: str | None) -> bytes:
+    """What a consumer names that has subscribed: its membership, or the last one.
+
+    Whoever gave its subscription up before it was a member is a consumer without a group.
+
+    Raises:
+        KafkaException: `_STATE`: it is to be a member, and is none yet. Offsets that name nobody are taken from
+            anybody.
+    """
+    named = member.fencing
+    if named is not None:
+        return group_metadata(native, group_id, *named, instance_id)
+    if member.is_subscribed:
+        reason = "the consumer is not a member of its group yet: send offsets after its first on_assign"
+        raise KafkaException(KafkaError(KafkaError._STATE, reason))
+    return native
 
 
 def _encode(group_id: str, member_id: str, generation: int, instance_id: str | None) -> bytes:

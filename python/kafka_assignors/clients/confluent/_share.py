@@ -13,7 +13,7 @@ import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, KafkaException, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from kafka_assignors.clients.confluent._conf import Reset
     from kafka_assignors.clients.confluent._strategies import Partition
@@ -47,10 +47,13 @@ class Share:
         stored: offsets that the application stored.
     """
 
-    def __init__(self, consumer: confluent_kafka.Consumer, reset: Reset, *, auto_store: bool) -> None:
+    def __init__(
+        self, consumer: confluent_kafka.Consumer, reset: Reset, *, auto_store: bool, tells_end: bool = False
+    ) -> None:
         self._consumer = consumer
         self._reset = reset
         self._auto_store = auto_store
+        self._tells_end = tells_end
         self.owned: set[Partition] = set()
         self.waiting: set[Partition] = set()
         self.stored: dict[Partition, Position] = {}
@@ -59,12 +62,27 @@ class Share:
         self._parked: set[Partition] = set()
         self._stopped: set[Partition] = set()
         self._paused: set[Partition] = set()
+        # Read because the application said so, though the group gave them to somebody else or to nobody.
+        self._foreign: set[Partition] = set()
         self._introduced: set[str] = set()
+        # Where each partition was begun or sought, with its position then, and where an earlier data path stood.
+        self._begun: dict[Partition, tuple[TopicPartition, int]] = {}
+        self._before: dict[Partition, Position] = {}
 
     @property
     def is_read(self) -> bool:
         """Whether records can come."""
-        return len(self.owned) > len(self.waiting)
+        return bool(self._foreign) or len(self.owned) > len(self.waiting)
+
+    @property
+    def read(self) -> set[Partition]:
+        """What is read, or will be when its start is known: less than is owned where the application wants less."""
+        return (self._fetched() - self._parked) | self.waiting
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether `hold_up` was called, and `go_on` was not."""
+        return not self._stopped.isdisjoint(self.owned)
 
     # Coming and going.
 
@@ -73,12 +91,26 @@ class Share:
 
         `pause` where the application is inside librdkafka, which would go on delivering.
         """
-        self._parked |= self.owned - self.waiting
+        self._parked |= self.owned & self._fetched()
         self.owned.clear()
         self.waiting.clear()
         if pause:
             self._stopped = self._parked - self._paused
             _Native.pause(self._consumer, _partitions(self._stopped))
+
+    def hold_up(self) -> None:
+        """Nothing is delivered until `go_on`."""
+        reading = self.owned - self.waiting - self._paused - self._stopped
+        if reading:
+            self._stopped |= reading
+            _Native.pause(self._consumer, _partitions(reading))
+
+    def go_on(self) -> None:
+        """The end of `hold_up`; what was given up stays where it is."""
+        stopped = self._stopped & self.owned
+        if stopped:
+            self._stopped -= stopped
+            _Native.resume(self._consumer, _partitions(stopped - self._paused))
 
     def unpark(self) -> None:
         """What was given up does not come back as it was."""
@@ -94,9 +126,12 @@ class Share:
         self._parked -= gone
         self._stopped -= gone
         self._paused -= gone
+        self._foreign -= gone
         for partition in gone:
             self.stored.pop(partition, None)
             self._committed.pop(partition, None)
+            self._begun.pop(partition, None)
+            self._before.pop(partition, None)
         fetched = gone & self._fetched()
         if fetched:
             _Native.incremental_unassign(self._consumer, _partitions(fetched))
@@ -119,25 +154,95 @@ class Share:
         """
         fetched = self._fetched()
         wanted = self.owned if chosen is None else self.owned & chosen.keys()
+        self.waiting &= wanted
         unwanted = fetched & self.owned - wanted
         if unwanted:
             _Native.incremental_unassign(self._consumer, _partitions(unwanted))
         self._resume(wanted)
         begin: list[TopicPartition] = []
         missing: set[Partition] = set()
+        stays: list[Partition] = []
         for partition in sorted(wanted):
             given = None if chosen is None else chosen[partition]
             explicit = given is not None and given.offset > OFFSET_INVALID + 1
             if partition in fetched:
                 if explicit and given is not None:
+                    self.sought(given)
                     _Native.seek(self._consumer, given)
+                else:
+                    stays.append(partition)
             elif explicit and given is not None:
                 begin.append(given)
             elif partition not in self.waiting:
                 missing.add(partition)
         self._read(begin)
+        self._tell_ends(stays)
         self.waiting |= missing
         return missing
+
+    def replace(self, partitions: Iterable[TopicPartition]) -> set[Partition]:
+        """Between rebalances: the application wants to read these and nothing else, whoever owns them.
+
+        Returns:
+            As `start`.
+        """
+        wanted = {(each.topic, each.partition): each for each in partitions}
+        self.unpark()
+        self.stop(self.read - wanted.keys())
+        read = self.read
+        for partition in read & wanted.keys():
+            if wanted[partition].offset > OFFSET_INVALID + 1 and not self.start_at(wanted[partition]):
+                self.sought(wanted[partition])
+                _Native.seek(self._consumer, wanted[partition])
+        return self.further(each for partition, each in wanted.items() if partition not in read)
+
+    def further(self, partitions: Iterable[TopicPartition]) -> set[Partition]:
+        """The application wants to read these as well.
+
+        Returns:
+            As `start`.
+        """
+        begin, missing = [], set()
+        for each in partitions:
+            partition = (each.topic, each.partition)
+            if partition not in self.owned:
+                self._foreign.add(partition)
+            if each.offset > OFFSET_INVALID + 1:
+                begin.append(each)
+            else:
+                missing.add(partition)
+        self._read(begin)
+        self.waiting |= missing
+        return missing
+
+    def stop(self, partitions: Iterable[Partition]) -> None:
+        """These are not read any more, whoever owns them."""
+        gone = set(partitions)
+        self.waiting -= gone
+        self._foreign -= gone
+        for partition in gone:
+            self.stored.pop(partition, None)
+            self._begun.pop(partition, None)
+            self._before.pop(partition, None)
+        fetched = gone & self._fetched()
+        if fetched:
+            _Native.incremental_unassign(self._consumer, _partitions(fetched))
+
+    def _tell_ends(self, stays: list[Partition]) -> None:
+        """With `enable.partition.eof` the end is told again after a rebalance, also where nothing else begins again.
+
+        Nothing is fetched twice: at its end a partition has nothing in the queue.
+        """
+        if not self._tells_end:
+            return
+        ends = []
+        for each in _Native.position(self._consumer, _partitions(set(stays) - self._paused)):
+            _, end = _Native.get_watermark_offsets(self._consumer, each, cached=True)
+            if 0 <= end <= each.offset:
+                ends.append(each)
+        if ends:
+            _Native.pause(self._consumer, ends)
+            _Native.resume(self._consumer, ends)
 
     def begin(self, committed: Mapping[Partition, Position]) -> None:
         """The group's commits are here: an offset of -1 where there is none. What has gone meanwhile does not count."""
@@ -159,6 +264,7 @@ class Share:
         self._introduce({each.topic for each in begin})
         _Native.incremental_assign(self._consumer, begin)
         started = {(each.topic, each.partition) for each in begin}
+        self._begun |= {(each.topic, each.partition): (each, OFFSET_INVALID) for each in begin}
         self.waiting -= started
         paused = started & self._paused
         if paused:
@@ -198,6 +304,52 @@ class Share:
         self._read([start])
         return True
 
+    def sought(self, start: TopicPartition) -> None:
+        """A partition goes on from here. librdkafka tells that as its position when the first record has come."""
+        partition = start.topic, start.partition
+        if partition in self._begun:
+            (at,) = _Native.position(self._consumer, [TopicPartition(*partition)])
+            self._begun[partition] = start, at.offset
+
+    # A data path that has fallen silent.
+
+    def reading(self) -> dict[Partition, int]:
+        """The offset that comes next of each partition that is read: a logical one where nothing has come yet."""
+        reading = self.owned - self.waiting - self._paused
+        return {partition: start.offset for partition, start in self._next(reading).items()}
+
+    def renew(self, renew: Callable[[], None], resolved: Mapping[Partition, int]) -> None:
+        """Puts another data path in the place of this one, which goes on where this one is.
+
+        What was fetched and not delivered is fetched again.
+
+        Args:
+            renew: puts it there.
+            resolved: the offsets behind starts at the beginning or the end, where they are known.
+        """
+        starts = self._next(self._fetched())
+        for partition, start in starts.items():
+            if start.offset < 0 and partition in resolved:
+                starts[partition] = _partition(partition, resolved[partition])
+        self._before |= self._delivered(self.owned - self.waiting)
+        renew()
+        self._introduced.clear()
+        _Native.incremental_assign(self._consumer, [starts[each] for each in sorted(starts)])
+        paused = starts.keys() & (self._paused | self._stopped)
+        if paused:
+            _Native.pause(self._consumer, _partitions(paused))
+        self._begun = {partition: (start, OFFSET_INVALID) for partition, start in starts.items()}
+
+    def _next(self, partitions: Collection[Partition]) -> dict[Partition, TopicPartition]:
+        """Where each partition would go on."""
+        found = {}
+        if partitions:
+            for each in _Native.position(self._consumer, _partitions(partitions)):
+                start, then = self._begun.get((each.topic, each.partition), (each, OFFSET_INVALID))
+                # Without a record since then it is still to begin there.
+                found[each.topic, each.partition] = start if each.offset == then else each
+        return found
+
     def store(self, partition: Partition, position: Position) -> bool:
         """The application has done everything before this offset; false where it does not hold the partition."""
         if partition not in self.owned:
@@ -205,22 +357,47 @@ class Share:
         self.stored[partition] = position
         return True
 
+    def leaves(self, partition: Partition) -> None:
+        """The application goes somewhere else; where it was stays stored until it has read on."""
+        if self._auto_store and partition in self.owned - self.waiting:
+            self.stored |= self._reached({partition})
+
     def due(self) -> dict[Partition, Position]:
-        """What has been read, or stored, and not been committed yet."""
+        """What has been read, or stored, beyond what is committed."""
         return {
             partition: position
             for partition, position in self._positions().items()
-            if position.offset != self._committed.get(partition)
+            if position.offset > self._committed.get(partition, -1)
+        }
+
+    def left(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
+        """Where others go on when these go: what was read or stored last, though it be less than what is committed."""
+        return {
+            partition: position
+            for partition, position in self._positions().items()
+            if partition in partitions and position.offset != self._committed.get(partition)
         }
 
     def _positions(self) -> dict[Partition, Position]:
+        stored = {partition: position for partition, position in self.stored.items() if partition in self.owned}
         if not self._auto_store:
-            return {partition: position for partition, position in self.stored.items() if partition in self.owned}
+            return stored
         reading = self.owned - self.waiting
         if not reading:
+            return stored
+        before = {partition: at for partition, at in self._before.items() if partition in reading}
+        return before | stored | self._reached(reading)
+
+    def _delivered(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
+        """The offsets behind what was delivered of these, by this data path or the one before."""
+        if not partitions:
             return {}
+        before = {partition: self._before[partition] for partition in partitions if partition in self._before}
+        return before | self._reached(partitions)
+
+    def _reached(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
         found = {}
-        for each in _Native.position(self._consumer, _partitions(reading)):
+        for each in _Native.position(self._consumer, _partitions(partitions)):
             if each.offset >= 0:
                 epoch = each.leader_epoch
                 found[each.topic, each.partition] = Position(each.offset, -1 if epoch is None else epoch)

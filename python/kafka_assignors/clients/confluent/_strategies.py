@@ -45,7 +45,11 @@ def strategies_of(value: Any) -> tuple[Assignor, ...]:
     """
     parts: list[Any] = []
     for part in value if isinstance(value, list | tuple) else [_DEFAULT if value is None else value]:
-        parts += [each.strip() for each in part.split(",")] if isinstance(part, str) else [part]
+        if isinstance(part, str):
+            # As librdkafka reads it: empty names and repeated ones say nothing.
+            parts += dict.fromkeys(each.strip() for each in part.split(",") if each.strip())
+        else:
+            parts.append(part)
     found: list[Assignor] = []
     for part in parts:
         if isinstance(part, str):
@@ -60,6 +64,8 @@ def strategies_of(value: Any) -> tuple[Assignor, ...]:
             raise OptionError(
                 f"partition.assignment.strategy has a {type(part).__name__}; give names or assignors of kafka_assignors"
             )
+    if not found:
+        raise OptionError(f"partition.assignment.strategy is {value!r}; give at least one name or assignor")
     names = [each.name for each in found]
     if len(set(names)) < len(names):
         raise OptionError(f"partition.assignment.strategy has {', '.join(names)}; give each name once")

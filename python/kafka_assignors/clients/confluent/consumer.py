@@ -32,7 +32,9 @@ from kafka_assignors.assignors import LagBasedAssignor
 from kafka_assignors.clients.confluent import _fork
 from kafka_assignors.clients.confluent._conf import ConsumerConfig
 from kafka_assignors.clients.confluent._engine import Callbacks, Engine
-from kafka_assignors.clients.confluent._group_metadata import group_metadata
+from kafka_assignors.clients.confluent._errors import as_the_client
+from kafka_assignors.clients.confluent._group_metadata import group_metadata_of
+from kafka_assignors.clients.confluent._subscription import expression, unsubscribable
 from kafka_assignors.clients.confluent._switch import Switch
 from kafka_assignors.lag import ConfluentLagSource
 
@@ -98,7 +100,8 @@ class Consumer(_Native):
     Raises:
         MissingDependencyError: on import, if confluent-kafka is not installed.
         ValueError: there is no `group.id`.
-        OptionError: a setting that the membership cannot honour, such as `group.protocol=consumer`.
+        OptionError: a setting with a bad value, or one that the membership cannot honour, such as
+            `group.protocol=consumer`. It is a `KafkaException` with `_INVALID_ARG` as well.
         KafkaException: as the client, for settings that librdkafka refuses.
 
     >>> from kafka_assignors import StickyAssignor
@@ -108,23 +111,36 @@ class Consumer(_Native):
     """
 
     # No dictionary: see `_switch`.
-    __slots__ = ("__weakref__", "_closed", "_config", "_engine", "_gate", "_last_poll", "_switch")
+    __slots__ = (
+        "__weakref__",
+        "_closed",
+        "_config",
+        "_engine",
+        "_gate",
+        "_last_poll",
+        "_native",
+        "_renewing",
+        "_switch",
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = _settings(args, kwargs)
-        config = ConsumerConfig.read(given)
-        config = dataclasses.replace(
-            config, assignors=tuple(_with_lags(each, config, given) for each in config.assignors)
-        )
+        with as_the_client():
+            config = ConsumerConfig.read(given)
+            config = dataclasses.replace(
+                config, assignors=tuple(_with_lags(each, config, given) for each in config.assignors)
+            )
         this = weakref.ref(self)
         stats = _Statistics(this, config.stats_cb, config.stats_interval)
-        super().__init__({**config.data_path, "stats_cb": _core.Uninterrupted(stats)})
+        self._native = {**config.data_path, "stats_cb": _core.Uninterrupted(stats)}
+        super().__init__(self._native)
         self._config = config
+        self._renewing = False
         self._gate = threading.Lock()
         self._switch = Switch(self, (("poll", Consumer._attentive_poll), ("consume", Consumer._attentive_consume)))
         self._last_poll = time.monotonic()
         self._closed = False
-        self._engine = Engine(self, config, _Summons(this))
+        self._engine = Engine(self, config, _Summons(this), self._renew)
         _fork.watch(self)
 
     # Records.
@@ -149,7 +165,7 @@ class Consumer(_Native):
                 return None
             left = _SLICE if endless else max(0.0, deadline - time.monotonic())
             message = self._serve(min(left, _SLICE))
-            if message is not None:
+            if message is not None and (message.error() is not None or self._engine.may_hand_out):
                 self._dismiss()
                 return message
             self._last_poll = time.monotonic()
@@ -192,6 +208,8 @@ class Consumer(_Native):
             records, group = engine.patience(min(left, _SLICE))
             if records is not None:
                 messages += native(self, num_messages - len(messages), records)
+                if messages and not engine.may_hand_out:
+                    messages = [message for message in messages if message.error() is not None]
             if group > 0 and len(messages) < num_messages:
                 engine.mailbox.wait(group)
             self._last_poll = time.monotonic()
@@ -208,7 +226,7 @@ class Consumer(_Native):
         it counts as having polled until now.
         """
         with self._gate:
-            if self._switch.is_on or self._closed:
+            if self._switch.is_on or self._closed or not self._engine.subscribed:
                 return self._last_poll
             self._switch.on(self)
             return time.monotonic()
@@ -216,26 +234,38 @@ class Consumer(_Native):
     def _dismiss(self) -> None:
         """Messages flow and nothing is to be done: back to the native methods."""
         with self._gate:
-            if not self._engine.is_due:
+            needed = self._engine.is_due or self._engine.is_in_doubt
+            if not needed and (self._engine.subscribed or not self._engine.alone.reads):
                 self._switch.off(self)
 
-    def _look(self) -> None:
+    def _look(self, statistics: str) -> None:
         """librdkafka lets us in while the application waits there."""
-        if self._closed:
+        if self._closed or self._renewing:
             # In the middle of its end: a commit that begins now makes it abort the process.
             return
         self._last_poll = time.monotonic()
         engine = self._engine
         if engine.subscribed:
             engine.attend(native=True)
+            engine.hold_still()
             # The share that was given up comes back in a moment, and until then there is nothing to deliver.
             late = time.monotonic() + _MOMENT
             while engine.holds_back and not engine.is_busy and engine.mailbox.wait(late - time.monotonic()):
                 engine.attend(native=True)
+            engine.look(statistics)
         elif engine.commits_now():
-            # Assigned by the application itself: an ordinary consumer, whose commits are librdkafka's.
-            with contextlib.suppress(KafkaException):
-                _Native.commit(self, asynchronous=True)
+            engine.alone.commit()
+
+    def _renew(self) -> None:
+        """Another librdkafka in the place of this one."""
+        self._renewing = True
+        try:
+            _Native.close(self)
+            _Native.__init__(self, self._native)
+            if self._engine.silence.credentials is not None:
+                _Native.set_sasl_credentials(self, *self._engine.silence.credentials)
+        finally:
+            self._renewing = False
 
     # The group.
 
@@ -250,7 +280,7 @@ class Consumer(_Native):
             on_lost: called with what others may own already; without one, `on_revoke` is.
 
         Raises:
-            KafkaException: there are no topics.
+            KafkaException: there are no topics, or an expression is none, or has a back-reference.
             RuntimeError: the consumer is closed.
         """
         self._check_open()
@@ -259,15 +289,15 @@ class Consumer(_Native):
         names = [str(topic) for topic in topics]
         callbacks = Callbacks(on_assign, on_revoke, on_lost)
         if not names or not all(names):
-            reason = "Failed to set subscription: Local: Invalid argument or configuration"
-            raise KafkaException(KafkaError(KafkaError._INVALID_ARG, reason))
+            raise unsubscribable()
+        expressions = [expression(name) for name in names if name.startswith("^")]
+        names = [name for name in names if not name.startswith("^")]
         if self._config.create_topics:
             for name in names:
-                if not name.startswith("^"):
-                    # Asking for it is what creates it, where the broker allows.
-                    with contextlib.suppress(KafkaException):
-                        self.list_topics(name, timeout=_CREATE_TIMEOUT)
-        self._engine.subscribe(names, callbacks)
+                # Asking for it is what creates it, where the broker allows.
+                with contextlib.suppress(KafkaException):
+                    self.list_topics(name, timeout=_CREATE_TIMEOUT)
+        self._engine.subscribe(names, expressions, callbacks)
 
     def unsubscribe(self) -> None:
         """As the client's; `on_revoke` is called by a later `poll`."""
@@ -279,25 +309,38 @@ class Consumer(_Native):
         """As the client's."""
         if self._closed or not self._engine.subscribed:
             return _Native.assignment(self)
-        return [TopicPartition(*each) for each in sorted(self._engine.share.owned)]
+        return self._engine.assignment()
 
     def assign(self, partitions: list[TopicPartition]) -> None:
         """As the client's. Within `on_assign`: what is read, and from where."""
         if self._engine.within is None:
+            if self._engine.subscribed:
+                self._engine.reassign(_checked(partitions))
+                return
+            self._engine.alone.give_up()
             _Native.assign(self, partitions)
+            self._commits_alone()
         elif self._engine.within == "assign":
             self._engine.choose(_checked(partitions))
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         """As the client's. Within `on_assign`: what of the new partitions is read, and from where."""
         if self._engine.within is None:
+            if self._engine.subscribed:
+                self._engine.reassign(_checked(partitions), incremental=1)
+                return
             _Native.incremental_assign(self, partitions)
+            self._commits_alone()
         elif self._engine.within == "assign":
             self._engine.choose(_checked(partitions))
 
     def unassign(self) -> None:
         """As the client's. Within a callback there is nothing left to do: what is revoked goes by itself."""
         if self._engine.within is None:
+            if self._engine.subscribed:
+                self._engine.reassign(None)
+                return
+            self._engine.alone.give_up()
             _Native.unassign(self)
         elif self._engine.within == "assign":
             self._engine.choose([])
@@ -305,7 +348,18 @@ class Consumer(_Native):
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         """As the client's. Within a callback there is nothing left to do: what is revoked goes by itself."""
         if self._engine.within is None:
+            if self._engine.subscribed:
+                self._engine.reassign(_checked(partitions), incremental=-1)
+                return
+            self._engine.alone.give_up()
             _Native.incremental_unassign(self, partitions)
+
+    def _commits_alone(self) -> None:
+        """Nobody else tells a consumer without a group when it is time for a commit on the interval."""
+        if self._engine.alone.begin():
+            with self._gate:
+                if not self._switch.is_on:
+                    self._switch.on(self)
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """As the client's."""
@@ -319,8 +373,12 @@ class Consumer(_Native):
 
     def seek(self, partition: TopicPartition) -> None:
         """As the client's; also for a partition that has not begun to be read."""
-        if not self._engine.share.start_at(partition):
+        share = self._engine.share
+        if not share.start_at(partition):
+            if self._engine.subscribed:
+                share.leaves((partition.topic, partition.partition))
             _Native.seek(self, partition)
+            share.sought(partition)
 
     def memberid(self) -> str | None:  # type: ignore[override]
         """As the client's."""
@@ -331,17 +389,17 @@ class Consumer(_Native):
 
     def consumer_group_metadata(self) -> Any:
         """As the client's: what `Producer.send_offsets_to_transaction` takes. It names this member, so that a zombie's
-        transaction is fenced.
+        transaction is fenced; between two memberships the last one, whose transactions are refused.
 
         Raises:
+            KafkaException: `_STATE`: the consumer is subscribed and has never been a member.
             StateError: librdkafka's form is not the one that this package knows.
         """
         native = _Native.consumer_group_metadata(self)
         member = self._engine.member
         if self._closed or member is None:
             return native
-        config = self._config
-        return group_metadata(native, config.group_id, *member.identity, config.group_instance_id)
+        return group_metadata_of(member, native, self._config.group_id, self._config.group_instance_id)
 
     def plan(self) -> Plan | None:
         """The plan that this consumer made when it last led its group; None if it never did."""
@@ -378,6 +436,8 @@ class Consumer(_Native):
             given: dict[str, Any] = {"asynchronous": not waits}
             given |= {name: each for name, each in (("message", message), ("offsets", offsets)) if each is not None}
             committed: list[TopicPartition] | None = _Native.commit(self, **given)
+            if message is None and offsets is None:
+                engine.alone.committed()
             return committed
         everything = message is None and offsets is None
         if everything:
@@ -387,7 +447,7 @@ class Consumer(_Native):
         if not due:
             if waits:
                 raise KafkaException(KafkaError(KafkaError._NO_OFFSET, "Commit failed: Local: No offset stored"))
-            engine.commits.nothing(engine.share.owned)
+            engine.commits.nothing(engine.share.read)
             self._summoned()
             return None
         if not waits:
@@ -395,10 +455,23 @@ class Consumer(_Native):
             return None
         done = engine.commits.send_and_wait(due)
         if everything:
-            # As librdkafka: every partition of the share, also those with nothing new.
-            others = engine.share.owned - due.keys()
+            # As librdkafka: every partition that is read, also those with nothing new.
+            others = engine.share.read - due.keys()
             done = sorted([*done, *(TopicPartition(*each) for each in others)])
         return done
+
+    def committed(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
+        """As the client's, with the metadata as it was committed: librdkafka reads on behind its end.
+
+        Args:
+            partitions: whose offsets.
+            timeout: in seconds; without one it takes as long as it takes.
+
+        Raises:
+            KafkaException: nobody answered in time, or the group may not be read.
+        """
+        self._check_open()
+        return self._engine.committed(partitions, timeout)
 
     def store_offsets(self, message: Any = None, offsets: Any = None) -> None:
         """As the client's."""
@@ -410,6 +483,7 @@ class Consumer(_Native):
             raise ValueError("expected either message or offsets")
         if not engine.subscribed:
             _Native.store_offsets(self, **({"offsets": offsets} if message is None else {"message": message}))
+            engine.alone.stored()
             return
         given = engine.commits.of_message(message) if offsets is None else engine.commits.of_offsets(offsets)
         code = KafkaError._INVALID_ARG if self._config.auto_store else KafkaError._STATE
@@ -422,6 +496,7 @@ class Consumer(_Native):
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """As the client's, for the membership's connections as well."""
         _Native.set_sasl_credentials(self, username, password)
+        self._engine.silence.credentials = username, password
         sasl = self._config.client.sasl
         if sasl is not None and sasl.credentials is not None:
             sasl.credentials.replace(username, password)
@@ -441,9 +516,8 @@ class Consumer(_Native):
                 self._end()
 
     def _end(self) -> None:
-        if not self._engine.subscribed and self._config.auto_commit:
-            with contextlib.suppress(KafkaException):
-                _Native.commit(self, asynchronous=False)
+        if not self._engine.subscribed:
+            self._engine.alone.end()
         with self._gate:
             self._closed = True
             self._switch.off(self)
@@ -484,7 +558,7 @@ class _Statistics:
     def __call__(self, statistics: str) -> None:
         consumer = self._consumer()
         if consumer is not None:
-            consumer._look()
+            consumer._look(statistics)
         now = time.monotonic()
         # Ours come at least as often; a tenth less than the interval is in time.
         if self._users is not None and now - self._last >= 0.9 * self._interval:
@@ -496,7 +570,7 @@ def _settings(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The one configuration of all that the client's constructor takes."""
     if len(args) > 1:
         raise TypeError("expected tuple containing single dict")
-    if (args and not isinstance(args[0], dict)) or not (args or kwargs):
+    if args and not isinstance(args[0], dict):
         raise TypeError("expected configuration dict")
     return {**(args[0] if args else {}), **kwargs}
 

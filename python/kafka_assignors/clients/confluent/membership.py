@@ -20,9 +20,9 @@ from kafka_assignors import _core
 from kafka_assignors.clients.confluent._neighbours import Neighbours
 from kafka_assignors.errors import KafkaAssignorsError, SecurityError
 from kafka_assignors.net import Address, Closed, Connection, Poller, Ready, Received
+from kafka_assignors.printable import SENTENCE, printable
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kafka_assignors.clients.confluent._conf import ConsumerConfig
@@ -35,6 +35,7 @@ logger = logging.getLogger("kafka_assignors")
 _SASL_AUTHENTICATION_FAILED = 58
 # How long after the last look at the application's liveness the next one comes at the latest, in seconds.
 _PULSE = 1.0
+_LEAST_PULSE = 0.1
 # For how many seconds an answer that a neighbour waits for may bring news.
 _SUSPENSE = 0.25
 
@@ -54,6 +55,11 @@ class Mailbox:
         with self._arrival:
             self._items.append(item)
             self._arrival.notify_all()
+
+    def put_back(self, item: Any) -> None:
+        """What was taken is to be done later, before everything else."""
+        with self._arrival:
+            self._items.appendleft(item)
 
     def take(self) -> Any | None:
         """The oldest thing to be done, or None."""
@@ -114,12 +120,21 @@ class Member:
         self._connections: dict[int, Connection] = {}
         self._numbers: dict[Connection, int] = {}
         self._names: frozenset[str] = frozenset()
-        self._patterns: tuple[re.Pattern[str], ...] = ()
-        # All topics of the cluster but Kafka's own, as far as expressions made the core look.
-        self._topics: frozenset[str] = frozenset()
+        self._expressions: tuple[_core.Expression, ...] = ()
+        # All topics of the cluster, Kafka's own as well, as far as expressions made the core look.
+        self._topics: list[str] = []
         self._ids = itertools.count(1)
         self._replies: dict[int, Reply] = {}
+        # As the core last told it: whether the share is lost, and when the session ends (`time.monotonic`).
+        self._lost = False
+        self._session_end = float("inf")
+        # This long before that, the application's waits end with the session.
+        self._caution = _caution(config)
         self._next_pulse = 0.0
+        self._pulse_interval = min(_PULSE, config.max_poll_interval_ms / 4000)
+        if config.auto_commit and config.auto_commit_interval > 0:
+            # A commit on the interval is made when the application's thread looks up.
+            self._pulse_interval = min(self._pulse_interval, max(_LEAST_PULSE, config.auto_commit_interval))
         self._news_due = float("inf")
         self._polled = time.monotonic()
         self._closed = self._ended = False
@@ -130,17 +145,16 @@ class Member:
 
     # For the application's thread.
 
-    def subscribe(self, names: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> None:
+    def subscribe(self, names: Iterable[str], expressions: Sequence[_core.Expression]) -> None:
         """These are the topics: by name, and by regular expressions that are matched against all of the cluster."""
         with self._lock:
-            self._names, self._patterns = frozenset(names), tuple(patterns)
-            matched = self._matched() if patterns else self._names
-            self._tell(lambda now: self._core.subscribe(now, sorted(matched), bool(patterns)))
+            self._names, self._expressions = frozenset(names), tuple(expressions)
+            matched = self._matched() if expressions else self._names
+            self._tell(lambda now: self._core.subscribe(now, sorted(matched), bool(expressions)))
 
     def _matched(self) -> frozenset[str]:
-        return self._names | {
-            topic for topic in self._topics if any(pattern.search(topic) for pattern in self._patterns)
-        }
+        matched = (itertools.compress(self._topics, each.matches(self._topics)) for each in self._expressions)
+        return self._names.union(*matched)
 
     def unsubscribe(self) -> None:
         """Gives everything up and leaves the group, which is then told through the mailbox."""
@@ -164,10 +178,10 @@ class Member:
         """
         return self._ask(reply, lambda now, ident: self._core.commit(now, ident, offsets, int(timeout * 1000)))
 
-    def fetch(self, partitions: Mapping[str, list[int]], timeout: float) -> int:
-        """Asks for committed offsets; they come through the mailbox."""
+    def fetch(self, partitions: Mapping[str, list[int]], timeout: float, reply: Reply | None = None) -> int:
+        """Asks for committed offsets; they go to `reply`, or into the mailbox where there is none."""
         wanted = sorted(partitions.items())
-        return self._ask(None, lambda now, ident: self._core.fetch_offsets(now, ident, wanted, int(timeout * 1000)))
+        return self._ask(reply, lambda now, ident: self._core.fetch_offsets(now, ident, wanted, int(timeout * 1000)))
 
     def polled(self) -> None:
         """The application lives."""
@@ -183,6 +197,41 @@ class Member:
         with self._lock:
             _, member_id, generation, _, _ = self._core.state()
             return member_id, generation
+
+    @property
+    def fencing(self) -> tuple[str, int] | None:
+        """Member id and generation to name in a transaction: the last ones, where the member is in no generation now.
+
+        None before the first.
+        """
+        with self._lock:
+            return self._core.fencing()
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether there is a subscription."""
+        with self._lock:
+            return self._core.is_subscribed()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what the application holds may be somebody else's already: nothing of it may be handed out.
+
+        Also when its session is over by the clock, and this member's thread has not come to see it.
+        """
+        if not self._lost and time.monotonic() >= self._session_end:
+            self._tell(self._core.tick)
+        return self._lost
+
+    @property
+    def session_left(self) -> float:
+        """For how many seconds what the application holds is certainly its own, if no request is answered meanwhile."""
+        return 0.0 if self._lost else self._session_end - time.monotonic()
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the coordinator has not answered for so long that the end of the session is to be looked at."""
+        return self._lost or self.session_left < self._caution
 
     @property
     def news_due(self) -> float:
@@ -225,8 +274,7 @@ class Member:
 
     def _tell(self, tell: Callable[[int], list[Any]]) -> None:
         """Hands the core an event. What it wants done is done by the member's thread, in the order of the events."""
-        with self._lock:
-            self._actions.extend(tell(_milliseconds()))
+        self._tell_core(tell)
         self._poller.wake()
 
     # The thread.
@@ -261,13 +309,15 @@ class Member:
     def _tell_core(self, tell: Callable[[int], list[Any]]) -> None:
         with self._lock:
             self._actions.extend(tell(_milliseconds()))
+            self._lost, end = self._core.standing()
+            self._session_end = float("inf") if end is None else end / 1000
 
     def _pulse(self) -> None:
         """Looks whether the application polls, before the core looks at the time."""
         now = time.monotonic()
         if now < self._next_pulse:
             return
-        self._next_pulse = now + min(_PULSE, self._config.max_poll_interval_ms / 4000)
+        self._next_pulse = now + self._pulse_interval
         polled = self._summon()
         if polled is None:
             self._closed = True
@@ -341,8 +391,9 @@ class Member:
                     closing.close()
             case {"action": "topics", "topics": topics}:
                 with self._lock:
-                    self._topics = frozenset(name for name, internal in topics if not internal)
-                    if self._patterns:
+                    # Internal ones as well: librdkafka makes no difference.
+                    self._topics = [name for name, _ in topics]
+                    if self._expressions:
                         matched = sorted(self._matched())
                         self._tell_core(lambda now: self._core.subscribe(now, matched, True))
             case {"action": "notify", "kind": "prepare", "lost": False, "revoked": []}:
@@ -357,7 +408,7 @@ class Member:
                 self._neighbours.tell(self, generation)
             case {"action": "log", "level": level, "message": message}:
                 log = logger.warning if level == "warning" else logger.info
-                log("group %r: %s", self._config.group_id, message)
+                log("group %r: %s", self._config.group_id, printable(message, SENTENCE))
             case {"action": "commit-done" | "offsets-fetched", "id": ident} if ident in self._replies:
                 self._replies.pop(ident).set(action)
             case _:
@@ -379,6 +430,12 @@ class Member:
             self._tell(lambda now: self._core.planned(now, ticket, assignments))
             return
         self._tell(lambda now: self._core.plan_failed(now, ticket, message))
+
+
+def _caution(config: ConsumerConfig) -> float:
+    """Between heartbeats that are answered in time, more than this is always left of a session."""
+    session, interval = config.session_timeout_ms, config.heartbeat_interval_ms
+    return max(0.0, min(session / 2, session - 1.5 * interval)) / 1000
 
 
 def _milliseconds() -> int:

@@ -19,6 +19,7 @@ except ImportError as error:
 
 from kafka_assignors.clients._choice import claim, refuse_shared
 from kafka_assignors.clients.confluent._chooser import AVAILABILITY_TIMEOUT, Chooser
+from kafka_assignors.clients.confluent._errors import as_the_client
 from kafka_assignors.partitioners import Partitioner
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class Producer(_Client):
 
     Raises:
         MissingDependencyError: on import, if confluent-kafka is not installed.
-        OptionError: `partitioner` is none of these.
+        OptionError: `partitioner` is none of these, or a setting is not a number. It is a `KafkaException` with
+            `_INVALID_ARG` as well.
         StateError: the `Partitioner` serves another open producer.
         KafkaException: as the client, for its own settings.
 
@@ -101,7 +103,8 @@ class Producer(_Client):
         shared = isinstance(partitioner, Partitioner)
         if shared:
             refuse_shared(partitioner)
-        chooser = Chooser(partitioner, config)
+        with as_the_client():
+            chooser = Chooser(partitioner, config)
         config.pop(AVAILABILITY_TIMEOUT, None)
         if chooser.load is not None:
             _listen(config, chooser.load)

@@ -1,0 +1,83 @@
+"""The commits of a consumer whose partitions its application assigned, without a group that decides.
+
+librdkafka makes all of them, but those on the interval: they are off in the data path, which must never commit behind a
+member's back. So this asks librdkafka for one when it is time and something is new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import confluent_kafka
+from confluent_kafka import KafkaException
+
+if TYPE_CHECKING:
+    from kafka_assignors.clients.confluent._conf import ConsumerConfig
+    from kafka_assignors.clients.confluent._strategies import Partition
+
+__all__ = ["Alone"]
+
+_Native = confluent_kafka.Consumer
+
+
+class Alone:
+    """The automatic commits of one consumer while it has not subscribed.
+
+    Attributes:
+        reads: whether the application has assigned partitions, and wants what it has read to be committed.
+    """
+
+    def __init__(self, consumer: confluent_kafka.Consumer, config: ConsumerConfig) -> None:
+        self._consumer = consumer
+        self._config = config
+        self.reads = False
+        self._asked: dict[Partition, int] = {}
+        self._stored = False
+
+    def begin(self) -> bool:
+        """The application has assigned partitions; whether somebody has to look at the time from now on."""
+        self._asked.clear()
+        self.reads = self._config.auto_commit and self._config.auto_commit_interval > 0
+        return self.reads
+
+    def stored(self) -> None:
+        """The application has stored offsets."""
+        self._stored = True
+
+    def committed(self) -> None:
+        """The application has committed what is new."""
+        self._news()
+
+    def commit(self) -> None:
+        """Commits what is new, if anything is; `on_commit` hears of it."""
+        if self._news():
+            with contextlib.suppress(KafkaException):
+                _Native.commit(self._consumer, asynchronous=True)
+
+    def give_up(self) -> None:
+        """The application is about to take partitions away, or to put others in their place."""
+        if self._config.auto_commit:
+            self.commit()
+
+    def end(self) -> None:
+        """The last commit, when the consumer closes."""
+        if not self._config.auto_commit:
+            return
+        try:
+            done = _Native.commit(self._consumer, asynchronous=False)
+        except KafkaException:
+            return
+        if self._config.on_commit is not None:
+            self._config.on_commit(None, done)
+
+    def _news(self) -> bool:
+        """Whether there is something that was not asked to be committed yet: without, librdkafka calls it an error."""
+        if not self._config.auto_store:
+            new, self._stored = self._stored, False
+            return new
+        positions = _Native.position(self._consumer, _Native.assignment(self._consumer))
+        reached = {(each.topic, each.partition): each.offset for each in positions if each.offset >= 0}
+        ahead = {partition: offset for partition, offset in reached.items() if offset > self._asked.get(partition, -1)}
+        self._asked |= ahead
+        return bool(ahead)

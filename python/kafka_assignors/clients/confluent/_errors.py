@@ -1,0 +1,37 @@
+"""Errors that are ours and the client's at once."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kafka_assignors import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["OptionError", "as_the_client"]
+
+
+class OptionError(errors.OptionError, KafkaException):
+    """A setting with a value that cannot be used. Caught as ours, or as the client's with `_INVALID_ARG`."""
+
+    def __str__(self) -> str:
+        return str(self.args[0].str())
+
+
+# The name under which the package has it, which tracebacks show and pickles look up.
+OptionError.__module__ = "kafka_assignors.clients.confluent"
+
+
+@contextlib.contextmanager
+def as_the_client() -> Iterator[None]:
+    """Within it, an `OptionError` of the package is raised as one that is the client's exception as well."""
+    try:
+        yield
+    except errors.OptionError as error:
+        if isinstance(error, KafkaException):
+            raise
+        raise OptionError(KafkaError(KafkaError._INVALID_ARG, str(error))) from None

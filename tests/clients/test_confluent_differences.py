@@ -1,0 +1,177 @@
+"""What differs from confluent-kafka's consumer on purpose: the page lists what these scripts find."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import OFFSET_INVALID
+
+from support.both_classes import logs, made
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.both_classes import Entry, Script
+    from support.broker import Kafka
+
+PAGE = Path(__file__).parents[2] / "docs" / "confluent.md"
+BASE: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
+
+SCRIPTS: dict[str, tuple[Callable[[Script], None], dict[str, list[Entry]]]] = {}
+
+
+def script(name: str, *, theirs: list[Entry], ours: list[Entry]) -> Callable[[Callable[[Script], None]], None]:
+    """A script, and the entries in which the logs of the two classes differ."""
+
+    def keep(play: Callable[[Script], None]) -> None:
+        SCRIPTS[name] = play, {"theirs": theirs, "ours": ours}
+
+    return keep
+
+
+@script("Kept positions", theirs=[("first", "read", 4)], ours=[("first", "read", 2)])
+def _(script: Script) -> None:
+    script.make("orders", 1, 2)
+    first = script.consumer("range", "first", enable_auto_commit=False)
+    first.subscribe("orders")
+    script.reads(first, 2)
+    # Another subscription, and with it a rebalance in which the partition comes back.
+    script.make("others", 1)
+    first.subscribe("orders", "others")
+    script.until(lambda: len(first.told("on_assign")) == 2, "the partition is assigned again")
+    script.after(1.0)
+    first.note("read", len(first.read))
+
+
+@script("`pause` inside `on_assign`", theirs=[("", "read", 2)], ours=[("", "read", 0)])
+def _(script: Script) -> None:
+    script.make("orders", 1, 2)
+    part = script.consumer()
+    part.subscribe("orders", on_assign=lambda consumer, partitions: consumer.pause(partitions))
+    script.until(lambda: part.told("on_assign"), "the partition is assigned")
+    script.after(1.0)
+    part.note("read", len(part.read))
+
+
+@script(
+    "`assign` inside a cooperative `on_assign`",
+    theirs=[("", "assign", ("KafkaException", "_STATE")), ("", "read", [])],
+    ours=[("", "assign", None), ("", "read", [("orders", 0)])],
+)
+def _(script: Script) -> None:
+    script.make("orders", 2, 1)
+    part = script.consumer("cooperative-sticky")
+
+    def take(_: Any, partitions: list[Any]) -> None:
+        part.called("assign", [each for each in partitions if each.partition == 0])
+
+    part.subscribe("orders", on_assign=take)
+    script.until(lambda: part.told("on_assign"), "the partitions are assigned")
+    script.after(1.0)
+    part.note("read", sorted({(topic, partition) for topic, partition, _ in part.read}))
+
+
+@script(
+    "Offsets of partitions that are not owned",
+    theirs=[("first", "commit", 1)],
+    ours=[("first", "commit", ("KafkaException", "_ASSIGNMENT_LOST"))],
+)
+def _(script: Script) -> None:
+    script.make("orders", 1)
+    script.make("others", 1)
+    first = script.consumer("range", "first", enable_auto_commit=False)
+    first.subscribe("orders")
+    script.until(lambda: first.told("on_assign"), "the partition is assigned")
+    found = first.called("commit", offsets=[script.at("others", 0, 1)], asynchronous=False)
+    first.note("commit", len(found) if isinstance(found, list) else found)
+
+
+@script("Automatic commits inside `poll`", theirs=[("", "committed", [2])], ours=[("", "committed", [OFFSET_INVALID])])
+def _(script: Script) -> None:
+    script.make("orders", 1, 2)
+    part = script.consumer(auto_commit_interval_ms=1_000)
+    part.subscribe("orders")
+    script.reads(part, 2)
+    time.sleep(2.5)
+    part.note("committed", part.committed("orders", 0))
+
+
+@script("Commits that say nothing new", theirs=[("", "told", 2)], ours=[("", "told", 1)])
+def _(script: Script) -> None:
+    script.make("orders", 1, 2)
+    part = script.consumer(auto_commit_interval_ms=200)
+    part.subscribe("orders")
+    script.reads(part, 2)
+    script.until(lambda: part.told("on_commit"), "the offset is committed")
+    script.close(part)
+    part.note("told", len(part.told("on_commit")))
+
+
+@script(
+    "A subscription ends what `assign` set",
+    theirs=[("", "assignment", [("others", 0)])],
+    ours=[("", "assignment", [])],
+)
+def _(script: Script) -> None:
+    script.make("orders", 1)
+    script.make("others", 1)
+    part = script.consumer()
+    part.called("assign", [script.at("others", 0)])
+    part.subscribe("orders")
+    part.note("assignment", script.plain(part.consumer.assignment(), offsets=False))
+
+
+@script("A name that cannot exist beside others", theirs=[("", "assigned", 0)], ours=[("", "assigned", 1)])
+def _(script: Script) -> None:
+    script.make("orders", 1)
+    part = script.consumer()
+    part.subscribe("orders", "no topic!")
+    script.until(lambda: part.told("error"), "the name is told")
+    script.after(1.5)
+    part.note("assigned", len(part.told("on_assign")))
+
+
+def documented() -> list[str]:
+    """The names in the list of the page."""
+    section = PAGE.read_text().split("## What differs on purpose\n", 1)[1].split("\n## ", 1)[0]
+    return re.findall(r"^- \*\*(.+?)\*\*", section, flags=re.MULTILINE)
+
+
+def test_the_page_lists_these_differences() -> None:
+    assert documented() == [*SCRIPTS, "Settings that the membership needs"]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_difference(any_kafka: Kafka, name: str) -> None:
+    play, expected = SCRIPTS[name]
+    found = logs(any_kafka, play)
+    for which, entries in expected.items():
+        assert all(entry in found[which] for entry in entries), found[which]
+        # Not by chance: what one class does the other does not.
+        (other,) = expected.keys() - {which}
+        assert not all(entry in found[which] for entry in expected[other]), found[which]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"heartbeat.interval.ms": 45_000},
+        {"bootstrap.servers": ""},
+        {"bootstrap.servers": "a:99999"},
+        {"group.protocol": "consumer"},
+        {"group.remote.assignor": "uniform"},
+        {"topic.blacklist": "a"},
+        {"offset.store.method": "file"},
+        {"auto.commit.enable": "true"},
+        {"partition.assignment.strategy": ""},
+    ],
+    ids=str,
+)
+def test_settings_that_the_membership_needs(setting: dict[str, Any]) -> None:
+    theirs, ours = made(BASE | setting, then=type)
+    assert ours == ("KafkaException", "_INVALID_ARG")
+    assert isinstance(theirs, type)
