@@ -117,13 +117,18 @@ def test_the_json_has_all_figures(files: tuple[Path, Path]) -> None:
     assert [each.name for each in files] == ["report.html", "report.json"]
     values = json.loads(files[1].read_text("utf-8"))
     report = sample()
-    assert values["format"] == 1
+    assert values["format"] == 2
     assert set(values) == {"format", *(field.name for field in dataclasses.fields(Report))}
     assert [each["moved"] for each in values["strategies"]] == [each.moved for each in report.strategies]
     assert values["strategies"][0]["moved_share"] == pytest.approx(123_456 / 4_000_000)
     assert [each["figures"]["group_id"] for each in values["worst"]] == list(HOSTILE)
     assert values["worst"][0]["ownership"][0]["owners"] == report.worst[0].ownership[0].owners
     assert values["recommendations"] == dict(report.recommendations)
+    # What nobody gets stands with every strategy.
+    assert values["strategies"][5]["unassigned_share"] == report.strategies[5].unassigned_share > 0
+    of_group = values["worst"][0]["figures"]["strategies"]
+    assert of_group["range"]["unassigned_share"] == 0.25
+    assert {"assigned", "unassigned", "unassigned_share"} <= set(of_group["sticky"])
 
 
 def test_figures_that_are_no_numbers_are_null_in_json() -> None:

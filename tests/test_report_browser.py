@@ -12,7 +12,7 @@ import pytest
 from kafka_assignors.report.canvas import COLOURS
 from kafka_assignors.report.page import write
 from support.browser import Browser, browser
-from support.reports import HOSTILE, sample
+from support.reports import HOSTILE, STRATEGIES, sample
 
 __all__ = ["browser"]
 
@@ -100,6 +100,11 @@ def test_tables_have_the_numbers_of_the_json(browser: Browser, files: tuple[str,
             "today": each["figures"]["strategies"]["observed"]["moved"],
             "saved": each["saved"],
         }
+    unread = "[...document.querySelectorAll('%s [data-share=unassigned]')].map(cell => cell.textContent)"
+    assert browser.run(unread % "#worst-table") == ["25.0%"] * len(HOSTILE)
+    shown = browser.run(unread % ".of-group")
+    assert len(shown) == len(HOSTILE) * (len(STRATEGIES) - 1)
+    assert set(shown) == {"25.0%"}
     told = browser.run(
         "Object.fromEntries([...document.querySelectorAll('#recommendation-table tbody tr')].map(row => ["
         "row.dataset.recommendation, Number(row.querySelector('td').textContent.replaceAll(',', ''))]))"

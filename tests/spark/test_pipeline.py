@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +18,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
+
+
+def test_it_ends_without_a_traceback_and_its_page_is_small(tmp_path: Path) -> None:
+    """In a process of its own, whose end is that of Spark's workers too."""
+    command = [sys.executable, "-m", "kafka_assignors.spark", "pipeline", "--out", str(tmp_path), "--groups", "30"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+    # Pictures are of six groups, however many there are.
+    assert (tmp_path / "report.html").stat().st_size < 2_000_000
+
+
+def test_an_address_is_refused() -> None:
+    done = CliRunner().invoke(app, ["pipeline", "--out", "file:///somewhere"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("kafka-assignors: --out is 'file:/somewhere'; give a folder of this machine")
 
 
 def test_it_says_where_the_report_will_be_and_it_is_there(spark: SparkSession, tmp_path: Path) -> None:

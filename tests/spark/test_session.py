@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,10 +18,9 @@ from kafka_assignors.spark.replay import replay
 from kafka_assignors.spark.schemas import TABLES, checked, schema
 from kafka_assignors.spark.session import opened, session
 from kafka_assignors.spark.summary import group_summary, strategy_summary
+from kafka_assignors.spark.worker_daemon import quiet
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
@@ -100,6 +101,50 @@ def test_a_session_that_is_there_is_used(spark: SparkSession, tmp_path: Path) ->
         session(jars=[jar])
     with pytest.raises(StateError, match=r"already, on local\[2\]; stop it before one on spark://h:1"):
         session("spark://h:1")
+
+
+def test_under_spark_submit_its_master_and_settings_count(tmp_path: Path) -> None:
+    import pyspark
+
+    script = tmp_path / "submitted.py"
+    script.write_text(
+        "import sys\n"
+        "from kafka_assignors import StateError\n"
+        "from kafka_assignors.spark.session import opened, session\n"
+        "try:\n"
+        "    session('local[7]')\n"
+        "except StateError as error:\n"
+        "    print('refused:', error)\n"
+        "with opened() as spark:\n"
+        "    print('master:', spark.sparkContext.master, spark.conf.get('spark.sql.shuffle.partitions'))\n"
+    )
+    home = Path(pyspark.__file__).parent
+    command = [str(home / "bin" / "spark-submit"), "--master", "local[3]", "--conf", "spark.sql.shuffle.partitions=11"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
+    environment |= {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [*command, str(script)], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "refused: spark-submit has the master local[3]; leave out the master local[7], or make them the same",
+        "master: local[3] 11",
+    ]
+
+
+def test_a_worker_whose_socket_is_closed_ends_quietly() -> None:
+    """The daemon prints a traceback of whatever else a worker ends with."""
+
+    def closed(sock: Any, authenticated: bool) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    def broken(sock: Any, authenticated: bool) -> int:
+        raise ValueError("something else")
+
+    assert quiet(closed)(None, True) == 1
+    assert quiet(lambda sock, authenticated: 0)(None, True) == 0
+    with pytest.raises(ValueError, match="something else"):
+        quiet(broken)(None, True)
 
 
 def test_schemas(spark: SparkSession) -> None:

@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_assignors import KafkaAssignorsError, OptionError
-from kafka_assignors.report.page import page
+from kafka_assignors.report.page import page, write
 from kafka_assignors.spark.app import app
+from kafka_assignors.spark.files import check_target, write_report
 from kafka_assignors.spark.fleet import FleetOptions
 from kafka_assignors.spark.report import find_table, recommendations, report
 from kafka_assignors.spark.schemas import schema
@@ -91,13 +92,17 @@ def test_every_group_has_a_recommendation(tables: dict[str, DataFrame], made: Re
     counted: dict[str, int] = defaultdict(int)
     for row in rows:
         counted[row["strategy"] or "none"] += 1
+        assert (row["today"] is None) == (row["saved"] is None) == (row["nobody_gets_today"] is None)
         if row["group_id"].startswith("join-"):
             assert row["rule"] != "unknown"
     assert made.recommendations == counted
     assert counted["none"] == 1
     assert made.moved_today == sum(row["moved_today"] or 0 for row in rows)
-    assert made.moved_recommended == made.moved_today - sum(row["saved"] for row in rows)
-    gains = sorted((row["saved"] for row in rows), reverse=True)
+    # The card says what the bar says.
+    assert made.moved_today == next(each.moved for each in made.strategies if each.strategy == "observed")
+    assert made.observed_groups == GROUPS
+    assert made.moved_recommended == made.moved_today - sum(row["saved"] or 0 for row in rows)
+    gains = sorted((row["saved"] or 0 for row in rows), reverse=True)
     assert [each.saved for each in made.worst] == gains[:4]
     assert gains[0] > 0
 
@@ -155,9 +160,82 @@ def test_only_rebalances_is_needed(tables: dict[str, DataFrame]) -> None:
         ("range", "sticky"), key=lambda name: next(each.moved for each in found.strategies if each.strategy == name)
     )
     assert len(found.notes) == 2
-    assert "range, Kafka's default, stands for it" in found.notes[0]
+    assert found.notes[0] == (
+        f"What was really assigned is in the tables for 0 of {GROUPS} groups; for {GROUPS} nothing stands for today."
+    )
+    assert (found.observed_groups, found.moved_today) == (0, 0)
+    assert all(each.saved == 0 for each in found.worst)
     assert all(not group.ownership and group.lag is None for group in found.worst)
     page(found)
+
+
+def test_what_groups_run_is_what_was_captured(spark: SparkSession) -> None:
+    """The protocol of a classic group; the type of one that the broker assigns; and nothing where nothing is known."""
+
+    def row(group_id: str, strategy: str, moved: int, assigned: int = 100) -> tuple[Any, ...]:
+        # Ten members, a hundred partitions.
+        figures = (10, 100, assigned, 10, 10, 0, moved, moved, 0, 0.0, 1.0, 0, 1, None)
+        return ("c", group_id, strategy, 1, 1_000, 1, "members", *figures)
+
+    names = ("classic", "broker", "named broker", "upgraded", "unknown", "made")
+    rows = [row(name, *of) for name in names for of in (("range", 3_447), ("sticky", 40), ("sticky-join", 0, 2))]
+    rebalances = spark.createDataFrame(rows, schema("rebalances"))
+    told = [
+        ("classic", 1, "snapshot", "range", 1),
+        ("classic", 2, "snapshot", "sticky", 2),
+        ("broker", 1, "join", None, 1),
+        ("named broker", 1, "join", "range", 1),
+        ("upgraded", 1, "snapshot", "range", 1),
+        ("upgraded", 2, "join", None, 2),
+        ("made", 1, "join", "range", None),
+    ]
+    columns = [column for column in schema("membership_events").fields if column.name in (
+        "cluster", "group_id", "seq", "ts", "kind", "member_id", "topics", "protocol", "src_offset")]  # fmt: skip
+    wanted = schema("membership_events")
+    wanted.fields, wanted.names = columns, [column.name for column in columns]
+    values = [("c", group, seq, 0, kind, "m", ["t"], protocol, offset) for group, seq, kind, protocol, offset in told]
+    events = spark.createDataFrame(values, wanted)
+    found = {each["group_id"]: each for each in recommendations(rebalances, events=events).collect()}
+    assert {name: (each["running"], each["by_broker"], each["today"]) for name, each in found.items()} == {
+        "classic": ("sticky", False, "sticky"),
+        "broker": (None, True, None),
+        "named broker": ("range", True, None),
+        "upgraded": (None, True, None),
+        "unknown": (None, False, None),
+        "made": ("range", False, "range"),
+    }
+    assert {name: (each["strategy"], each["saved"]) for name, each in found.items()} == {
+        "classic": ("keep", 0),
+        "broker": ("keep", None),
+        "named broker": ("keep", None),
+        "upgraded": ("keep", None),
+        "unknown": ("sticky", None),
+        "made": ("sticky", 3_407),
+    }
+    assert found["made"]["nobody_gets_today"] == found["made"]["nobody_gets_recommended"] == 0
+    page_of = report(rebalances, events=events, joined="made")
+    assert page_of.notes[0] == (
+        "What was really assigned is in the tables for 0 of 6 groups; for 2 the strategy in use is known and replayed, "
+        "and stands for today; 3 are assigned by the broker (KIP-848); for 1 nothing stands for today."
+    )
+    # A join that nobody reads is no join.
+    assert page_of.recommendations == {"keep": 4, "sticky": 2}
+    shares = {each.strategy: each.unassigned_share for each in page_of.strategies}
+    assert shares == {"range": 0, "sticky": 0, "sticky-join": 0.98}
+
+
+def test_a_rebalance_without_figures_is_no_failure_of_the_strategy(spark: SparkSession) -> None:
+    good = ("c", "g", "range", 2, 2_000, 2, "members", 2, 4, 4, 2, 2, 0, 1, 1, 0, 0.0, 1.0, 0, 1, None)
+    unknown = ("c", "g", "range", 1, 1_000, 1, "members", *[None] * 13, "seq 1: topic t has no known partition count")
+    none = ("c", "h", *unknown[2:])
+    found = report(spark.createDataFrame([good, unknown, none], schema("rebalances")))
+    (of_range,) = found.strategies
+    assert (of_range.groups, of_range.failed, of_range.rebalances, of_range.moved) == (2, 1, 1, 1)
+    assert found.failed_groups == 2
+    assert {each.figures.group_id: each.figures.strategies["range"].error for each in found.worst} == {
+        "g": None,
+        "h": unknown[-1],
+    }
 
 
 def test_no_rows_are_a_report_of_nothing(tables: dict[str, DataFrame]) -> None:
@@ -198,12 +276,29 @@ def test_the_command_leaves_page_figures_and_table(
     assert spark.read.parquet(str(tmp_path / "out" / "recommendations")).count() == GROUPS + 1
 
 
+def test_targets_are_those_of_spark(spark: SparkSession, made: Report, tmp_path: Path) -> None:
+    html, values = write_report(spark, made, f"{tmp_path.as_uri()}/with a scheme/")
+    assert (html, values) == tuple(f"{tmp_path.as_uri()}/with a scheme/report.{kind}" for kind in ("html", "json"))
+    names = sorted(path.name for path in (tmp_path / "with a scheme").iterdir())
+    assert names == ["report.html", "report.json"]
+    # A file system that is not the local one: Hadoop's view of a folder by another scheme.
+    spark.sparkContext._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.here.link./data", tmp_path.as_uri())
+    write_report(spark, made, "viewfs://here/data/seen")
+    assert (tmp_path / "seen" / "report.html").read_text("utf-8") == page(made)
+    for refused, words in (("s3a://bucket/report", "s3a://bucket/report cannot be written"), ("nope://x/y", '"nope"')):
+        with pytest.raises(KafkaAssignorsError, match=words):
+            check_target(spark, refused)
+    with pytest.raises(OptionError, match="folder is 'file:///somewhere'; give a folder of this machine"):
+        write(made, "file:///somewhere")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--joined", "["], "joined is '['; give a regular expression"),
         (["--top", "-1"], "top is -1; give a number of groups, 0 to 1000"),
         (["--gain", "2"], "gain is 2.0; give a share, 1 at most"),
+        (["--out", "nope://x/y"], "nope://x/y cannot be written"),
         ([], "has the table rebalances; `replay` makes it"),
     ],
 )

@@ -38,7 +38,7 @@ STRATEGIES = ("observed", "range", "roundrobin", "sticky", "cooperative-sticky",
 
 
 def figures(moved: int, *, spread: float = 1.0, skew: float = 1.3, lag: int = 500, needed: int = 40) -> StrategyFigures:
-    return StrategyFigures(20, moved, min(needed, moved), spread, spread * 6, skew, lag, 0)
+    return StrategyFigures(20, moved, min(needed, moved), spread, spread * 6, skew, lag, 0, None, 360, 120)
 
 
 def ownership(strategy: str, members: list[str], topics: list[str], seed: int) -> Ownership:
@@ -106,5 +106,6 @@ def sample(names: tuple[str, ...] = HOSTILE) -> Report:
         worst=worst,
         failures=[Failure(name, name, "range, sticky", f"seq 3: {name}") for name in names],
         failed_groups=400,
+        observed_groups=1_000,
         notes=[f"A note on {names[-1]}."],
     )

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.report.names import printable
+from kafka_assignors.report.svg import small
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,7 +147,7 @@ def draw(paint: Callable[[Figure], None], *, width: float, height: float, alt: s
         paint(figure)
         file = io.StringIO()
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, facecolor="none", dpi=96)
-    return Picture(_themed(file.getvalue()), alt, caption, round(width * 96), round(height * 96))
+    return Picture(_themed(small(file.getvalue())), alt, caption, round(width * 96), round(height * 96))
 
 
 def _themed(svg: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from kafka_assignors.report.canvas import OWNERS, Picture, colour, compact, draw, drawn_text
 from kafka_assignors.report.model import OBSERVED, LagByMember, Ownership
@@ -23,6 +23,9 @@ PARTITIONS_SHOWN = 40
 
 MEMBERS_SHOWN = 30
 """The most members in a picture; of more, those that held the most."""
+
+# The most letters in a panel of `owners`, and the most numbers in one of `loads`: what is drawn grows with them alone.
+_LABELS = 300
 
 _WIDTH = 9.4
 
@@ -117,7 +120,6 @@ def _paint_owners(
     axes: Axes, timeline: Ownership, rows: Sequence[int], shades: Mapping[str, str], codes: Mapping[str, str]
 ) -> None:
     import numpy as np
-    from matplotlib.collections import LineCollection
 
     count = len(timeline.owners)
     cells = np.zeros((len(rows), max(1, count), 4), dtype=np.uint8)
@@ -127,7 +129,9 @@ def _paint_owners(
             if step[partition] >= 0:
                 cells[row, at] = palette[step[partition]]
     axes.imshow(cells, aspect="auto", interpolation="none", origin="upper")
-    gaps = []
+    # By column, the rows with a gap before it; and what has one owner for how long.
+    gaps: dict[int, list[int]] = {}
+    runs: list[tuple[int, int, int, int]] = []
     for row, partition in enumerate(rows):
         start = 0
         for at in range(1, count + 1):
@@ -135,24 +139,49 @@ def _paint_owners(
             if at < count and timeline.owners[at][partition] == before:
                 continue
             if at < count:
-                gaps.append([(at - 0.5, row - 0.5), (at - 0.5, row + 0.5)])
+                gaps.setdefault(at, []).append(row)
             if before >= 0 and len(rows) <= 64 and (at - start) * _WIDTH / max(1, count) > 0.16:
-                member = timeline.members[before]
-                axes.text(
-                    (start + at - 1) / 2,
-                    row,
-                    codes[member],
-                    ha="center",
-                    va="center_baseline",
-                    fontsize=6.5,
-                    color="#ffffff" if _dark(shades[member]) else "#101214",
-                    in_layout=False,
-                )
+                runs.append((at - start, start, row, before))
             start = at
-    axes.add_collection(LineCollection(gaps, colors=colour("surface"), linewidths=2.4))
+    for length, start, row, owner in sorted(runs, key=lambda run: -run[0])[:_LABELS]:
+        member = timeline.members[owner]
+        axes.text(
+            start + (length - 1) / 2,
+            row,
+            codes[member],
+            ha="center",
+            va="center_baseline",
+            fontsize=6.5,
+            color="#ffffff" if _dark(shades[member]) else "#101214",
+            in_layout=False,
+        )
+    lines = []
+    for at, with_gap in gaps.items():
+        for _, neighbours in itertools.groupby(enumerate(with_gap), lambda pair: pair[1] - pair[0]):
+            together = [row for _, row in neighbours]
+            lines.append(((at - 0.5, together[0] - 0.5), (at - 0.5, together[-1] + 0.5)))
+    _strokes(axes, lines, colour("surface"), 2.4, "butt")
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_ylabel("topic and partition")
     _topic_ticks(axes, [timeline.partitions[row] for row in rows])
+
+
+def _strokes(
+    axes: Axes,
+    lines: Sequence[tuple[tuple[float, float], tuple[float, float]]],
+    shade: str,
+    width: float,
+    cap: Literal["butt", "round"],
+) -> None:
+    """Many lines of one look, as one path."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    if not lines:
+        return
+    path = Path([end for line in lines for end in line], [Path.MOVETO, Path.LINETO] * len(lines))
+    path.should_simplify = False
+    axes.add_patch(PathPatch(path, fill=False, edgecolor=shade, linewidth=width, capstyle=cap))
 
 
 def _topic_ticks(axes: Axes, partitions: Sequence[tuple[str, int]]) -> None:
@@ -237,7 +266,7 @@ def _paint_loads(axes: Axes, timeline: Ownership, members: Sequence[str], most: 
     places = {member: place for place, member in enumerate(members)}
     cells = np.zeros((max(1, len(members)), max(1, count), 4), dtype=np.float64)
     dots: list[tuple[int, int]] = []
-    numbers = count <= 36 and len(members) <= MEMBERS_SHOWN
+    numbers = count <= 36 and count * len(members) <= _LABELS
     light, strong = np.array([0.85, 0.92, 0.97]), np.array([0.0, 0.35, 0.58])
     for at in range(count):
         counts = _held(timeline, at)
@@ -261,8 +290,9 @@ def _paint_loads(axes: Axes, timeline: Ownership, members: Sequence[str], most: 
     axes.imshow(cells, aspect="auto", interpolation="none", origin="upper")
     if dots:
         shift = 0.36 if numbers else 0.0
-        axes.plot([at + shift for at, _ in dots], [row - shift * 0.7 for _, row in dots], "o", markersize=3.4,
-                  color=colour("orange"), markeredgecolor=colour("surface"), markeredgewidth=0.6)  # fmt: skip
+        # Lines without length, whose round ends are dots: one path has them all.
+        points = [(at + shift, row - shift * 0.7) for at, row in dots]
+        _strokes(axes, [(point, point) for point in points], colour("orange"), 3.6, "round")
     axes.set_ylim(max(1, len(members)) - 0.5, -0.5)
 
 

@@ -27,7 +27,7 @@ __all__ = [
     "StrategyTotals",
 ]
 
-FORMAT = 1
+FORMAT = 2
 """The version of the JSON: it grows when a field changes its meaning or goes."""
 
 OBSERVED = "observed"
@@ -56,7 +56,7 @@ class StrategyTotals:
         unassigned: the partitions that members subscribed to and nobody got, summed likewise: a strategy for joins
             leaves those without a partner.
         moved: the partitions that had an owner and changed it.
-        moved_needed: the least that a best balanced plan could have moved.
+        moved_needed: of these, the least that a best balanced plan had to move too.
         spread: the most minus the fewest partitions of a member.
         balance_score: KIP-54's.
         lag_skew: the heaviest member's lag by the mean; 1 is even.
@@ -99,13 +99,15 @@ class StrategyFigures:
     Attributes:
         rebalances: how many.
         moved: the partitions that had an owner and changed it.
-        moved_needed: the least that a best balanced plan could have moved.
+        moved_needed: of these, the least that a best balanced plan had to move too.
         spread: the most minus the fewest partitions of a member, in the mean.
         balance_score: KIP-54's, in the mean.
         lag_skew: the heaviest member's lag by the mean, in the mean of the rebalances.
         max_lag: the largest lag of a member at any rebalance.
         copartition_violations: partition numbers whose topics have different owners, summed.
         error: why the strategy failed; nothing else counts then.
+        assigned: the partitions handed out, summed over the rebalances.
+        unassigned: the partitions that members subscribed to and nobody got, summed likewise.
     """
 
     rebalances: int
@@ -117,6 +119,14 @@ class StrategyFigures:
     max_lag: int
     copartition_violations: int
     error: str | None = None
+    assigned: int = 0
+    unassigned: int = 0
+
+    @property
+    def unassigned_share(self) -> float:
+        """The partitions that nobody got among all."""
+        partitions = self.assigned + self.unassigned
+        return self.unassigned / partitions if partitions else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +155,9 @@ class GroupFigures:
         partitions: the most partitions it read at once.
         strategies: by name, `observed` too where it is known.
         joined: whether it joins its topics by partition number.
+        running: the strategy that it runs, by its wire name, as its protocol was captured; in a KIP-848 group the
+            broker's assignor that its members ask for. None where that is not known.
+        by_broker: whether it is a KIP-848 group, which the broker assigns.
     """
 
     cluster: str
@@ -153,6 +166,8 @@ class GroupFigures:
     partitions: int
     strategies: Mapping[str, StrategyFigures]
     joined: bool = False
+    running: str | None = None
+    by_broker: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +213,8 @@ class GroupReport:
         figures: of its strategies.
         recommendation: for it.
         saved: the partitions that the recommended strategy would not have moved, of those that `observed` moved (or,
-            where that is not known, Kafka's default, `range`); negative if it moves more.
+            where that is not known, the strategy that the group runs); negative if it moves more. 0 where neither is
+            known.
         ownership: timelines, the present strategy's first.
         lag: who carries it.
     """
@@ -249,8 +265,10 @@ class Report:
         strategies: over the whole fleet.
         periods: the same over time, each as long as `period_ms`.
         period_ms: the length of a period.
-        moved_today: partitions moved by what stands for the present strategy, over the groups where that is known.
+        moved_today: partitions that were really moved, over the groups where that was observed: as much as `observed`
+            has among the strategies.
         moved_recommended: partitions that the same groups would have moved with what is recommended for each.
+        observed_groups: how many these groups are.
         recommendations: for how many groups each strategy is recommended; `keep`, and `none` where nothing can be said.
         worst: the groups that gain the most, the first one most.
         failures: some of the groups that failed.
@@ -273,6 +291,7 @@ class Report:
     worst: Sequence[GroupReport]
     failures: Sequence[Failure] = ()
     failed_groups: int = 0
+    observed_groups: int = 0
     notes: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -280,6 +299,9 @@ class Report:
         values = {"format": FORMAT, **_plain(asdict(self))}
         for entry, totals in zip(values["strategies"], self.strategies, strict=True):
             entry |= {"moved_share": totals.moved_share, "unassigned_share": totals.unassigned_share}
+        for entry, group in zip(values["worst"], self.worst, strict=True):
+            for name, figures in group.figures.strategies.items():
+                entry["figures"]["strategies"][name]["unassigned_share"] = figures.unassigned_share
         return values
 
 

@@ -9,7 +9,7 @@ from importlib import resources
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from kafka_assignors.errors import MissingDependencyError
+from kafka_assignors.errors import MissingDependencyError, OptionError
 from kafka_assignors.report import charts, group_charts
 from kafka_assignors.report.canvas import COLOURS, Picture
 from kafka_assignors.report.model import OBSERVED, GroupReport, Ownership, Report
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-__all__ = ["check_libraries", "page", "write"]
+__all__ = ["check_libraries", "files", "page", "write"]
 
 # Rows of the tables of lags: the page is for people.
 _LAG_ROWS = 12
@@ -100,25 +100,42 @@ def check_libraries() -> None:
         )
 
 
+def files(report: Report) -> dict[str, str]:
+    """The texts of `report.html` and `report.json`, by these names.
+
+    Raises:
+        MissingDependencyError: jinja2 or matplotlib is not installed.
+    """
+    values = json.dumps(report.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return {"report.html": page(report), "report.json": values}
+
+
 def write(report: Report, folder: str | os.PathLike[str]) -> tuple[str, str]:
     """Writes `report.html` and `report.json` into a folder, which is made if it is not there.
+
+    Args:
+        report: what it says.
+        folder: of this machine; `kafka_assignors.spark.files.write_report` takes whatever Spark writes to.
 
     Returns:
         The paths of both.
 
     Raises:
         MissingDependencyError: jinja2 or matplotlib is not installed.
+        OptionError: the folder is the address of another file system.
         OSError: the folder cannot be written.
     """
     from pathlib import Path
 
-    html = page(report)
+    if "://" in str(folder):
+        raise OptionError(f"folder is {str(folder)!r}; give a folder of this machine, without a scheme")
     place = Path(folder)
+    texts = files(report)
     place.mkdir(parents=True, exist_ok=True)
-    paths = place / "report.html", place / "report.json"
-    paths[0].write_text(html, "utf-8")
-    paths[1].write_text(json.dumps(report.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-    return str(paths[0]), str(paths[1])
+    for name, text in texts.items():
+        (place / name).write_text(text, "utf-8")
+    html, values = (str(place / name) for name in texts)
+    return html, values
 
 
 def _variables(which: int) -> str:

@@ -399,6 +399,9 @@ class SynthGroup:
             nonlocal born
             member_id = f"{self.noun}-{slot}-{born:04x}{int(random.integers(2**16)):04x}"
             born += 1
+            if self.shape == "static":
+                # Whoever has the instance id takes the other's place, and only the last one can leave.
+                present[slot] = []
             present.setdefault(slot, []).append(member_id)
             tell(seq, ts, "join", slot, member_id)
 
@@ -418,11 +421,8 @@ class SynthGroup:
                 seq, last = seq + 1, change.ts
             ids = present.get(change.slot, [])
             match change.kind:
-                case "join" | "replace":
-                    enter(seq, change.ts, change.slot)
-                case "return":
-                    # A static member that is back in time: another id, and nobody left.
-                    ids.clear()
+                # A static member that returns is back in time: another id, and nobody left.
+                case "join" | "replace" | "return":
                     enter(seq, change.ts, change.slot)
                 case "leave" | "retire":
                     if ids:

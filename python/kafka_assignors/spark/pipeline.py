@@ -32,7 +32,7 @@ _START, _REPORT, _PAGE = 5.0, 8.0, 6.0
 
 
 def run(
-    out: Path, *, groups: int, seed: int, master: str, console: Console, conf: Mapping[str, str] | None = None
+    out: Path, *, groups: int, seed: int, master: str | None, console: Console, conf: Mapping[str, str] | None = None
 ) -> None:
     """Makes a fleet, its lags, a replay with every strategy, and the report, all below `out`.
 
@@ -69,7 +69,7 @@ def run(
         keep("rebalances", replay(events, counts, lags=tables["lags"], observed=observed))
         keep("group_summary", group_summary(tables["rebalances"]))
         keep("strategy_summary", strategy_summary(tables["rebalances"], tables["group_summary"]))
-        keep("recommendations", recommendations(tables["rebalances"], joined=joined))
+        keep("recommendations", recommendations(tables["rebalances"], events=events, joined=joined))
         with steps.step("report: figures", _REPORT, spark):
             found = report(
                 tables["rebalances"],

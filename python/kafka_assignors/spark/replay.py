@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGE", "assignments", "replay"]
 
-LARGE = 500_000
+LARGE = 100_000
 """Rows of the input tables from which on a group is too large for one row of Spark's, by default."""
+
+MOST_LARGE = 1_000
+"""So many groups are put together by workers, the largest: their names go through the driver."""
 
 _KEY = ("cluster", "group_id")
 # What becomes of each input table: a list of such structs in a group's row.
@@ -66,12 +69,16 @@ def replay(
 
     Events of one `seq` make one rebalance, and so does a change of the partition count of a topic that a present member
     subscribes to. Order and duplicates of the input do not count. What is wrong with an event, such as a member that
-    leaves twice or a topic without a known partition count, stands in the column `error` of its rebalance. A group
+    leaves twice or a topic without a known partition count, stands in the column `error` of its rebalance, once for all
+    members. A rebalance before any partition count of the subscribed topics is known, or with more than 2,000,000
+    partitions, has an `error` and no figures. A group
     whose history cannot be replayed at all (a null where none may be, a negative partition count) has one row, with
-    nothing but its key and `error`. A rebalance after which nobody is there has no row.
+    nothing but its key and `error`. A rebalance after which nobody is there has no row; the partitions had an owner all
+    the same, and move to whoever comes next.
 
-    `moved` are the partitions that had an owner, still there or not, and got another one or none; `moved_needed` is the
-    least with the least possible balance score. `lag_skew` is the largest lag of a member by the mean; 1 is even.
+    `moved` are the partitions that had an owner, still there or not, and got another one or none; `moved_needed` are
+    those of them that the least possible balance score asks for. `lag_skew` is the largest lag of a member by the mean;
+    1 is even.
 
     The rows, `kernel_ns` aside, are the same whatever the number of tasks and the order of the input.
 
@@ -86,9 +93,9 @@ def replay(
         strategies: names, such as `"lag(scope=group, max_skew=2)"` (see `kafka_assignors.spark.strategies.parse`), or
             assignors.
         tasks: into how many parts the groups are dealt; None leaves it to Spark.
-        large: groups with more rows than that in all tables are put together by a worker, since a row of Spark's has an
-            end at 2 GiB. To find them Spark counts rows first, once, when this function is called. None: there are
-            none, and nothing is counted.
+        large: groups with more rows than that in all tables are put together by a worker, since a row of Spark's is in
+            its heap as a whole, and has an end at 2 GiB. To find them Spark counts rows first, once, when this function
+            is called. None: there are none, and nothing is counted.
 
     Raises:
         MissingDependencyError: PySpark is not installed.
@@ -219,13 +226,14 @@ def _counts_of_groups(events: DataFrame, counts: DataFrame) -> DataFrame:
 
 
 def _larger_than(rows: int, tables: dict[str, DataFrame]) -> DataFrame | None:
-    """The keys of groups with more rows, if there are any. A few at most, since they share the whole."""
+    """The keys of groups with more rows, if there are any: the largest, at most `MOST_LARGE`."""
     from pyspark.sql import DataFrame
-    from pyspark.sql.functions import count, lit
+    from pyspark.sql.functions import count, desc, lit
 
     # Counts are few beside the others, and have come by a join.
     keys = reduce(DataFrame.unionAll, [frame.select(*_KEY) for name, frame in tables.items() if name != "counts"])
-    found = keys.groupBy(*_KEY).agg(count(lit(1)).alias("rows")).where(f"rows > {rows}").select(*_KEY).collect()
+    counted = keys.groupBy(*_KEY).agg(count(lit(1)).alias("rows")).where(f"rows > {rows}")
+    found = counted.orderBy(desc("rows"), *_KEY).limit(MOST_LARGE).select(*_KEY).collect()
     return keys.sparkSession.createDataFrame(found, keys.schema) if found else None
 
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import re
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka_assignors.errors import OptionError, TableError
@@ -21,17 +19,19 @@ from kafka_assignors.report.model import (
     Quantiles,
     Recommendation,
     Report,
-    StrategyFigures,
     StrategyTotals,
 )
-from kafka_assignors.report.recommend import KEEP, Limits, recommend, saved, today
+from kafka_assignors.report.recommend import KEEP, today
+from kafka_assignors.spark.advice import ALL, RECOMMENDATIONS, by_group, group_figures, pattern, recommendations
 from kafka_assignors.spark.schemas import checked
+from kafka_assignors.spark.summary import three_digits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    import pyarrow
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from kafka_assignors.report.recommend import Limits
 
 __all__ = [
     "RECOMMENDATIONS",
@@ -42,102 +42,14 @@ __all__ = [
     "report",
 ]
 
-RECOMMENDATIONS = (
-    "cluster string, group_id string, strategy string, rule string, reason string, moved_today bigint, "
-    "moved_recommended bigint, saved bigint"
-)
-"""The columns of `recommendations`: the figures are null where they are not known."""
-
 _KEYS = ("cluster", "group_id")
 # What is worth looking at in a picture, and what a driver holds without noticing.
 _MOST_PARTITIONS = 4_000
 _MOST_REBALANCES = 60
 _FAILURES = 50
-_ALL = "all strategies"
 _PERIODS = 72
 _MINUTE = 60_000
 _STEPS = tuple(_MINUTE * each for each in (1, 5, 15, 30, 60, 180, 360, 720, 1440, 10_080, 43_200))
-
-
-def _by_group(rebalances: DataFrame) -> DataFrame:
-    """One row a group, with a list of its strategies."""
-    import pyspark.sql.functions as f
-
-    # A row without figures is a group that this strategy failed for; without a strategy, that all failed for.
-    sound = f.col("moved").isNotNull()
-    named = rebalances.withColumn("strategy", f.coalesce("strategy", f.lit(_ALL)))
-    by_strategy = named.groupBy(*_KEYS, "strategy").agg(
-        f.count_if(sound).alias("rebalances"),
-        f.coalesce(f.sum("moved"), f.lit(0)).alias("moved"),
-        f.coalesce(f.sum("moved_needed"), f.lit(0)).alias("moved_needed"),
-        f.coalesce(f.avg(f.col("max_count") - f.col("min_count")), f.lit(0.0)).alias("spread"),
-        f.coalesce(f.avg("balance_score"), f.lit(0.0)).alias("balance_score"),
-        f.coalesce(f.avg("lag_skew"), f.lit(1.0)).alias("lag_skew"),
-        f.coalesce(f.max("max_lag"), f.lit(0)).alias("max_lag"),
-        f.coalesce(f.sum("copartition_violations"), f.lit(0)).alias("copartition_violations"),
-        f.min(f.when(~sound, f.coalesce("error", f.lit("it has no figures")))).alias("error"),
-        f.coalesce(f.max("members"), f.lit(0)).alias("members"),
-        f.coalesce(f.max("partitions"), f.lit(0)).alias("partitions"),
-    )
-    figures = [name for name in by_strategy.columns if name not in _KEYS]
-    return by_strategy.groupBy(*_KEYS).agg(f.sort_array(f.collect_list(f.struct(*figures))).alias("strategies"))
-
-
-def _figures(row: Mapping[str, Any], joined: re.Pattern[str] | None) -> GroupFigures:
-    strategies = {}
-    for each in row["strategies"]:
-        values = {name: each[name] for name in StrategyFigures.__slots__}
-        strategies[each["strategy"]] = StrategyFigures(**values)
-    return GroupFigures(
-        row["cluster"],
-        row["group_id"],
-        max(each["members"] for each in row["strategies"]),
-        max(each["partitions"] for each in row["strategies"]),
-        _in_order(strategies),
-        joined is not None and joined.search(row["group_id"]) is not None,
-    )
-
-
-def _in_order(strategies: Mapping[str, StrategyFigures]) -> dict[str, StrategyFigures]:
-    """What was observed first, then by what is moved."""
-    return dict(sorted(strategies.items(), key=lambda item: (item[0] != OBSERVED, item[1].moved, item[0])))
-
-
-def _recommended(
-    batches: Iterable[pyarrow.RecordBatch], *, joined: re.Pattern[str] | None, limits: Limits, schema: pyarrow.Schema
-) -> Iterator[pyarrow.RecordBatch]:
-    import pyarrow
-
-    for batch in batches:
-        rows = []
-        for row in batch.to_pylist():
-            figures = _figures(row, joined)
-            found = recommend(figures, limits)
-            present = today(figures)
-            moved = figures.strategies[present].moved if present is not None else None
-            gain = saved(figures, found)
-            rows.append(
-                {
-                    "cluster": figures.cluster,
-                    "group_id": figures.group_id,
-                    "strategy": found.strategy,
-                    "rule": found.rule,
-                    "reason": found.reason,
-                    "moved_today": moved,
-                    "moved_recommended": None if moved is None else moved - gain,
-                    "saved": gain,
-                }
-            )
-        yield pyarrow.RecordBatch.from_pylist(rows, schema=schema)
-
-
-def _pattern(joined: str | None) -> re.Pattern[str] | None:
-    if joined is None:
-        return None
-    try:
-        return re.compile(joined)
-    except (re.error, TypeError) as error:
-        raise OptionError(f"joined is {joined!r}; give a regular expression of group ids ({error})") from error
 
 
 def check_options(top: int, joined: str | None) -> None:
@@ -148,7 +60,7 @@ def check_options(top: int, joined: str | None) -> None:
     """
     if isinstance(top, bool) or not isinstance(top, int) or not 0 <= top <= 1_000:
         raise OptionError(f"top is {top!r}; give a number of groups, 0 to 1000")
-    _pattern(joined)
+    pattern(joined)
 
 
 def find_table(spark: SparkSession, folders: Sequence[str], name: str) -> DataFrame | None:
@@ -189,7 +101,7 @@ def replayed_assignments(
         def of_them(table: DataFrame | None) -> DataFrame | None:
             return None if table is None else table.join(f.broadcast(keys), list(_KEYS), "left_semi")
 
-        asked = [name for name in strategies if name not in (OBSERVED, _ALL)]
+        asked = [name for name in strategies if name not in (OBSERVED, ALL)]
         if not asked:
             return None
         of_events = of_them(events)
@@ -199,29 +111,6 @@ def replayed_assignments(
         )
 
     return make
-
-
-def recommendations(rebalances: DataFrame, *, joined: str | None = None, limits: Limits | None = None) -> DataFrame:
-    """What each group should use, and why: by the rules of `kafka_assignors.report.recommend`.
-
-    Args:
-        rebalances: the table of that name.
-        joined: a regular expression; groups in whose id it is found join their topics by partition number.
-        limits: from where on something matters.
-
-    Returns:
-        One row for each (cluster, group), with the columns of `RECOMMENDATIONS`.
-
-    Raises:
-        TableError: `rebalances` lacks a column.
-        OptionError: `joined` is no regular expression.
-    """
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
-
-    schema: Any = StructType.fromDDL(RECOMMENDATIONS)
-    find = partial(_recommended, joined=_pattern(joined), limits=limits or Limits(), schema=to_arrow_schema(schema))
-    return _by_group(checked(rebalances, "rebalances")).mapInArrow(find, schema)
 
 
 def report(
@@ -241,7 +130,8 @@ def report(
 
     Args:
         rebalances: the table of that name.
-        events: `membership_events`: static members are then known by their instance ids, which stay.
+        events: `membership_events`: static members are then known by their instance ids, which stay; and it is known
+            what groups run.
         lags: the table of that name, for the lags of members.
         assignments: the table of that name, for timelines. Or a function that makes it when it is known which groups
             are shown: it gets a DataFrame of cluster and group_id, and the strategies.
@@ -258,14 +148,21 @@ def report(
     import pyspark.sql.functions as f
 
     rows = checked(rebalances, "rebalances")
-    advice = recommendations(rows, joined=joined, limits=limits).persist()
+    advice = recommendations(rows, events=events, joined=joined, limits=limits).persist()
     try:
-        best = advice.orderBy(f.desc("saved"), *_KEYS).limit(top).collect()
+        best = advice.orderBy(f.desc(f.coalesce("saved", f.lit(0))), *_KEYS).limit(top).collect()
         tally = {
             row["strategy"] or "none": row["count"]
             for row in advice.groupBy("strategy").count().orderBy(f.desc("count"), "strategy").collect()
         }
-        moves = advice.agg(f.sum("moved_today"), f.sum("moved_recommended")).first()
+        seen = f.col("today") == OBSERVED
+        moves = advice.agg(
+            f.sum(f.when(seen, f.col("moved_today"))),
+            f.sum(f.when(seen, f.col("moved_recommended"))),
+            f.count_if(seen),
+            f.count_if(~seen),
+            f.count_if(f.col("by_broker") & f.col("today").isNull()),
+        ).first()
     finally:
         advice.unpersist()
     facts = rows.agg(
@@ -296,16 +193,23 @@ def report(
         worst=worst,
         failures=failures,
         failed_groups=failed_groups,
-        notes=_notes(strategies, worst),
+        observed_groups=moves[2],
+        notes=_notes(facts["groups"], moves[2], moves[3], moves[4], worst),
     )
 
 
-def _notes(strategies: Sequence[StrategyTotals], worst: Sequence[GroupReport]) -> list[str]:
+def _notes(groups: int, observed: int, running: int, by_broker: int, worst: Sequence[GroupReport]) -> list[str]:
+    """What the page's "today" is, and what is missing."""
     notes = []
-    names = {each.strategy for each in strategies}
-    if OBSERVED not in names:
-        stands = "range, Kafka's default, stands for it" if "range" in names else "and range was not replayed either"
-        notes.append(f"What the groups really did is not in the tables: {stands}.")
+    if observed < groups:
+        parts = [f"What was really assigned is in the tables for {observed:,} of {groups:,} groups"]
+        if running:
+            parts.append(f"for {running:,} the strategy in use is known and replayed, and stands for today")
+        if by_broker:
+            parts.append(f"{by_broker:,} are assigned by the broker (KIP-848)")
+        if rest := groups - observed - running - by_broker:
+            parts.append(f"for {rest:,} nothing stands for today")
+        notes.append("; ".join(parts) + ".")
     if worst and not any(each.ownership for each in worst):
         notes.append("There is no timeline of ownership: the table of assignments was not given.")
     return notes
@@ -314,7 +218,8 @@ def _notes(strategies: Sequence[StrategyTotals], worst: Sequence[GroupReport]) -
 def _quantiles(value: Column, name: str) -> list[Column]:
     import pyspark.sql.functions as f
 
-    points = f.percentile(value, f.array(f.lit(0.5), f.lit(0.95)))
+    # Exact percentiles are counted by value, in memory.
+    points = f.percentile(three_digits(value), f.array(f.lit(0.5), f.lit(0.95)))
     return [points.alias(name), f.max(value).alias(f"{name}_max")]
 
 
@@ -329,7 +234,7 @@ def _totals(rows: DataFrame, tally: Mapping[str, int]) -> list[StrategyTotals]:
         .groupBy("strategy")
         .agg(
             f.count_distinct(key).alias("groups"),
-            f.count_distinct(f.when(~sound, key)).alias("failed"),
+            (f.count_distinct(key) - f.count_distinct(f.when(sound, key))).alias("failed"),
             f.count_if(sound).alias("rebalances"),
             *(
                 f.coalesce(f.sum(name), f.lit(0)).alias(name)
@@ -338,8 +243,7 @@ def _totals(rows: DataFrame, tally: Mapping[str, int]) -> list[StrategyTotals]:
             f.coalesce(f.sum(f.col("partitions") - f.col("assigned")), f.lit(0)).alias("unassigned"),
             *_quantiles(f.col("max_count") - f.col("min_count"), "spread"),
             *_quantiles(f.col("balance_score"), "score"),
-            # Exact percentiles are counted by value: two digits are enough, and leave few values.
-            *_quantiles(f.round("lag_skew", 2), "skew"),
+            *_quantiles(f.col("lag_skew"), "skew"),
         )
         .collect()
     )
@@ -378,9 +282,9 @@ def _failures(rows: DataFrame) -> tuple[list[Failure], int]:
 
     wrong = (
         rows.where(f.col("error").isNotNull())
-        .withColumn("strategy", f.coalesce("strategy", f.lit(_ALL)))
+        .withColumn("strategy", f.coalesce("strategy", f.lit(ALL)))
         .groupBy(*_KEYS, "strategy")
-        .agg(f.min_by("error", f.struct("ts", "seq")).alias("error"), f.bool_or(f.col("moved").isNull()).alias("fatal"))
+        .agg(f.min_by("error", f.struct("ts", "seq")).alias("error"), f.bool_or(f.col("seq").isNull()).alias("fatal"))
         .groupBy(*_KEYS, "error")
         .agg(f.sort_array(f.collect_set("strategy")).alias("strategies"), f.bool_or("fatal").alias("fatal"))
     )
@@ -438,8 +342,8 @@ def _worst(
         return table.join(f.broadcast(keys), list(_KEYS), "left_semi")
 
     figures = {
-        (row["cluster"], row["group_id"]): _figures(row.asDict(recursive=True), _pattern(joined))
-        for row in _by_group(of_them(rows)).collect()
+        (row["cluster"], row["group_id"]): group_figures(row.asDict(recursive=True), pattern(joined))
+        for row in by_group(of_them(rows), None if events is None else of_them(events)).collect()
     }
     small = [key for key, each in figures.items() if 0 < each.partitions <= _MOST_PARTITIONS]
     table = None if callable(assignments) else assignments
@@ -459,7 +363,7 @@ def _worst(
         named = instances.get(key, {})
         timelines = [line for name in wanted_names if (line := shares.ownership(key, name, named)) is not None]
         lag = shares.lag(key, list(own.strategies), named, lag_rows.get(key, []))
-        found.append(GroupReport(own, advice, row["saved"], timelines, lag))
+        found.append(GroupReport(own, advice, row["saved"] or 0, timelines, lag))
     return found
 
 

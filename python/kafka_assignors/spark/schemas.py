@@ -51,7 +51,9 @@ def _summary(keys: str, counts: str) -> tuple[TableColumn, ...]:
     figures = [f"{name}_total bigint, {name}_p50 double, {name}_p95 double, {name}_max bigint" for name in SUMMED]
     skew = "lag_skew_p50 double, lag_skew_p95 double, lag_skew_max double"
     return _columns(
-        f"{keys}, rebalances bigint, errors bigint, share_moved double, {', '.join(figures)}, {skew}, {counts}"
+        f"{keys}, rebalances bigint, errors bigint, share_moved double, unassigned_total bigint, "
+        f"share_unassigned double, "
+        f"{', '.join(figures)}, {skew}, {counts}"
     )
 
 

@@ -7,9 +7,9 @@ import re
 import shutil
 import socket
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.errors import MissingDependencyError, OptionError, StateError
 from kafka_assignors.spark.schemas import needs_pyspark
@@ -27,7 +27,7 @@ _NEEDS_JAVA = (
 )
 
 
-def session(master: str = "local[2]", jars: Iterable[str | os.PathLike[str]] = (), **conf: object) -> SparkSession:
+def session(master: str | None = None, jars: Iterable[str | os.PathLike[str]] = (), **conf: object) -> SparkSession:
     """The Spark session of this process, made if there is none.
 
     Quiet and small: no web page, errors logged only, as many shuffle partitions as a local master has cores (each of
@@ -35,10 +35,11 @@ def session(master: str = "local[2]", jars: Iterable[str | os.PathLike[str]] = (
     `PYSPARK_PYTHON` says which one: on a cluster that is one that has this package.
 
     Args:
-        master: `local[N]`, `local[*]`, or the address of a cluster, `spark://host:7077`.
+        master: `local[N]`, `local[*]`, or the address of a cluster, `spark://host:7077`. None: that of the session that
+            is there, or of `spark-submit`, and without them `local[2]`.
         jars: files for the class path of driver and executors: Spark's Kafka connector, say.
         conf: settings of Spark's, dots written as two underscores: `spark__driver__memory="4g"`; or as
-            `**{"spark.driver.memory": "4g"}`. They come before those above.
+            `**{"spark.driver.memory": "4g"}`. They come before those above, and before those of `spark-submit`.
 
     Returns:
         The session. One that is there already is returned as it is, since a process can have only one.
@@ -46,7 +47,8 @@ def session(master: str = "local[2]", jars: Iterable[str | os.PathLike[str]] = (
     Raises:
         MissingDependencyError: PySpark, or Java 17 or newer, is not installed.
         OptionError: a jar that does not exist.
-        StateError: there is a session already, with another master or without these jars.
+        StateError: there is a session already with another master or without these jars, or `spark-submit` has another
+            master.
     """
     try:
         import pyarrow  # noqa: F401
@@ -65,6 +67,8 @@ def session(master: str = "local[2]", jars: Iterable[str | os.PathLike[str]] = (
         raise MissingDependencyError(_NEEDS_JAVA)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    submitted = _submitted()
+    master = _chosen(master, submitted.get("spark.master"))
     if master.startswith("local"):
         # A host's name that leads to another address is no matter then, and Spark would warn of it.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -73,7 +77,8 @@ def session(master: str = "local[2]", jars: Iterable[str | os.PathLike[str]] = (
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         **_sized(master),
-        **({"spark.jars": ",".join(paths)} if paths else {}),
+        **submitted,
+        **({"spark.jars": ",".join([*filter(None, [submitted.get("spark.jars")]), *paths])} if paths else {}),
         **{name.replace("__", "."): value for name, value in conf.items()},
     }
     builder = SparkSession.builder.master(master).appName("kafka-assignors")
@@ -91,7 +96,7 @@ def session(master: str = "local[2]", jars: Iterable[str | os.PathLike[str]] = (
 
 @contextmanager
 def opened(
-    master: str = "local[2]", jars: Iterable[str | os.PathLike[str]] = (), **conf: object
+    master: str | None = None, jars: Iterable[str | os.PathLike[str]] = (), **conf: object
 ) -> Iterator[SparkSession]:
     """As `session`, and stops it in the end if it was made here."""
     try:
@@ -104,7 +109,34 @@ def opened(
         yield spark
     finally:
         if not there:
-            spark.stop()
+            _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stops a session. Where its JVM is gone there is nothing left to stop, and the error behind it is on its way."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):
+        spark.stop()
+
+
+def _submitted() -> dict[str, str]:
+    """The settings that `spark-submit` has given to this process; none if it did not start it."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    ensure: Any = SparkContext._ensure_initialized
+    ensure()
+    return dict(SparkConf().getAll())
+
+
+def _chosen(master: str | None, submitted: str | None) -> str:
+    if master is not None and submitted is not None and master != submitted:
+        raise StateError(
+            f"spark-submit has the master {submitted}; leave out the master {master}, or make them the same"
+        )
+    return master or submitted or "local[2]"
 
 
 def _java() -> bool:
@@ -126,16 +158,22 @@ def _sized(master: str) -> dict[str, object]:
         "spark.driver.bindAddress": "127.0.0.1",
         # What goes to Python workers and back, which is most of what the pipeline does, then skips the network's stack.
         "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
+        "spark.python.daemon.module": "kafka_assignors.spark.worker_daemon",
+        # What a task holds at once, for a heap of a gigabyte that two of them share: a batch of groups' rows, the
+        # groups that are gathered beside each other before Spark sorts them instead, and what waits to be written.
+        "spark.sql.execution.arrow.maxBytesPerBatch": 16 << 20,
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": 8,
+        "spark.hadoop.parquet.block.size": 32 << 20,
     }
 
 
-def _fitting(running: SparkSession, master: str, jars: list[str]) -> SparkSession:
+def _fitting(running: SparkSession, master: str | None, jars: list[str]) -> SparkSession:
     context = running.sparkContext
     loaded = (context.getConf().get("spark.jars") or "").split(",")
     missing = [jar for jar in jars if Path(jar).name not in {Path(path).name for path in loaded}]
     if missing:
         raise StateError(f"there is a Spark session already, without {missing[0]}; stop it first, or give it the jars")
     there = str(context.master)
-    if there != master and not (there.startswith("local") and master.startswith("local")):
+    if master is not None and there != master and not (there.startswith("local") and master.startswith("local")):
         raise StateError(f"there is a Spark session already, on {there}; stop it before one on {master}")
     return running

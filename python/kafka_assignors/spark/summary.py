@@ -9,11 +9,11 @@ from kafka_assignors.spark.schemas import SUMMED, TABLES, checked, needs_pyspark
 from kafka_assignors.spark.strategies import OBSERVED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["BEST_BY", "group_summary", "strategy_summary"]
+__all__ = ["BEST_BY", "group_summary", "strategy_summary", "three_digits"]
 
 BEST_BY = ("balance_score_total", "moved_total", "lag_skew_p95")
 """What makes a strategy the best of a group, by default: evenness first, then moves, then lag."""
@@ -27,13 +27,16 @@ def group_summary(rebalances: DataFrame, *, best_by: Sequence[str] = BEST_BY) ->
     For `moved`, `moved_needed`, `balance_score`, `copartition_violations` and `kernel_ns` the total, the median, the
     95th percentile and the largest over the group's rebalances; for `lag_skew` all but the total. Percentiles are
     exact, between two values by linear interpolation. `share_moved` is the partitions moved by the partitions there
-    were, summed over the rebalances. `errors` counts rows with an error; a group that could not be replayed has a row
-    without a strategy.
+    were, summed over the rebalances; `unassigned_total` are the partitions that were subscribed to and that nobody got,
+    `share_unassigned` their part. `rebalances` counts those with figures, `errors` rows with an error; a group that
+    could not be replayed has a row without a strategy.
 
     Args:
         rebalances: the table `rebalances`. It is read once.
         best_by: columns of this table; `best` marks the strategy of each group that has the least of the first, of
-            these the least of the second, and so on; in the end the first by name. What was observed is never marked.
+            these the least of the second, and so on; in the end the first by name. What was observed is never marked,
+            nor a strategy that leaves a larger part of the partitions to nobody than what was observed does (or, where
+            that is not known, than another strategy).
 
     Raises:
         MissingDependencyError: PySpark is not installed.
@@ -42,7 +45,8 @@ def group_summary(rebalances: DataFrame, *, best_by: Sequence[str] = BEST_BY) ->
     """
     try:
         from pyspark.sql import Window
-        from pyspark.sql.functions import col, lit, row_number
+        from pyspark.sql.functions import col, greatest, lit, row_number, when
+        from pyspark.sql.functions import min as least_of
     except ImportError as error:
         raise needs_pyspark() from error
     numbers = [column.name for column in TABLES["group_summary"] if column.type in ("bigint", "double")]
@@ -51,7 +55,14 @@ def group_summary(rebalances: DataFrame, *, best_by: Sequence[str] = BEST_BY) ->
         raise OptionError(f"best_by is {best_by!r}; give some of {', '.join(numbers)}")
     rows = checked(rebalances, "rebalances")
     summed = rows.groupBy(*_KEY, "strategy").agg(*_figures())
-    candidate = (col("rebalances") > 0) & (col("strategy") != lit(OBSERVED))
+    replayed = (col("rebalances") > 0) & (col("strategy") != lit(OBSERVED))
+    # Nothing wins by leaving partitions without a reader.
+    group = Window.partitionBy(*_KEY)
+    unread = col("share_unassigned")
+    today = least_of(when((col("rebalances") > 0) & (col("strategy") == lit(OBSERVED)), unread)).over(group)
+    bound = greatest(least_of(when(replayed, unread)).over(group), today)
+    summed = summed.withColumn("bound", bound)
+    candidate = replayed & (unread <= col("bound"))
     order = [*(col(name).asc_nulls_last() for name in best_by), col("strategy")]
     place = row_number().over(Window.partitionBy(*_KEY, candidate).orderBy(*order))
     # A null strategy makes the candidate null.
@@ -63,10 +74,11 @@ def strategy_summary(rebalances: DataFrame, groups: DataFrame) -> DataFrame:
     """The table `strategy_summary`: a row for each strategy, with the columns of `group_summary` over all groups.
 
     `groups` are the groups with this strategy, `best_groups` those where it is marked as the best. Groups that could
-    not be replayed are in the row without a strategy.
+    not be replayed are in the row without a strategy. Medians and percentiles are of values with three digits: what
+    Spark needs for exact ones grows with the different values of a whole fleet, and must fit into its heap.
 
     Args:
-        rebalances: the table `rebalances`. Exact percentiles need memory for the different values of a strategy.
+        rebalances: the table `rebalances`.
         groups: `group_summary` of it.
 
     Raises:
@@ -78,7 +90,7 @@ def strategy_summary(rebalances: DataFrame, groups: DataFrame) -> DataFrame:
         from pyspark.sql.functions import sum as total
     except ImportError as error:
         raise needs_pyspark() from error
-    summed = checked(rebalances, "rebalances").groupBy("strategy").agg(*_figures())
+    summed = checked(rebalances, "rebalances").groupBy("strategy").agg(*_figures(three_digits))
     counted = (
         checked(groups, "group_summary")
         .groupBy(col("strategy").alias("of"))
@@ -89,7 +101,18 @@ def strategy_summary(rebalances: DataFrame, groups: DataFrame) -> DataFrame:
     return checked(both, "strategy_summary")
 
 
-def _figures() -> list[Column]:
+def three_digits(value: Column) -> Column:
+    """A figure that is not negative with its first three digits; below 1,000 whole numbers are as they were.
+
+    However many rows there are, they have few different values then: 900 for each further digit, and those below 1,000.
+    """
+    from pyspark.sql.functions import floor, lit, log10, power, round, when
+
+    unit = power(lit(10.0), floor(log10(value)) - 2)
+    return when(value < 1_000, round(value.cast("double"), 2)).otherwise(round(value / unit) * unit)
+
+
+def _figures(rounded: Callable[[Column], Column] = lambda value: value) -> list[Column]:
     from pyspark.sql.functions import array, coalesce, col, count, least, lit, percentile, when
     from pyspark.sql.functions import max as largest
     from pyspark.sql.functions import sum as total
@@ -100,15 +123,18 @@ def _figures() -> list[Column]:
         return least(wide, lit(2**63 - 1).cast("decimal(30, 0)")).cast("bigint")
 
     def half_and_most(name: str) -> list[Column]:
-        both = percentile(col(name), array(lit(0.5), lit(0.95)))
+        both = percentile(rounded(col(name)), array(lit(0.5), lit(0.95)))
         return [both[0].alias(f"{name}_p50"), both[1].alias(f"{name}_p95"), largest(name).alias(f"{name}_max")]
 
-    partitions = total(col("partitions").cast("bigint"))
+    partitions = coalesce(total(col("partitions").cast("bigint")), lit(0).cast("bigint"))
+    assigned = coalesce(total(col("assigned").cast("bigint")), lit(0).cast("bigint"))
     share = when(partitions > 0, total("moved") / partitions)
     columns = [
-        count("seq").alias("rebalances"),
+        count("moved").alias("rebalances"),
         count("error").alias("errors"),
         coalesce(share, lit(0.0)).alias("share_moved"),
+        (partitions - assigned).alias("unassigned_total"),
+        coalesce(when(partitions > 0, (partitions - assigned) / partitions), lit(0.0)).alias("share_unassigned"),
     ]
     for name in SUMMED:
         columns += [summed(name).alias(f"{name}_total"), *half_and_most(name)]

@@ -7,23 +7,32 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 from rich.text import Text
 
-from kafka_assignors.report.terminal.tables import safe
+from kafka_assignors.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["MOST_PARTITIONS", "count_map", "ownership_map"]
+__all__ = ["MOST_PARTITIONS", "NO_COMMIT", "count_map", "in_ascii", "ownership_map"]
 
 MOST_PARTITIONS = 400
 """With more partitions than that a map by topic says more than one by partition."""
 
+NO_COMMIT = -1
+"""Stands for the lag of a partition that has none, since there is no commit to count from."""
+
+# More of a name, and a line has no place for the map.
+_NAME = 80
 # By how much there is: nothing, then quarters of the most.
 _SHADES = "░▒▓█"
-_UNKNOWN, _NOTHING = "■", "·"
+_UNKNOWN, _NOTHING, _LACKING = "■", "·", "-"
+# On a terminal that has no other characters; "…" and "·" among them.
+_ASCII = str.maketrans({"░": "0", "▒": "1", "▓": "2", "█": "3", "■": "?", "·": ".", "…": "~"})
 _COLOURS = ("green", "yellow", "dark_orange", "red")
 
 
 def _shade(value: int | None, most: int) -> tuple[str, str]:
+    if value == NO_COMMIT:
+        return _LACKING, "cyan"
     if value is None:
         return _UNKNOWN, "cyan"
     step = 0 if most == 0 or value == 0 else min(3, 1 + value * 3 // (most + 1))
@@ -41,13 +50,14 @@ def ownership_map(
     Args:
         members: their names, a row each.
         topics: for each partition, by number, the row of the member that has it, None for nobody; and its lag, None if
-            that is not known.
+            that is not known, `NO_COMMIT` if there is none.
         width: how many columns a line may have. Topics that do not fit stand below.
 
     O(members x partitions).
     """
-    members = [safe(name) for name in members]
-    most = max((lag for cells in topics.values() for _, lag in cells if lag is not None), default=0)
+    members = [printable(name, _NAME) for name in members]
+    lags = {lag for cells in topics.values() for _, lag in cells}
+    most = max((lag for lag in lags if lag is not None and lag != NO_COMMIT), default=0)
     orphans = any(row is None for cells in topics.values() for row, _ in cells)
     rows: list[int | None] = [*range(len(members)), *([None] if orphans else [])]
     head = max((len("nobody" if row is None else members[row]) for row in rows), default=0) + 1
@@ -64,11 +74,11 @@ def ownership_map(
                     made.append(mark, colour)
             made.append("\n")
         made.append("\n")
-    marks = [f"{_SHADES[0]} no lag", *(f"{_SHADES[step]} up to {_upto(step, most):,}" for step in (1, 2, 3))]
-    known = any(lag is not None for cells in topics.values() for _, lag in cells)
-    made.append(", ".join(marks) if known and most else f"{_SHADES[0]} no lag" if known else "")
-    if any(lag is None for cells in topics.values() for _, lag in cells):
-        made.append((", " if known else "") + f"{_UNKNOWN} lag not known")
+    marks = [f"{_SHADES[0]} no lag"] if lags - {None, NO_COMMIT} else []
+    marks += [f"{_SHADES[step]} up to {_upto(step, most):,}" for step in (1, 2, 3) if most]
+    marks += [f"{_LACKING} no commit"] if NO_COMMIT in lags else []
+    marks += [f"{_UNKNOWN} lag not known"] if None in lags else []
+    made.append(", ".join(marks))
     return made
 
 
@@ -79,7 +89,7 @@ def _upto(step: int, most: int) -> int:
 
 def _fitted(name: str, columns: int, start: int) -> str:
     """A topic's name over its columns; a dot where it is cut, and the first number where it goes on."""
-    text = name if start == 0 else f"{start}…"
+    text = printable(name) if start == 0 else f"{start}…"
     return f"{text[:columns]:<{columns}}" if len(text) <= columns else f"{text[: max(0, columns - 1)]}…"
 
 
@@ -111,7 +121,7 @@ def count_map(
         counts: row and column to the number of partitions.
         width: how many columns a line may have; more topics stand below.
     """
-    members = [safe(name) for name in members]
+    members = [printable(name, _NAME) for name in members]
     most = max(counts.values(), default=0)
     head = max((len(name) for name in members), default=0) + 1
     fit = max(8, width - head)
@@ -119,7 +129,8 @@ def count_map(
     for start in range(0, len(topics), fit):
         shown = range(start, min(len(topics), start + fit))
         made.append(f"{'':<{head}}topics {start + 1} to {shown[-1] + 1} of {len(topics)}: ", Style(bold=True))
-        made.append(f"{topics[shown[0]]} … {topics[shown[-1]]}\n" if len(shown) > 1 else f"{topics[shown[0]]}\n")
+        first, last = printable(topics[shown[0]]), printable(topics[shown[-1]])
+        made.append(f"{first} … {last}\n" if len(shown) > 1 else f"{first}\n")
         for row, name in enumerate(members):
             made.append(f"{name:<{head}}")
             for column in shown:
@@ -130,3 +141,10 @@ def count_map(
         made.append("\n")
     made.append(f"{_NOTHING} none, {_SHADES[1]} to {_SHADES[3]} up to {most} partitions of a topic")
     return made
+
+
+def in_ascii(shown: object) -> object:
+    """A map with characters that every terminal has, one for one; anything else as it is."""
+    if isinstance(shown, Text):
+        shown.plain = shown.plain.translate(_ASCII)
+    return shown

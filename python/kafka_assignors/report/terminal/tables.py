@@ -6,22 +6,12 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from kafka_assignors.printable import LINE, SENTENCE, printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["number", "safe", "table"]
-
-
-def safe(text: object) -> str:
-    """A text without characters that could steer a terminal: members of a group may call themselves anything.
-
-    >>> safe("c0\\x1b[2J")
-    'c0\\\\x1b[2J'
-    """
-    return "".join(
-        character if character.isprintable() or character == "\n" else character.encode("unicode_escape").decode()
-        for character in str(text)
-    )
+__all__ = ["number", "table"]
 
 
 def number(value: float | None, digits: int = 0) -> str:
@@ -33,8 +23,15 @@ def number(value: float | None, digits: int = 0) -> str:
     return "?" if value is None else f"{value:,.{digits}f}"
 
 
-def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]], *, left: Sequence[str] = ()) -> Table:
-    """A table; numbers stand at the right.
+def table(
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    left: Sequence[str] = (),
+    lists: Sequence[str] = (),
+) -> Table:
+    """A table; numbers stand at the right. Its cells are made printable: names in them are strangers' words.
 
     Args:
         title: above it.
@@ -42,10 +39,12 @@ def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]],
         rows: texts or numbers.
         left: headings of columns whose texts stand at the left although their heading does not say so; the first column
             always does.
+        lists: headings of columns that list many things, and may be longer than a sentence.
     """
     made = Table(title=title, title_justify="left")
     for position, heading in enumerate(headings):
         made.add_column(heading, justify="left" if position == 0 or heading in left else "right", overflow="fold")
+    most = [LINE if heading in lists else SENTENCE for heading in headings]
     for row in rows:
-        made.add_row(*map(safe, row))
+        made.add_row(*map(printable, row, most))
     return made

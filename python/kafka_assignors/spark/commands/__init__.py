@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kafka_assignors.errors import KafkaAssignorsError, OptionError, TableError
+from kafka_assignors.printable import SENTENCE, printable
+from kafka_assignors.spark.heap import too_small
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +21,12 @@ __all__ = ["BAD_INPUT", "Conf", "Jars", "Master", "Overwrite", "read", "settings
 
 BAD_INPUT = 2
 
-Master = Annotated[str, typer.Option(help="Spark's master: local[N], local[*], or spark://host:port.")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        help="Spark's master: local[N], local[*], or spark://host:port. By default local[2], or that of spark-submit."
+    ),
+]
 Jars = Annotated[list[str] | None, typer.Option("--jar", help="A jar for Spark's class path; repeatable.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", help="NAME=VALUE, a setting of Spark's; repeatable.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace tables that are there already.")]
@@ -26,16 +34,27 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace tables tha
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Errors that this package raises on purpose become one sentence on standard error, and exit status 2."""
+    """Errors that this package raises on purpose become one sentence on standard error, and exit status 2.
+
+    So does a heap that is too small, which ends in pages of Java's otherwise.
+    """
+    # It logs each connection to a JVM that is gone.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
         yield
     except KafkaAssignorsError as error:
-        typer.echo(f"kafka-assignors: {error}", err=True)
+        typer.echo(f"kafka-assignors: {printable(error, SENTENCE)}", err=True)
+        raise typer.Exit(BAD_INPUT) from error
+    except Exception as error:
+        sentence = too_small(error)
+        if sentence is None:
+            raise
+        typer.echo(f"kafka-assignors: {sentence}", err=True)
         raise typer.Exit(BAD_INPUT) from error
 
 
 def settings(conf: list[str] | None) -> dict[str, str]:
-    """What `--conf` was given.
+    """What `--conf` was given; and that Java logs nothing, since what goes wrong comes here as an exception too.
 
     Raises:
         OptionError: no equals sign.
@@ -44,7 +63,7 @@ def settings(conf: list[str] | None) -> dict[str, str]:
     wrong = [name for name, equals, _ in pairs if not equals or not name]
     if wrong:
         raise OptionError(f"--conf is {wrong[0]!r}; give NAME=VALUE, such as spark.executor.memory=4g")
-    return {name: value for name, _, value in pairs}
+    return {"spark.log.level": "OFF", **{name: value for name, _, value in pairs}}
 
 
 def read(spark: SparkSession, path: str, option: str) -> DataFrame:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafka_assignors.printable import printable
 from kafka_assignors.spark.commands import Conf, Jars, Master, settings, told
 from kafka_assignors.spark.commands.connection import Bootstrap, Config, ConfigFile, client_settings
 
@@ -33,7 +34,7 @@ def capture(
     keep_bytes: Annotated[bool, typer.Option("--keep-bytes", help="Keep the bytes of unreadable records.")] = False,
     most: Annotated[int | None, typer.Option(min=1, help="About so many records in a micro-batch at most.")] = None,
     jar: Jars = None,
-    master: Master = "local[2]",
+    master: Master = None,
     conf: Conf = None,
 ) -> None:
     """Stream group metadata and commits from __consumer_offsets to Parquet, until it is interrupted.
@@ -82,7 +83,8 @@ def _until_the_end(running: Capture, once: bool) -> None:
             if catching_up is not None and catching_up.done():
                 catching_up.result()
                 catching_up = None
-                typer.echo(f"{running.topic.name} of {running.topic.cluster} is caught up; capturing until interrupted")
+                whose = f"{printable(running.topic.name)} of {printable(running.topic.cluster)}"
+                typer.echo(f"{whose} is caught up; capturing until interrupted")
         for number, handler in before.items():
             signal.signal(number, handler)
         if interrupted.is_set():

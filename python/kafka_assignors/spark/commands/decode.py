@@ -18,7 +18,7 @@ def decode(
     ] = None,
     clients: Annotated[bool, typer.Option("--clients", help="Keep client ids and hosts.")] = False,
     keep_bytes: Annotated[bool, typer.Option("--keep-bytes", help="Keep the bytes of unreadable records.")] = False,
-    master: Master = "local[2]",
+    master: Master = None,
     conf: Conf = None,
     overwrite: Overwrite = False,
 ) -> None:

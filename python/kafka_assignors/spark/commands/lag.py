@@ -18,7 +18,7 @@ def lag(
     reset: Annotated[
         str, typer.Option(help="The groups' auto_offset_reset, for partitions without a commit.")
     ] = "latest",
-    master: Master = "local[2]",
+    master: Master = None,
     conf: Conf = None,
     overwrite: Overwrite = False,
 ) -> None:

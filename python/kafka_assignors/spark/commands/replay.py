@@ -23,7 +23,7 @@ def replay(
         bool, typer.Option("--assignments", help="Write the table assignments too; it is large.")
     ] = False,
     tasks: Annotated[int | None, typer.Option(min=1, help="Into how many parts groups are dealt.")] = None,
-    master: Master = "local[2]",
+    master: Master = None,
     conf: Conf = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -73,9 +73,9 @@ def _show(rows: list[Any], out: str) -> None:
     from rich.table import Table
 
     table = Table()
-    columns = ("strategy", "rebalances", "moved", "least possible", "share moved", "balance p95", "best of", "errors")
-    for column in columns:
-        table.add_column(column, justify="left" if column == "strategy" else "right")
+    table.add_column("strategy")
+    for column in "rebalances", "moved", "had to", "share moved", "nobody gets", "balance p95", "best of", "errors":
+        table.add_column(column, justify="right")
     for row in sorted(rows, key=lambda row: (row.strategy is None, row.moved_total, row.strategy)):
         table.add_row(
             row.strategy or "(not replayed)",
@@ -83,6 +83,7 @@ def _show(rows: list[Any], out: str) -> None:
             f"{row.moved_total:,}",
             f"{row.moved_needed_total:,}",
             f"{row.share_moved:.1%}",
+            f"{row.share_unassigned:.1%}",
             "" if row.balance_score_p95 is None else f"{row.balance_score_p95:,.0f}",
             f"{row.best_groups:,} of {row.groups:,} groups",
             f"{row.errors:,}",

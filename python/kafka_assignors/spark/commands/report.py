@@ -16,7 +16,9 @@ def report(
             "`membership_events`, `topic_partitions`, `lags`, `observed_assignments` and `assignments` are of use.",
         ),
     ],
-    out: Annotated[str, typer.Option(help="The folder that report.html, report.json and recommendations go to.")],
+    out: Annotated[
+        str, typer.Option(help="The folder, or address, that report.html, report.json and recommendations go to.")
+    ],
     top: Annotated[int, typer.Option(help="How many groups are shown one by one.")] = 6,
     joined: Annotated[
         str | None, typer.Option(help="A regular expression: groups with such an id join their topics by number.")
@@ -29,7 +31,7 @@ def report(
     ] = 10_000,
     gain: Annotated[float, typer.Option(help="By which share moves or balance must gain to be worth a change.")] = 0.1,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
-    master: Master = "local[2]",
+    master: Master = None,
     conf: Conf = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -40,8 +42,8 @@ def report(
     """
     from kafka_assignors.errors import TableError
     from kafka_assignors.report.page import check_libraries
-    from kafka_assignors.report.page import write as write_page
     from kafka_assignors.report.recommend import Limits
+    from kafka_assignors.spark.files import check_target, write_report
     from kafka_assignors.spark.report import check_options, find_table, recommendations, replayed_assignments
     from kafka_assignors.spark.report import report as reported
     from kafka_assignors.spark.session import opened
@@ -53,6 +55,7 @@ def report(
         check_options(top, joined)
         check_libraries()
         with opened(master, **wanted) as spark:
+            check_target(spark, out)
             tables = {
                 name: find_table(spark, folders, name)
                 for name in (
@@ -72,7 +75,7 @@ def report(
             if assignments is None and events is not None and counts is not None:
                 assignments = replayed_assignments(events, counts, tables["lags"], tables["observed_assignments"])
             path = f"{out.rstrip('/')}/recommendations"
-            write(recommendations(rebalances, joined=joined, limits=limits), path, overwrite)
+            write(recommendations(rebalances, events=events, joined=joined, limits=limits), path, overwrite)
             found = reported(
                 rebalances,
                 events=events,
@@ -83,6 +86,6 @@ def report(
                 top=top,
                 **({"title": title} if title else {}),
             )
-            html, values = write_page(found, out)
+            html, values = write_report(spark, found, out)
     for each in (html, values, path):
         typer.echo(each)

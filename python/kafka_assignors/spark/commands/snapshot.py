@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from kafka_assignors.printable import printable
 from kafka_assignors.spark.commands import told
 from kafka_assignors.spark.commands.connection import Bootstrap, Config, ConfigFile, client_settings
 
@@ -43,4 +44,6 @@ def snapshot(
         )
         for found in taken:
             partitions = sum(len(each.end) for each in found.topics)
-            typer.echo(f"{found.ts}: {len(found.topics):,} topics, {partitions:,} partitions of {found.cluster}")
+            typer.echo(
+                f"{found.ts}: {len(found.topics):,} topics, {partitions:,} partitions of {printable(found.cluster)}"
+            )

@@ -1,0 +1,189 @@
+"""What each group should use, from the table `rebalances`: one row for each group, made on Spark."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kafka_assignors.errors import OptionError
+from kafka_assignors.report.model import OBSERVED, GroupFigures, StrategyFigures
+from kafka_assignors.report.recommend import KEEP, Limits, recommend, saved, today
+from kafka_assignors.spark.schemas import checked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pyarrow
+    from pyspark.sql import DataFrame
+
+__all__ = ["ALL", "RECOMMENDATIONS", "by_group", "group_figures", "pattern", "recommendations"]
+
+RECOMMENDATIONS = (
+    "cluster string, group_id string, strategy string, rule string, reason string, running string, by_broker boolean, "
+    "today string, moved_today bigint, moved_recommended bigint, saved bigint, nobody_gets_today double, "
+    "nobody_gets_recommended double"
+)
+"""The columns of `recommendations`.
+
+`running` is the strategy in use, `today` whose figures stand for the present: `observed`, or the strategy in use.
+Figures are null where they are not known; `nobody_gets` is the share of partitions without a reader.
+"""
+
+ALL = "all strategies"
+"""What stands for the strategy of a group that could not be replayed with any."""
+
+_KEYS = ("cluster", "group_id")
+
+
+def by_group(rebalances: DataFrame, events: DataFrame | None = None) -> DataFrame:
+    """One row a group, with a list of its strategies, and with what it runs."""
+    import pyspark.sql.functions as f
+
+    # A row without figures does not count; without any other, this strategy failed for the group. Without a strategy,
+    # all failed for it.
+    sound = f.col("moved").isNotNull()
+    named = rebalances.withColumn("strategy", f.coalesce("strategy", f.lit(ALL)))
+    by_strategy = named.groupBy(*_KEYS, "strategy").agg(
+        f.count_if(sound).alias("rebalances"),
+        f.coalesce(f.sum("moved"), f.lit(0)).alias("moved"),
+        f.coalesce(f.sum("moved_needed"), f.lit(0)).alias("moved_needed"),
+        f.coalesce(f.avg(f.col("max_count") - f.col("min_count")), f.lit(0.0)).alias("spread"),
+        f.coalesce(f.avg("balance_score"), f.lit(0.0)).alias("balance_score"),
+        f.coalesce(f.avg("lag_skew"), f.lit(1.0)).alias("lag_skew"),
+        f.coalesce(f.max("max_lag"), f.lit(0)).alias("max_lag"),
+        f.coalesce(f.sum("copartition_violations"), f.lit(0)).alias("copartition_violations"),
+        f.when(f.count_if(sound) == 0, f.coalesce(f.min("error"), f.lit("it has no figures"))).alias("error"),
+        f.coalesce(f.sum("assigned"), f.lit(0)).alias("assigned"),
+        f.coalesce(f.sum(f.col("partitions") - f.col("assigned")), f.lit(0)).alias("unassigned"),
+        f.coalesce(f.max("members"), f.lit(0)).alias("members"),
+        f.coalesce(f.max("partitions"), f.lit(0)).alias("partitions"),
+    )
+    figures = [name for name in by_strategy.columns if name not in _KEYS]
+    found = by_strategy.groupBy(*_KEYS).agg(f.sort_array(f.collect_list(f.struct(*figures))).alias("strategies"))
+    if events is None:
+        return found.withColumns({"running": f.lit(None).cast("string"), "by_broker": f.lit(False)})
+    return found.join(_in_use(events), list(_KEYS), "left")
+
+
+def _in_use(events: DataFrame) -> DataFrame:
+    """What each group runs: the protocol that was captured last, and whether the broker assigns the group.
+
+    A capture tells a classic group in snapshots, and only a KIP-848 group in joins and leaves.
+    """
+    import pyspark.sql.functions as f
+
+    own = checked(events, "membership_events")
+    by_broker = f.col("kind").isin("join", "leave") & f.col("src_offset").isNotNull()
+    named = f.when(f.length("protocol") > 0, f.struct("seq", "row", by_broker.alias("by_broker"), "protocol"))
+    last = f.max(f.struct("seq", "row", by_broker.alias("by_broker")))["by_broker"]
+    found = own.groupBy(*_KEYS).agg(last.alias("by_broker"), f.max(named).alias("named"))
+    # The name from before a group's type changed is of no use after it.
+    same = f.col("named.by_broker") == f.col("by_broker")
+    return found.select(*_KEYS, f.when(same, f.col("named.protocol")).alias("running"), "by_broker")
+
+
+def group_figures(row: Mapping[str, Any], joined: re.Pattern[str] | None) -> GroupFigures:
+    """A row of `by_group` as the rules take it."""
+    strategies = {}
+    for each in row["strategies"]:
+        values = {name: each[name] for name in StrategyFigures.__slots__}
+        strategies[each["strategy"]] = StrategyFigures(**values)
+    return GroupFigures(
+        row["cluster"],
+        row["group_id"],
+        max(each["members"] for each in row["strategies"]),
+        max(each["partitions"] for each in row["strategies"]),
+        _in_order(strategies),
+        joined is not None and joined.search(row["group_id"]) is not None,
+        row["running"],
+        bool(row["by_broker"]),
+    )
+
+
+def _in_order(strategies: Mapping[str, StrategyFigures]) -> dict[str, StrategyFigures]:
+    """What was observed first, then by what is moved."""
+    return dict(sorted(strategies.items(), key=lambda item: (item[0] != OBSERVED, item[1].moved, item[0])))
+
+
+def _recommended(
+    batches: Iterable[pyarrow.RecordBatch], *, joined: re.Pattern[str] | None, limits: Limits, schema: pyarrow.Schema
+) -> Iterator[pyarrow.RecordBatch]:
+    import pyarrow
+
+    for batch in batches:
+        rows = []
+        for row in batch.to_pylist():
+            figures = group_figures(row, joined)
+            found = recommend(figures, limits)
+            present = today(figures)
+            moved = figures.strategies[present].moved if present is not None else None
+            gain = saved(figures, found)
+            advised = present if found.strategy == KEEP else found.strategy
+            rows.append(
+                {
+                    "cluster": figures.cluster,
+                    "group_id": figures.group_id,
+                    "strategy": found.strategy,
+                    "rule": found.rule,
+                    "reason": found.reason,
+                    "running": figures.running,
+                    "by_broker": figures.by_broker,
+                    "today": present,
+                    "moved_today": moved,
+                    "moved_recommended": None if moved is None else moved - gain,
+                    "saved": None if moved is None else gain,
+                    "nobody_gets_today": _unread(figures, present),
+                    "nobody_gets_recommended": _unread(figures, advised),
+                }
+            )
+        yield pyarrow.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _unread(figures: GroupFigures, name: str | None) -> float | None:
+    own = None if name is None else figures.strategies.get(name)
+    return None if own is None else own.unassigned_share
+
+
+def pattern(joined: str | None) -> re.Pattern[str] | None:
+    """The expression that finds groups which join their topics.
+
+    Raises:
+        OptionError: it is no regular expression.
+    """
+    if joined is None:
+        return None
+    try:
+        return re.compile(joined)
+    except (re.error, TypeError) as error:
+        raise OptionError(f"joined is {joined!r}; give a regular expression of group ids ({error})") from error
+
+
+def recommendations(
+    rebalances: DataFrame,
+    *,
+    events: DataFrame | None = None,
+    joined: str | None = None,
+    limits: Limits | None = None,
+) -> DataFrame:
+    """What each group should use, and why: by the rules of `kafka_assignors.report.recommend`.
+
+    Args:
+        rebalances: the table of that name.
+        events: `membership_events`, which tells what groups run: the captured protocol, or that the broker assigns.
+        joined: a regular expression; groups in whose id it is found join their topics by partition number.
+        limits: from where on something matters.
+
+    Returns:
+        One row for each (cluster, group), with the columns of `RECOMMENDATIONS`.
+
+    Raises:
+        TableError: a table lacks a column.
+        OptionError: `joined` is no regular expression.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    schema: Any = StructType.fromDDL(RECOMMENDATIONS)
+    find = partial(_recommended, joined=pattern(joined), limits=limits or Limits(), schema=to_arrow_schema(schema))
+    return by_group(checked(rebalances, "rebalances"), events).mapInArrow(find, schema)

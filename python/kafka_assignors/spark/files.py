@@ -1,0 +1,84 @@
+"""The report's files, written wherever Spark writes: to a folder of this machine, `hdfs://`, `s3a://` and the like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from kafka_assignors.errors import TableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_assignors.report.model import Report
+
+__all__ = ["check_target", "write_report"]
+
+
+def check_target(spark: SparkSession, folder: str) -> None:
+    """Refuses what cannot be written to before there is anything to write.
+
+    Raises:
+        TableError: this Spark does not know the address's file system.
+    """
+    _file_system(spark, folder)
+
+
+def write_report(spark: SparkSession, report: Report, folder: str) -> tuple[str, str]:
+    """Writes `report.html` and `report.json` to where Spark would write tables; what is there is replaced.
+
+    Returns:
+        The paths of both.
+
+    Raises:
+        MissingDependencyError: jinja2 or matplotlib is not installed.
+        TableError: the folder cannot be written.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    from kafka_assignors.report.page import files
+
+    root, system = _file_system(spark, folder)
+    texts = files(report)
+    try:
+        if system.getScheme() == "file":
+            # Hadoop would leave a file of checksums beside each.
+            place = Path(str(root.toUri().getPath()))
+            place.mkdir(parents=True, exist_ok=True)
+            for name, text in texts.items():
+                (place / name).write_text(text, "utf-8")
+        else:
+            for name, text in texts.items():
+                stream = system.create(_path(spark, f"{folder.rstrip('/')}/{name}"), True)
+                try:
+                    stream.write(bytearray(text.encode()))
+                finally:
+                    stream.close()
+    except (Py4JJavaError, OSError) as error:
+        raise TableError(f"{folder} cannot be written: {_reason(error)}") from error
+    html, values = (f"{folder.rstrip('/')}/{name}" for name in texts)
+    return html, values
+
+
+def _path(spark: SparkSession, path: str) -> Any:
+    return cast(Any, spark.sparkContext._jvm).org.apache.hadoop.fs.Path(path)
+
+
+def _file_system(spark: SparkSession, folder: str) -> tuple[Any, Any]:
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        root = _path(spark, folder)
+        return root, root.getFileSystem(cast(Any, spark.sparkContext)._jsc.hadoopConfiguration())
+    except Py4JJavaError as error:
+        raise TableError(
+            f"{folder} cannot be written: {_reason(error)}; give a folder that this Spark writes to, and the jars of "
+            "its file system with spark.jars.packages"
+        ) from error
+
+
+def _reason(error: Any) -> str:
+    """The first line of what Java, or the system, says."""
+    thrown = getattr(error, "java_exception", None)
+    said = str(error) if thrown is None else str(thrown.getMessage() or thrown)
+    return said.splitlines()[0]
