@@ -15,7 +15,7 @@ LEVELS = (
     ("report", "cluster", "clients", "embedded"),
     ("net", "assignors", "partitioners", "key_hash", "lag"),
     ("userdata", "group"),
-    ("errors", "_core"),
+    ("errors", "printable", "_core"),
 )
 LEVEL = {part: len(LEVELS) - depth for depth, parts in enumerate(LEVELS) for part in parts}
 

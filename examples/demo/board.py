@@ -29,7 +29,7 @@ class Rebalance:
     generation: int
     members: list[str]
     moved: int
-    least_moves: int
+    least_moves: int | None
     balance_score: int
     milliseconds: float
     range_moved: int

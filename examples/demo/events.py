@@ -27,7 +27,7 @@ class Planned:
     generation: int
     assignment: dict[str, Owned]
     moved: int
-    least_moves: int
+    least_moves: int | None
     balance_score: int
     milliseconds: float
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -140,7 +141,8 @@ def test_all_groups_of_a_cluster() -> None:
             assert {name: len(group.members) for name, group in taken.groups.items()} == {"g": 1, "h": 2}
             text = run("snapshot", "--bootstrap-server", address, "--all").stdout
             assert set(Snapshot.loads(text).groups) == {"g", "h"}
-            assert "Stable" in run("snapshot", "--bootstrap-server", address, "--list").stdout
+            listed = run("snapshot", "--bootstrap-server", address, "--list").stdout
+            assert re.search(r"│ g +│ classic +│ consumer +│ Stable +│", listed)
 
 
 def test_racks_and_faults_that_pass() -> None:
@@ -192,6 +194,12 @@ def test_a_group_that_the_broker_assigns(kafka_of_version: Callable[[str], Kafka
         taken = read_snapshot(at(kafka_broker), [group])
         found = taken.groups[group]
         assert (found.protocol, found.assignor) == ("consumer", "uniform")
+        commit(kafka_broker.bootstrap_servers, old := unique("old"), {(topic, 0): 0})
+        types = {each.group_id: each.group_type for each in list_groups(at(kafka_broker))}
+        assert (types[group], types[old]) == ("consumer", "classic")
+        listed = run("snapshot", "--bootstrap-server", kafka_broker.bootstrap_servers, "--list").stdout
+        assert re.search(rf"│ {group} +│ consumer +│ consumer +│ Stable +│", listed)
+        assert re.search(rf"│ {old} +│ classic +│", listed)
         assert found.epoch is not None
         (member,) = found.members
         assert isinstance(member, ConsumerMember)
@@ -205,7 +213,7 @@ def test_a_group_that_the_broker_assigns(kafka_of_version: Callable[[str], Kafka
         assert "the broker assigns (KIP-848)" in text
         planned = json.loads(run("plan", *arguments, "--join", "1", "--format", "json").stdout)
         assert (planned["observer"], planned["moved"]) == (True, 2)
-        assert [finding["rule"] for finding in planned["findings"]] == ["broker-assigned"]
+        assert [finding["rule"] for finding in planned["findings"]] == ["committed", "broker-assigned"]
     finally:
         consumer.close()
 

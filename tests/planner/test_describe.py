@@ -16,7 +16,14 @@ from kafka_assignors import (
     UserDataError,
 )
 from kafka_assignors.assignors import Assignor
-from kafka_assignors.cluster import ClassicMember, ConsumerMember, GroupSnapshot, Snapshot, record_bytes
+from kafka_assignors.cluster import (
+    ClassicMember,
+    ConsumerMember,
+    GroupSnapshot,
+    Snapshot,
+    TopicSnapshot,
+    record_bytes,
+)
 from kafka_assignors.planner.change import Situation, parse_change
 from kafka_assignors.planner.claims import claims_of, conflicts_of
 from kafka_assignors.planner.compare import compare
@@ -24,6 +31,7 @@ from kafka_assignors.planner.cost import deployment, rebalance_cost, rolling_res
 from kafka_assignors.planner.decode import bytes_of, decode, decode_group
 from kafka_assignors.planner.describe import DescribedGroup, describe
 from kafka_assignors.planner.findings import RULES
+from kafka_assignors.planner.plan import plan_change
 from kafka_assignors.planner.standing import Standing
 from kafka_assignors.planner.strategies import STANDARD, strategy_text
 from kafka_assignors.userdata import Assignment, StickyUserData, StreamJoinUserData, Subscription
@@ -95,11 +103,11 @@ def test_groups_without_an_assignment() -> None:
 def test_a_group_that_the_broker_assigns() -> None:
     found = describe(Standing(by_broker()))
     assert (found.protocol, found.strategy, broken_rules(found)) == ("consumer", "uniform", [])
-    assert [finding.rule for finding in found.findings] == ["broker-assigned"]
+    assert [finding.rule for finding in found.findings] == ["committed", "broker-assigned"]
     by_pattern = ConsumerMember("m", topics=("x",), topic_regex="x.*", owned={"x": (0,)})
     group = GroupSnapshot("consumer", "Stable", "uniform", epoch=1, members=(by_pattern,))
     described = describe(Standing(Snapshot("t", 0, {"x": topic(1)}, {"g": group})))
-    assert [finding.rule for finding in described.findings] == ["broker-assigned", "pattern"]
+    assert [finding.rule for finding in described.findings] == ["committed", "broker-assigned", "pattern"]
 
 
 def test_lags_need_offsets() -> None:
@@ -110,6 +118,65 @@ def test_lags_need_offsets() -> None:
     unknown = snapshot({"x": topic(2, end=None)}, members)
     assert describe(Standing(unknown)).lag is None
     assert describe(Standing(unknown)).topics[0].lags == (None, None)
+
+
+def test_partitions_without_a_commit_are_counted_and_named() -> None:
+    members = [classic("a", ["x"], {"x": [0, 1]}), classic("b", ["x"], {"x": [2, 3]})]
+    taken = snapshot({"x": 4}, members, committed={"x": [40, None]})
+    found = describe(Standing(taken))
+    assert found.topics[0].committed == (40, None, None, None)
+    assert found.topics[0].lags == (60, None, None, None)
+    assert (found.lag, found.uncommitted, broken_rules(found)) == (60, 3, [])
+    assert [(member.lag, member.uncommitted) for member in found.members] == [(60, 1), (None, 2)]
+    (note,) = found.findings
+    assert note.text == (
+        "3 partitions have no commit: x 1-3; auto.offset.reset=latest passes over the 300 records that they have "
+        "(counted here), earliest reads them"
+    )
+    earliest = describe(Standing(taken), reset="earliest")
+    assert earliest.topics[0].lags == (60, 100, 100, 100)
+    assert (earliest.lag, earliest.uncommitted) == (360, 3)
+    assert [(member.lag, member.uncommitted) for member in earliest.members] == [(160, 0), (200, 0)]
+    assert earliest.findings[0].text.endswith("that they have, earliest reads them (counted here)")
+    nothing = describe(Standing(snapshot({"x": 4}, members)))
+    assert (nothing.lag, nothing.uncommitted) == (None, 4)
+
+
+def test_an_empty_group_has_the_topics_of_its_commits() -> None:
+    topics = {"orders": topic(2, end=400_000), "payments": topic(1, end=None), "other": topic(9)}
+    group = GroupSnapshot(state="Empty", committed={"orders": (316_996, 0), "payments": (7,), "deleted": (1,)})
+    found = describe(Standing(Snapshot("t", 0, topics, {"g": group})))
+    assert [(each.name, each.subscribers, each.owners) for each in found.topics] == [
+        ("orders", 0, (None, None)),
+        ("payments", 0, (None,)),
+    ]
+    assert [(finding.rule, finding.text) for finding in found.warnings] == [
+        ("somebody-reads", "the group is Empty, and 483,004 records wait in orders")
+    ]
+    read = GroupSnapshot(state="Empty", committed={"orders": (400_000, 400_000)})
+    done = describe(Standing(Snapshot("t", 0, topics, {"g": read})))
+    assert (done.lag, done.warnings) == (0, ())
+
+
+@pytest.mark.parametrize("number", [-7, -1, 4, 2**31 - 1])
+def test_partitions_that_do_not_exist(number: int) -> None:
+    """Whoever assigned may have written any number."""
+    members = [classic("a", ["x"], {"x": [0, 1, number]}), classic("b", ["x"], {"x": [2, 3]})]
+    found = describe(Standing(snapshot({"x": 4}, members, committed={"x": [0, 0, 0, 40]})))
+    assert broken_rules(found) == ["partition-exists"]
+    assert found.warnings[0].text == f"a has x {number}, which does not exist"
+    assert [member.lag for member in found.members] == [None, 160]
+    assert (found.lag, found.spread) == (360, (2, 2))
+
+
+def test_a_group_has_a_largest_size() -> None:
+    """A few bytes of a file can claim any number of partitions."""
+    taken = snapshot({"x": TopicSnapshot(50_000_000), "y": 4}, [classic("a", ["x", "y"])])
+    with pytest.raises(GroupError, match=r"have 50,000,004 partitions, 'x' alone 50,000,000; up to 1,000,000 are"):
+        describe(Standing(taken))
+    taken = snapshot({"x": TopicSnapshot(600_000), "y": TopicSnapshot(600_000)}, [classic("a", ["x"])])
+    with pytest.raises(GroupError, match=r"have 1,200,000 partitions"):
+        plan_change(situation(taken, subscribe=["a=x,y"]))
 
 
 def test_the_records_size_is_that_of_the_plan_of_the_same_bytes() -> None:
@@ -214,6 +281,40 @@ def test_scaling() -> None:
     for by in (0, -3, -4):
         with pytest.raises(OptionError, match="--scale"):
             scaling(found, by)
+
+
+def by_range(members: int) -> Snapshot:
+    """Each member has what range gives it."""
+    names = [f"app-{2 * row}" for row in range(members)]
+    return snapshot(
+        {"x": 12 * members},
+        [
+            classic(name, ["x"], {"x": list(range(12 * row, 12 * row + 12))}, assignor="range")
+            for row, name in enumerate(names)
+        ],
+        assignor="range",
+    )
+
+
+def test_costs_of_strategies_that_go_by_ids_are_ranges() -> None:
+    """Of one joiner all places are tried, as `plan` does; of restarts some, the group's own order among them."""
+    found = situation(by_range(4))
+    (row, sticky) = rebalance_cost(found, scaling(found, 1), [RangeAssignor(), StickyAssignor()]).strategies
+    planned = plan_change(situation(by_range(4), join=["1"]), RangeAssignor())
+    assert (row.least_moves, row.most_moves_in_all) == planned.moves_by_order
+    assert row.least_moves < row.most_moves_in_all
+    assert (sticky.least_moves, sticky.most_moves_in_all) == (sticky.moves, sticky.moves)
+    (restarted,) = rebalance_cost(found, rolling_restart(found), [RangeAssignor()]).strategies
+    assert restarted.least_moves < restarted.moves < restarted.most_moves_in_all
+    (fewer,) = rebalance_cost(found, scaling(found, -1), [RangeAssignor()]).strategies
+    assert fewer.least_moves == fewer.moves == fewer.most_moves_in_all
+
+
+def test_static_members_come_first_wherever_a_joiner_sorts() -> None:
+    members = [classic(name, ["x"], {"x": [row]}, instance_id=name) for row, name in enumerate("abc")]
+    found = situation(snapshot({"x": 3}, members, assignor="range"))
+    (row,) = rebalance_cost(found, scaling(found, 1), [RangeAssignor()]).strategies
+    assert (row.least_moves, row.most_moves_in_all, row.moves) == (0, 0, 0)
 
 
 def test_deployments() -> None:

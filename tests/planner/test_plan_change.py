@@ -1,5 +1,7 @@
 """Plans of changes: every move has a reason that holds, nothing is lost, and broken rules are named."""
 
+import dataclasses
+
 import pytest
 
 from kafka_assignors import (
@@ -176,7 +178,7 @@ def test_lags_that_are_not_known() -> None:
     members = [classic("a", ["x"], {"x": [0]})]
     taken = snapshot({"x": topic(1, end=None)}, members)
     planned = plan_change(situation(taken))
-    assert (planned.lag_spread, rules(planned, warning=False)) == (None, ["known-lags"])
+    assert (planned.lag_spread, rules(planned, warning=False)) == (None, ["known-lags", "committed"])
     with pytest.raises(GroupError, match=r"the lag of x-0 is not known"):
         plan_change(situation(taken), LagBasedAssignor())
 
@@ -213,7 +215,7 @@ def test_every_rule_that_is_broken_is_named() -> None:
 def test_a_group_that_the_broker_assigns_is_planned_as_an_observer() -> None:
     planned = plan_change(situation(by_broker(), join=["1"]))
     assert (planned.observer, planned.strategy, rules(planned)) == (True, "sticky", [])
-    assert rules(planned, warning=False) == ["broker-assigned"]
+    assert rules(planned, warning=False) == ["committed", "broker-assigned"]
 
 
 # ---- what cannot be planned ----
@@ -322,3 +324,75 @@ def test_strategies_are_texts(assignor: Assignor) -> None:
 def test_strategies_that_are_none(text: str, said: str) -> None:
     with pytest.raises(OptionError, match=said):
         parse_strategy(text)
+
+
+# ---- figures that hang on what nobody knows ----
+
+
+def ranged(members: int = 4, partitions: int = 40) -> Snapshot:
+    """Members with ids as Kafka makes them up, and what range gives them."""
+    names = [f"app-{'2468ace'[row]}" for row in range(members)]
+    share = partitions // members
+    return snapshot(
+        {"x": partitions},
+        [
+            classic(name, ["x"], {"x": list(range(share * row, share * row + share))}, assignor="range")
+            for row, name in enumerate(names)
+        ],
+        assignor="range",
+        committed={"x": [100] * partitions},
+    )
+
+
+@pytest.mark.parametrize("assignor", [RangeAssignor(), RoundRobinAssignor()])
+def test_strategies_that_go_by_ids_tell_the_figures_for_other_ids(assignor: Assignor) -> None:
+    taken = ranged()
+    planned = plan_change(situation(taken, join=["1"]), assignor)
+    # By hand: a member of that name, and the moves of everybody else.
+    counted = set()
+    for name in ("a", "app-3", "app-5", "app-7", "z"):
+        members = [*taken.groups["billing"].members, classic(name, ["x"], assignor="range")]
+        grown = dataclasses.replace(
+            taken, groups={"billing": dataclasses.replace(taken.groups["billing"], members=tuple(members))}
+        )
+        counted.add(len(plan_change(situation(grown), assignor).moves))
+    assert planned.moves_by_order == (min(counted), max(counted))
+    assert len(planned.moves) in counted
+    if min(counted) < max(counted):
+        (note,) = [finding for finding in planned.findings if finding.rule == "known-order"]
+        assert note.text.endswith(f": {min(counted)} to {max(counted)} partitions move")
+        assert not note.warning
+
+
+def test_range_moves_more_the_farther_in_front_the_joiner_sorts() -> None:
+    planned = plan_change(situation(ranged(), join=["1"]), RangeAssignor())
+    assert planned.moves_by_order is not None
+    assert planned.moves_by_order[0] < planned.moves_by_order[1]
+
+
+def test_other_strategies_and_changes_do_not_hang_on_ids() -> None:
+    for assignor, change in ((StickyAssignor(), {"join": ["1"]}), (RangeAssignor(), {"leave": ["app-2"]})):
+        planned = plan_change(situation(ranged(), **change), assignor)
+        assert planned.moves_by_order is None
+        assert "known-order" not in {finding.rule for finding in planned.findings}
+
+
+def test_a_heavier_heaviest_member_is_told_with_the_options_that_do_not_make_one() -> None:
+    """Topic by topic the default gives the largest lag of each topic to the same member."""
+    topics = {f"t{number}": topic(2, end=1000) for number in range(4)}
+    committed = {name: [1000 - 100, 1000 - 10] for name in topics}
+    owned = {"a": {name: [row % 2] for row, name in enumerate(topics)}}
+    owned["b"] = {name: [1 - row % 2] for row, name in enumerate(topics)}
+    members = [classic(name, sorted(topics), owned[name], assignor="lag") for name in owned]
+    taken = snapshot(topics, members, assignor="lag", committed=committed)
+    planned = plan_change(situation(taken), LagBasedAssignor())
+    assert (planned.heaviest_lag_before, planned.lag_spread) == (220, (40, 400))
+    (note,) = [finding for finding in planned.findings if finding.rule == "heaviest-lag"]
+    assert note.text == (
+        "the heaviest member has 400 to read, up from 220: lag:keep=owners (heaviest 220) and "
+        "lag:scope=group,max_skew=none (heaviest 220) and lag:scope=group,max_skew=none,keep=owners (heaviest 220) do "
+        "not"
+    )
+    calm = plan_change(situation(taken), LagBasedAssignor(keep="owners"))
+    assert "heaviest-lag" not in {finding.rule for finding in calm.findings}
+    assert "heaviest-lag" not in {finding.rule for finding in plan_change(situation(taken), RangeAssignor()).findings}

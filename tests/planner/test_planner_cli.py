@@ -1,6 +1,7 @@
 """The planner's commands, as people and scripts call them: on files, with their exit statuses and forms of output."""
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -89,7 +90,7 @@ def test_describe(billing: Path, tmp_path: Path) -> None:
     assert (document["warnings"], document["spread"], len(document["members"])) == (0, [6, 6], 3)
     table = rows(run("describe", "--snapshot", billing, "--format", "csv"))
     assert len(table) == 18
-    assert table[0] == {"topic": "orders", "partition": "0", "member": "c0", "lag": "50"}
+    assert table[0] == {"topic": "orders", "partition": "0", "member": "c0", "lag": "50", "committed": "50"}
     idle = saved(tmp_path, snapshot({"x": 1}, [classic("a", ["x"], {"x": [0]}), classic("b", ["x"])]))
     text = run("describe", "--snapshot", idle, status=3).stdout
     assert "members with nothing: b" in text
@@ -106,6 +107,65 @@ def test_describe_shows_conflicts_and_hostile_names(tmp_path: Path) -> None:
     assert "a\\x1b[2J" in text
     assert "x-1" in text
     assert "generation 5" in text
+
+
+def test_describe_shows_what_has_no_commit(tmp_path: Path) -> None:
+    members = [classic("a", ["x", "y"], {"x": [0, 1]}), classic("b", ["x", "y"], {"x": [2, 3], "y": [0]})]
+    path = saved(tmp_path, snapshot({"x": 4, "y": 1}, members, committed={"x": [40, None, None, 100]}))
+    result = run("describe", "--snapshot", path, "--no-map")
+    assert re.search(r"│ a +│ a +│ +│ +2 │ +2 │ +60 │ +1 │", result.stdout)
+    assert re.search(r"│ x +│ +4 │ +2 │ +0 │ +60 │ +2 │", result.stdout)
+    assert re.search(r"│ y +│ +1 │ +2 │ +0 │ +- │ +1 │", result.stdout)
+    assert "note: committed: 3 partitions have no commit: x 1-2; y 0; auto.offset.reset=latest passes" in result.stdout
+    drawn = run("describe", "--snapshot", path).stdout
+    assert "a █-··" in drawn
+    assert ", - no commit" in drawn
+    table = rows(run("describe", "--snapshot", path, "--format", "csv"))
+    assert [(row["lag"], row["committed"]) for row in table] == [
+        ("60", "40"),
+        ("", ""),
+        ("", ""),
+        ("0", "100"),
+        ("", ""),
+    ]
+    document = json.loads(run("describe", "--snapshot", path, "--format", "json").stdout)
+    assert (document["uncommitted"], document["topics"][0]["lags"]) == (3, [60, None, None, 0])
+    assert "note: committed: 3 partitions" in run("plan", "--snapshot", path, status=0).stdout
+
+
+def test_describe_of_an_empty_group(tmp_path: Path) -> None:
+    taken = snapshot({"x": 2}, [], committed={"x": [40, 100]})
+    group = dataclasses.replace(taken.groups["billing"], state="Empty")
+    path = saved(tmp_path, dataclasses.replace(taken, groups={"billing": group}))
+    text = run("describe", "--snapshot", path, status=3).stdout
+    assert re.search(r"│ x +│ +2 │ +0 │ +2 │ +60 │", text)
+    assert "warning: somebody-reads: the group is Empty, and 60 records wait in x" in text
+    assert "lag 60" in text
+    document = json.loads(run("describe", "--snapshot", path, "--format", "json", status=3).stdout)
+    assert (document["lag"], document["warnings"], document["topics"][0]["name"]) == (60, 1, "x")
+    assert len(rows(run("describe", "--snapshot", path, "--format", "csv", status=3))) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["describe"], "taken_ms is 9223372036854775807; give a number from 0 to 253402300799999"),
+        (["plan", "--join", "100000"], "--join is '100000'; give a number from 1 to 10000"),
+        (["plan", "--join", "6000", "--join", "6000"], "--join adds 12,000 members together; give up to 10,000"),
+        (["plan", "--partitions", "orders=50000000"], "give a number from 1 to 1000000"),
+        (["plan", "--partitions", "orders=1000000"], "have 1,000,006 partitions"),
+        (["compare", "--partitions", "orders=1000000"], "have 1,000,006 partitions"),
+        (["rebalance-cost", "--scale", "+100000"], "--scale is +100000; give up to +1000, or --at-once"),
+        (["rebalance-cost", "--scale", "+100000", "--at-once"], "--scale is +100000; give up to +10000"),
+    ],
+)
+def test_sizes_that_no_group_has_are_one_sentence(arguments: list[str], said: str, tmp_path: Path) -> None:
+    path = saved(tmp_path, orders())
+    if arguments == ["describe"]:
+        path.write_text(path.read_text().replace('"taken_ms": 1795000000000', f'"taken_ms": {2**63 - 1}'))
+    result = run(*arguments, "--snapshot", path, status=2)
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_describe_by_topic_where_there_are_many_partitions(tmp_path: Path) -> None:
@@ -150,6 +210,19 @@ def test_exit_statuses_of_plans(billing: Path, tmp_path: Path) -> None:
     result = run("plan", "--snapshot", billing, "--subscribe", "c0=orders", "--leave", "c1,c2", status=3)
     assert "warning: every-partition-read: nobody has payments 0-5: no subscriber" in result.stdout
     run("plan", "--snapshot", billing, "--join", "1", "--strategy", "roundrobin", status=3)
+    result = run("plan", "--snapshot", billing, "--partitions", "click=96", status=3)
+    assert "warning: every-partition-read: nobody subscribes to click: its 96 partitions have no" in result.stdout
+    found = json.loads(
+        run("plan", "--snapshot", billing, "--partitions", "click=96", "--format", "json", status=3).stdout
+    )
+    assert (found["warnings"], found["moves"]) == (1, [])
+    changed = ("--partitions", "click=96", "--subscribe", "c0=click,orders,payments")
+    result = run("plan", "--snapshot", billing, *changed, status=3)
+    assert "nobody subscribes" not in result.stdout
+    table = rows(
+        run("compare", "--snapshot", billing, "--partitions", "click=96", "--strategy", "sticky", "--format", "csv")
+    )
+    assert table[1]["warnings"] == "every-partition-read"
 
 
 def test_long_move_lists_are_cut(tmp_path: Path) -> None:
@@ -184,6 +257,35 @@ def test_rebalance_cost(billing: Path) -> None:
     assert (row["moves"], row["forced"]) == ("6", "6")
     document = json.loads(run(*arguments, "--deploy", "1", "--old-first", "--format", "json").stdout)
     assert [step["text"] for step in document["strategies"][0]["steps"]] == ["c0 stops", "the new c0 joins"]
+
+
+def test_figures_that_hang_on_ids_and_lags_that_rise_are_told_beside_them(billing: Path, tmp_path: Path) -> None:
+    text = run("plan", "--snapshot", billing, "--join", "1", "--strategy", "range", status=3).stdout
+    document = json.loads(
+        run("plan", "--snapshot", billing, "--join", "1", "--strategy", "range", "--format", "json", status=3).stdout
+    )
+    least, most = document["moves_by_order"]
+    assert f"{len(document['moves'])} partitions move ({least} to {most}, by where the new ids sort): " in text
+    assert "note: known-order: range goes by the order of member ids, and nobody knows" in text
+    cost = ("rebalance-cost", "--snapshot", billing, "--rolling-restart", "--strategy", "range")
+    assert "48 (45 to 54)" in run(*cost).stdout
+    (row,) = rows(run(*cost, "--format", "csv"))
+    assert (row["moves"], row["least_moves"], row["most_moves_in_all"]) == ("48", "45", "54")
+    members = [
+        classic("a", ["x", "y"], {"x": [0], "y": [1]}, assignor="lag"),
+        classic("b", ["x", "y"], {"x": [1], "y": [0]}, assignor="lag"),
+    ]
+    taken = snapshot({"x": 2, "y": 2}, members, assignor="lag", committed={"x": [0, 90], "y": [0, 90]})
+    path = saved(tmp_path, taken)
+    text = run("plan", "--snapshot", path, "--strategy", "lag").stdout
+    assert "lag 20 to 200 (the heaviest had 110)" in text
+    assert (
+        "note: heaviest-lag: the heaviest member has 200 to read, up from 110: lag:keep=owners (heaviest 110)" in text
+    )
+    text = run("compare", "--snapshot", path).stdout
+    assert "20 to 200 (up from 110)" in text
+    said = "lag gives the heaviest member more to read than anybody has now; "
+    assert f"{said}lag:scope=group,max_skew=none,keep=owners does not" in text
 
 
 # ---- decode ----

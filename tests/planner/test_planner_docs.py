@@ -19,7 +19,16 @@ BLOCKS = re.findall(r"^```console\n\$ kafka-assignors (.*)\n((?:.*\n)*?)```$", P
 def test_the_page_has_blocks_and_names_everything() -> None:
     assert len(BLOCKS) >= 4
     text = PAGE.read_text()
-    notes = {"broker-assigned", "pattern", "two-phases", "keys-stay", "known-lags"}
+    notes = {
+        "broker-assigned",
+        "pattern",
+        "two-phases",
+        "keys-stay",
+        "known-lags",
+        "committed",
+        "known-order",
+        "heaviest-lag",
+    }
     assert [name for name in {*KINDS, *RULES} - notes if f"`{name}`" not in text] == []
 
 

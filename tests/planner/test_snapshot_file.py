@@ -22,6 +22,8 @@ from support.snapshots import by_broker, orders
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 MAYBE = st.none() | TEXT
 OFFSET = st.integers(0, 2**63 - 1)
+# The end of the year 9999.
+LAST_MS = 253_402_300_799_999
 NUMBERS = st.lists(st.integers(0, 2**31 - 1), max_size=4, unique=True).map(lambda each: tuple(sorted(each)))
 PARTITIONS = st.dictionaries(TEXT, NUMBERS, max_size=3)
 
@@ -72,7 +74,7 @@ def groups(protocol: str, kind: type[Any]) -> st.SearchStrategy[GroupSnapshot]:
 SNAPSHOTS = st.builds(
     Snapshot,
     cluster=TEXT,
-    taken_ms=OFFSET,
+    taken_ms=st.integers(0, LAST_MS),
     topics=st.dictionaries(TEXT, topics(), max_size=3),
     groups=st.dictionaries(TEXT, groups("classic", ClassicMember) | groups("consumer", ConsumerMember), max_size=3),
     record_limit=st.none() | st.integers(0, 2**31 - 1),
@@ -120,6 +122,8 @@ def changed(path: str, value: Any) -> str:
         ("cluster", ..., "cluster is missing"),
         ("cluster", 5, "cluster is 5; give a text"),
         ("taken_ms", -1, "taken_ms is -1; give a number from 0"),
+        ("taken_ms", 2**63 - 1, "taken_ms is 9223372036854775807; give a number from 0 to 253402300799999"),
+        ("taken_ms", LAST_MS + 1, "taken_ms is 253402300800000; give a number from 0 to 253402300799999"),
         ("taken_ms", True, "taken_ms is true; give an integer"),
         ("more", 1, "more is not a field that version 1 has"),
         ("topics", [], "topics is a list; give an object"),

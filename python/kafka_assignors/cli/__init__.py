@@ -2,6 +2,8 @@
 
 import sys
 
+from kafka_assignors.cli.stdout import guarded
+
 
 def main() -> None:
     """The entry point; without its libraries, one sentence and exit status 2."""
@@ -12,4 +14,5 @@ def main() -> None:
             raise
         print("kafka-assignors needs typer and rich: pip install kafka-assignors[cli]", file=sys.stderr)
         sys.exit(2)
-    app()
+    with guarded():
+        app()

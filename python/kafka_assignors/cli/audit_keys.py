@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from kafka_assignors.cli.oauth import with_token
 from kafka_assignors.cli.output import Output, console, plain, print_json, show, told
 from kafka_assignors.clients.topic_keys import read_topic_keys
 from kafka_assignors.errors import OptionError
@@ -23,6 +24,7 @@ from kafka_assignors.planner.keys import (
     audit,
     compare,
 )
+from kafka_assignors.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +82,9 @@ def audit_keys(
         else:
             if keys is not None or form or column:
                 raise OptionError("--bootstrap reads the keys from the topics; give no file of them as well")
-            settings: dict[str, Any] = {"bootstrap.servers": bootstrap, **_settings(config or [])}
+            settings: dict[str, Any] = with_token(
+                {"bootstrap.servers": bootstrap, **_settings(config or [])}, oidc=False
+            )
             names = [each for each in topic or [] if "=" not in each]
             uses = _uses(partitions or [], [each for each in topic or [] if "=" in each])
             report = _of_topics([_live(settings, name, max_records, timeout) for name in names], uses, examples)
@@ -193,7 +197,7 @@ def _show_placements(out: Console, report: PlacementAudit) -> None:
     )
     for each in report.placements:
         shares = [f"{count} ({100 * count / each.keyed:.1f} %)" for count in each.matches.values()]
-        table.add_row(each.topic, str(each.partitions), str(each.records), *shares, each.text)
+        table.add_row(printable(each.topic), str(each.partitions), str(each.records), *shares, printable(each.text))
     out.print(table)
     _show_joins(out, report)
 

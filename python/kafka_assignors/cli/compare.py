@@ -13,6 +13,7 @@ from kafka_assignors.planner.change import Situation, parse_change
 from kafka_assignors.planner.compare import ComparedStrategy, Comparison
 from kafka_assignors.planner.compare import compare as compare_strategies
 from kafka_assignors.planner.strategies import STANDARD, parse_strategy
+from kafka_assignors.printable import listed
 from kafka_assignors.report.terminal import number, table
 
 if TYPE_CHECKING:
@@ -74,12 +75,16 @@ def _show(out: Console, found: Comparison) -> None:
     out.print(f"group {found.group_id}{observer}")
     for line in found.changes or ("no change",):
         out.print(f"  {line}")
+    by_lag = [row for row in found.strategies if row.strategy.split(":")[0] == "lag" and row.most_lag is not None]
+    raised = [row for row in by_lag if (row.most_lag or 0) > (found.now.most_lag or 0)]
     rows: list[list[object]] = []
     for row in (found.now, *found.strategies):
         if row.error is not None:
             rows.append([row.strategy, *["-"] * 10, row.error])
             continue
         lag = "?" if row.most_lag is None else f"{number(row.least_lag)} to {number(row.most_lag)}"
+        if row in raised:
+            lag += f" (up from {number(found.now.most_lag)})"
         least = "" if row.least_moved is None else f" (least {row.least_moved})"
         rows.append(
             [
@@ -112,3 +117,7 @@ def _show(out: Console, found: Comparison) -> None:
         "not met",
     ]
     out.print(table("Strategies", headings, rows, left=("not met",)))
+    for row in raised:
+        calm = [each.strategy for each in by_lag if each not in raised]
+        instead = f"; {listed(calm, separator=' and ')} {'does' if len(calm) == 1 else 'do'} not" if calm else ""
+        out.print(f"{row.strategy} gives the heaviest member more to read than anybody has now{instead}")

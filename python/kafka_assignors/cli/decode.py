@@ -132,7 +132,7 @@ def _answer_group(found: DecodedGroup, form: Format) -> None:
             ]
         )
     headings = ["member", "subscribes to", "said it had", "has", "not readable"]
-    out.print(table("Members", headings, shown, left=headings))
+    out.print(table("Members", headings, shown, left=headings, lists=headings[1:4]))
     for conflict in found.conflicts:
         who = ", ".join(f"{member} ({'?' if epoch is None else epoch})" for member, epoch in conflict.claims)
         counts = conflict.winner or "nobody"

@@ -10,11 +10,11 @@ import typer
 
 from kafka_assignors.cli import options
 from kafka_assignors.cli.output import WARNINGS, Format, console, plain, print_csv, print_json, show_findings, told
-from kafka_assignors.planner.describe import DescribedGroup
+from kafka_assignors.planner.describe import DescribedGroup, DescribedTopic
 from kafka_assignors.planner.describe import describe as describe_group
 from kafka_assignors.planner.findings import ranges
 from kafka_assignors.report.terminal import count_map, number, ownership_map, table
-from kafka_assignors.report.terminal.maps import MOST_PARTITIONS
+from kafka_assignors.report.terminal.maps import MOST_PARTITIONS, NO_COMMIT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,11 +65,13 @@ def describe(
 
 def _print_csv(found: DescribedGroup) -> None:
     print_csv(
-        ("topic", "partition", "member", "lag"),
+        ("topic", "partition", "member", "lag", "committed"),
         (
-            (topic.name, partition, owner, lag)
+            (topic.name, partition, owner, lag, committed)
             for topic in found.topics
-            for partition, (owner, lag) in enumerate(zip(topic.owners, topic.lags, strict=True))
+            for partition, (owner, lag, committed) in enumerate(
+                zip(topic.owners, topic.lags, topic.committed, strict=True)
+            )
         ),
     )
 
@@ -79,7 +81,9 @@ def _show(out: Console, found: DescribedGroup, show_map: bool) -> None:
     who = "the broker assigns (KIP-848)" if found.protocol == "consumer" else "a member assigns"
     out.print(f"group {found.group_id}: {found.state}, {found.strategy or 'no strategy'}, {who}; as of {taken}")
     with_clients = any(member.client_id for member in found.members)
-    headings = ["member", "id", *(["client", "host"] if with_clients else []), "rack", "topics", "partitions", "lag"]
+    columns = ["client", "host"] if with_clients else []
+    lacking = ["no commit"] if found.uncommitted else []
+    headings = ["member", "id", *columns, "rack", "topics", "partitions", "lag", *lacking]
     rows = [
         [
             member.name,
@@ -88,7 +92,8 @@ def _show(out: Console, found: DescribedGroup, show_map: bool) -> None:
             member.rack or "",
             len(member.topics),
             member.count,
-            number(member.lag),
+            _lag(member.lag, member.uncommitted, member.count),
+            *([member.uncommitted] if lacking else []),
         ]
         for member in found.members
     ]
@@ -100,23 +105,33 @@ def _show(out: Console, found: DescribedGroup, show_map: bool) -> None:
         for topic, numbers in member.partitions.items()
     ]
     if len(has) <= MOST_PARTITIONS:
-        out.print(table("Who has what", ["member", "topic", "partitions"], has, left=("topic", "partitions")))
+        out.print(
+            table(
+                "Who has what",
+                ["member", "topic", "partitions"],
+                has,
+                left=("topic", "partitions"),
+                lists=["partitions"],
+            )
+        )
     topics = [
         [
             topic.name,
             topic.partitions,
             topic.subscribers,
             sum(owner is None for owner in topic.owners),
-            number(None if None in topic.lags else sum(lag for lag in topic.lags if lag is not None)),
+            _topic_lag(topic),
+            *([topic.committed.count(None)] if lacking else []),
         ]
         for topic in found.topics
     ]
-    out.print(table("Topics", ["topic", "partitions", "subscribers", "without owner", "lag"], topics))
+    out.print(table("Topics", ["topic", "partitions", "subscribers", "without owner", "lag", *lacking], topics))
     if show_map and found.members and found.topics:
         out.print(_map(out, found, names))
     spread = f"{found.spread[0]} to {found.spread[1]} partitions a member, " if found.spread else ""
     least = "" if found.least_balance_score is None else f" (least possible {found.least_balance_score})"
-    out.print(f"spread: {spread}balance score {found.balance_score}{least}; lag {number(found.lag)}")
+    total = _lag(found.lag, found.uncommitted, sum(topic.partitions for topic in found.topics))
+    out.print(f"spread: {spread}balance score {found.balance_score}{least}; lag {total}")
     if found.idle:
         out.print(f"members with nothing: {', '.join(names[member] for member in found.idle)}")
     if found.protocol == "consumer":
@@ -135,14 +150,25 @@ def _show(out: Console, found: DescribedGroup, show_map: bool) -> None:
     show_findings(out, found.findings)
 
 
+def _lag(lag: int | None, uncommitted: int, partitions: int) -> str:
+    """A dash where there is no commit to count from, as Kafka's own tools have it."""
+    return "-" if lag is None and 0 < uncommitted == partitions else number(lag)
+
+
+def _topic_lag(topic: DescribedTopic) -> str:
+    known = [lag for lag, commit in zip(topic.lags, topic.committed, strict=True) if (lag, commit) != (None, None)]
+    total = sum(lag for lag in known if lag is not None)
+    return _lag(None if None in known or not known else total, topic.committed.count(None), topic.partitions)
+
+
 def _map(out: Console, found: DescribedGroup, names: dict[str, str]) -> object:
     rows = {member.id: row for row, member in enumerate(found.members)}
     shown = [names[member.id] for member in found.members]
     if sum(topic.partitions for topic in found.topics) <= MOST_PARTITIONS:
         cells = {
             topic.name: [
-                (None if owner is None else rows[owner], lag)
-                for owner, lag in zip(topic.owners, topic.lags, strict=True)
+                (None if owner is None else rows[owner], NO_COMMIT if (lag, commit) == (None, None) else lag)
+                for owner, lag, commit in zip(topic.owners, topic.lags, topic.committed, strict=True)
             ]
             for topic in found.topics
         }

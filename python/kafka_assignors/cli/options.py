@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 
+from kafka_assignors.cli.oauth import NAMES, with_token
 from kafka_assignors.cluster import Snapshot, read_snapshot
 from kafka_assignors.errors import OptionError
+from kafka_assignors.net.config import CONNECTION
 from kafka_assignors.planner.standing import Standing
+from kafka_assignors.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -100,14 +104,58 @@ Strategies = Annotated[
 ]
 
 _RESETS = ("latest", "earliest")
+# A client's own file has these too: they concern what it reads and writes, and no connection.
+_OF_OTHERS = frozenset(
+    (
+        "acks",
+        "allow.auto.create.topics",
+        "auto.commit.interval.ms",
+        "auto.offset.reset",
+        "batch.size",
+        "client.rack",
+        "compression.type",
+        "debug",
+        "delivery.timeout.ms",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.idempotence",
+        "enable.partition.eof",
+        "fetch.max.bytes",
+        "fetch.min.bytes",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "heartbeat.interval.ms",
+        "isolation.level",
+        "key.deserializer",
+        "key.serializer",
+        "linger.ms",
+        "log_level",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "metadata.max.age.ms",
+        "partition.assignment.strategy",
+        "queue.buffering.max.ms",
+        "request.timeout.ms",
+        "retries",
+        "retry.backoff.ms",
+        "session.timeout.ms",
+        "statistics.interval.ms",
+        "topic.metadata.refresh.interval.ms",
+        "transactional.id",
+        "value.deserializer",
+        "value.serializer",
+    )
+)
 
 
 def settings_of(bootstrap: str | None, settings: Sequence[str] | None, config: str | None) -> dict[str, Any]:
     """The settings of the connection, as `kafka_assignors.net` takes them.
 
     Raises:
-        OptionError: there is no broker, a line is not NAME=VALUE, or the file cannot be read. No value is repeated: it
-            may be a secret.
+        OptionError: there is no broker, a line is not NAME=VALUE, a name is no setting of a connection, or the file
+            cannot be read. No value is repeated: it may be a secret.
     """
     found: dict[str, Any] = {}
     if config is not None:
@@ -120,17 +168,27 @@ def settings_of(bootstrap: str | None, settings: Sequence[str] | None, config: s
                 name, equals, value = line.partition("=")
                 if not equals or not name.strip():
                     raise OptionError(f"line {number} of {config!r} is not NAME=VALUE")
-                found[name.strip()] = value.strip()
+                if name.strip() not in _OF_OTHERS:
+                    found[_checked(name.strip(), f"line {number} of {config!r}")] = value.strip()
     for number, setting in enumerate(settings or (), 1):
         name, equals, value = setting.partition("=")
         if not equals or not name.strip():
             raise OptionError(f"-X number {number} is not NAME=VALUE")
-        found[name.strip()] = value
+        found[_checked(name.strip(), "-X")] = value
     if bootstrap is not None:
         found["bootstrap.servers"] = bootstrap
     if not found.get("bootstrap.servers"):
         raise OptionError("there is no broker; give --bootstrap-server HOST:PORT, or --snapshot FILE for a file")
-    return found
+    return with_token(found)
+
+
+def _checked(name: str, where: str) -> str:
+    """A setting that nobody reads is a slip of the pen, and a connection without it may be an open one."""
+    if name in CONNECTION or name in NAMES:
+        return name
+    near = difflib.get_close_matches(name, sorted(CONNECTION | NAMES), 1)
+    hint = f"did you mean {near[0]}?" if near else "docs/connections.md has those that there are"
+    raise OptionError(f"{where} has '{printable(name)}', which is no setting of a connection; {hint}")
 
 
 def standing_of(

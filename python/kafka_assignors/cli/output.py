@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
@@ -15,7 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from kafka_assignors.errors import KafkaAssignorsError
-from kafka_assignors.report.terminal import safe
+from kafka_assignors.printable import LINE, SENTENCE, printable
+from kafka_assignors.report.terminal import in_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,6 +30,11 @@ BAD_INPUT = 2
 """Bad usage or input, or a cluster that cannot be read."""
 WARNINGS = 3
 """The answer is there, and has warnings."""
+
+
+# More findings of one rule than that hide the others.
+_OF_ONE_RULE = 20
+_FORMULA, _QUOTE = ("=", "+", "-", "@", "\t", "\r"), "'"
 
 
 class Format(StrEnum):
@@ -49,7 +56,8 @@ class _SafeConsole(Console):
     """A console whose texts cannot steer the terminal: members of a group may call themselves anything."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        super().print(*(safe(each) if isinstance(each, str) else each for each in objects), **options)
+        shown = (printable(each, LINE) if isinstance(each, str) else each for each in objects)
+        super().print(*(in_ascii(each) if self.options.ascii_only else each for each in shown), **options)
 
 
 def console() -> Console:
@@ -64,7 +72,7 @@ def told() -> Iterator[None]:
     try:
         yield
     except KafkaAssignorsError as error:
-        typer.echo(f"kafka-assignors: {error}", err=True)
+        typer.echo(f"kafka-assignors: {printable(error, SENTENCE)}", err=True)
         raise typer.Exit(BAD_INPUT) from error
 
 
@@ -91,17 +99,33 @@ def plain(value: Any) -> Any:
 
 
 def show_findings(out: Console, findings: Iterable[Finding]) -> None:
-    """The rules that are not met, and what else is to be known."""
+    """The rules that are not met, and what else is to be known; of many about one rule the first."""
+    told: Counter[tuple[str, bool]] = Counter()
     for finding in findings:
-        kind, style = ("warning", "bold yellow") if finding.warning else ("note", "bold")
-        out.print(Text.assemble((f"{kind}: {finding.rule}: ", style), safe(finding.text)))
+        told[finding.rule, finding.warning] += 1
+        if told[finding.rule, finding.warning] <= _OF_ONE_RULE:
+            out.print(Text.assemble(_head(finding.rule, finding.warning), printable(finding.text, SENTENCE)))
+    for (rule, warning), count in told.items():
+        if count > _OF_ONE_RULE:
+            out.print(Text.assemble(_head(rule, warning), f"{count - _OF_ONE_RULE} more of these (--format json)"))
+
+
+def _head(rule: str, warning: bool) -> tuple[str, str]:
+    return f"{'warning' if warning else 'note'}: {rule}: ", "bold yellow" if warning else "bold"
 
 
 def print_csv(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """A table as CSV on standard output, with its headings; what is not known is empty."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(headings)
-    writer.writerows(["" if value is None else value for value in row] for row in rows)
+    writer.writerows(map(_cell, row) for row in rows)
+
+
+def _cell(value: object) -> object:
+    """Numbers stay numbers. A spreadsheet takes a text that begins as a formula does for one, unless it is quoted."""
+    if not isinstance(value, str):
+        return "" if value is None else value
+    return f"{_QUOTE if value.startswith(_FORMULA) else ''}{printable(value, SENTENCE)}"
 
 
 def print_json(value: Any) -> None:

@@ -113,7 +113,7 @@ def _show(out: Console, planned: PlannedGroup, most: int | None) -> None:
         for member in planned.members
     ]
     headings = ["member", "", "before", "after", "lag before", "lag after", "gets"]
-    out.print(table("Who gets what", headings, rows, left=("", "gets")))
+    out.print(table("Who gets what", headings, rows, left=("", "gets"), lists=["gets"]))
     names = {member.id: member.name for member in planned.members}
     moves = [
         [
@@ -132,12 +132,19 @@ def _show(out: Console, planned: PlannedGroup, most: int | None) -> None:
         kinds = Counter(move.kind for move in planned.moves)
         out.print("reasons: " + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()))
     least = "" if planned.least_moved is None else f"; the least possible is {planned.least_moved}"
+    least_most = planned.moves_by_order
+    by_order = ""
+    if least_most is not None and least_most[0] < least_most[1]:
+        by_order = f" ({least_most[0]} to {least_most[1]}, by where the new ids sort)"
     out.print(
-        f"{len(planned.moves)} partitions move: {planned.forced} by the change itself, {planned.moved} by the "
-        f"strategy{least}. {planned.kept} stay"
+        f"{len(planned.moves)} partitions move{by_order}: {planned.forced} by the change itself, "
+        f"{planned.moved} by the strategy{least}. {planned.kept} stay"
     )
     score = "" if planned.least_balance_score is None else f" (least possible {planned.least_balance_score})"
     lags = f"; lag {number(planned.lag_spread[0])} to {number(planned.lag_spread[1])}" if planned.lag_spread else ""
+    before = planned.heaviest_lag_before
+    if planned.lag_spread and before is not None and planned.lag_spread[1] > before:
+        lags += f" (the heaviest had {before:,})"
     out.print(
         f"spread: {planned.spread[0]} to {planned.spread[1]} partitions a member, balance score "
         f"{planned.balance_score}{score}{lags}"

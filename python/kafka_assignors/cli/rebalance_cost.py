@@ -103,7 +103,7 @@ def _show(out: Console, found: cost.Cost) -> None:
         else [
             row.strategy,
             row.rebalances,
-            row.moves,
+            _moves(row),
             row.forced,
             row.moves - row.forced,
             row.stopped,
@@ -124,3 +124,11 @@ def _show(out: Console, found: cost.Cost) -> None:
     ]
     out.print(table("Cost", headings, rows))
     out.print("stopped meanwhile: partitions whose owner stays, and gives them up for the time of a rebalance")
+    if any(row.least_moves < row.most_moves_in_all for row in found.strategies):
+        out.print("moves, least to most: by where the ids of members that join sort, which nobody knows before")
+
+
+def _moves(row: cost.StrategyCost) -> str:
+    if row.least_moves == row.most_moves_in_all:
+        return str(row.moves)
+    return f"{row.moves} ({row.least_moves} to {row.most_moves_in_all})"

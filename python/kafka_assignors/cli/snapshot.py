@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from typing import Annotated
 
@@ -11,6 +13,7 @@ from kafka_assignors.cli import options
 from kafka_assignors.cli.output import console, told
 from kafka_assignors.cluster import list_groups, read_snapshot
 from kafka_assignors.errors import OptionError
+from kafka_assignors.printable import printable
 from kafka_assignors.report.terminal import table
 
 
@@ -48,8 +51,12 @@ def snapshot(
     with told():
         found = options.settings_of(bootstrap, settings, config)
         if listed:
-            rows = [[each.group_id, each.protocol_type, each.state] for each in list_groups(found, timeout=timeout)]
-            console().print(table("Groups", ["group", "type", "state"], rows, left=("type", "state")))
+            rows = [
+                [each.group_id, each.group_type, each.protocol_type, each.state]
+                for each in list_groups(found, timeout=timeout)
+            ]
+            headings = ["group", "type", "protocol type", "state"]
+            console().print(table("Groups", headings, rows, left=headings))
             return
         if bool(group) == every:
             raise OptionError("give --group NAME, as often as needed, or --all")
@@ -64,7 +71,12 @@ def snapshot(
                 progress=progress,
             )
         if output == "-":
-            sys.stdout.write(taken.dumps())
+            sys.stdout.write(_ascii(taken.dumps()))
             return
         taken.save(output)
-        typer.echo(f"{output}: {len(taken.groups)} groups, {len(taken.topics)} topics", err=True)
+        typer.echo(f"{printable(output)}: {len(taken.groups)} groups, {len(taken.topics)} topics", err=True)
+
+
+def _ascii(document: str) -> str:
+    """The same JSON without a character that could steer a terminal, or that a terminal might not have."""
+    return re.sub(r"[^\n -~]", lambda found: json.dumps(found[0])[1:-1], document)

@@ -28,6 +28,8 @@ VERSION = 1
 # Kafka's own bounds: no more partitions than 32 bits can number, no larger offsets than 64 bits.
 _MOST_PARTITIONS = 2**31 - 1
 _MOST_OFFSET = 2**63 - 1
+# The end of the year 9999: no date of Python's is later.
+_LAST_MS = 253_402_300_799_999
 
 S = TypeVar("S", bound=Snapshot)
 T = TypeVar("T")
@@ -135,7 +137,7 @@ def loads(text: str | bytes, kind: type[S]) -> S:
     read.take("version")
     snapshot = kind(
         cluster=read.text("cluster"),
-        taken_ms=read.number("taken_ms", 0, _MOST_OFFSET),
+        taken_ms=read.number("taken_ms", 0, _LAST_MS),
         topics=read.objects("topics", _read_topic),
         groups=read.objects("groups", _read_group),
         record_limit=read.optional("record_limit", lambda: read.number("record_limit", 0, 2**31 - 1)),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from kafka_assignors import _core
 from kafka_assignors.cluster.questions import Question, Questions, RetriableError, check
 from kafka_assignors.cluster.record import record_bytes
 from kafka_assignors.cluster.snapshot import (
@@ -26,6 +27,8 @@ __all__ = ["ListedGroup", "Progress", "list_groups", "read_snapshot"]
 Progress: TypeAlias = Callable[[str, int, int], object]
 """Called with what is being read, how much of it is done, and how much there is."""
 
+# Brokers that do not tell the type of a group (before Kafka 3.8) have no other.
+_CLASSIC = "classic"
 _OFFSETS_TOPIC, _LIMIT = "__consumer_offsets", "max.message.bytes"
 _GROUP_ID_NOT_FOUND, _UNSUPPORTED_VERSION = 69, 35
 _BEGIN, _END = -2, -1
@@ -34,6 +37,8 @@ _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 _DESCRIBED_AT_ONCE = 50
 # Partitions that one request for offsets asks for.
 _OFFSETS_AT_ONCE = 5_000
+# Names that are matched between two looks at the clock.
+_NAMES_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +49,14 @@ class ListedGroup:
         group_id: its id.
         protocol_type: `consumer` for consumers, `connect` for Kafka Connect; empty where nobody ever joined.
         state: Kafka's name of it; empty where the broker does not tell.
+        group_type: `classic`, where a member assigns; `consumer`, where the broker does (KIP-848); or another of
+            Kafka's, such as `share`.
     """
 
     group_id: str
     protocol_type: str
     state: str
+    group_type: str = _CLASSIC
 
 
 def list_groups(config: Mapping[str, Any], *, timeout: float = 30.0) -> list[ListedGroup]:
@@ -149,8 +157,10 @@ def _list(questions: Questions, brokers: list[Address]) -> list[ListedGroup]:
     for address, answer in zip(brokers, answers, strict=True):
         check(answer["error_code"], f"the groups of {address} cannot be listed")
         for group in answer["groups"]:
-            listed = ListedGroup(group["group_id"], group["protocol_type"], group["group_state"])
-            found[listed.group_id] = listed
+            kind = group["group_type"].lower() or _CLASSIC
+            found[group["group_id"]] = ListedGroup(
+                group["group_id"], group["protocol_type"], group["group_state"], kind
+            )
     return [found[group_id] for group_id in sorted(found)]
 
 
@@ -284,8 +294,9 @@ class _Reader:
         }
         if not patterns:
             return groups
-        every = [topic["name"] for topic in self._questions.ask("Metadata", None)["topics"] if not topic["is_internal"]]
-        matched = {pattern: _matching(pattern, every) for pattern in patterns}
+        # Kafka's own topics as well: the broker makes no difference.
+        every = [topic["name"] for topic in self._questions.ask("Metadata", None)["topics"]]
+        matched = _matching(patterns, every, self._questions.left / 4)
 
         def known(member: GroupMember) -> GroupMember:
             if not isinstance(member, ConsumerMember) or not member.topic_regex:
@@ -412,13 +423,25 @@ def _sorted(assignment: Iterable[tuple[str, list[int]]]) -> dict[str, tuple[int,
     return {topic: tuple(sorted(found[topic])) for topic in sorted(found) if found[topic]}
 
 
-def _matching(pattern: str, topics: list[str]) -> list[str]:
-    """The broker's syntax is RE2's; a pattern that Python reads otherwise matches nothing here."""
-    try:
-        compiled = re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
-        return []
-    return [topic for topic in topics if compiled.fullmatch(topic)]
+def _matching(expressions: Iterable[str], topics: list[str], patience: float) -> dict[str, list[str]]:
+    """The topics that each expression matches: none where it cannot be read, or where time is up.
+
+    Strangers write the expressions. The cost of one is its size times the names, so the short ones come first.
+    """
+    found: dict[str, list[str]] = {}
+    late = time.monotonic() + patience
+    for text in sorted(expressions, key=lambda each: (len(each), each)):
+        found[text] = []
+        try:
+            expression = _core.Expression.re2(text)
+        except OptionError:
+            continue
+        for names in _cut(topics, _NAMES_AT_ONCE):
+            if time.monotonic() >= late:
+                found[text] = []
+                break
+            found[text] += itertools.compress(names, expression.matches(names))
+    return found
 
 
 def _cut(values: list[Any], size: int) -> list[list[Any]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from kafka_assignors import _core
 from kafka_assignors.errors import ClusterError, NetworkError, SecurityError
 from kafka_assignors.net import Address, ClientConfig, Closed, Connection, Poller, Ready, Received
+from kafka_assignors.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +79,7 @@ def check(error_code: int, what: str, message: str | None = None) -> None:
     """
     if error_code == 0:
         return
-    text = f"{what}: {named(error_code)}{f', {message[:300]}' if message else ''}"
+    text = f"{what}: {named(error_code)}{f', {printable(message)}' if message else ''}"
     if error_code in _PASSING:
         raise RetriableError(text)
     if error_code in _AUTHORIZATION:
@@ -161,6 +162,11 @@ class Questions:
                         raise
                     raise ClusterError(f"{error}; that did not pass within {self._timeout:g} s") from error
                 time.sleep(_PAUSE)
+
+    @property
+    def left(self) -> float:
+        """How many seconds are left."""
+        return max(0.0, self._deadline - time.monotonic())
 
     def pause(self) -> bool:
         """Waits a little for something to change; False if there is no time for that."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kafka_assignors.cluster import TopicSnapshot
 from kafka_assignors.errors import GroupError, OptionError
 from kafka_assignors.group import Group, Member
+from kafka_assignors.planner.standing import MOST_PARTITIONS, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "Join", "Situation", "parse_change"]
 
-_MOST_PARTITIONS = 2**31 - 1
-_MOST_JOINS = 100_000
+# More members than that never fit a group's record: each has its id there, and its subscription.
+_MOST_JOINS = 10_000
 # Everybody's claims are of one moment; which number stands for it does not count.
 _GENERATION = 1
 
@@ -85,7 +86,7 @@ def parse_change(
     for text in partitions:
         topic, value = _pair("--partitions", text, "orders=48")
         _once("--partitions", topic, counts)
-        counts[topic] = _number("--partitions", text, value, 1, _MOST_PARTITIONS)
+        counts[topic] = _number("--partitions", text, value, 1, MOST_PARTITIONS)
     subscriptions: dict[str, tuple[str, ...]] = {}
     for text in subscribe:
         member, value = _pair("--subscribe", text, "c1=orders,payments")
@@ -94,7 +95,11 @@ def parse_change(
     left = tuple(name for text in leave for name in _names(text))
     if len(set(left)) < len(left):
         raise OptionError(f"--leave names {Counter(left).most_common(1)[0][0]!r} twice; a member leaves once")
-    return Change(tuple(map(_join, join)), left, counts, subscriptions)
+    joins = tuple(map(_join, join))
+    joined = sum(each.count for each in joins)
+    if joined > _MOST_JOINS:
+        raise OptionError(f"--join adds {joined:,} members together; give up to {_MOST_JOINS:,}")
+    return Change(joins, left, counts, subscriptions)
 
 
 def _join(text: str) -> Join:
@@ -137,7 +142,7 @@ class Situation:
         change: what changes.
 
     Raises:
-        GroupError: it is not known what the members subscribe to, or nobody is left.
+        GroupError: it is not known what the members subscribe to, nobody is left, or no group has so many partitions.
         OptionError: a member that is not there, a topic that is not known, fewer partitions than there are.
     """
 
@@ -162,6 +167,7 @@ class Situation:
         self.subscriptions: dict[str, tuple[str, ...]] = {**staying, **self.joined}
         if not self.subscriptions:
             raise GroupError(f"group {standing.group_id!r} would have no member; give --join N for members to plan for")
+        check_size(standing.group_id, self.topics)
         self.names: dict[str, str] = {
             **standing.names,
             **{member_id: member_id for member_id in self.joined},

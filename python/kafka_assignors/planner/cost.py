@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from kafka_assignors.assignors import LagBasedAssignor
 from kafka_assignors.errors import GroupError, OptionError, RecordSizeWarning
 from kafka_assignors.group import Group, Member
 from kafka_assignors.planner.plan import _known
+from kafka_assignors.planner.positions import goes_by_ids, in_order, places
 from kafka_assignors.planner.strategies import STANDARD, strategy_text
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from kafka_assignors.planner.standing import Partition
 
 __all__ = ["Cost", "Event", "StepCost", "StrategyCost", "deployment", "rebalance_cost", "rolling_restart", "scaling"]
+
+
+# Members that join in as many rebalances, each of which is planned with each strategy; and in one.
+_MOST_STEPS, _MOST_AT_ONCE = 1_000, 10_000
+# Places of joining ids that are tried, and plans that may take.
+_MOST_PLACES, _PLANS = 33, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,9 @@ class StrategyCost:
         strategy: its name with its options.
         rebalances: how many.
         moves: summed over the steps.
+        least_moves: the least of these sums over places where the ids of joiners could sort; `moves`, where the
+            strategy does not go by the order of ids.
+        most_moves_in_all: the most, likewise.
         forced: likewise.
         stopped: likewise.
         most_moves: of one step.
@@ -78,6 +88,8 @@ class StrategyCost:
     strategy: str
     rebalances: int = 0
     moves: int = 0
+    least_moves: int = 0
+    most_moves_in_all: int = 0
     forced: int = 0
     stopped: int = 0
     most_moves: int = 0
@@ -134,6 +146,9 @@ def scaling(situation: Situation, by: int, *, at_once: bool = False) -> list[Eve
         raise OptionError(
             f"--scale is {by:+d}, and the group has {len(members)} members; give +N, or -N that leaves some"
         )
+    most = _MOST_AT_ONCE if at_once else _MOST_STEPS
+    if by > most:
+        raise OptionError(f"--scale is {by:+d}; give up to +{most}{'' if at_once else ', or --at-once'}")
     model = _model(situation)
     if by > 0:
         joins = [(f"scaled-{number}", model) for number in range(1, by + 1)]
@@ -211,7 +226,11 @@ def rebalance_cost(
 
     for assignor in assignors:
         try:
-            rows.append(_Run(situation, assignor, lags).through(events, tell))
+            row = _Run(situation, assignor, lags).through(events, tell)
+            if goes_by_ids(assignor) and any(event.join for event in events):
+                sums = [row.moves, *_over_places(situation, assignor, lags, events)]
+                row = replace(row, least_moves=min(sums), most_moves_in_all=max(sums))
+            rows.append(row)
         except GroupError as error:
             rows.append(StrategyCost(strategy_text(assignor), error=str(error)))
         tell(0)
@@ -220,10 +239,41 @@ def rebalance_cost(
     return Cost(standing.group_id, scenario, len(events), static, standing.by_broker, tuple(rows))
 
 
-class _Run:
-    """One strategy on its way through the events."""
+def _over_places(
+    situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]], events: Sequence[Event]
+) -> list[int]:
+    """The moves of the same events, for each of several places where all ids that join sort."""
+    others = sum(member.instance_id is None for member in situation.group.members)
+    most = max(3, min(_MOST_PLACES, _PLANS // max(1, len(events))))
+    return [
+        _Run(situation, assignor, lags, place / max(1, others)).through(events, lambda _: None).moves
+        for place in places(others, most)
+    ]
 
-    def __init__(self, situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]]) -> None:
+
+class _Run:
+    """One strategy on its way through the events.
+
+    Args:
+        situation: the group.
+        assignor: the strategy.
+        lags: by topic and number.
+        place: where ids that join sort among the others, from 0, before all, to 1, behind all; None takes the ids as
+            the events have them.
+    """
+
+    def __init__(
+        self,
+        situation: Situation,
+        assignor: Assignor,
+        lags: Mapping[str, list[int | None]],
+        place: float | None = None,
+    ) -> None:
+        self._place = place
+        # Static members come first whatever their ids, and nobody who joins here is static.
+        by_id = sorted(situation.group.members, key=lambda each: each.id.encode())
+        self._static = [member.id for member in by_id if member.instance_id is not None]
+        self._order = [member.id for member in by_id if member.instance_id is None]
         self._assignor = assignor
         self._lags = _known(lags) if isinstance(assignor, LagBasedAssignor) else None
         self._topics: Mapping[str, int | Topic] = situation.group.topics
@@ -231,7 +281,7 @@ class _Run:
         # Also those that have left: who comes back takes over what they subscribed to.
         self._models = dict(self._members)
         self._generation = 1
-        self._owners = self._final(situation.group)[0]
+        self._owners = self._final(situation.group.members)[0]
 
     def through(self, events: Sequence[Event], tell: Callable[[int], object]) -> StrategyCost:
         steps = []
@@ -245,6 +295,8 @@ class _Run:
             strategy=strategy_text(self._assignor),
             rebalances=sum(step.rebalances for step in steps),
             moves=sum(step.moves for step in steps),
+            least_moves=sum(step.moves for step in steps),
+            most_moves_in_all=sum(step.moves for step in steps),
             forced=sum(step.forced for step in steps),
             stopped=sum(step.stopped for step in steps),
             most_moves=max((step.moves for step in steps), default=0),
@@ -256,6 +308,10 @@ class _Run:
     def _step(self, event: Event) -> StepCost:
         for member_id in event.leave:
             del self._members[member_id]
+            order = self._static if member_id in self._static else self._order
+            order.remove(member_id)
+        place = round((self._place or 0.0) * len(self._order))
+        self._order[place:place] = [member_id for member_id, _ in event.join]
         for member_id, model in event.join:
             like = self._models[model]
             self._members[member_id] = self._models[member_id] = Member(member_id, like.topics, rack=like.rack)
@@ -275,7 +331,7 @@ class _Run:
             )
             for member in self._members.values()
         ]
-        self._owners, withheld = self._final(Group(self._topics, members))
+        self._owners, withheld = self._final(members)
         changed = [partition for partition, member in self._owners.items() if before.get(partition) != member]
         forced = sum(before.get(partition) not in self._members for partition in changed)
         staying = sum(member in self._members for member in before.values())
@@ -288,8 +344,12 @@ class _Run:
             stopped=len(changed) - forced if cooperative else staying,
         )
 
-    def _final(self, group: Group) -> tuple[dict[Partition, str], int]:
+    def _final(self, members: Sequence[Member]) -> tuple[dict[Partition, str], int]:
         """Who has what once the rebalance is over, and how much of it needed a second step."""
+        names = None
+        if self._place is not None:
+            members, names = in_order(members, [*self._static, *self._order])
+        group = Group(self._topics, members)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RecordSizeWarning)
             if isinstance(self._assignor, LagBasedAssignor):
@@ -307,4 +367,6 @@ class _Run:
             if move.target is not None and (move.topic, move.partition) not in owners:
                 owners[move.topic, move.partition] = move.target
                 withheld += 1
+        if names is not None:
+            owners = {partition: names[member] for partition, member in owners.items()}
         return owners, withheld

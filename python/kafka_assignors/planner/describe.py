@@ -16,7 +16,7 @@ from kafka_assignors.planner.plan import solve
 from kafka_assignors.planner.standing import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kafka_assignors.cluster import GroupMember
     from kafka_assignors.planner.standing import Standing
@@ -38,7 +38,8 @@ class DescribedMember:
         topics: what it subscribes to.
         partitions: topic to what it has.
         count: how many partitions that are.
-        lag: how much it has to read; None where that is not known.
+        lag: how much it has to read; None where that is not known, or where no partition of it has a lag.
+        uncommitted: how many of its partitions have no lag, since there is no commit to count from.
     """
 
     id: str
@@ -51,6 +52,7 @@ class DescribedMember:
     partitions: Mapping[str, tuple[int, ...]]
     count: int
     lag: int | None
+    uncommitted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class DescribedTopic:
         partitions: how many it has.
         subscribers: how many members subscribe to it.
         owners: by partition number, the member that has it; None where nobody has, the first by id where several have.
-        lags: by partition number; None where it is not known.
+        lags: by partition number; None where it is not known, or where there is no commit and the reset is `latest`.
+        committed: the committed offset by partition number; None without one.
     """
 
     name: str
@@ -70,6 +73,7 @@ class DescribedTopic:
     subscribers: int
     owners: tuple[str | None, ...]
     lags: tuple[int | None, ...]
+    committed: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ class DescribedGroup:
         strategy: the strategy, or the broker's assignor.
         members: by id.
         topics: by name.
-        lag: the total; None where some of it is not known.
+        lag: the total; None where some of it is not known, or no partition has a lag.
+        uncommitted: how many partitions have no commit.
         balance_score: KIP-54's, of the numbers of partitions.
         least_balance_score: the least possible; None where that cannot be told.
         spread: the fewest and the most partitions of a member; None without members.
@@ -105,6 +110,7 @@ class DescribedGroup:
     members: tuple[DescribedMember, ...]
     topics: tuple[DescribedTopic, ...]
     lag: int | None
+    uncommitted: int
     balance_score: int
     least_balance_score: int | None
     spread: tuple[int, int] | None
@@ -131,18 +137,24 @@ def describe(standing: Standing, *, reset: str = "latest") -> DescribedGroup:
     """
     lags = standing.lags(reset)
     loads = standing.loads()
-    members = tuple(_member(standing, member, lags) for member in standing.members)
+    uncommitted = standing.uncommitted()
+    # With `earliest` a partition without a commit has a lag all the same: all that is in it.
+    without = {topic: frozenset(numbers) for topic, numbers in uncommitted.items()} if reset == "latest" else {}
+    members = tuple(_member(standing, member, lags, without) for member in standing.members)
     topics = tuple(
         DescribedTopic(
             name,
             topic.partitions,
             sum(name in subscribed for subscribed in standing.subscriptions.values()),
             tuple((standing.owners.get((name, number)) or (None,))[0] for number in range(topic.partitions)),
-            tuple(lags[name]),
+            tuple(None if number in without.get(name, ()) else lag for number, lag in enumerate(lags[name])),
+            _padded(standing.group.committed.get(name, ()), topic.partitions),
         )
         for name, topic in standing.topics.items()
     )
-    known = [lag for of_topic in lags.values() for lag in of_topic]
+    every = [
+        (lag, number in without.get(name, ())) for name, of_topic in lags.items() for number, lag in enumerate(of_topic)
+    ]
     conflicts = tuple(conflicts_of(claims_of(standing.members, standing.group.assignor)))
     shared = tuple((*partition, owners) for partition, owners in sorted(standing.owners.items()) if len(owners) > 1)
     size = record_bytes(standing.group_id, standing.group)
@@ -156,7 +168,8 @@ def describe(standing: Standing, *, reset: str = "latest") -> DescribedGroup:
         strategy=standing.group.assignor,
         members=members,
         topics=topics,
-        lag=None if None in known else sum(lag for lag in known if lag is not None),
+        lag=_total(every),
+        uncommitted=sum(map(len, uncommitted.values())),
         balance_score=score,
         least_balance_score=least,
         spread=(min(loads.values()), max(loads.values())) if loads else None,
@@ -166,14 +179,37 @@ def describe(standing: Standing, *, reset: str = "latest") -> DescribedGroup:
         record_bytes=size,
         record_limit=standing.record_limit,
         record_limit_told=standing.snapshot.record_limit is not None,
-        findings=tuple(_findings(standing, topics, shared, conflicts, loads, size, (score, least))),
+        findings=tuple(_findings(standing, topics, shared, conflicts, loads, size, (score, least), reset)),
     )
 
 
-def _member(standing: Standing, member: GroupMember, lags: Mapping[str, list[int | None]]) -> DescribedMember:
+def _padded(committed: Sequence[int | None], partitions: int) -> tuple[int | None, ...]:
+    """One entry for each partition: a topic may have grown since."""
+    return (*committed[:partitions], *[None] * (partitions - len(committed)))
+
+
+def _total(lags: Sequence[tuple[int | None, bool]]) -> int | None:
+    """The sum of lags; None where one is not known, or where there are only partitions that have none.
+
+    Args:
+        lags: of each partition the lag, and whether it has none for lack of a commit.
+    """
+    counted = [lag for lag, without in lags if not without]
+    if None in counted or (lags and not counted):
+        return None
+    return sum(lag for lag in counted if lag is not None)
+
+
+def _member(
+    standing: Standing,
+    member: GroupMember,
+    lags: Mapping[str, list[int | None]],
+    without: Mapping[str, frozenset[int]],
+) -> DescribedMember:
     partitions = standing.owned[member.id]
-    own: list[int | None] = [
-        lags[topic][number] if topic in lags and number < len(lags[topic]) else None
+    # Whoever assigned may have given it any number: what does not exist has no lag that could be known.
+    own = [
+        (lags[topic][number] if _exists(standing, topic, number) else None, number in without.get(topic, ()))
         for topic, numbers in partitions.items()
         for number in numbers
     ]
@@ -187,8 +223,14 @@ def _member(standing: Standing, member: GroupMember, lags: Mapping[str, list[int
         topics=member.topics,
         partitions=partitions,
         count=sum(map(len, partitions.values())),
-        lag=None if None in own else sum(lag for lag in own if lag is not None),
+        lag=_total(own),
+        uncommitted=sum(lacks for _, lacks in own),
     )
+
+
+def _exists(standing: Standing, topic: str, number: int) -> bool:
+    """Whether there is such a partition."""
+    return topic in standing.topics and 0 <= number < standing.topics[topic].partitions
 
 
 def _least_score(standing: Standing) -> int | None:
@@ -208,6 +250,7 @@ def _findings(
     loads: Mapping[str, int],
     size: int | None,
     scores: tuple[int, int | None],
+    reset: str,
 ) -> list[Finding]:
     names = standing.names
     found = rules.of_members(standing.members, names)
@@ -219,6 +262,9 @@ def _findings(
             if topic not in standing.snapshot.topics:
                 missing.setdefault(topic, []).append(member_id)
     found += rules.of_missing(missing, names)
+    found += rules.of_impossible(_impossible(standing), names)
+    if not standing.members and standing.group.state == "Empty":
+        found += rules.of_empty({topic.name: topic.lags for topic in topics})
     if shared:
         topic, number, owners = shared[0]
         found.append(
@@ -253,4 +299,17 @@ def _findings(
                 Finding("least-balance-score", f"the balance score is {score}; {least} is possible, with sticky")
             )
     found += rules.of_record(size, standing.record_limit, standing.snapshot.record_limit is not None)
+    uncommitted = standing.uncommitted()
+    found += rules.of_uncommitted(uncommitted, standing.records(uncommitted), reset)
     return found + standing.notes()
+
+
+def _impossible(standing: Standing) -> dict[str, dict[str, list[int]]]:
+    """The numbers that members were given of topics that exist and do not have them."""
+    found: dict[str, dict[str, list[int]]] = {}
+    for member_id, partitions in standing.owned.items():
+        for topic, numbers in partitions.items():
+            wrong = [number for number in numbers if topic in standing.topics and not _exists(standing, topic, number)]
+            if wrong:
+                found.setdefault(member_id, {})[topic] = wrong
+    return found

@@ -6,33 +6,50 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kafka_assignors.planner.standing import Finding
+from kafka_assignors.printable import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kafka_assignors.cluster import GroupMember
 
-__all__ = ["RULES", "of_loads", "of_members", "of_missing", "of_record", "of_unassigned"]
+__all__ = [
+    "RULES",
+    "of_empty",
+    "of_impossible",
+    "of_loads",
+    "of_members",
+    "of_missing",
+    "of_record",
+    "of_unassigned",
+    "of_uncommitted",
+]
 
 RULES: dict[str, str] = {
     "one-owner": "a partition belongs to one member",
     "one-claim": "no two members claim one partition",
     "readable-bytes": "what members send can be read",
     "topic-exists": "the topics that members subscribe to exist",
+    "partition-exists": "the partitions that members have exist",
     "every-partition-read": "every partition of a subscribed topic has an owner",
+    "somebody-reads": "a group in which records wait has members",
     "every-member-works": "every member has a partition",
     "even-shares": "members' numbers of partitions differ by one at most",
     "least-balance-score": "no other plan has a smaller balance score (KIP-54)",
     "fewest-moves": "no other plan with this balance score moves fewer partitions",
     "own-rack": "members read from replicas in their own rack (KIP-881)",
     "same-partition-counts": "the topics of a stream join have the same number of partitions (KIP-315)",
+    "work-limit": "searches end within their limit of steps",
     "known-lags": "the lag of every partition is known",
     "record-limit": "the group's record fits into the broker's limit",
     "stable": "the group is Stable",
     # Worth knowing; they break nothing.
+    "committed": "the group has a commit of every partition",
     "broker-assigned": "the broker assigns, not the members (KIP-848)",
     "pattern": "members subscribe by name",
     "two-phases": "a cooperative rebalance hands out in one step",
+    "known-order": "the order of the member ids is known, where the strategy goes by it",
+    "heaviest-lag": "no member has more to read than the heaviest had",
     "keys-stay": "records with one key stay in one partition",
 }
 """Every rule that a finding may name."""
@@ -70,6 +87,49 @@ def of_unassigned(topics: Mapping[str, Sequence[int]], reasons: Mapping[str, str
         for topic, numbers in topics.items()
         if numbers
     ]
+
+
+def of_impossible(partitions: Mapping[str, Mapping[str, Sequence[int]]], names: Mapping[str, str]) -> list[Finding]:
+    """Partitions that members were given and that topics do not have.
+
+    Args:
+        partitions: by member and topic, the numbers that do not exist.
+        names: members' names for people.
+    """
+    return [
+        Finding("partition-exists", f"{names[member]} has {partitions_text(topics)}, which {_does(topics)} not exist")
+        for member, topics in partitions.items()
+    ]
+
+
+def of_empty(lags: Mapping[str, Sequence[int | None]]) -> list[Finding]:
+    """Records that wait in the topics of a group that nobody is in."""
+    waiting = {topic: sum(lag for lag in of_topic if lag) for topic, of_topic in lags.items()}
+    waiting = {topic: lag for topic, lag in waiting.items() if lag > 0}
+    if not waiting:
+        return []
+    most = max(waiting, key=lambda topic: waiting[topic])
+    where = most if len(waiting) == 1 else f"{len(waiting)} topics, most of them in {most} ({waiting[most]:,})"
+    return [Finding("somebody-reads", f"the group is Empty, and {sum(waiting.values()):,} records wait in {where}")]
+
+
+def of_uncommitted(partitions: Mapping[str, Sequence[int]], records: int | None, reset: str) -> list[Finding]:
+    """Partitions without a commit, and what either reset makes of them.
+
+    Args:
+        partitions: by topic.
+        records: how many records they have; None where that is not known.
+        reset: which reset the lags here count with.
+    """
+    count = sum(map(len, partitions.values()))
+    if not count:
+        return []
+    what = "the records" if records is None else f"the {records:,} records"
+    latest = f"auto.offset.reset=latest passes over {what} that they have{' (counted here)' * (reset == 'latest')}"
+    earliest = f"earliest reads them{' (counted here)' * (reset != 'latest')}"
+    have = "1 partition has" if count == 1 else f"{count:,} partitions have"
+    text = f"{have} no commit: {partitions_text(partitions)}; {latest}, {earliest}"
+    return [Finding("committed", text, warning=False)]
 
 
 def of_members(members: Iterable[GroupMember], names: Mapping[str, str]) -> list[Finding]:
@@ -141,10 +201,22 @@ def ranges(numbers: Iterable[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
+def partitions_text(partitions: Mapping[str, Iterable[int]], most: int = 5) -> str:
+    """Partitions for people, of the first topics.
+
+    >>> partitions_text({"orders": [0, 1, 2], "payments": [4]})
+    'orders 0-2; payments 4'
+    """
+    return listed((f"{topic} {ranges(numbers)}" for topic, numbers in partitions.items()), most, separator="; ")
+
+
 def some(members: Sequence[str], names: Mapping[str, str], most: int = 5) -> str:
     """Members for people, the first of them by name."""
-    shown = ", ".join(names[member] for member in members[:most])
-    return shown + (f" and {len(members) - most} more" if len(members) > most else "")
+    return listed((names[member] for member in members), most)
+
+
+def _does(topics: Mapping[str, Sequence[int]]) -> str:
+    return "does" if sum(map(len, topics.values())) == 1 else "do"
 
 
 def _have(members: Sequence[str]) -> str:
@@ -152,5 +224,4 @@ def _have(members: Sequence[str]) -> str:
 
 
 def _topics(topics: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(topics[:most]) + (f" and {len(topics) - most} more" if len(topics) > most else "")
-    return shown or "nothing"
+    return listed(topics, most) or "nothing"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.assignors import (
     Assignor,
@@ -19,9 +19,11 @@ from kafka_assignors.assignors import (
 from kafka_assignors.errors import GroupError, OptionError, RecordSizeWarning
 from kafka_assignors.group import balance_score
 from kafka_assignors.planner import findings as rules
+from kafka_assignors.planner.positions import moves_by_position
 from kafka_assignors.planner.reasons import PlannedMove, moves_of
 from kafka_assignors.planner.standing import Finding, Partition
 from kafka_assignors.planner.strategies import strategy_text
+from kafka_assignors.printable import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +32,14 @@ if TYPE_CHECKING:
     from kafka_assignors.planner.change import Situation
 
 __all__ = ["PlannedGroup", "PlannedMember", "Solved", "default_strategy", "plan_change", "solve"]
+
+
+# Options of the strategy by lag that look at the group, or at what members have, before they move anything.
+_CALMER: tuple[dict[str, Any], ...] = (
+    {"keep": "owners"},
+    {"scope": "group", "max_skew": None},
+    {"scope": "group", "max_skew": None, "keep": "owners"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +81,15 @@ class PlannedGroup:
         kept: partitions that stay.
         forced: moves that the change alone makes: the owner leaves, the partition is new, and so on.
         moved: moves that the strategy chose: the owner could have kept the partition.
+        moves_by_order: the least and the most moves over places where the ids of joiners could sort; None where nobody
+            joins, or where the strategy does not go by the order of ids.
         least_moved: the least possible number of these for a plan with the least balance score; None where the
             strategy looks at something else (a stream join counts numbers).
         balance_score: of the plan (KIP-54).
         least_balance_score: the least possible, likewise.
         spread: the fewest and the most partitions of a member.
         lag_spread: the least and the most that a member has to read; None where that is not known.
+        heaviest_lag_before: the most that a member has to read now; None where that is not known.
         withheld: partitions that a cooperative rebalance hands out only in its second step.
         record_bytes: the size of the group's record on the broker.
         record_limit: what the broker allows.
@@ -93,11 +106,13 @@ class PlannedGroup:
     kept: int
     forced: int
     moved: int
+    moves_by_order: tuple[int, int] | None
     least_moved: int | None
     balance_score: int
     least_balance_score: int | None
     spread: tuple[int, int]
     lag_spread: tuple[int, int] | None
+    heaviest_lag_before: int | None
     withheld: int
     record_bytes: int
     record_limit: int
@@ -119,6 +134,13 @@ class Solved:
     after: Mapping[Partition, str]
     unassigned: Mapping[Partition, str]
     withheld: int
+
+    def lags(self, lags: Mapping[str, list[int | None]]) -> dict[str, int]:
+        """How much each member has to read; what is not known counts as nothing."""
+        totals = dict.fromkeys(self.plan.assignment, 0)
+        for (topic, number), member in self.after.items():
+            totals[member] += lags[topic][number] or 0
+        return totals
 
 
 def default_strategy(situation: Situation) -> Assignor:
@@ -206,7 +228,15 @@ def plan_change(situation: Situation, assignor: Assignor | None = None, *, reset
     present = [member for member in members if member.change != "leaves"]
     loads = {member.id: member.after for member in present}
     forced = sum(move.forced for move in moves)
+    by_order = moves_by_position(situation, assignor)
     known_lags = [member.lag_after for member in present if member.lag_after is not None]
+    lags_before = [member.lag_before for member in members if member.lag_before is not None]
+    heaviest = max(lags_before) if lags_before and len(lags_before) == len(members) else None
+    found = _findings(situation, assignor, solved, loads, lags, reset)
+    if by_order is not None and by_order[0] < by_order[1]:
+        found.append(_of_order(assignor, by_order))
+    if heaviest is not None and len(known_lags) == len(present) and max(known_lags) > heaviest:
+        found += _heavier(situation, assignor, lags, heaviest, max(known_lags))
     return PlannedGroup(
         group_id=standing.group_id,
         strategy=strategy_text(assignor),
@@ -217,16 +247,18 @@ def plan_change(situation: Situation, assignor: Assignor | None = None, *, reset
         kept=sum(situation.before.get(partition) == (member,) for partition, member in solved.after.items()),
         forced=forced,
         moved=len(moves) - forced,
+        moves_by_order=by_order,
         least_moved=None if plan.joins else certificate.moved_bound,
         balance_score=balance_score(loads),
         least_balance_score=None if plan.joins else certificate.balance_score_bound,
         spread=(min(loads.values()), max(loads.values())),
         lag_spread=(min(known_lags), max(known_lags)) if len(known_lags) == len(present) else None,
+        heaviest_lag_before=heaviest,
         withheld=solved.withheld,
         record_bytes=plan.record_bytes,
         record_limit=standing.record_limit,
         record_limit_told=standing.snapshot.record_limit is not None,
-        findings=tuple(_findings(situation, assignor, solved, loads, lags)),
+        findings=tuple(found),
     )
 
 
@@ -278,6 +310,7 @@ def _findings(
     solved: Solved,
     loads: Mapping[str, int],
     lags: Mapping[str, list[int | None]],
+    reset: str,
 ) -> list[Finding]:
     standing, plan, certificate = situation.standing, solved.plan, solved.certificate
     found = rules.of_members(standing.members, situation.names)
@@ -290,17 +323,24 @@ def _findings(
             by_topic.setdefault(topic, []).append(number)
             reasons.setdefault(topic, f": {reason}")
     found += rules.of_unassigned(by_topic, reasons)
+    found += [
+        Finding("every-partition-read", f"nobody subscribes to {topic}: its {count:,} partitions have no reader")
+        for topic, count in situation.change.partitions.items()
+        if topic not in situation.topics
+    ]
     counts = {name: topic.partitions for name, topic in situation.topics.items()}
     found += rules.of_loads(loads, situation.subscriptions, counts, situation.names, wanted=_why(assignor))
     found += _not_optimal(assignor, certificate)
     if certificate.rack_misses:
-        found.append(
-            Finding(
-                "own-rack",
-                f"{certificate.rack_misses} partitions are read from another rack; "
-                f"{certificate.rack_misses_bound} is the least possible",
-            )
-        )
+        least = "the least possible is not known"
+        if certificate.rack_misses_bound is not None:
+            least = f"{certificate.rack_misses_bound} is the least possible"
+        found.append(Finding("own-rack", f"{certificate.rack_misses} partitions are read from another rack; {least}"))
+    if plan.limited is not None:
+        found.append(Finding("work-limit", f"the plan is valid, but a better one may exist: {plan.limited}"))
+    if certificate.limited is not None:
+        text = f"the least possible figures are not all known: {certificate.limited}"
+        found.append(Finding("work-limit", text, warning=False))
     found += [
         Finding("same-partition-counts", f"{notice.topic} ({notice.partitions} partitions): {notice.text}")
         for notice in plan.notices
@@ -308,6 +348,8 @@ def _findings(
     if any(lag is None for of_topic in lags.values() for lag in of_topic) and situation.standing.members:
         found.append(Finding("known-lags", "the lags of some partitions are not known", warning=False))
     found += rules.of_record(plan.record_bytes, standing.record_limit, standing.snapshot.record_limit is not None)
+    uncommitted = standing.uncommitted(name for name in situation.topics if name in standing.snapshot.topics)
+    found += rules.of_uncommitted(uncommitted, standing.records(uncommitted), reset)
     found += standing.notes()
     if solved.withheld:
         found.append(
@@ -329,6 +371,41 @@ def _findings(
                 )
             )
     return found
+
+
+def _of_order(assignor: Assignor, by_order: tuple[int, int]) -> Finding:
+    return Finding(
+        "known-order",
+        f"{assignor.name} goes by the order of member ids, and nobody knows where those of joiners will sort: "
+        f"{by_order[0]} to {by_order[1]} partitions move",
+        warning=False,
+    )
+
+
+def _heavier(
+    situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]], before: int, after: int
+) -> list[Finding]:
+    """Says of a strategy by lag that somebody has more to read than anybody had, and which options do not do that.
+
+    Args:
+        situation: the group and the change.
+        assignor: the strategy; of others nothing is said, they do not look at lags.
+        lags: by topic and number.
+        before: the most that a member had to read.
+        after: the most in the plan.
+    """
+    if not isinstance(assignor, LagBasedAssignor):
+        return []
+    calm = []
+    for options in _CALMER:
+        other = replace(assignor, **options)
+        heaviest = max(solve(situation, other, lags).lags(lags).values())
+        if heaviest <= before:
+            calm.append(f"{strategy_text(other)} (heaviest {heaviest:,})")
+    names = listed(calm, separator=" and ")
+    instead = f"{names} {'does' if len(calm) == 1 else 'do'} not" if calm else "no option of lag avoids that here"
+    text = f"the heaviest member has {after:,} to read, up from {before:,}: {instead}"
+    return [Finding("heaviest-lag", text, warning=False)]
 
 
 def _shared(situation: Situation) -> list[Finding]:
@@ -361,7 +438,7 @@ def _not_optimal(assignor: Assignor, certificate: Certificate) -> list[Finding]:
     if not isinstance(assignor, RangeAssignor | RoundRobinAssignor):
         return []
     found = []
-    if certificate.balance_score > certificate.balance_score_bound:
+    if certificate.balance_score_bound is not None and certificate.balance_score > certificate.balance_score_bound:
         found.append(
             Finding(
                 "least-balance-score",
@@ -369,7 +446,7 @@ def _not_optimal(assignor: Assignor, certificate: Certificate) -> list[Finding]:
                 f"{certificate.balance_score_bound} is possible, with sticky",
             )
         )
-    if certificate.moved > certificate.moved_bound:
+    if certificate.moved_bound is not None and certificate.moved > certificate.moved_bound:
         found.append(
             Finding(
                 "fewest-moves",

@@ -11,16 +11,20 @@ from kafka_assignors import _core
 from kafka_assignors.cluster import ConsumerMember
 from kafka_assignors.errors import GroupError, OptionError
 from kafka_assignors.lag import partition_lag
+from kafka_assignors.printable import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kafka_assignors.cluster import GroupMember, GroupSnapshot, Snapshot, TopicSnapshot
 
-__all__ = ["Finding", "Partition", "Standing", "short_names"]
+__all__ = ["MOST_PARTITIONS", "Finding", "Partition", "Standing", "check_size", "short_names"]
 
 Partition = tuple[str, int]
 """Topic and partition number."""
+
+MOST_PARTITIONS = 1_000_000
+"""Of the topics of a group. A record of 1 MB, the brokers' default, has room for a quarter of that."""
 
 _UUID = re.compile(r"(?P<head>.*?)-?(?P<start>[0-9a-f]{8})-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.DOTALL)
 
@@ -71,11 +75,11 @@ class Standing:
     def __init__(self, snapshot: Snapshot, group_id: str | None = None) -> None:
         if group_id is None:
             if len(snapshot.groups) != 1:
-                known = ", ".join(sorted(snapshot.groups)[:10]) or "none"
+                known = listed(sorted(snapshot.groups)) or "none"
                 raise OptionError(f"the snapshot has {len(snapshot.groups)} groups ({known}); say which with --group")
             (group_id,) = snapshot.groups
         if group_id not in snapshot.groups:
-            known = ", ".join(sorted(snapshot.groups)[:10]) or "none"
+            known = listed(sorted(snapshot.groups)) or "none"
             raise OptionError(f"the snapshot has no group {group_id!r}; it has {known}")
         self.snapshot = snapshot
         self.group_id = group_id
@@ -124,10 +128,20 @@ class Standing:
 
     @cached_property
     def topics(self) -> dict[str, TopicSnapshot]:
-        """The topics that exist and that members subscribe to or have partitions of, by name."""
+        """The topics that exist and that members subscribe to or have partitions of, by name.
+
+        Those of a group without members are the ones that it has commits of: what it read before it was empty.
+
+        Raises:
+            GroupError: they have more partitions than a group can.
+        """
         named = {topic for topics in self.subscriptions.values() for topic in topics}
         named |= {topic for topics in self.owned.values() for topic in topics}
-        return {name: self.snapshot.topics[name] for name in sorted(named) if name in self.snapshot.topics}
+        if not self.members:
+            named |= set(self.group.committed)
+        found = {name: self.snapshot.topics[name] for name in sorted(named) if name in self.snapshot.topics}
+        check_size(self.group_id, found)
+        return found
 
     def loads(self) -> dict[str, int]:
         """How many partitions each member has."""
@@ -157,6 +171,34 @@ class Standing:
                 lags.append(partition_lag(begin, end, commit, reset) if known else None)
         return found
 
+    def uncommitted(self, topics: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
+        """The partitions that the group has no commit of, by topic; topics of which it has all are left out.
+
+        Args:
+            topics: which; None takes those of the group.
+        """
+        found = {}
+        for name in self.topics if topics is None else topics:
+            committed = self.group.committed.get(name, ())
+            count = self.snapshot.topics[name].partitions
+            numbers = tuple(number for number in range(count) if number >= len(committed) or committed[number] is None)
+            if numbers:
+                found[name] = numbers
+        return found
+
+    def records(self, partitions: Mapping[str, Iterable[int]]) -> int | None:
+        """How many records there are in partitions; None where the snapshot does not tell of all."""
+        total = 0
+        for name, numbers in partitions.items():
+            topic = self.snapshot.topics[name]
+            for number in numbers:
+                begin = None if topic.begin is None else topic.begin[number]
+                end = None if topic.end is None else topic.end[number]
+                if begin is None or end is None:
+                    return None
+                total += max(0, end - begin)
+        return total
+
     def find(self, text: str) -> str:
         """The member that a person means: by id, instance id, short name, client id, or the beginning of an id.
 
@@ -177,8 +219,8 @@ class Standing:
         if len(found) == 1:
             return found[0]
         if found:
-            raise OptionError(f"{text!r} begins the ids of {len(found)} members ({_some(found)}); give more of one")
-        known = _some(list(self.names.values())) or "no members"
+            raise OptionError(f"{text!r} begins the ids of {len(found)} members ({listed(found, 8)}); give more of one")
+        known = listed(self.names.values(), 8) or "no members"
         raise OptionError(f"group {self.group_id!r} has no member {text!r}; it has {known}")
 
     def check_plannable(self) -> None:
@@ -222,5 +264,17 @@ class Standing:
         return found
 
 
-def _some(names: Sequence[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def check_size(group_id: str, topics: Mapping[str, TopicSnapshot]) -> None:
+    """Raises unless a group could have so many partitions: a few bytes of a file may claim any number of them.
+
+    Raises:
+        GroupError: it could not; the message names the largest topic.
+    """
+    count = sum(topic.partitions for topic in topics.values())
+    if count > MOST_PARTITIONS:
+        largest = max(topics, key=lambda name: topics[name].partitions)
+        raise GroupError(
+            f"the topics of group {group_id!r} have {count:,} partitions, {largest!r} alone "
+            f"{topics[largest].partitions:,}; up to {MOST_PARTITIONS:,} are looked at, and no record of a group has "
+            "room for as many"
+        )

@@ -1,0 +1,78 @@
+"""Standard output as the commands have it: characters that it lacks are escaped, and its end is not an answer."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["guarded"]
+
+_BAD_OUTPUT = 2
+
+
+class _OutputError(Exception):
+    """Standard output takes no more. No `OSError`: typer and rich make their own exit statuses of those."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(cause.strerror)
+        self.closed = cause.errno in (errno.EPIPE, errno.ESHUTDOWN)
+
+
+class _Output(io.TextIOWrapper):
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except OSError as error:
+            raise _OutputError(error) from error
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            raise _OutputError(error) from error
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Runs a command to its last byte: what is written late fails late, and must not be lost.
+
+    A reader that goes away ends the process as it ends any other one, by SIGPIPE. What cannot be written for another
+    reason is one sentence on standard error, and exit status 2.
+    """
+    plain = sys.stdout
+    assert isinstance(plain, io.TextIOWrapper)
+    encoding, line_buffering = plain.encoding, plain.line_buffering
+    sys.stdout = _Output(plain.detach(), encoding, "backslashreplace", line_buffering=line_buffering)
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except _OutputError as error:
+        _discard()
+        if error.closed:
+            _end_by_signal()
+        print(f"kafka-assignors: standard output cannot be written: {error}", file=sys.stderr)
+        sys.exit(_BAD_OUTPUT)
+
+
+def _discard() -> None:
+    """What is still in the buffer has nowhere to go; the interpreter would try once more at its end, and complain."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def _end_by_signal() -> NoReturn:
+    if sys.platform != "win32":
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
+    sys.exit(_BAD_OUTPUT)

@@ -1,0 +1,90 @@
+"""Where the id of a joining member sorts among the others: range and roundrobin go by that, and nobody knows it before.
+
+Kafka makes up the id of a dynamic member when it joins. An id that is invented for planning sorts somewhere, and the
+figures of such a strategy hold for that place only; so they are counted for others, too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kafka_assignors.assignors import RangeAssignor, RoundRobinAssignor
+from kafka_assignors.errors import RecordSizeWarning
+from kafka_assignors.group import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kafka_assignors.assignors import Assignor
+    from kafka_assignors.group import Member
+    from kafka_assignors.planner.change import Situation
+
+__all__ = ["goes_by_ids", "in_order", "moves_by_position", "places"]
+
+_MOST_PLACES = 33
+# Partitions that are planned for all places together.
+_BUDGET = 2_000_000
+
+
+def goes_by_ids(assignor: Assignor) -> bool:
+    """Whether the order of the member ids decides who gets how much, and which."""
+    return isinstance(assignor, RangeAssignor | RoundRobinAssignor)
+
+
+def places(others: int, most: int = _MOST_PLACES) -> list[int]:
+    """Places among so many others, from before the first to behind the last: all, or as many as may be, evenly spread.
+
+    >>> places(3), places(100, 3)
+    ([0, 1, 2, 3], [0, 50, 100])
+    """
+    if others < most:
+        return list(range(others + 1))
+    return [round(step * others / (most - 1)) for step in range(most)]
+
+
+def in_order(members: Iterable[Member], order: Sequence[str]) -> tuple[list[Member], dict[str, str]]:
+    """The members under ids that sort as wanted, and which id stands for whom.
+
+    Args:
+        members: of a group.
+        order: the ids of all of them.
+    """
+    ids = {member_id: f"{number:08}" for number, member_id in enumerate(order)}
+    return [replace(member, id=ids[member.id]) for member in members], {new: old for old, new in ids.items()}
+
+
+def moves_by_position(situation: Situation, assignor: Assignor) -> tuple[int, int] | None:
+    """The least and the most moves over places where the ids of the joiners could sort, all of them side by side.
+
+    None where nobody joins, or where the strategy does not go by ids.
+    """
+    if not situation.joined or not goes_by_ids(assignor):
+        return None
+    topics = situation.topics
+    partitions = sum(topic.partitions for topic in topics.values())
+    others = sorted(set(situation.subscriptions) - set(situation.joined), key=str.encode)
+    most = max(3, min(_MOST_PLACES, _BUDGET // max(1, partitions)))
+    found = []
+    for place in places(len(others), most):
+        members, names = in_order(
+            situation.group.members, [*others[:place], *sorted(situation.joined), *others[place:]]
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecordSizeWarning)
+            plan = assignor.assign(Group(situation.group.topics, members))
+        after = {
+            (topic, number): names[member]
+            for member, of_member in plan.assignment.items()
+            for topic, numbers in of_member.items()
+            for number in numbers
+        }
+        kept = sum(situation.before.get(partition) == (member,) for partition, member in after.items())
+        nobody = sum(
+            (name, number) not in after and (name, number) not in situation.before
+            for name, topic in topics.items()
+            for number in range(topic.partitions)
+        )
+        found.append(partitions - kept - nobody)
+    return min(found), max(found)
