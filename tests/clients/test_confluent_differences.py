@@ -135,6 +135,36 @@ def _(script: Script) -> None:
     part.note("assigned", len(part.told("on_assign")))
 
 
+@script("A topic that is gone from an expression", theirs=[("", "again", True)], ours=[("", "again", False)])
+def _(script: Script) -> None:
+    for label in ("a", "b"):
+        script._topics[label] = script.topic("^orders")[1:] + label
+        script.make(label, 1, 1)
+    part = script.consumer()
+    part.subscribe("^orders")
+    script.reads(part, 2)
+    script.kafka.delete_topic(script.topic("a"))
+    script.until(lambda: part.told("error"), "it is told")
+    script.after(4.0)
+    part.note("again", len(part.told("error")) > 1)
+
+
+@script("A share of nothing that goes", theirs=[("", "on_revoke", [])], ours=[("", "told", 1)])
+def _(script: Script) -> None:
+    script.make("orders", 1)
+    consumers = [script.consumer(), script.consumer()]
+    for part in consumers:
+        part.subscribe("orders")
+    script.until(lambda: ("", "on_assign", []) in script.log, "one of them has nothing")
+    script.after(0.5)
+    before = len(script.log)
+    for part in [part for part in consumers if not part.consumer.assignment()] + consumers:
+        if part in script.parts:
+            script.close(part)
+    script.log[:] = script.log[before:]
+    consumers[0].note("told", len(consumers[0].told("on_revoke")))
+
+
 def documented() -> list[str]:
     """The names in the list of the page."""
     section = PAGE.read_text().split("## What differs on purpose\n", 1)[1].split("\n## ", 1)[0]

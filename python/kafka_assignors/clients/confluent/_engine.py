@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_STORED, KafkaError, KafkaException, Message, 
 
 from kafka_assignors.clients.confluent._alone import Alone
 from kafka_assignors.clients.confluent._commits import Commits
-from kafka_assignors.clients.confluent._errors import as_the_client
+from kafka_assignors.clients.confluent._errors import as_the_client, client_error
 from kafka_assignors.clients.confluent._share import Position, Share
 from kafka_assignors.clients.confluent._silence import Silence
 from kafka_assignors.clients.confluent._strategies import Strategies
@@ -191,7 +191,9 @@ class Engine:
 
     # Subscriptions.
 
-    def subscribe(self, topics: Iterable[str], expressions: Sequence[_core.Expression], callbacks: Callbacks) -> None:
+    def subscribe(
+        self, topics: Iterable[str], expressions: Mapping[str, _core.Expression], callbacks: Callbacks
+    ) -> None:
         """Becomes a member, or a member with another subscription: these names, and what the expressions match."""
         # Not under `_turn`: a callback may subscribe from another thread, as those of asyncio do.
         with self._starting:
@@ -252,6 +254,8 @@ class Engine:
             else:
                 if message is not None:
                     self._later.append(message)
+                    # What is told comes before what follows from it, as there.
+                    expelled = expelled or not native
             if expelled:
                 break
         if self.commits_now():
@@ -291,9 +295,9 @@ class Engine:
             case "converted-by-broker":
                 logger.warning("group %r: %s", self._config.group_id, printable(item["message"], SENTENCE))
             case "error":
-                return _message(item["error_code"], item["message"])
+                return _message(item["error_code"], item["message"], item.get("topic"))
             case "fatal":
-                self._fatal = KafkaError(item["error_code"], item["message"], True)
+                self._fatal = client_error(item["error_code"], item["message"], fatal=True)
             case "closed":
                 self._left = True
         return None
@@ -350,14 +354,20 @@ class Engine:
             return
         failures: list[BaseException] = []
         protocols: list[tuple[str, bytes]] = []
-        if notice["lost"]:
+        lost, revoked = _is_lost(notice), _flat(notice["revoked"])
+        gone: set[Partition] = set()
+        if lost:
             self.strategies.forget()
-        parks = kind == "prepare" and not self.strategies.cooperative and not notice["lost"]
-        self._give_up(_flat(notice["revoked"]), failures, lost=notice["lost"], parks=parks, native=native)
+        elif self.strategies.cooperative:
+            # Nobody reads on what is not there any more.
+            gone = {(topic, number) for topic, number in revoked if topic in notice["gone"]}
+            self._give_up(gone, failures, lost=True, parks=False, native=native)
+        parks = kind == "prepare" and not self.strategies.cooperative and not lost
+        self._give_up(revoked - gone, failures, lost=lost, parks=parks, native=native)
         if kind == "prepare":
             protocols = self.strategies.metadata(notice["topics"], dict(notice["owned"]))
         elif kind == "assign":
-            self._take(notice, failures)
+            self._take(notice, gone, failures)
         self.member.done(ticket, protocols)
         if failures:
             for further in failures[1:]:
@@ -381,7 +391,7 @@ class Engine:
         if lost:
             self.share.unpark()
 
-    def _take(self, notice: Mapping[str, Any], failures: list[BaseException]) -> None:
+    def _take(self, notice: Mapping[str, Any], gone: set[Partition], failures: list[BaseException]) -> None:
         owned = _flat(notice["owned"])
         member_id, generation = notice["member_id"], notice["generation"]
         if (member_id, generation - 1) != self._since and (member_id, generation) != self._since:
@@ -389,7 +399,8 @@ class Engine:
             self.share.unpark()
         self._since = (member_id, generation)
         share = {topic: list(numbers) for topic, numbers in notice["owned"]}
-        self.share.take(owned)
+        self.share.take(owned, spares=self.strategies.cooperative)
+        kept = self.share.read
         self.holds_back = False
         try:
             self.strategies.take(notice["protocol"], notice["assignment"], generation, share)
@@ -397,12 +408,13 @@ class Engine:
             failures.append(error)
         told = _flat(notice["added"]) if self.strategies.cooperative else owned
         self._assigning = None
-        self._call(self._callbacks.on_assign, told, "assign", failures)
+        if told or not _is_idle(notice, gone):
+            self._call(self._callbacks.on_assign, told, "assign", failures)
         chosen, self._assigning = self._assigning, None
-        if chosen is not None and self.strategies.cooperative:
-            # The application chose among what is new; it has chosen what it holds already.
-            kept = owned - told
-            chosen = {each: TopicPartition(*each) for each in kept} | chosen
+        if self.strategies.cooperative:
+            # The application chooses among what is new; it has chosen what it reads already.
+            stays = kept if chosen is not None else kept | told
+            chosen = {each: TopicPartition(*each) for each in stays} | (chosen or {})
         missing = self.share.start(chosen)
         if missing:
             self.commits.fetch(missing)
@@ -513,6 +525,23 @@ def _flat(partitions: Iterable[tuple[str, Iterable[int]]]) -> set[Partition]:
     return {(topic, number) for topic, numbers in partitions for number in numbers}
 
 
-def _message(code: int, reason: str) -> Message:
+def _is_lost(notice: Mapping[str, Any]) -> bool:
+    """Whether what a change takes away may be somebody else's already.
+
+    While a group rebalances, nobody is given what another one has joined with: who goes then gives up what is its own.
+    """
+    return bool(notice["lost"]) and (notice["kind"] != "leave" or notice["generation"] < 0)
+
+
+def _is_idle(notice: Mapping[str, Any], gone: set[Partition]) -> bool:
+    """Whether a share without anything new is none that the client would tell of.
+
+    It does not join for topics of which none is there, and gives up what is gone before it joins, not after.
+    """
+    return bool(notice["nowhere"] or (gone and gone == _flat(notice["revoked"])))
+
+
+def _message(code: int, reason: str, topic: str | None = None) -> Message:
     """An error, as librdkafka delivers one."""
-    return Message(error=KafkaError(code, reason))
+    about: dict[str, Any] = {} if topic is None else {"topic": topic}
+    return Message(error=client_error(code, reason), **about)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException
 
 from kafka_assignors import errors
+from kafka_assignors.printable import SENTENCE, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["OptionError", "as_the_client"]
+__all__ = ["OptionError", "as_the_client", "client_error"]
 
 
 class OptionError(errors.OptionError, KafkaException):
@@ -26,6 +27,15 @@ class OptionError(errors.OptionError, KafkaException):
 OptionError.__module__ = "kafka_assignors.clients.confluent"
 
 
+def client_error(code: int, reason: str, *, fatal: bool = False) -> KafkaError:
+    """The client's error with a text that may have a broker's words in it.
+
+    Its constructor raises for a NUL, and for half a surrogate pair: the error would be lost, and a consumer that is out
+    of its group for good would only look idle.
+    """
+    return KafkaError(code, printable(reason, SENTENCE), fatal)
+
+
 @contextlib.contextmanager
 def as_the_client() -> Iterator[None]:
     """Within it, an `OptionError` of the package is raised as one that is the client's exception as well."""
@@ -34,4 +44,4 @@ def as_the_client() -> Iterator[None]:
     except errors.OptionError as error:
         if isinstance(error, KafkaException):
             raise
-        raise OptionError(KafkaError(KafkaError._INVALID_ARG, str(error))) from None
+        raise OptionError(client_error(KafkaError._INVALID_ARG, str(error))) from None

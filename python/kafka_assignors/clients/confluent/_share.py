@@ -136,12 +136,17 @@ class Share:
         if fetched:
             _Native.incremental_unassign(self._consumer, _partitions(fetched))
 
-    def take(self, owned: Iterable[Partition]) -> None:
-        """This is the whole share from now on; what was parked and is not in it is gone."""
+    def take(self, owned: Iterable[Partition], *, spares: bool) -> None:
+        """This is the whole share from now on; what was parked and is not in it is gone.
+
+        `spares` what the application reads beside its share: a cooperative rebalance takes away only what it names.
+        """
         share = set(owned)
-        self.drop((self._parked | self.owned | self._fetched()) - share)
+        self._foreign -= share
+        spared = self._foreign if spares else set()
+        self.drop((self._parked | self.owned | self._fetched()) - share - spared)
         self.owned = share
-        self.waiting &= share
+        self.waiting &= share | spared
 
     def start(self, chosen: Mapping[Partition, TopicPartition] | None) -> set[Partition]:
         """Begins to read the share, and goes on with what was parked.
@@ -154,7 +159,7 @@ class Share:
         """
         fetched = self._fetched()
         wanted = self.owned if chosen is None else self.owned & chosen.keys()
-        self.waiting &= wanted
+        self.waiting -= self.owned - wanted
         unwanted = fetched & self.owned - wanted
         if unwanted:
             _Native.incremental_unassign(self._consumer, _partitions(unwanted))

@@ -1,13 +1,22 @@
-"""What `subscribe` takes: names of topics, and expressions over them."""
+"""What `subscribe` takes, names of topics and expressions over them, and what of it is there."""
 
 from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException
 
 from kafka_assignors import _core
 from kafka_assignors.errors import OptionError
+from kafka_assignors.printable import printable
 
-__all__ = ["expression", "unsubscribable"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Subscription", "expression", "unsubscribable"]
+
+_UNAVAILABLE = "Subscribed topic not available: "
 
 
 def unsubscribable(why: str = "") -> KafkaException:
@@ -25,4 +34,77 @@ def expression(text: str) -> _core.Expression:
     try:
         return _core.Expression.posix(text)
     except OptionError as error:
-        raise unsubscribable(f": the expression {text[:300]!r} cannot be used: {error}") from error
+        raise unsubscribable(f": the expression {text[:300]!r} cannot be used: {printable(error)}") from error
+
+
+class Subscription:
+    """The topics that one consumer wants. What of them is missing is told as the client tells it.
+
+    That is once, until it is there. Not locked; its owner does that.
+
+    Attributes:
+        expressions: by their text.
+    """
+
+    def __init__(self) -> None:
+        self._names: frozenset[str] = frozenset()
+        self.expressions: Mapping[str, _core.Expression] = {}
+        # All topics of the cluster, Kafka's own as well, as far as expressions made the core look.
+        self._topics: list[str] = []
+        # Names of topics and texts of expressions.
+        self._missing: frozenset[str] = frozenset()
+
+    def replace(self, names: Iterable[str], expressions: Mapping[str, _core.Expression]) -> None:
+        """These are wanted from now on."""
+        self._names, self.expressions = frozenset(names), dict(expressions)
+        self._missing &= self._names | self.expressions.keys()
+
+    def matched(self) -> frozenset[str]:
+        """The topics by name, and those of the cluster that an expression matches."""
+        return self._names.union(*(self._matches(each) for each in self.expressions.values()))
+
+    def _matches(self, expression: _core.Expression) -> Iterable[str]:
+        return itertools.compress(self._topics, expression.matches(self._topics))
+
+    def seen(self, topics: list[str]) -> list[dict[str, Any]]:
+        """These are all topics of the cluster.
+
+        Returns:
+            An error for each name and each expression that has no topic any more.
+        """
+        before, there = self.matched() | self._missing, set(topics)
+        self._topics = topics
+        if not self.expressions:
+            return []
+        vanished = {name for name in before if name not in self.expressions} - there
+        unmatched = {text for text, each in self.expressions.items() if not any(self._matches(each))}
+        missing = vanished | unmatched
+        news, self._missing = missing - self._missing, frozenset(missing)
+        return [_error(name, f"{name}: it will be read once it exists") for name in sorted(vanished & news)] + [
+            _error(text, f"{text}: no topic matches it yet") for text in sorted(unmatched & news)
+        ]
+
+    def refused(self, error: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An error of the core, which names the topic in its text if it is about one that is subscribed to by name."""
+        before, found, _ = error["message"].rpartition("': ")
+        name = before.removeprefix("topic '")
+        if not found or name not in self._names:
+            return error
+        self._missing |= {name}
+        code = error["error_code"]
+        if code == KafkaError.TOPIC_EXCEPTION:
+            # For librdkafka a name that no topic can have is that of one that is not there.
+            code = KafkaError.UNKNOWN_TOPIC_OR_PART
+        return _error(name, error["message"], code)
+
+    def mark(self, notice: dict[str, Any]) -> None:
+        """Adds to a change of the share what its owner knows of the topics: `gone`, topics of what is revoked that are
+        not there any more, and `nowhere`, whether nothing is there that the consumer wants.
+        """
+        self._missing -= {topic for topic, _ in notice["added"]}
+        notice["gone"] = self._missing.intersection(topic for topic, _ in notice["revoked"])
+        notice["nowhere"] = self._missing >= self._names | self.expressions.keys()
+
+
+def _error(topic: str, message: str, code: int = KafkaError.UNKNOWN_TOPIC_OR_PART) -> dict[str, Any]:
+    return {"action": "error", "error_code": code, "message": _UNAVAILABLE + message, "topic": topic}

@@ -290,7 +290,7 @@ class Consumer(_Native):
         callbacks = Callbacks(on_assign, on_revoke, on_lost)
         if not names or not all(names):
             raise unsubscribable()
-        expressions = [expression(name) for name in names if name.startswith("^")]
+        expressions = {name: expression(name) for name in names if name.startswith("^")}
         names = [name for name in names if not name.startswith("^")]
         if self._config.create_topics:
             for name in names:

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_assignors import _core
 from kafka_assignors.clients.confluent._neighbours import Neighbours
+from kafka_assignors.clients.confluent._subscription import Subscription
 from kafka_assignors.errors import KafkaAssignorsError, SecurityError
 from kafka_assignors.net import Address, Closed, Connection, Poller, Ready, Received
 from kafka_assignors.printable import SENTENCE, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from kafka_assignors.clients.confluent._conf import ConsumerConfig
     from kafka_assignors.clients.confluent._strategies import Strategies
@@ -119,10 +120,8 @@ class Member:
         self._actions: deque[Any] = deque()
         self._connections: dict[int, Connection] = {}
         self._numbers: dict[Connection, int] = {}
-        self._names: frozenset[str] = frozenset()
-        self._expressions: tuple[_core.Expression, ...] = ()
-        # All topics of the cluster, Kafka's own as well, as far as expressions made the core look.
-        self._topics: list[str] = []
+        self._subscription = Subscription()
+        self._leaves = False
         self._ids = itertools.count(1)
         self._replies: dict[int, Reply] = {}
         # As the core last told it: whether the share is lost, and when the session ends (`time.monotonic`).
@@ -145,20 +144,22 @@ class Member:
 
     # For the application's thread.
 
-    def subscribe(self, names: Iterable[str], expressions: Sequence[_core.Expression]) -> None:
+    def subscribe(self, names: Iterable[str], expressions: Mapping[str, _core.Expression]) -> None:
         """These are the topics: by name, and by regular expressions that are matched against all of the cluster."""
         with self._lock:
-            self._names, self._expressions = frozenset(names), tuple(expressions)
-            matched = self._matched() if expressions else self._names
-            self._tell(lambda now: self._core.subscribe(now, sorted(matched), bool(expressions)))
-
-    def _matched(self) -> frozenset[str]:
-        matched = (itertools.compress(self._topics, each.matches(self._topics)) for each in self._expressions)
-        return self._names.union(*matched)
+            self._subscription.replace(names, expressions)
+            matched, leaves, self._leaves = sorted(self._subscription.matched()), self._leaves, False
+            if (leaves or self._core.rebalance_protocol == "eager") and self._core.is_subscribed():
+                # To the core a subscription that does not differ is none. The client gives up an eager share for it and
+                # asks again; and whoever unsubscribed just before gives its share up, and would never get another.
+                self._tell(lambda now: self._core.subscribe(now, [], bool(expressions)))
+            self._tell(lambda now: self._core.subscribe(now, matched, bool(expressions)))
 
     def unsubscribe(self) -> None:
         """Gives everything up and leaves the group, which is then told through the mailbox."""
-        self._tell(self._core.unsubscribe)
+        with self._lock:
+            self._leaves = True
+            self._tell(self._core.unsubscribe)
 
     def begin(self, ticket: int) -> bool:
         """Whether a notice still holds; from then on it is carried out."""
@@ -392,16 +393,26 @@ class Member:
             case {"action": "topics", "topics": topics}:
                 with self._lock:
                     # Internal ones as well: librdkafka makes no difference.
-                    self._topics = [name for name, _ in topics]
-                    if self._expressions:
-                        matched = sorted(self._matched())
+                    missing = self._subscription.seen([name for name, _ in topics])
+                    if self._subscription.expressions:
+                        matched = sorted(self._subscription.matched())
                         self._tell_core(lambda now: self._core.subscribe(now, matched, True))
+                for error in missing:
+                    self._hand_over(error)
+            case {"action": "error"}:
+                with self._lock:
+                    action = self._subscription.refused(action)
+                self._hand_over(action)
             case {"action": "notify", "kind": "prepare", "lost": False, "revoked": []}:
                 # Nothing for the application to give up: the group does not wait for its next poll.
                 ticket = action["ticket"]
                 if self.begin(ticket):
                     protocols = self._strategies.metadata(action["topics"], dict(action["owned"]))
                     self._tell_core(lambda now: self._core.done(now, ticket, protocols))
+            case {"action": "notify"}:
+                with self._lock:
+                    self._subscription.mark(action)
+                self._hand_over(action)
             case {"action": "plan"}:
                 threading.Thread(target=self._plan, args=(action,), name="kafka-assignors-plan", daemon=True).start()
             case {"action": "group-rebalances", "generation": generation}:
@@ -412,8 +423,12 @@ class Member:
             case {"action": "commit-done" | "offsets-fetched", "id": ident} if ident in self._replies:
                 self._replies.pop(ident).set(action)
             case _:
-                self._mailbox.put(action)
-                self._summon()
+                self._hand_over(action)
+
+    def _hand_over(self, action: Mapping[str, Any]) -> None:
+        """This is for the application's thread."""
+        self._mailbox.put(action)
+        self._summon()
 
     def _plan(self, action: Mapping[str, Any]) -> None:
         ticket = action["ticket"]

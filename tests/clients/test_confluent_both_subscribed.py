@@ -1,0 +1,285 @@
+"""Scripts of the same calls to confluent-kafka's consumer and to ours: subscriptions, and topics that come and go."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.both_classes import same
+from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
+
+if TYPE_CHECKING:
+    from support.both_classes import Entry, Script
+    from support.broker import Kafka
+
+BOTH_WAYS = pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+UNKNOWN = "UNKNOWN_TOPIC_OR_PART"
+
+
+def without_commits(script: Script) -> None:
+    """What was committed when is told by other scripts."""
+    script.log[:] = [entry for entry in script.log if entry[1] != "on_commit"]
+
+
+def callbacks(log: list[Entry], label: str = "") -> list[str]:
+    """The names of what one consumer was told, without commits."""
+    return [entry[1] for entry in log if entry[0] == label and entry[1].startswith("on_") and entry[1] != "on_commit"]
+
+
+# What is not there.
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    ("topics", "told"),
+    [
+        (["no topic!"], ["no topic!"]),
+        (["x" * 300], ["x" * 300]),
+        (["nowhere"], ["nowhere"]),
+        (["^nothing"], ["^nothing"]),
+        (["^nothing", "^neither"], ["^neither", "^nothing"]),
+        (["nowhere", "orders"], ["nowhere"]),
+        (["^nothing", "orders"], ["^nothing"]),
+    ],
+    ids=lambda names: "+".join(names)[:30],
+)
+def test_what_is_not_there_is_told_once(any_kafka: Kafka, strategy: str, topics: list[str], told: list[str]) -> None:
+    """Topics and expressions, each by its name. A group of nothing else has no share to tell of."""
+
+    def play(script: Script) -> None:
+        script.make("orders", 1, 1)
+        part = script.consumer(strategy)
+        part.subscribe(*topics)
+        script.until(lambda: len(part.told("error")) == len(told), "the errors are told")
+        if "orders" in topics:
+            script.reads(part, 1)
+        script.after(1.5)
+        # The order of several is that of the names, which are others each time.
+        script.log.sort(key=lambda entry: (entry[1] != "error", str(entry)))
+
+    log = same(any_kafka, play)
+    assert [entry[2:] for entry in log if entry[1] == "error"] == [(UNKNOWN, name) for name in told]
+    assert callbacks(log) == (["on_assign"] if "orders" in topics else [])
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("topic", ["orders", "^orders"])
+def test_a_topic_that_comes(any_kafka: Kafka, strategy: str, topic: str) -> None:
+    def play(script: Script) -> None:
+        name = script.topic(topic).removeprefix("^")
+        script._topics["orders"] = name
+        part = script.consumer(strategy)
+        part.subscribe(topic)
+        script.until(lambda: part.told("error"), "it is told")
+        script.after(1.0)
+        script.make("orders", 2, 1)
+        script.reads(part, 2)
+        part.called("assignment")
+        script.close(part)
+        without_commits(script)
+
+    assert callbacks(same(any_kafka, play)) == ["on_assign", "on_revoke"]
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("others", [True, False], ids=["beside others", "alone"])
+def test_a_topic_that_goes(any_kafka: Kafka, strategy: str, others: bool) -> None:
+    """In a cooperative group its partitions are lost, for nobody can read on. Of a share of nothing nobody is told."""
+
+    def play(script: Script) -> None:
+        script.make("orders", 2, 1)
+        part = script.consumer(strategy)
+        if others:
+            script.make("others", 2, 1)
+            part.subscribe("orders", "others")
+        else:
+            part.subscribe("orders")
+        script.reads(part, 4 if others else 2)
+        script.kafka.delete_topic(script.topic("orders"))
+        script.until(lambda: part.told("error"), "it is told")
+        script.after(4.0)
+        part.called("assignment")
+        part.called("unsubscribe")
+        script.after(1.0)
+        without_commits(script)
+
+    log = same(any_kafka, play)
+    gone = "on_lost" if strategy == "cooperative-sticky" else "on_revoke"
+    assert callbacks(log) == ["on_assign", gone, *(["on_assign", "on_revoke"] if others else [])]
+    assert log.count(("", "error", UNKNOWN, "orders")) == 1
+
+
+@BOTH_WAYS
+def test_a_topic_that_goes_from_an_expression(any_kafka: Kafka, strategy: str) -> None:
+    """librdkafka tells such errors again with each look at the cluster, and that nothing matches only now and then."""
+
+    def play(script: Script) -> None:
+        for label in ("a", "b"):
+            script._topics[label] = script.topic("^orders")[1:] + label
+            script.make(label, 1, 1)
+        part = script.consumer(strategy)
+        part.subscribe("^orders")
+        script.reads(part, 2)
+        for label in ("a", "b"):
+            script.kafka.delete_topic(script.topic(label))
+            script.until(lambda label=label: (UNKNOWN, label) in part.told("error"), "it is told")  # type: ignore[misc]
+            script.after(3.0)
+        part.called("assignment")
+        without_commits(script)
+        errors = {entry for entry in script.log if entry[1] == "error" and entry[3] in ("a", "b")}
+        script.log[:] = [*sorted(errors), *(entry for entry in script.log if entry[1] != "error")]
+
+    log = same(any_kafka, play)
+    assert [entry[3] for entry in log if entry[1] == "error"] == ["a", "b"]
+    gone = ("", "on_lost") if strategy == "cooperative-sticky" else ("", "on_revoke")
+    assert [entry[2] for entry in log if entry[:2] == gone][-1] == [("b", 0)]
+
+
+# Subscribing again.
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("again", ["orders", "^orders"])
+def test_the_same_subscription_again(any_kafka: Kafka, strategy: str, again: str) -> None:
+    """An eager member gives its share up and asks for it again. A cooperative one keeps it, also for an expression."""
+
+    def play(script: Script) -> None:
+        script._topics["orders"] = script.topic("^orders")[1:]
+        script.make("orders", 2, 1)
+        part = script.consumer(strategy, enable_auto_commit=False)
+        part.subscribe("orders")
+        script.reads(part, 2)
+        part.called("commit", asynchronous=False)
+        part.subscribe(again)
+        part.called("assignment")
+        script.after(2.0)
+        part.called("assignment")
+        part.note("read", len(part.read))
+        without_commits(script)
+
+    told = callbacks(same(any_kafka, play))
+    if strategy == "range":
+        assert told == ["on_assign", "on_revoke", "on_assign"]
+    else:
+        assert told == ["on_assign", *(["on_assign"] if again == "^orders" else [])]
+
+
+@BOTH_WAYS
+def test_the_same_subscription_again_in_a_group(any_kafka: Kafka, strategy: str) -> None:
+    """The leader's makes the group rebalance, another one's does not."""
+
+    def play(script: Script) -> None:
+        script.make("orders", 2, 1)
+        first, second = (script.consumer(strategy, label, enable_auto_commit=False) for label in ("first", "second"))
+        first.subscribe("orders")
+        script.reads(first, 2)
+        second.subscribe("orders")
+        script.until(
+            lambda: len(first.consumer.assignment()) == len(second.consumer.assignment()) == 1, "each has a partition"
+        )
+        script.after(0.5)
+        del script.log[:]
+        found: list[Entry] = []
+        for part in (first, second):
+            part.subscribe("orders")
+            script.after(2.0)
+            # Which of them has which partition depends on their names.
+            found += [(part.label, "again", each, callbacks(script.log, each)) for each in ("first", "second")]
+            del script.log[:]
+        script.log[:] = found
+
+    told = ["on_revoke", "on_assign"] if strategy == "range" else []
+    assert [entry[3] for entry in same(any_kafka, play)] == [told, told, [], told]
+
+
+@BOTH_WAYS
+def test_unsubscribing_and_subscribing_at_once(any_kafka: Kafka, strategy: str) -> None:
+    def play(script: Script) -> None:
+        script.make("orders", 2, 1)
+        part = script.consumer(strategy, enable_auto_commit=False)
+        part.subscribe("orders")
+        script.reads(part, 2)
+        part.called("commit", asynchronous=False)
+        part.called("unsubscribe")
+        part.subscribe("orders")
+        script.until(lambda: len(part.told("on_assign")) == 2, "it has its share again")
+        part.called("assignment")
+        script.close(part)
+        without_commits(script)
+
+    assert callbacks(same(any_kafka, play)) == ["on_assign", "on_revoke", "on_assign", "on_revoke"]
+
+
+# What the application has changed of its share.
+
+
+@BOTH_WAYS
+def test_what_the_application_chose_lasts(any_kafka: Kafka, strategy: str) -> None:
+    """Through the next rebalance: a part of the share, and what is read beside it, where the group is cooperative."""
+
+    def play(script: Script) -> None:
+        for label, partitions in (("orders", 4), ("others", 1), ("beside", 1)):
+            script.make(label, partitions, 1)
+        part = script.consumer(strategy, enable_auto_commit=False)
+
+        def take(consumer: Any, partitions: list[Any]) -> None:
+            method = consumer.assign if strategy == "range" else consumer.incremental_assign
+            method([each for each in partitions if each.partition != 1])
+
+        part.subscribe("orders", on_assign=take)
+        script.reads(part, 3)
+        part.called("incremental_unassign", [script.at("orders", 2)])
+        part.called("incremental_assign", [script.at("beside", 0)])
+        if strategy == "cooperative-sticky":
+            script.reads(part, 4)
+        part.note("assignment", script.plain(part.consumer.assignment(), offsets=False))
+        part.subscribe("orders", "others", on_assign=take)
+        script.until(lambda: ("others", 0, 0) in part.read, "the new topic is read")
+        part.note("assignment", script.plain(part.consumer.assignment(), offsets=False))
+
+    log = same(any_kafka, play)
+    beside = [("beside", 0), ("orders", 0), ("orders", 3), ("others", 0)]
+    anew = [("orders", 0), ("orders", 2), ("orders", 3), ("others", 0)]
+    assert log[-1] == ("", "assignment", anew if strategy == "range" else beside)
+
+
+# Closing while the group waits.
+
+
+def metadata(topic: str) -> bytes:
+    """What a member joins with that wants one topic and owns nothing."""
+    return struct.pack(">hih", 1, 1, len(topic)) + topic.encode() + struct.pack(">ii", 0, 0)
+
+
+@BOTH_WAYS
+def test_closing_while_the_group_waits_for_a_dead_member(any_kafka: Kafka, strategy: str) -> None:
+    """A cooperative member still has its share, and gives it up; nobody else can have been given it."""
+
+    def play(script: Script) -> None:
+        script.make("orders", 2, 1)
+        part = script.consumer(strategy)
+        part.subscribe("orders")
+        script.reads(part, 2)
+        others = [
+            RawMember(script.kafka.bootstrap_servers, script.group, name, strategy) for name in ("dead", "newcomer")
+        ]
+        for other in others:
+            other.send_join(metadata(script.topic("orders")))
+            if other.receive_join().error == MEMBER_ID_REQUIRED:
+                other.send_join(metadata(script.topic("orders")))
+            script.after(1.5)
+            if other.client_id == "dead":
+                # From then on nothing is heard of it.
+                assert other.receive_join().error == NONE
+        assert script.kafka.describe_group(script.group).state == "PREPARING_REBALANCING"
+        before = len(script.log)
+        script.close(part)
+        # Which of the partitions it had left depends on its name.
+        script.log[:] = [entry[:2] for entry in script.log[before:]]
+        without_commits(script)
+        for other in others:
+            other.close()
+
+    assert callbacks(same(any_kafka, play)) == (["on_revoke"] if strategy == "cooperative-sticky" else [])
