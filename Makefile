@@ -23,6 +23,8 @@ CARGO := env -u MAKEFLAGS -u MFLAGS cargo
 VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := target/wheels
+# Every file that comes from an index has one of the committed hashes, and so has what builds those that come as sources.
+INSTALL := $(BIN)/uv pip install --quiet --require-hashes --constraint requirements/constraints.txt --build-constraints requirements/constraints.txt
 PYTEST := KAFKA_ASSIGNORS_INSTALLED=1 $(BIN)/python -P -m pytest
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
   $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.j2' -o -name '*.css' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
@@ -39,11 +41,11 @@ help: ## list the targets
 
 setup: $(VENV)/.stamp ## the virtual environment with everything that tests and linters need
 
-$(VENV)/.stamp: pyproject.toml requirements/constraints.txt
+$(VENV)/.stamp: pyproject.toml requirements/constraints.txt requirements/installer.txt
 	@echo "=== set-up: virtual environment"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements/constraints.txt --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/installer.txt
+	@$(INSTALL) --python $(BIN)/python --group dev
 	@touch $@
 
 # One wheel, which lint, tests, benchmarks and demo all run as installed: what is tested is what is shipped.
@@ -72,9 +74,10 @@ browser: $(VENV)/.stamp
 build: $(VENV)/.installed ## the wheel, in target/wheels and installed in .venv
 	@ls $(WHEELS)/*.whl
 
-lock: $(VENV)/.stamp ## newer versions for requirements/constraints.txt
-	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --group dev --group peers --group site --group release --no-annotate \
-	  --custom-compile-command 'make lock' --output-file requirements/constraints.txt
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command 'make lock'
+lock: $(VENV)/.stamp ## newer versions, and their hashes, for requirements/
+	@$(LOCK) --upgrade $(foreach group,dev installer peers site release try,--group $(group)) --output-file requirements/constraints.txt
+	@$(foreach group,installer release try,$(LOCK) --group $(group) --constraint requirements/constraints.txt --output-file requirements/$(group).txt &&) true
 
 clean: ## away with everything that these targets made
 	@rm -rf $(VENV) target dist .cache .hypothesis .pytest_cache .mypy_cache .ruff_cache .benchmarks
@@ -136,7 +139,7 @@ gate: $(VENV)/.installed ## the quick half of the benchmarks against the committ
 	@if [ -d benches ]; then $(PYTEST) benches --benchmark-only -m quick --quiet $(PYTEST_ARGS); else echo "no benches yet"; fi
 
 peers: $(VENV)/.stamp ## what `make bench` measures beside ours, where it is installed: Faust
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements/constraints.txt --group peers
+	@$(INSTALL) --python $(BIN)/python --group peers
 
 bench: $(VENV)/.installed ## all benchmarks, beside the peers
 	@$(PYTEST) benches --benchmark-only $(PYTEST_ARGS)
@@ -166,7 +169,8 @@ test-long: $(VENV)/.installed ## hours: more seeds, the older broker, slow peers
 
 # Needs a nightly compiler and cargo-fuzz. A crash leaves its input in rust/fuzz/artifacts: name it and put it into
 # rust/fuzz/corpus, whose committed cases `make test` runs with the stable compiler.
-FUZZ := cd rust/fuzz && $(CARGO) +nightly fuzz
+NIGHTLY ?= nightly
+FUZZ := cd rust/fuzz && $(CARGO) +$(NIGHTLY) fuzz
 fuzz: ## every fuzz target for FUZZ_SECONDS
 	@for target in $$($(FUZZ) list --fuzz-dir .); do echo "=== fuzz: $$target"; \
 	  ($(FUZZ) run --fuzz-dir . $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_funcs=0 -print_final_stats=1) || exit 1; done
@@ -174,7 +178,7 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 SITE := target/site-venv
 site: $(VENV)/.stamp ## the documentation as a web site, in target/site; strict, with the API reference
 	@test -x $(SITE)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(SITE)
-	@$(BIN)/uv pip install --quiet --python $(SITE)/bin/python --constraint requirements/constraints.txt --group site
+	@$(INSTALL) --python $(SITE)/bin/python --group site
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --strict --quiet
 	@echo "the site is in target/site/index.html"
 
@@ -182,7 +186,7 @@ site: $(VENV)/.stamp ## the documentation as a web site, in target/site; strict,
 RELEASE := target/release-venv
 release: $(VENV)/.installed ## wheel and sdist as published, in dist/, with every check that needs no other machine
 	@test -x $(RELEASE)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(RELEASE)
-	@$(BIN)/uv pip install --quiet --python $(RELEASE)/bin/python --constraint requirements/constraints.txt --group release
+	@$(INSTALL) --python $(RELEASE)/bin/python --group release
 	@rm -rf dist
 	@echo "=== release: sdist, manylinux wheel"
 	@env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin sdist --out dist

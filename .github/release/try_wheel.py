@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
         else:
             run([*pip, str(found)])
         run([python, "-P", "-c", ALONE])
-        run([*pip, "pytest>=9", "pytest-timeout>=2.4", "hypothesis>=6.150"])
+        run([*pip, "--require-hashes", "--requirement", str(ROOT / "requirements" / "try.txt")])
         # Without the conftest, which brings the fixtures of clients and brokers, and the options of plugins not here.
         tests = [str(ROOT / line) for line in (HERE / "core-tests.txt").read_text().split()]
         options = ["--noconftest", "-o", "addopts=-ra --strict-markers", "-q", "-p", "no:cacheprovider"]
