@@ -252,14 +252,14 @@ class _Topic(TypedDict):
     error_code: int
     name: str
     is_internal: bool
-    partitions: list[_Partition]  # in no promised order
+    partitions: Sequence[_Partition]  # in no promised order
 
 class _Metadata(TypedDict):
     throttle_time_ms: int
-    brokers: list[_Broker]
+    brokers: Sequence[_Broker]
     cluster_id: str | None
     controller_id: int
-    topics: list[_Topic]
+    topics: Sequence[_Topic]
 
 class _FindCoordinator(TypedDict):
     throttle_time_ms: int
@@ -279,7 +279,7 @@ class _ListedOffset(TypedDict):
 
 class _ListOffsets(TypedDict):
     throttle_time_ms: int
-    partitions: list[_ListedOffset]
+    partitions: Sequence[_ListedOffset]
 
 class _GroupMember(TypedDict):
     member_id: str
@@ -295,11 +295,11 @@ class _Group(TypedDict):
     group_state: str
     protocol_type: str
     protocol_data: str
-    members: list[_GroupMember]
+    members: Sequence[_GroupMember]
 
 class _DescribeGroups(TypedDict):
     throttle_time_ms: int
-    groups: list[_Group]
+    groups: Sequence[_Group]
 
 class _ConsumerMember(TypedDict):
     member_id: str
@@ -322,11 +322,11 @@ class _ConsumerGroup(TypedDict):
     group_epoch: int
     assignment_epoch: int
     assignor_name: str
-    members: list[_ConsumerMember]
+    members: Sequence[_ConsumerMember]
 
 class _ConsumerGroupDescribe(TypedDict):
     throttle_time_ms: int
-    groups: list[_ConsumerGroup]
+    groups: Sequence[_ConsumerGroup]
 
 class _DescribeTopicConfigs(TypedDict):
     throttle_time_ms: int
@@ -343,7 +343,7 @@ class _ListedGroup(TypedDict):
 class _ListGroups(TypedDict):
     throttle_time_ms: int
     error_code: int
-    groups: list[_ListedGroup]
+    groups: Sequence[_ListedGroup]
 
 class _FetchedOffset(TypedDict):
     topic: str
@@ -356,7 +356,7 @@ class _FetchedOffset(TypedDict):
 class _OffsetFetch(TypedDict):
     throttle_time_ms: int
     error_code: int
-    partitions: list[_FetchedOffset]
+    partitions: Sequence[_FetchedOffset]
 
 # Kafka's name of each request with a codec -> (key, lowest version, highest version).
 def protocol_versions() -> dict[str, tuple[int, int, int]]: ...
@@ -545,7 +545,7 @@ class _Plan(TypedDict):
     generation: int
     protocol: str
     members: list[tuple[str, str | None, bytes]]
-    topics: dict[str, tuple[int, list[list[str]]]]
+    topics: dict[str, tuple[int, list[frozenset[str]]]]
 
 class _CommitDone(TypedDict):
     action: Literal["commit-done"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 import signal
 import socket
 import struct
@@ -19,7 +20,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
-from kafka_assignors.embedded import EmbeddedKafka
+from kafka_assignors.embedded import EmbeddedKafka, server
 from kafka_assignors.embedded.server import API_KEYS, MAX_FRAME
 from kafka_assignors.errors import EmbeddedKafkaError
 from support.threads import CONSUMERS, TIMEOUT, Consumer, produce, wait_until
@@ -373,3 +374,21 @@ def test_the_plugin_gives_each_test_a_kafka_of_its_own(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_unfinished_requests_have_a_limit_over_all_connections(
+    embedded_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_UNFINISHED", 1 << 20)
+    with contextlib.ExitStack() as opened:
+        greedy = [opened.enter_context(connected(embedded_kafka)) for _ in range(6)]
+        for connection in greedy:
+            # A frame of 99 MB begins, and goes no further than 300 kB.
+            connection.sendall(struct.pack(">i", 99 << 20) + bytes(300_000))
+        closed = select.select(greedy, [], [], TIMEOUT)[0]
+        assert closed, "six times 300 kB are more than the limit"
+        for connection in closed:
+            with contextlib.suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+        assert serves(embedded_kafka)
+        assert len(closed) < len(greedy), "only so many are closed as have to be"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -32,11 +33,16 @@ _CLASSIC = "classic"
 _OFFSETS_TOPIC, _LIMIT = "__consumer_offsets", "max.message.bytes"
 _GROUP_ID_NOT_FOUND, _UNSUPPORTED_VERSION = 69, 35
 _BEGIN, _END = -2, -1
+_NOBODY = -1
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 # Groups that are described at once: their members' bytes come in one answer.
 _DESCRIBED_AT_ONCE = 50
 # Partitions that one request for offsets asks for.
 _OFFSETS_AT_ONCE = 5_000
+# Requests for offsets that one broker has at once.
+_BATCHES_AT_ONCE = 4
+# No cluster has more; beyond it an answer is hostile.
+_MOST_BROKERS = 10_000
 # Names that are matched between two looks at the clock.
 _NAMES_AT_ONCE = 100
 
@@ -144,7 +150,17 @@ def _positive(timeout: float) -> float:
 
 def _brokers(questions: Questions) -> tuple[str, list[Address]]:
     metadata = questions.ask("Metadata", [])
-    return metadata["cluster_id"] or "", [_address(broker) for broker in metadata["brokers"]]
+    return metadata["cluster_id"] or "", [_address(broker) for broker in _nodes(metadata).values()]
+
+
+def _nodes(metadata: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
+    """The brokers by their ids."""
+    if len(metadata["brokers"]) > _MOST_BROKERS:
+        raise ClusterError(
+            f"the answer to Metadata names {len(metadata['brokers'])} brokers; at most {_MOST_BROKERS} are believed: "
+            "check bootstrap.servers"
+        )
+    return {broker["node_id"]: broker for broker in metadata["brokers"]}
 
 
 def _address(broker: Mapping[str, Any]) -> Address:
@@ -308,23 +324,29 @@ class _Reader:
             group_id: replace(group, members=tuple(map(known, group.members))) for group_id, group in groups.items()
         }
 
-    def commits(self, groups: list[str]) -> dict[str, dict[str, dict[int, int]]]:
-        """By group, topic and partition number."""
+    def commits(self, groups: list[str]) -> dict[str, dict[str, _Commits]]:
+        """By group and topic."""
         questions = [
             (group_id, Question(address, "OffsetFetch", (group_id, None, False)))
             for address, of_broker in self._coordinators(groups).items()
             for group_id in of_broker
         ]
-        answers = self._questions.ask_all(
-            [question for _, question in questions], lambda done: self._progress("commits", done, len(questions))
-        )
-        found: dict[str, dict[str, dict[int, int]]] = {}
-        for (group_id, _), answer in zip(questions, answers, strict=True):
-            check(answer["error_code"], f"the offsets of group {group_id!r} cannot be read")
-            of_group = found[group_id] = {}
-            for row in answer["partitions"]:
-                if row["error_code"] == 0 and row["committed_offset"] >= 0:
-                    of_group.setdefault(row["topic"], {})[row["partition_index"]] = row["committed_offset"]
+        found: dict[str, dict[str, _Commits]] = {}
+        for batch in _cut(questions, _DESCRIBED_AT_ONCE):
+            before = len(found)
+            answers = self._questions.ask_all(
+                [question for _, question in batch],
+                lambda done, before=before: self._progress("commits", before + done, len(questions)),  # type: ignore[misc]
+            )
+            for (group_id, _), answer in zip(batch, answers, strict=True):
+                check(answer["error_code"], f"the offsets of group {group_id!r} cannot be read")
+                of_group = found[group_id] = {}
+                for row in answer["partitions"]:
+                    if row["error_code"] == 0 and row["committed_offset"] >= 0:
+                        if row["topic"] not in of_group:
+                            of_group[row["topic"]] = _Commits(array("i"), array("q"))
+                        of_group[row["topic"]].numbers.append(row["partition_index"])
+                        of_group[row["topic"]].offsets.append(row["committed_offset"])
         return found
 
     # ---- topics -----------------------------------------------------------------------------------------------------
@@ -333,48 +355,62 @@ class _Reader:
         """The topics that exist, with their offsets."""
         if not names:
             return {}
-        metadata = self._questions.ask("Metadata", sorted(names))
-        brokers = {broker["node_id"]: broker for broker in metadata["brokers"]}
-        has_racks = any(broker["rack"] for broker in brokers.values())
-        found: dict[str, list[Mapping[str, Any]]] = {}
-        for topic in metadata["topics"]:
-            # One that does not exist, or may not be seen, or whose name is none: a member may name anything.
-            if topic["error_code"] == 0:
-                found[topic["name"]] = sorted(topic["partitions"], key=lambda each: each["partition_index"])
+        found, brokers = self._shapes(names)
         begin, end = (self._offsets(found, brokers, at, isolation) for at in (_BEGIN, _END))
         return {
-            name: TopicSnapshot(
-                partitions=len(partitions),
-                racks=_racks(partitions, brokers) if has_racks else None,
-                begin=tuple(begin.get((name, number)) for number in range(len(partitions))),
-                end=tuple(end.get((name, number)) for number in range(len(partitions))),
-            )
-            for name, partitions in sorted(found.items())
+            shape.name: TopicSnapshot(len(shape.leaders), shape.racks, _known(begin[at]), _known(end[at]))
+            for at, shape in sorted(enumerate(found), key=lambda each: each[1].name)
         }
 
+    def _shapes(self, names: set[str]) -> tuple[list[_Shape], dict[int, Address]]:
+        """The topics, and the brokers' addresses by id.
+
+        Nothing of the answer is kept: its rows take several times what is made of them here.
+        """
+        metadata = self._questions.ask("Metadata", sorted(names))
+        nodes = _nodes(metadata)
+        racks = _Racks({node: broker["rack"] for node, broker in nodes.items() if broker["rack"]})
+        shapes: dict[str, _Shape] = {}
+        for topic in metadata["topics"]:
+            # One that does not exist, or may not be seen, or whose name is none: a member may name anything.
+            if topic["error_code"] != 0:
+                continue
+            count = len(topic["partitions"])
+            leaders = array("i", [_NOBODY]) * count
+            sets = [racks.of(())] * count if racks else None
+            for partition in topic["partitions"]:
+                number = partition["partition_index"]
+                if number in range(count):
+                    leaders[number] = partition["leader_id"]
+                    if sets is not None:
+                        sets[number] = racks.of(partition["replica_nodes"])
+            shapes[topic["name"]] = _Shape(topic["name"], leaders, None if sets is None else tuple(sets))
+        return list(shapes.values()), {node: _address(broker) for node, broker in nodes.items()}
+
     def _offsets(
-        self, topics: Mapping[str, list[Mapping[str, Any]]], brokers: Mapping[int, Any], at: int, isolation: int
-    ) -> dict[tuple[str, int], int]:
-        """The first or the next offsets. A partition without a leader that tells is left out."""
-        by_leader: dict[Address, list[tuple[str, int]]] = {}
-        for name, partitions in topics.items():
-            for partition in partitions:
-                if partition["leader_id"] in brokers:
-                    leader = _address(brokers[partition["leader_id"]])
-                    by_leader.setdefault(leader, []).append((name, partition["partition_index"]))
-        questions = [
-            Question(leader, "ListOffsets", (_by_topic(batch, at), isolation))
-            for leader, partitions_of in by_leader.items()
-            for batch in _cut(partitions_of, _OFFSETS_AT_ONCE)
-        ]
+        self, topics: list[_Shape], brokers: Mapping[int, Address], at: int, isolation: int
+    ) -> list[array[int]]:
+        """The first or the next offsets of each topic; -1 for a partition without a leader that tells."""
+        found = [array("q", [-1]) * len(shape.leaders) for shape in topics]
+        place = {shape.name: offsets for shape, offsets in zip(topics, found, strict=True)}
+        lanes = [(brokers[node], mine) for node, mine in _by_leader(topics).items() if node in brokers]
         what = "first offsets" if at == _BEGIN else "next offsets"
-        answers = self._questions.ask_all(questions, lambda done: self._progress(what, done, len(questions)))
-        return {
-            (row["topic"], row["partition_index"]): row["offset"]
-            for answer in answers
-            for row in answer["partitions"]
-            if row["error_code"] == 0 and row["offset"] >= 0
-        }
+        done, total = 0, sum(-(-len(mine.numbers) // _OFFSETS_AT_ONCE) for _, mine in lanes)
+        waiting = [_requests(topics, leader, mine, at, isolation) for leader, mine in lanes]
+        # Some requests of each broker at a time: all of them with their answers are several times what they tell.
+        while batch := [each for lane in waiting for each in itertools.islice(lane, _BATCHES_AT_ONCE)]:
+            answers = self._questions.ask_all(
+                batch,
+                lambda answered, before=done: self._progress(what, before + answered, total),  # type: ignore[misc]
+            )
+            done += len(batch)
+            for answer in answers:
+                for row in answer["partitions"]:
+                    offsets = place.get(row["topic"])
+                    number = row["partition_index"]
+                    if offsets is not None and row["error_code"] == 0 and number in range(len(offsets)):
+                        offsets[number] = row["offset"]
+        return found
 
     def record_limit(self) -> int | None:
         """What the broker allows; None where it may not be asked, or has no group yet."""
@@ -386,34 +422,88 @@ class _Reader:
         return int(value) if value is not None and value.isdigit() else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Commits:
+    """What a group has committed of a topic: partition numbers, and the offset of each."""
+
+    numbers: array[int]
+    offsets: array[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A topic: the node id of each partition's leader, and the racks of each partition's replicas."""
+
+    name: str
+    leaders: array[int]
+    racks: tuple[frozenset[str], ...] | None
+
+
+class _Racks:
+    """Sets of racks, of which partitions with the same replicas share one."""
+
+    def __init__(self, of_node: Mapping[int, str]) -> None:
+        self._of_node = of_node
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of_node)
+
+    def of(self, nodes: Iterable[int]) -> frozenset[str]:
+        found = frozenset(self._of_node[node] for node in nodes if node in self._of_node)
+        return self._sets.setdefault(found, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Led:
+    """The partitions that one broker leads: places of topics, and the partition number of each."""
+
+    topics: array[int]
+    numbers: array[int]
+
+
+def _by_leader(topics: list[_Shape]) -> dict[int, _Led]:
+    found: dict[int, _Led] = {}
+    for at, shape in enumerate(topics):
+        for number, leader in enumerate(shape.leaders):
+            if leader not in found:
+                found[leader] = _Led(array("i"), array("i"))
+            found[leader].topics.append(at)
+            found[leader].numbers.append(number)
+    return found
+
+
+def _requests(topics: list[_Shape], leader: Address, led: _Led, at: int, isolation: int) -> Iterator[Question]:
+    for start in range(0, len(led.numbers), _OFFSETS_AT_ONCE):
+        span = slice(start, start + _OFFSETS_AT_ONCE)
+        asked: dict[str, list[tuple[int, int, int]]] = {}
+        for topic, number in zip(led.topics[span], led.numbers[span], strict=True):
+            asked.setdefault(topics[topic].name, []).append((number, at, -1))
+        yield Question(leader, "ListOffsets", (list(asked.items()), isolation))
+
+
+def _known(offsets: array[int]) -> tuple[int | None, ...]:
+    return tuple(None if offset < 0 else offset for offset in offsets)
+
+
 def _committed(
-    commits: Mapping[str, Mapping[int, int]], topics: Mapping[str, TopicSnapshot]
+    commits: Mapping[str, _Commits], topics: Mapping[str, TopicSnapshot]
 ) -> dict[str, tuple[int | None, ...]]:
     """One entry for each partition that exists; what was committed for others is of no use."""
-    return {
-        topic: tuple(offsets.get(number) for number in range(topics[topic].partitions))
-        for topic, offsets in sorted(commits.items())
-        if topic in topics
-    }
+    found = {}
+    for topic, of_topic in sorted(commits.items(), key=lambda each: each[0]):
+        if topic in topics:
+            offsets = array("q", [-1]) * topics[topic].partitions
+            for number, offset in zip(of_topic.numbers, of_topic.offsets, strict=True):
+                if number in range(len(offsets)):
+                    offsets[number] = offset
+            found[topic] = _known(offsets)
+    return found
 
 
 def _is_moving(group: GroupSnapshot) -> bool:
     """Whether a group of the classic protocol rebalances, which hides what its members subscribe to."""
     return group.protocol == "classic" and group.state in ("PreparingRebalance", "CompletingRebalance")
-
-
-def _racks(partitions: list[Mapping[str, Any]], brokers: Mapping[int, Any]) -> tuple[frozenset[str], ...]:
-    def of(nodes: Iterable[int]) -> frozenset[str]:
-        return frozenset(brokers[node]["rack"] for node in nodes if node in brokers and brokers[node]["rack"])
-
-    return tuple(of(partition["replica_nodes"]) for partition in partitions)
-
-
-def _by_topic(partitions: Iterable[tuple[str, int]], at: int) -> list[tuple[str, list[tuple[int, int, int]]]]:
-    found: dict[str, list[tuple[int, int, int]]] = {}
-    for topic, number in partitions:
-        found.setdefault(topic, []).append((number, at, -1))
-    return list(found.items())
 
 
 def _sorted(assignment: Iterable[tuple[str, list[int]]]) -> dict[str, tuple[int, ...]]:

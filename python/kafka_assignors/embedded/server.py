@@ -23,6 +23,10 @@ log = logging.getLogger("kafka_assignors.embedded")
 MAX_FRAME = 100 << 20
 """The largest request in bytes, as `socket.request.max.bytes` of a broker."""
 
+MAX_UNFINISHED = 256 << 20
+"""How many bytes of unfinished requests are kept over all connections. Beyond it the connection that has the most is
+closed: without this limit, a client that begins a large request on each of many connections takes all memory."""
+
 _READ = 256 << 10
 _READ_AHEAD = 1 << 20
 """How many bytes are read from a connection whose last request is not answered yet."""
@@ -75,6 +79,7 @@ class Server:
         self._faults: dict[int, deque[Fault]] = {}
         self._closing = False
         self._accept_again: float | None = None
+        self._unfinished = 0
         self._lock = threading.Lock()
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family, backlog=1024)
@@ -194,6 +199,11 @@ class Server:
                 self._hang_up(connection, None)
                 return
             connection.received += data
+            self._unfinished += len(data)
+            if self._unfinished > MAX_UNFINISHED:
+                largest = max(self._connections.values(), key=lambda each: len(each.received))
+                held = f"of {self._unfinished} bytes of unfinished requests it has {len(largest.received)}"
+                self._hang_up(largest, f"{held}; all connections together may have {MAX_UNFINISHED}")
             if connection.busy:
                 self._watch(connection)
             else:
@@ -234,6 +244,7 @@ class Server:
         with memoryview(received) as view:
             frame = bytes(view[_LENGTH.size : end])
         del received[:end]
+        self._unfinished -= end
         self._watch(connection)
         return frame
 
@@ -313,6 +324,8 @@ class Server:
         if reason is not None:
             log.info("connection %d is closed: %s", connection.number, reason)
         connection.open = False
+        self._unfinished -= len(connection.received)
+        connection.received.clear()
         if connection.events:
             self._selector.unregister(connection.socket)
         connection.socket.close()

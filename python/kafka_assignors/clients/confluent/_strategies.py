@@ -148,7 +148,7 @@ class Strategies:
         self,
         protocol: str,
         members: Iterable[tuple[str, str | None, bytes]],
-        topics: Mapping[str, tuple[int, Sequence[Sequence[str]]]],
+        topics: Mapping[str, tuple[int, Sequence[frozenset[str]]]],
         generation: int,
     ) -> dict[str, bytes]:
         """What the leader does between JoinGroup and SyncGroup; runs on a thread of its own.
@@ -158,8 +158,7 @@ class Strategies:
         """
         started = time.perf_counter()
         partitions: dict[str, int | Topic] = {
-            name: Topic(count, racks=[frozenset(each) for each in racks]) if racks else count
-            for name, (count, racks) in topics.items()
+            name: Topic(count, racks=racks) if racks else count for name, (count, racks) in topics.items()
         }
         assignments, plan = self.assignors[protocol]._plan_assignment(list(members), partitions, generation)
         self._planned = generation, plan, time.perf_counter() - started

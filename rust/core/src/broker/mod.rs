@@ -128,7 +128,7 @@ impl Broker {
     /// # Errors
     /// The connection must be closed. Whatever was waiting for bytes of a refused Produce still is.
     pub fn handle(&mut self, now_ms: u64, connection: u64, frame: &[u8]) -> Result<Handled, Hangup> {
-        let mut reader = Reader::new(frame);
+        let mut reader = Reader::of_frame(frame);
         let header = RequestHeader::read(&mut reader)?;
         if header.version > admin::served_versions(header.api).1 && header.api != ApiKey::ApiVersions {
             return Err(FrameError::UnsupportedVersion { api: header.api, version: header.version }.into());

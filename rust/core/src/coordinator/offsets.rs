@@ -7,7 +7,7 @@ use crate::protocol::offsets::{
     OffsetCommitTopicResponse, OffsetFetchGroup, OffsetFetchGroupResponse, OffsetFetchPartitionResponse,
     OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic, OffsetFetchTopicResponse,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// From this version on OffsetFetch asks for several groups at once.
 const MANY_GROUPS_FROM: i16 = 8;
@@ -142,18 +142,23 @@ fn found(partition_index: i32, committed: &Committed) -> OffsetFetchPartitionRes
 }
 
 /// The offsets asked for; all there are when `asked` is null.
+///
+/// A partition that is named again gets INVALID_REQUEST instead of its offset and metadata: what a request of a megabyte asks
+/// for would otherwise be a thousand times as large.
 fn select(offsets: Option<&Offsets>, asked: Option<Vec<OffsetFetchTopic>>) -> Vec<OffsetFetchTopicResponse> {
     match asked {
         Some(asked) => asked
             .into_iter()
-            .map(|topic| {
+            .scan(BTreeMap::<String, BTreeSet<i32>>::new(), |seen, topic| {
                 let committed = offsets.and_then(|offsets| offsets.get(&topic.name));
+                let seen = seen.entry(topic.name.clone()).or_default();
                 let partition = |index: i32| match committed.and_then(|committed| committed.get(&index)) {
+                    _ if !seen.insert(index) => no_offset(index, ErrorCode::INVALID_REQUEST),
                     Some(committed) => found(index, committed),
                     None => no_offset(index, ErrorCode::NONE),
                 };
                 let partitions = topic.partition_indexes.into_iter().map(partition).collect();
-                OffsetFetchTopicResponse { name: topic.name, partitions }
+                Some(OffsetFetchTopicResponse { name: topic.name, partitions })
             })
             .collect(),
         None => offsets
@@ -168,7 +173,7 @@ fn select(offsets: Option<&Offsets>, asked: Option<Vec<OffsetFetchTopic>>) -> Ve
 }
 
 /// Serves a fetch. An unknown group has no offsets; that is no error. There are no transactions here, so every offset is
-/// stable.
+/// stable. A group that is named again gets INVALID_REQUEST: 10,000 times one group would make 10,000 times its offsets.
 pub(super) fn fetch(
     groups: &BTreeMap<String, Group>,
     request: OffsetFetchRequest,
@@ -179,10 +184,14 @@ pub(super) fn fetch(
         let topics = select(offsets(&request.group_id), request.topics);
         return OffsetFetchResponse { topics, ..Default::default() };
     }
-    let group = |group: OffsetFetchGroup| OffsetFetchGroupResponse {
-        topics: select(offsets(&group.group_id), group.topics),
-        group_id: group.group_id,
-        error_code: ErrorCode::NONE,
+    let mut seen = BTreeSet::new();
+    let group = |group: OffsetFetchGroup| {
+        let again = !seen.insert(group.group_id.clone());
+        let (topics, error_code) = match again {
+            true => (Vec::new(), ErrorCode::INVALID_REQUEST),
+            false => (select(offsets(&group.group_id), group.topics), ErrorCode::NONE),
+        };
+        OffsetFetchGroupResponse { group_id: group.group_id, topics, error_code }
     };
     OffsetFetchResponse { groups: request.groups.into_iter().map(group).collect(), ..Default::default() }
 }

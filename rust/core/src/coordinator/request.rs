@@ -25,7 +25,7 @@ macro_rules! requests {
         impl Request {
             /// Reads the header and the body.
             pub(super) fn read(frame: &[u8]) -> Result<(RequestHeader, Self), FrameError> {
-                let mut reader = Reader::new(frame);
+                let mut reader = Reader::of_frame(frame);
                 let header = RequestHeader::read(&mut reader)?;
                 let request = match header.api {
                     $(ApiKey::$api => Request::$api(read_request(&mut reader, header.version)?),)*

@@ -91,8 +91,12 @@ impl Connection {
     }
 
     /// Takes bytes as they came.
-    pub(super) fn receive(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+    pub(super) fn receive(&mut self, bytes: Vec<u8>) {
+        if self.buffer.is_empty() {
+            self.buffer = bytes;
+        } else {
+            self.buffer.extend_from_slice(&bytes);
+        }
     }
 
     /// The next whole frame, without its length, and the request that it answers.
@@ -105,12 +109,14 @@ impl Connection {
             Ok(length) if (4..=most).contains(&length) => length,
             _ => return Err(Broken(format!("a frame of {length} bytes is not between 4 and {most} long"))),
         };
-        let Some(frame) = self.buffer.get(4..4 + length).map(<[u8]>::to_vec) else { return Ok(None) };
-        self.buffer.drain(..4 + length);
-        if self.buffer.is_empty() {
-            // One large answer must not occupy its memory for as long as the connection lives.
-            self.buffer.shrink_to(64 << 10);
+        if self.buffer.len() < 4 + length {
+            return Ok(None);
         }
+        // The frame has the memory that it came in, so that a large answer is not there twice, nor for as long as the
+        // connection lives.
+        let behind = self.buffer.split_off(4 + length);
+        let mut frame = std::mem::replace(&mut self.buffer, behind);
+        frame.drain(..4);
         match self.pending.pop_front() {
             Some(pending) => Ok(Some((pending, frame))),
             None => Err(Broken("a response came to no request".to_owned())),

@@ -2,9 +2,13 @@
 
 use crate::protocol::ErrorCode;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Topics with partitions, both ascending and without repeats.
 pub type Partitions = Vec<(String, Vec<i32>)>;
+
+/// Racks, ascending and without repeats. Partitions whose replicas are in the same racks share one.
+pub type RackSet = Arc<[Arc<str>]>;
 
 /// What one connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -222,7 +226,7 @@ pub struct PlanTopic {
     /// How many partitions it has.
     pub partitions: u32,
     /// The racks that have a replica, for each partition; empty if no broker has a rack.
-    pub racks: Vec<Vec<String>>,
+    pub racks: Vec<RackSet>,
 }
 
 /// How urgent a line of log is.

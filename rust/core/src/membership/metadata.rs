@@ -1,9 +1,10 @@
 //! What the member knows of the cluster: its brokers, and the topics that matter to it or, while it leads, to anybody.
 
-use super::event::PlanTopic;
+use super::event::{PlanTopic, RackSet};
 use crate::protocol::ErrorCode;
-use crate::protocol::cluster::{MetadataResponse, MetadataTopic};
+use crate::protocol::cluster::{MetadataBroker, MetadataResponse, MetadataTopic};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A partition count no cluster has; beyond it an answer is hostile.
 const MOST_PARTITIONS: usize = 10_000_000;
@@ -21,7 +22,7 @@ pub(super) struct Address {
 pub(super) struct TopicShape {
     pub(super) partitions: u32,
     /// Of each partition, sorted; empty when no broker has a rack.
-    pub(super) racks: Vec<Vec<String>>,
+    pub(super) racks: Vec<RackSet>,
     pub(super) is_internal: bool,
 }
 
@@ -52,24 +53,17 @@ impl Cluster {
         let of_all = asked.is_none();
         let mut news = Vec::new();
         self.unsettled = false;
-        let racks: BTreeMap<i32, String> = response
-            .brokers
-            .iter()
-            .filter_map(|broker| Some((broker.node_id, broker.rack.clone().filter(|rack| !rack.is_empty())?)))
-            .collect();
+        let mut racks = Racks::new(&response.brokers);
         if !response.brokers.is_empty() {
-            let address = |broker: crate::protocol::cluster::MetadataBroker| Address {
-                node_id: broker.node_id,
-                host: broker.host,
-                port: broker.port,
-            };
+            let address =
+                |broker: MetadataBroker| Address { node_id: broker.node_id, host: broker.host, port: broker.port };
             self.brokers = response.brokers.into_iter().map(address).collect();
         }
         let mut known = std::mem::take(&mut self.topics);
         for topic in response.topics {
             match topic.error_code {
                 ErrorCode::NONE => {
-                    let shape = shape(&topic, &racks);
+                    let shape = shape(&topic, &mut racks);
                     self.refused.remove(&topic.name);
                     self.topics.insert(topic.name, shape);
                 }
@@ -110,21 +104,56 @@ impl Cluster {
     }
 }
 
-fn shape(topic: &MetadataTopic, racks: &BTreeMap<i32, String>) -> TopicShape {
+/// The brokers' racks, and the sets of them that partitions have. A partition has a reference to its set: with names of its
+/// own, an answer of 15 MB would become 600 MB.
+struct Racks {
+    of_node: BTreeMap<i32, Arc<str>>,
+    sets: BTreeMap<Vec<Arc<str>>, RackSet>,
+}
+
+impl Racks {
+    fn new(brokers: &[MetadataBroker]) -> Self {
+        let mut names = BTreeSet::<Arc<str>>::new();
+        let mut of_node = BTreeMap::new();
+        for broker in brokers {
+            let Some(rack) = broker.rack.as_deref().filter(|rack| !rack.is_empty()) else { continue };
+            let name = names.get(rack).cloned().unwrap_or_else(|| rack.into());
+            names.insert(name.clone());
+            of_node.insert(broker.node_id, name);
+        }
+        Self { of_node, sets: BTreeMap::new() }
+    }
+
+    /// The racks of these nodes.
+    fn of(&mut self, nodes: &[i32]) -> RackSet {
+        let mut racks: Vec<_> = nodes.iter().filter_map(|node| self.of_node.get(node).cloned()).collect();
+        racks.sort_unstable();
+        racks.dedup();
+        match self.sets.get(&racks) {
+            Some(set) => set.clone(),
+            None => {
+                let set: RackSet = racks.as_slice().into();
+                self.sets.insert(racks, set.clone());
+                set
+            }
+        }
+    }
+}
+
+fn shape(topic: &MetadataTopic, racks: &mut Racks) -> TopicShape {
     // Partitions are numbered from 0 without gaps; an answer may leave out one whose leader is moving, so the highest
     // number counts, as long as an honest answer could have it.
     let highest = topic.partitions.iter().map(|partition| partition.partition_index).max().unwrap_or(-1);
     let most = (topic.partitions.len() * 2 + 16).min(MOST_PARTITIONS);
     let partitions = usize::try_from(highest.saturating_add(1)).unwrap_or(0).min(most);
     let mut of_each = Vec::new();
-    if !racks.is_empty() {
-        of_each = vec![Vec::new(); partitions];
+    if !racks.of_node.is_empty() {
+        of_each = vec![racks.of(&[]); partitions];
         for partition in &topic.partitions {
             let Some(place) = usize::try_from(partition.partition_index).ok().and_then(|at| of_each.get_mut(at)) else {
                 continue;
             };
-            let replicas = partition.replica_nodes.iter().filter_map(|node| racks.get(node).cloned());
-            *place = replicas.collect::<BTreeSet<_>>().into_iter().collect();
+            *place = racks.of(&partition.replica_nodes);
         }
     }
     TopicShape { partitions: partitions as u32, racks: of_each, is_internal: topic.is_internal }

@@ -50,7 +50,8 @@ mod watch;
 
 pub use config::{Assignor, Config, ConfigError, Converted, RebalanceProtocol};
 pub use event::{
-    Action, CommitOffset, Event, FetchedOffset, Level, Notice, NoticeKind, Partitions, PlanMember, PlanTopic, Role,
+    Action, CommitOffset, Event, FetchedOffset, Level, Notice, NoticeKind, Partitions, PlanMember, PlanTopic, RackSet,
+    Role,
 };
 
 use audit::Audit;
@@ -259,7 +260,7 @@ impl Membership {
         match event {
             Event::Connected { conn, versions } => self.on_connected(conn, versions),
             Event::Disconnected { conn, reason, fatal } => self.on_disconnected(conn, &reason, fatal),
-            Event::Received { conn, bytes } => self.on_received(conn, &bytes),
+            Event::Received { conn, bytes } => self.on_received(conn, bytes),
             Event::Tick => {}
             Event::Poll => self.on_poll(),
             Event::Subscribe { topics, all_topics } => self.on_subscribe(topics, all_topics),

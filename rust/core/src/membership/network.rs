@@ -28,14 +28,14 @@ impl Membership {
         }
     }
 
-    pub(super) fn on_received(&mut self, conn: u64, bytes: &[u8]) {
+    pub(super) fn on_received(&mut self, conn: u64, bytes: Vec<u8>) {
         let Some(connection) = self.net.get_mut(conn) else { return };
         connection.receive(bytes);
         // An answer may make the member close the connection that it came on.
         while let Some(connection) = self.net.get_mut(conn) {
             let answered = match connection.next_frame(self.config.max_frame_bytes) {
                 Ok(None) => return,
-                Ok(Some((pending, frame))) => self.on_answer(conn, &pending, &frame),
+                Ok(Some((pending, frame))) => self.on_answer(conn, &pending, frame),
                 Err(broken) => Err(broken),
             };
             if let Err(Broken(reason)) = answered {
@@ -46,18 +46,18 @@ impl Membership {
         }
     }
 
-    fn on_answer(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
+    fn on_answer(&mut self, conn: u64, pending: &Pending, frame: Vec<u8>) -> Result<(), Broken> {
         let header = &pending.header;
         match header.api {
-            ApiKey::FindCoordinator => self.on_coordinator(conn, header, frame),
+            ApiKey::FindCoordinator => self.on_coordinator(conn, header, &frame),
             ApiKey::Metadata => self.on_metadata(conn, pending, frame),
-            ApiKey::JoinGroup => self.on_joined(conn, pending, frame),
-            ApiKey::SyncGroup => self.on_synced(conn, pending, frame),
-            ApiKey::Heartbeat => self.on_heartbeat(conn, pending, frame),
-            ApiKey::OffsetCommit => self.on_committed(conn, pending, frame),
-            ApiKey::OffsetFetch => self.on_fetched(conn, pending, frame),
-            ApiKey::DescribeGroups => self.on_described(conn, header, frame),
-            ApiKey::LeaveGroup => self.on_leave(header, frame),
+            ApiKey::JoinGroup => self.on_joined(conn, pending, &frame),
+            ApiKey::SyncGroup => self.on_synced(conn, pending, &frame),
+            ApiKey::Heartbeat => self.on_heartbeat(conn, pending, &frame),
+            ApiKey::OffsetCommit => self.on_committed(conn, pending, &frame),
+            ApiKey::OffsetFetch => self.on_fetched(conn, pending, &frame),
+            ApiKey::DescribeGroups => self.on_described(conn, header, &frame),
+            ApiKey::LeaveGroup => self.on_leave(header, &frame),
             other => Err(Broken(format!("{} was never asked", other.name()))),
         }
     }

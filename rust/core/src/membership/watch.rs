@@ -70,8 +70,10 @@ impl Membership {
         self.ask(conn, &body, i16::MAX, self.now + self.config.request_timeout_ms);
     }
 
-    pub(super) fn on_metadata(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
-        let response: MetadataResponse = read_response(&pending.header, frame)?;
+    pub(super) fn on_metadata(&mut self, conn: u64, pending: &Pending, frame: Vec<u8>) -> Result<(), Broken> {
+        let response: MetadataResponse = read_response(&pending.header, &frame)?;
+        // The largest of all answers: what is made of it below would come on top.
+        drop(frame);
         self.throttle(conn, response.throttle_time_ms);
         self.discovery.brokers_stale = false;
         let news = self.cluster.update(pending.sent_at, response);

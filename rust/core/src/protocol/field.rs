@@ -113,6 +113,7 @@ impl Nullable for String {
         } else {
             reader.nullable_string_bytes(what)?
         };
+        reader.hold(bytes.map_or(0, <[u8]>::len), what)?;
         bytes.map(|bytes| std::str::from_utf8(bytes).map(str::to_owned)).transpose().map_err(|_| ReadError {
             what,
             at,
@@ -153,6 +154,7 @@ impl Field for String {
 impl Nullable for Vec<u8> {
     fn read_nullable(reader: &mut Reader<'_>, format: Format, what: &'static str) -> Result<Option<Self>, ReadError> {
         let bytes = if format.flexible { reader.compact_nullable_bytes(what)? } else { reader.nullable_bytes(what)? };
+        reader.hold(bytes.map_or(0, <[u8]>::len), what)?;
         Ok(bytes.map(<[u8]>::to_vec))
     }
 
@@ -197,8 +199,11 @@ impl<T: Field> Nullable for Vec<T> {
             }
         };
         let Some(count) = count else { return Ok(None) };
-        // Not `with_capacity(count)`: an element in memory can be much larger than its least form on the wire.
-        let mut elements = Vec::new();
+        // An element in memory can be much larger than its least form on the wire; without the allowance a count of elements
+        // of one byte each would reserve a hundred times the frame. Within it, what is reserved is exact: a vector that
+        // grows would hold up to twice its elements.
+        reader.hold(count.saturating_mul(size_of::<T>()), what)?;
+        let mut elements = Vec::with_capacity(count);
         for _ in 0..count {
             elements.push(T::read(reader, format, what)?);
         }

@@ -172,8 +172,10 @@ pub fn write_response<B: Body>(header: &RequestHeader, body: &B) -> Result<Vec<u
 }
 
 /// Reads the frame of the response to the request with this header.
+///
+/// The body takes at most [`MEMORY_PER_BYTE`](crate::wire::reader::MEMORY_PER_BYTE) times the bytes of the frame.
 pub fn read_response<B: Body>(header: &RequestHeader, frame: &[u8]) -> Result<B, FrameError> {
-    let mut reader = Reader::new(frame);
+    let mut reader = Reader::of_frame(frame);
     let got = reader.i32("correlation_id")?;
     if got != header.correlation_id {
         return Err(FrameError::Correlation { got, expected: header.correlation_id });

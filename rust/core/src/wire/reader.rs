@@ -1,7 +1,9 @@
 //! A bounded reader of Kafka's big-endian primitives.
 //!
 //! The bytes come from other members and from the network. No length or count is believed: each is checked against the
-//! bytes that remain before anything is sliced or reserved, so work and memory stay linear in the input.
+//! bytes that remain before anything is sliced or reserved, so work and memory stay linear in the input. Linear is not
+//! enough where a few bytes become a large structure: a reader of a whole frame also has an allowance of memory, which
+//! everything that is kept is held against.
 
 use thiserror::Error;
 
@@ -35,20 +37,50 @@ pub enum Problem {
     /// A negative version.
     #[error("version {0} does not exist")]
     Version(i16),
+    /// What is read would take more memory than any honest message of this length.
+    #[error("what the message describes takes more than {MEMORY_PER_BYTE} times its bytes")]
+    Memory,
 }
+
+/// How many bytes of memory a frame may become for each byte that it has. The most that an honest one needs is 5: a
+/// partition of a Metadata answer without replicas has 18 bytes and becomes 88.
+pub const MEMORY_PER_BYTE: usize = 6;
+
+/// What even the shortest frame may become, in bytes: the ratio means nothing for a few of them.
+pub const MEMORY_AT_LEAST: usize = 1 << 20;
 
 /// A cursor over bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    allowance: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the start.
+    /// Reads from the start, without an allowance: for callers that keep about as much as they read.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, allowance: usize::MAX }
+    }
+
+    /// Reads a frame from its start. What is kept of it may take [`MEMORY_PER_BYTE`] times its bytes, and
+    /// [`MEMORY_AT_LEAST`] in any case.
+    #[must_use]
+    pub fn of_frame(bytes: &'a [u8]) -> Self {
+        Self { allowance: bytes.len().saturating_mul(MEMORY_PER_BYTE).max(MEMORY_AT_LEAST), ..Self::new(bytes) }
+    }
+
+    /// Takes `bytes` of memory from the allowance, before they are reserved; an error where it has not so many left.
+    #[inline]
+    pub fn hold(&mut self, bytes: usize, what: &'static str) -> Result<(), ReadError> {
+        match self.allowance.checked_sub(bytes) {
+            Some(left) => {
+                self.allowance = left;
+                Ok(())
+            }
+            None => self.fail(what, Problem::Memory),
+        }
     }
 
     /// The offset of the next byte.

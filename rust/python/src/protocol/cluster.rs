@@ -5,7 +5,9 @@ use kafka_assignors_core::protocol::cluster::*;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::rows::Rows;
 use super::{body, frame};
 use crate::errors::ProtocolError;
 
@@ -95,48 +97,52 @@ pub(crate) struct Topic {
     error_code: i16,
     name: String,
     is_internal: bool,
-    partitions: Vec<Partition>,
+    partitions: Rows,
 }
 
 #[derive(IntoPyObject)]
 pub(crate) struct Metadata {
     throttle_time_ms: i32,
-    brokers: Vec<Node>,
+    brokers: Rows,
     cluster_id: Option<String>,
     controller_id: i32,
-    topics: Vec<Topic>,
+    topics: Rows,
 }
 
 #[pyfunction]
 pub(crate) fn decode_metadata(py: Python<'_>, version: i16, correlation_id: i32, frame: &[u8]) -> PyResult<Metadata> {
     let read: MetadataResponse = body(py, version, correlation_id, frame)?;
-    let partition = |partition: MetadataPartition| Partition {
+    let partition = |partition: &MetadataPartition| Partition {
         error_code: partition.error_code.0,
         partition_index: partition.partition_index,
         leader_id: partition.leader_id,
         leader_epoch: partition.leader_epoch,
-        replica_nodes: partition.replica_nodes,
-        isr_nodes: partition.isr_nodes,
-        offline_replicas: partition.offline_replicas,
+        replica_nodes: partition.replica_nodes.clone(),
+        isr_nodes: partition.isr_nodes.clone(),
+        offline_replicas: partition.offline_replicas.clone(),
     };
-    let topic = |topic: MetadataTopic| Topic {
-        error_code: topic.error_code.0,
-        name: topic.name,
-        is_internal: topic.is_internal,
-        partitions: topic.partitions.into_iter().map(partition).collect(),
+    let topic = move |topics: &Arc<Vec<MetadataTopic>>, at: usize| {
+        let (topic, all) = (&topics[at], topics.clone());
+        Topic {
+            error_code: topic.error_code.0,
+            name: topic.name.clone(),
+            is_internal: topic.is_internal,
+            partitions: Rows::new(topic.partitions.len(), move |_, number| partition(&all[at].partitions[number])),
+        }
     };
-    let node = |broker: MetadataBroker| Node {
+    let node = |broker: &MetadataBroker| Node {
         node_id: broker.node_id,
-        host: broker.host,
+        host: broker.host.clone(),
         port: broker.port,
-        rack: broker.rack,
+        rack: broker.rack.clone(),
     };
+    let (brokers, topics) = (read.brokers, Arc::new(read.topics));
     Ok(Metadata {
         throttle_time_ms: read.throttle_time_ms,
-        brokers: read.brokers.into_iter().map(node).collect(),
+        brokers: Rows::new(brokers.len(), move |_, at| node(&brokers[at])),
         cluster_id: read.cluster_id,
         controller_id: read.controller_id,
-        topics: read.topics.into_iter().map(topic).collect(),
+        topics: Rows::new(topics.len(), move |_, at| topic(&topics, at)),
     })
 }
 

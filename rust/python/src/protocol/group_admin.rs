@@ -3,7 +3,11 @@
 use kafka_assignors_core::protocol::group_admin::*;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::sync::Arc;
 
+use crate::errors::ProtocolError;
+
+use super::rows::Rows;
 use super::{body, frame};
 
 #[pyfunction]
@@ -19,57 +23,65 @@ pub(crate) fn encode_describe_groups(
 }
 
 #[derive(IntoPyObject)]
-pub(crate) struct GroupMember<'py> {
+pub(crate) struct GroupMember {
     member_id: String,
     group_instance_id: Option<String>,
     client_id: String,
     client_host: String,
-    member_metadata: Bound<'py, PyBytes>,
-    member_assignment: Bound<'py, PyBytes>,
+    member_metadata: Py<PyBytes>,
+    member_assignment: Py<PyBytes>,
 }
 
 #[derive(IntoPyObject)]
-pub(crate) struct Group<'py> {
+pub(crate) struct Group {
     error_code: i16,
     group_id: String,
     group_state: String,
     protocol_type: String,
     protocol_data: String,
-    members: Vec<GroupMember<'py>>,
+    members: Rows,
 }
 
 #[derive(IntoPyObject)]
-pub(crate) struct DescribeGroups<'py> {
+pub(crate) struct DescribeGroups {
     throttle_time_ms: i32,
-    groups: Vec<Group<'py>>,
+    groups: Rows,
 }
 
 #[pyfunction]
-pub(crate) fn decode_describe_groups<'py>(
-    py: Python<'py>,
+pub(crate) fn decode_describe_groups(
+    py: Python<'_>,
     version: i16,
     correlation_id: i32,
     frame: &[u8],
-) -> PyResult<DescribeGroups<'py>> {
+) -> PyResult<DescribeGroups> {
     let read: DescribeGroupsResponse = body(py, version, correlation_id, frame)?;
-    let member = |member: DescribedGroupMember| GroupMember {
-        member_id: member.member_id,
-        group_instance_id: member.group_instance_id,
-        client_id: member.client_id,
-        client_host: member.client_host,
-        member_metadata: PyBytes::new(py, &member.member_metadata),
-        member_assignment: PyBytes::new(py, &member.member_assignment),
+    let member = |py: Python<'_>, member: &DescribedGroupMember| GroupMember {
+        member_id: member.member_id.clone(),
+        group_instance_id: member.group_instance_id.clone(),
+        client_id: member.client_id.clone(),
+        client_host: member.client_host.clone(),
+        member_metadata: PyBytes::new(py, &member.member_metadata).unbind(),
+        member_assignment: PyBytes::new(py, &member.member_assignment).unbind(),
     };
-    let group = |group: DescribedGroup| Group {
-        error_code: group.error_code.0,
-        group_id: group.group_id,
-        group_state: group.group_state,
-        protocol_type: group.protocol_type,
-        protocol_data: group.protocol_data,
-        members: group.members.into_iter().map(member).collect(),
+    let group = move |groups: &Arc<Vec<DescribedGroup>>, at: usize| {
+        let (group, all) = (&groups[at], groups.clone());
+        Group {
+            error_code: group.error_code.0,
+            group_id: group.group_id.clone(),
+            group_state: group.group_state.clone(),
+            protocol_type: group.protocol_type.clone(),
+            protocol_data: group.protocol_data.clone(),
+            members: Rows::new(group.members.len(), move |py, number| member(py, &all[at].members[number])),
+        }
     };
-    Ok(DescribeGroups { throttle_time_ms: read.throttle_time_ms, groups: read.groups.into_iter().map(group).collect() })
+    let groups = Arc::new(read.groups);
+    let rows = Rows::new(groups.len(), move |_, at| group(&groups, at));
+    Ok(DescribeGroups { throttle_time_ms: read.throttle_time_ms, groups: rows })
 }
+
+/// No group has more partitions; as integers of Python they take nine times their bytes in an answer.
+const MOST_PARTITIONS: usize = 1_000_000;
 
 /// Asks for groups that the broker assigns.
 #[pyfunction]
@@ -108,13 +120,13 @@ pub(crate) struct ConsumerGroup {
     group_epoch: i32,
     assignment_epoch: i32,
     assignor_name: String,
-    members: Vec<ConsumerMember>,
+    members: Rows,
 }
 
 #[derive(IntoPyObject)]
 pub(crate) struct ConsumerGroupDescribe {
     throttle_time_ms: i32,
-    groups: Vec<ConsumerGroup>,
+    groups: Rows,
 }
 
 #[pyfunction]
@@ -125,34 +137,48 @@ pub(crate) fn decode_consumer_group_describe(
     frame: &[u8],
 ) -> PyResult<ConsumerGroupDescribe> {
     let read: ConsumerGroupDescribeResponse = body(py, version, correlation_id, frame)?;
-    let partitions = |assignment: DescribedAssignment| {
-        assignment.topic_partitions.into_iter().map(|topic| (topic.topic_name, topic.partitions)).collect()
+    let shares =
+        read.groups.iter().flat_map(|group| &group.members).flat_map(|it| [&it.assignment, &it.target_assignment]);
+    for share in shares {
+        let partitions: usize = share.topic_partitions.iter().map(|topic| topic.partitions.len()).sum();
+        if partitions > MOST_PARTITIONS {
+            return Err(ProtocolError::new_err(format!(
+                "ConsumerGroupDescribe gives one member {partitions} partitions; at most {MOST_PARTITIONS} are believed"
+            )));
+        }
+    }
+    let partitions = |assignment: &DescribedAssignment| {
+        assignment.topic_partitions.iter().map(|topic| (topic.topic_name.clone(), topic.partitions.clone())).collect()
     };
-    let member = |member: DescribedConsumer| ConsumerMember {
-        member_id: member.member_id,
-        instance_id: member.instance_id,
-        rack_id: member.rack_id,
+    let member = move |member: &DescribedConsumer| ConsumerMember {
+        member_id: member.member_id.clone(),
+        instance_id: member.instance_id.clone(),
+        rack_id: member.rack_id.clone(),
         member_epoch: member.member_epoch,
-        client_id: member.client_id,
-        client_host: member.client_host,
-        subscribed_topic_names: member.subscribed_topic_names,
-        subscribed_topic_regex: member.subscribed_topic_regex,
-        assignment: partitions(member.assignment),
-        target_assignment: partitions(member.target_assignment),
+        client_id: member.client_id.clone(),
+        client_host: member.client_host.clone(),
+        subscribed_topic_names: member.subscribed_topic_names.clone(),
+        subscribed_topic_regex: member.subscribed_topic_regex.clone(),
+        assignment: partitions(&member.assignment),
+        target_assignment: partitions(&member.target_assignment),
         member_type: member.member_type,
     };
-    let group = |group: DescribedConsumerGroup| ConsumerGroup {
-        error_code: group.error_code.0,
-        error_message: group.error_message,
-        group_id: group.group_id,
-        group_state: group.group_state,
-        group_epoch: group.group_epoch,
-        assignment_epoch: group.assignment_epoch,
-        assignor_name: group.assignor_name,
-        members: group.members.into_iter().map(member).collect(),
+    let group = move |groups: &Arc<Vec<DescribedConsumerGroup>>, at: usize| {
+        let (group, all) = (&groups[at], groups.clone());
+        ConsumerGroup {
+            error_code: group.error_code.0,
+            error_message: group.error_message.clone(),
+            group_id: group.group_id.clone(),
+            group_state: group.group_state.clone(),
+            group_epoch: group.group_epoch,
+            assignment_epoch: group.assignment_epoch,
+            assignor_name: group.assignor_name.clone(),
+            members: Rows::new(group.members.len(), move |_, number| member(&all[at].members[number])),
+        }
     };
-    let groups = read.groups.into_iter().map(group).collect();
-    Ok(ConsumerGroupDescribe { throttle_time_ms: read.throttle_time_ms, groups })
+    let groups = Arc::new(read.groups);
+    let rows = Rows::new(groups.len(), move |_, at| group(&groups, at));
+    Ok(ConsumerGroupDescribe { throttle_time_ms: read.throttle_time_ms, groups: rows })
 }
 
 /// `states_filter` counts from version 4 on.
@@ -179,7 +205,7 @@ pub(crate) struct ListedGroupRow {
 pub(crate) struct ListGroups {
     throttle_time_ms: i32,
     error_code: i16,
-    groups: Vec<ListedGroupRow>,
+    groups: Rows,
 }
 
 #[pyfunction]
@@ -190,15 +216,16 @@ pub(crate) fn decode_list_groups(
     frame: &[u8],
 ) -> PyResult<ListGroups> {
     let read: ListGroupsResponse = body(py, version, correlation_id, frame)?;
-    let row = |group: ListedGroup| ListedGroupRow {
-        group_id: group.group_id,
-        protocol_type: group.protocol_type,
-        group_state: group.group_state,
-        group_type: group.group_type,
+    let row = |group: &ListedGroup| ListedGroupRow {
+        group_id: group.group_id.clone(),
+        protocol_type: group.protocol_type.clone(),
+        group_state: group.group_state.clone(),
+        group_type: group.group_type.clone(),
     };
+    let groups = read.groups;
     Ok(ListGroups {
         throttle_time_ms: read.throttle_time_ms,
         error_code: read.error_code.0,
-        groups: read.groups.into_iter().map(row).collect(),
+        groups: Rows::new(groups.len(), move |_, at| row(&groups[at])),
     })
 }

@@ -4,6 +4,7 @@
 pub(crate) mod cluster;
 pub(crate) mod group_admin;
 pub(crate) mod offsets;
+mod rows;
 pub(crate) mod sasl;
 pub(crate) mod topics;
 

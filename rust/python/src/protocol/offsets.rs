@@ -4,7 +4,9 @@ use kafka_assignors_core::protocol::offsets::*;
 use kafka_assignors_core::protocol::records::*;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::sync::Arc;
 
+use super::rows::Rows;
 use super::{body, frame};
 use crate::errors::ProtocolError;
 
@@ -46,7 +48,7 @@ pub(crate) struct ListedOffset {
 #[derive(IntoPyObject)]
 pub(crate) struct ListOffsets {
     throttle_time_ms: i32,
-    partitions: Vec<ListedOffset>,
+    partitions: Rows,
 }
 
 #[pyfunction]
@@ -57,17 +59,28 @@ pub(crate) fn decode_list_offsets(
     frame: &[u8],
 ) -> PyResult<ListOffsets> {
     let read: ListOffsetsResponse = body(py, version, correlation_id, frame)?;
-    let rows = read.topics.iter().flat_map(|topic| {
-        topic.partitions.iter().map(|partition| ListedOffset {
-            topic: topic.name.clone(),
-            partition_index: partition.partition_index,
-            error_code: partition.error_code.0,
-            timestamp: partition.timestamp,
-            offset: partition.offset,
-            leader_epoch: partition.leader_epoch,
-        })
-    });
-    Ok(ListOffsets { throttle_time_ms: read.throttle_time_ms, partitions: rows.collect() })
+    let row = |(topic, partition): &(Arc<str>, ListOffsetsPartitionResponse)| ListedOffset {
+        topic: topic.to_string(),
+        partition_index: partition.partition_index,
+        error_code: partition.error_code.0,
+        timestamp: partition.timestamp,
+        offset: partition.offset,
+        leader_epoch: partition.leader_epoch,
+    };
+    let partitions = flat(read.topics.into_iter().map(|topic| (topic.name, topic.partitions)));
+    Ok(ListOffsets {
+        throttle_time_ms: read.throttle_time_ms,
+        partitions: Rows::new(partitions.len(), move |_, at| row(&partitions[at])),
+    })
+}
+
+/// Each partition with its topic, whose name all of them share.
+fn flat<T>(topics: impl Iterator<Item = (String, Vec<T>)>) -> Vec<(Arc<str>, T)> {
+    let of_topic = |(name, partitions): (String, Vec<T>)| {
+        let name: Arc<str> = name.into();
+        partitions.into_iter().map(move |partition| (name.clone(), partition))
+    };
+    topics.flat_map(of_topic).collect()
 }
 
 /// `topics` is `None` for every offset that the group has (from version 2 on).
@@ -116,7 +129,7 @@ pub(crate) struct FetchedOffset {
 pub(crate) struct OffsetFetch {
     throttle_time_ms: i32,
     error_code: i16,
-    partitions: Vec<FetchedOffset>,
+    partitions: Rows,
 }
 
 #[pyfunction]
@@ -136,16 +149,18 @@ pub(crate) fn decode_offset_fetch(
             (group.error_code, group.topics)
         }
     };
-    let rows = topics.into_iter().flat_map(|topic| {
-        let name = topic.name;
-        topic.partitions.into_iter().map(move |partition| FetchedOffset {
-            topic: name.clone(),
-            partition_index: partition.partition_index,
-            committed_offset: partition.committed_offset,
-            committed_leader_epoch: partition.committed_leader_epoch,
-            metadata: partition.metadata,
-            error_code: partition.error_code.0,
-        })
-    });
-    Ok(OffsetFetch { throttle_time_ms: read.throttle_time_ms, error_code: error_code.0, partitions: rows.collect() })
+    let row = |(topic, partition): &(Arc<str>, OffsetFetchPartitionResponse)| FetchedOffset {
+        topic: topic.to_string(),
+        partition_index: partition.partition_index,
+        committed_offset: partition.committed_offset,
+        committed_leader_epoch: partition.committed_leader_epoch,
+        metadata: partition.metadata.clone(),
+        error_code: partition.error_code.0,
+    };
+    let partitions = flat(topics.into_iter().map(|topic| (topic.name, topic.partitions)));
+    Ok(OffsetFetch {
+        throttle_time_ms: read.throttle_time_ms,
+        error_code: error_code.0,
+        partitions: Rows::new(partitions.len(), move |_, at| row(&partitions[at])),
+    })
 }

@@ -178,6 +178,26 @@ fn offsets_come_back_in_every_version() {
 }
 
 #[test]
+fn what_a_fetch_names_again_is_not_told_again() {
+    let (mut cluster, clients) = Cluster::stable(1);
+    assert_eq!(commit(&mut cluster, Some(&clients[0]), 7), ErrorCode::NONE);
+    let topic = |partition_indexes| OffsetFetchTopic { name: "orders".to_owned(), partition_indexes };
+    let asked = |topics| OffsetFetchGroup { group_id: GROUP.to_owned(), topics };
+    let mut groups = vec![asked(Some(vec![topic(vec![3, 3]), topic(vec![4, 3])]))];
+    groups.resize(10_000, asked(None));
+    let request = OffsetFetchRequest { groups, require_stable: false, ..Default::default() };
+    let response: OffsetFetchResponse = cluster.ask(50, 8, &request);
+    assert_eq!(response.groups.len(), 10_000);
+    let rows = response.groups.iter().flat_map(|group| &group.topics).flat_map(|topic| &topic.partitions);
+    let rows: Vec<_> = rows.map(|row| (row.partition_index, row.committed_offset, row.error_code)).collect();
+    let again = (3, -1, ErrorCode::INVALID_REQUEST);
+    assert_eq!(rows, [(3, 7, ErrorCode::NONE), again, (4, -1, ErrorCode::NONE), again]);
+    let codes: Vec<_> = response.groups.iter().map(|group| group.error_code).collect();
+    assert_eq!(codes[0], ErrorCode::NONE);
+    assert!(codes[1..].iter().all(|&code| code == ErrorCode::INVALID_REQUEST));
+}
+
+#[test]
 fn an_unknown_group_has_no_offsets_and_that_is_no_error() {
     let mut cluster = Cluster::new();
     let topics = Some(vec![OffsetFetchTopic { name: "orders".to_owned(), partition_indexes: vec![0] }]);
