@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -135,7 +138,8 @@ def test_bad_groups_have_an_error_row_and_the_others_their_figures() -> None:
         "null member": "events[0].member_id is null",
         "null topic": "events[0].topics[] is null",
         "negative": 'topic "t" has -1 partitions; a partition count cannot be negative',
-        "too many": 'the topics up to "t" have 2147483647 partitions together; at most 100000000 are supported',
+        "too many": 'topic "t" has 2147483647 partitions, and all topics of the group have 2147483647; a replay '
+        "takes at most 1000000 of a group",
         "null count": "counts[0].partition_count is null",
         "null lag": "lags[0].lag is null",
         "null share": "observed[0].partitions[] is null",
@@ -166,6 +170,92 @@ def test_odd_events_are_told_in_their_rebalance() -> None:
         (7, 0, None),
     ]
     assert rows({"none": History(), "empty": History(events=[event(1, "snapshot", None)])}, ["sticky"]) == []
+
+
+def test_a_count_of_ninety_million_partitions_takes_no_memory() -> None:
+    """In a process of its own, whose peak is known. Today's count is fine; the refusal comes before any row."""
+    script = (
+        "import resource\n"
+        "from kafka_assignors import _core\n"
+        "from kafka_assignors.spark.strategies import STRATEGIES, kernel_options\n"
+        "from support.histories import History, batch, count, event\n"
+        "events = [event(1, 'join', 'a', ['t']), event(3, 'join', 'b', ['t'])]\n"
+        "history = History(events=events, counts=[count(0, 't', 4), count(200, 't', 90_000_000)])\n"
+        "replay = _core.Replay(kernel_options(STRATEGIES))\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "rows = replay.run(batch({'g': history})).to_pylist()\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+        "print(*[(row['strategy'], row['error']) for row in rows], sep='\\n')\n"
+    )
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    kilobytes, *rows = done.stdout.splitlines()
+    assert int(kilobytes) < 50_000
+    said = (
+        'topic "t" has 90000000 partitions, and all topics of the group have 90000000; a replay takes at most 1000000 '
+        "of a group"
+    )
+    assert rows == [str((None, said))]
+
+
+def test_an_emptied_groups_partitions_had_an_owner() -> None:
+    history = History(
+        events=[
+            event(1, "join", "a", ["t"]),
+            event(2, "leave", "a"),
+            event(3, "join", "b", ["t"]),
+            event(4, "snapshot", None),
+            event(5, "snapshot", "c", ["t"]),
+        ],
+        counts=[count(0, "t", 4)],
+    )
+    for strategy in ALL:
+        figures = [(row["seq"], row["moved"], row["moved_needed"]) for row in rows({"g": history}, [strategy])]
+        assert figures == [(1, 0, 0), (3, 4, 4), (5, 4, 4)], strategy
+
+
+def test_rebalances_without_known_counts_have_no_figures_and_one_error() -> None:
+    history = History(
+        events=[
+            *(event(1, "join", f"m{number}", ["t", "u"]) for number in range(100)),
+            event(2, "leave", "m0", generation=8),
+            event(4, "leave", "m1"),
+        ],
+        counts=[count(350, "t", 99)],
+        observed=[{"generation": 8, "member_id": "m1", "topic": "t", "partitions": [0]}],
+    )
+    found = rows({"g": history}, ["sticky", "lag"])
+    without = [row for row in found if row["moved"] is None]
+    assert [(row["strategy"], row["seq"], row["ts"], row["generation"], row["cause"]) for row in without] == [
+        ("sticky", 1, 100, 1, "members"),
+        ("lag", 1, 100, 1, "members"),
+        ("sticky", 2, 200, 2, "members"),
+        ("lag", 2, 200, 2, "members"),
+        ("observed", 2, 200, 8, "members"),
+    ]
+    assert all(
+        row["error"] == f'seq {row["seq"]}: topic "t" has no known partition count (and 1 more)' for row in without
+    )
+    told = {"cluster", "group_id", "strategy", "seq", "ts", "generation", "cause", "error"}
+    assert all(row[name] is None for row in without for name in set(row) - told)
+    later = [
+        (row["strategy"], row["seq"], row["cause"], row["assigned"], row["moved"], row["error"]) for row in found[5:]
+    ]
+    assert later == [
+        ("sticky", 2, "partitions", 99, 0, None),
+        ("lag", 2, "partitions", 99, 0, None),
+        ("sticky", 4, "members", 99, 1, None),
+        ("lag", 4, "members", 99, 1, None),
+    ]
+    assert [row for part in _core.Replay(kernel_options(["sticky"])).assignments(batch({"g": history}))
+            for row in part.to_pylist() if row["seq"] == 1] == []  # fmt: skip
 
 
 def test_bytes_that_are_no_text_and_offsets_beyond_the_end_cost_their_group_only() -> None:

@@ -161,6 +161,28 @@ def test_bad_groups_and_bad_events(spark: SparkSession) -> None:
         }
 
 
+def test_what_has_no_figures_counts_in_no_total(spark: SparkSession) -> None:
+    """A capture that began before the first snapshot of counts; errors are counted once a rebalance and strategy."""
+    events = [*(event(1, "join", f"m{number}", ["t"]) for number in range(10)), event(3, "leave", "m0")]
+    late = {"late": History(events=events, counts=[count(250, "t", 18)])}
+    late["never"] = History(events=events)
+    rebalances = replay(**tables(spark, late), strategies=["sticky", "range"]).localCheckpoint()
+    groups = group_summary(rebalances)
+    found = {(row.group_id, row.strategy): row for row in groups.collect()}
+    assert {key: (row.rebalances, row.errors, row.share_unassigned) for key, row in found.items()} == {
+        ("late", "sticky"): (2, 1, 0),
+        ("late", "range"): (2, 1, 0),
+        ("never", "sticky"): (0, 2, 0),
+        ("never", "range"): (0, 2, 0),
+    }
+    assert [found["late", "sticky"][name] for name in ("moved_total", "moved_max", "balance_score_p50")] == [2, 2, 8]
+    assert found["never", "sticky"].moved_max is None
+    assert not found["never", "sticky"].best
+    assert not found["never", "range"].best
+    totals = {row.strategy: (row.rebalances, row.errors) for row in strategy_summary(rebalances, groups).collect()}
+    assert totals == {"sticky": (2, 3), "range": (2, 3)}
+
+
 def test_a_group_of_100_000_partitions(spark: SparkSession) -> None:
     events = [event(1, "join", f"m{number:02}", ["t"]) for number in range(20)] + [event(2, "leave", "m07")]
     frames = tables(spark, {"g": History(events=events, counts=[count(0, "t", 100_000)])})

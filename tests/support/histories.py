@@ -141,9 +141,7 @@ class ByHand:
             else:
                 concerned = True
                 seq = self._apply([each for each in self.history.events if each["ts"] == ts])
-            if not self.members:
-                self.owners.clear()
-            elif concerned:
+            if self.members and concerned:
                 found.append({"seq": seq, "ts": ts, "cause": "members" if what else "partitions", **self._step(ts)})
         return found
 

@@ -70,11 +70,10 @@ def replay(
     Events of one `seq` make one rebalance, and so does a change of the partition count of a topic that a present member
     subscribes to. Order and duplicates of the input do not count. What is wrong with an event, such as a member that
     leaves twice or a topic without a known partition count, stands in the column `error` of its rebalance, once for all
-    members. A rebalance before any partition count of the subscribed topics is known, or with more than 2,000,000
-    partitions, has an `error` and no figures. A group
-    whose history cannot be replayed at all (a null where none may be, a negative partition count) has one row, with
-    nothing but its key and `error`. A rebalance after which nobody is there has no row; the partitions had an owner all
-    the same, and move to whoever comes next.
+    members. A rebalance before any partition count of the subscribed topics is known has an `error` and no figures, and
+    counts in no total. A group whose history cannot be replayed at all (a null where none may be, a negative partition
+    count, more than 1,000,000 partitions at some time) has one row, with nothing but its key and `error`. A rebalance
+    after which nobody is there has no row; the partitions had an owner all the same, and move to whoever comes next.
 
     `moved` are the partitions that had an owner, still there or not, and got another one or none; `moved_needed` are
     those of them that the least possible balance score asks for. `lag_skew` is the largest lag of a member by the mean;

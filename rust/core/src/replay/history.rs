@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::group::{Group, GroupError, NONE, TopicSpec, Topics};
 use crate::plan::Plan;
 
-use super::{Cause, observed_plan};
+use super::{Cause, MOST_PARTITIONS, ReplayError, observed_plan};
 
 /// What an event says of its member. Within a step they are applied in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,6 +100,8 @@ pub(super) struct Step {
     pub(super) counts_changed: bool,
     /// Whether it makes the group rebalance.
     pub(super) rebalances: bool,
+    /// Whether the partition count of some topic that is subscribed to is known; also where nothing is subscribed to.
+    pub(super) counted: bool,
     pub(super) error: Option<String>,
 }
 
@@ -151,8 +153,79 @@ pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<St
     }
 }
 
+/// What is wrong with a step: each kind of problem once, however many members have it.
+struct Problems<'a> {
+    seq: i64,
+    /// In the order of their first appearance.
+    found: Vec<(Problem, BTreeSet<&'a str>)>,
+    nameless: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Problem {
+    Nameless,
+    Twice,
+    LeavesAbsent,
+    SubscribesAbsent,
+    UnknownTopic,
+}
+
+impl<'a> Problems<'a> {
+    fn add(&mut self, problem: Problem, name: &'a str) {
+        self.nameless += usize::from(problem == Problem::Nameless);
+        let place = self.found.iter().position(|(known, _)| *known == problem).unwrap_or_else(|| {
+            self.found.push((problem, BTreeSet::new()));
+            self.found.len() - 1
+        });
+        self.found[place].1.insert(name);
+    }
+
+    fn told(self) -> Option<String> {
+        let Self { seq, found, nameless } = self;
+        found.into_iter().fold(None, |told, (problem, names)| {
+            let name = names.first().copied().unwrap_or_default();
+            let (text, many) = match problem {
+                Problem::Nameless => (format!("seq {seq}: an event without a member id"), nameless),
+                Problem::Twice => (format!("seq {seq}: member {name:?} is in the snapshot twice"), names.len()),
+                Problem::LeavesAbsent => {
+                    (format!("seq {seq}: member {name:?} leaves but is not in the group"), names.len())
+                }
+                Problem::SubscribesAbsent => {
+                    (format!("seq {seq}: member {name:?} subscribes but is not in the group"), names.len())
+                }
+                Problem::UnknownTopic => {
+                    (format!("seq {seq}: topic {name:?} has no known partition count"), names.len())
+                }
+            };
+            let others = if many > 1 { format!(" (and {} more)", many - 1) } else { String::new() };
+            joined(told, Some(text + &others))
+        })
+    }
+}
+
+/// Refuses counts that cannot be replayed, before anything is as large as they are. O(counts).
+fn check(counts: &[CountChange<'_>]) -> Result<(), ReplayError> {
+    let mut now: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut total = 0_u128;
+    for moment in counts.chunk_by(|before, after| before.ts == after.ts) {
+        for change in moment {
+            let count = u64::try_from(change.partitions)
+                .map_err(|_| GroupError::NegativeCount { topic: change.topic.to_owned(), count: change.partitions })?;
+            let before = now.insert(change.topic, count).unwrap_or(0);
+            total = total + u128::from(count) - u128::from(before);
+        }
+        if total > u128::from(MOST_PARTITIONS) {
+            // The first by name, where several are the largest.
+            let largest = now.iter().rev().max_by_key(|(_, count)| **count);
+            let (topic, count) = largest.map_or(("", 0), |(topic, count)| (*topic, *count));
+            return Err(ReplayError::TooManyPartitions { topic: topic.to_owned(), count, total });
+        }
+    }
+    Ok(())
+}
+
 impl<'a> Timeline<'a> {
-    pub(super) fn new(mut history: History<'a>) -> Self {
+    pub(super) fn new(mut history: History<'a>) -> Result<Self, ReplayError> {
         history.events.sort_unstable();
         history.events.dedup();
         history.counts.sort_unstable();
@@ -168,7 +241,8 @@ impl<'a> Timeline<'a> {
         let topic_ids: HashMap<_, _, _> = (0u32..).zip(&names).map(|(id, name)| (*name, id)).collect();
         history.counts.retain(|change| topic_ids.contains_key(change.topic));
         history.lags.retain(|change| topic_ids.contains_key(change.topic));
-        Self {
+        check(&history.counts)?;
+        Ok(Self {
             counts: vec![0; names.len()],
             counted: vec![false; names.len()],
             names,
@@ -183,7 +257,7 @@ impl<'a> Timeline<'a> {
             now: i64::MIN,
             last_seq: history.events.first().map_or(0, |event| event.seq),
             history,
-        }
+        })
     }
 
     /// The topics with their present partition counts.
@@ -226,6 +300,11 @@ impl<'a> Timeline<'a> {
         !self.history.observed.is_empty()
     }
 
+    /// Whether it is known what was assigned in a generation.
+    pub(super) fn is_observed(&self, generation: i32) -> bool {
+        self.history.observed.binary_search_by_key(&generation, |entry| entry.generation).is_ok()
+    }
+
     /// What was assigned in a generation, as a plan for the group as it is now.
     pub(super) fn observed(&self, generation: i32, group: &Group) -> Option<(Plan, Option<String>)> {
         let all = &self.history.observed;
@@ -266,6 +345,7 @@ impl<'a> Timeline<'a> {
             cause: Cause::Partitions,
             counts_changed: changed,
             rebalances: concerns,
+            counted: true,
             error: None,
         }
     }
@@ -276,54 +356,66 @@ impl<'a> Timeline<'a> {
         let length = self.history.events[start..].partition_point(|event| event.seq == seq);
         self.next_event += length;
         (self.now, self.last_seq) = (ts, seq);
-        let mut error = None;
+        let mut problems = Problems { seq, found: Vec::new(), nameless: 0 };
         let mut generation = None;
         let mut snapshot = BTreeSet::new();
+        let mut unknown = BTreeSet::new();
         for index in start..start + length {
             let event = self.history.events[index].clone();
             generation = generation.max(event.generation);
             self.now = self.now.max(event.ts);
-            let problem = match event.kind {
+            let enters = match event.kind {
                 Kind::Snapshot if event.member_id.is_empty() => {
                     snapshot.insert("");
-                    None
+                    false
                 }
-                _ if event.member_id.is_empty() => Some(format!("seq {seq}: an event without a member id")),
+                // Nobody ever has an empty id, so such an event changes nothing.
+                _ if event.member_id.is_empty() => {
+                    problems.add(Problem::Nameless, "");
+                    false
+                }
                 Kind::Snapshot => {
-                    let again = !snapshot.insert(event.member_id);
-                    again.then(|| format!("seq {seq}: member {:?} is in the snapshot twice", event.member_id))
+                    if !snapshot.insert(event.member_id) {
+                        problems.add(Problem::Twice, event.member_id);
+                    }
+                    true
                 }
                 Kind::Leave => {
-                    let absent = self.members.remove(event.member_id).is_none();
-                    absent.then(|| format!("seq {seq}: member {:?} leaves but is not in the group", event.member_id))
+                    if self.members.remove(event.member_id).is_none() {
+                        problems.add(Problem::LeavesAbsent, event.member_id);
+                    }
+                    false
                 }
-                Kind::Subscribe if !self.members.contains_key(event.member_id) => {
-                    Some(format!("seq {seq}: member {:?} subscribes but is not in the group", event.member_id))
+                Kind::Subscribe => {
+                    let there = self.members.contains_key(event.member_id);
+                    if !there {
+                        problems.add(Problem::SubscribesAbsent, event.member_id);
+                    }
+                    there
                 }
-                Kind::Join | Kind::Subscribe => None,
+                Kind::Join => true,
             };
-            let enters = match event.kind {
-                Kind::Leave => false,
-                Kind::Subscribe => self.members.contains_key(event.member_id),
-                Kind::Join | Kind::Snapshot => !event.member_id.is_empty(),
-            };
-            error = joined(error, problem);
             if enters {
-                let unknown = self.enter(&event);
-                error = joined(
-                    error,
-                    unknown.map(|topic| format!("seq {seq}: topic {topic:?} has no known partition count")),
-                );
+                self.enter(&event, &mut unknown);
             }
         }
         if !snapshot.is_empty() {
             self.members.retain(|id, _| snapshot.contains(id));
         }
-        Step { seq, ts: self.now, generation, cause: Cause::Members, counts_changed: false, rebalances: true, error }
+        let topics = || self.members.values().flat_map(|member| member.topics.iter().copied());
+        let counted = topics().next().is_none() || topics().any(|topic| self.counted[topic as usize]);
+        if !counted {
+            unknown.extend(topics());
+        }
+        for topic in unknown {
+            problems.add(Problem::UnknownTopic, self.names[topic as usize]);
+        }
+        let (ts, error) = (self.now, problems.told());
+        Step { seq, ts, generation, cause: Cause::Members, counts_changed: false, rebalances: true, counted, error }
     }
 
-    /// Lets a member in; the first topic of it that never had a partition count.
-    fn enter(&mut self, event: &Event<'a>) -> Option<&'a str> {
+    /// Lets a member in, and adds the topics of it that never had a partition count.
+    fn enter(&mut self, event: &Event<'a>, unknown: &mut BTreeSet<u32>) {
         let key = match event.instance_id {
             "" => (false, event.member_id),
             instance_id => (true, instance_id),
@@ -341,9 +433,8 @@ impl<'a> Timeline<'a> {
         }
         let names = event.topics.iter().filter(|name| !name.is_empty());
         let topics: Vec<u32> = names.map(|name| self.topic_ids[name]).collect();
-        let unknown = topics.iter().copied().find(|&topic| !self.counted[topic as usize]);
+        unknown.extend(topics.iter().copied().filter(|&topic| !self.counted[topic as usize]));
         let present = Present { id: event.member_id, instance_id: event.instance_id, identity, topics };
         self.members.insert(event.member_id, present);
-        unknown.map(|topic| self.names[topic as usize])
     }
 }

@@ -20,6 +20,8 @@ pub use measure::Figures;
 use owners::Owners;
 
 use crate::budget::Limit;
+use thiserror::Error;
+
 use crate::group::{Group, GroupBuilder, GroupError, NONE, Topics};
 use crate::plan::Plan;
 use crate::sticky;
@@ -57,31 +59,59 @@ pub struct Row {
     pub generation: i32,
     /// Why.
     pub cause: Cause,
-    /// What came of it.
-    pub figures: Figures,
+    /// What came of it. None before the partition count of any topic that somebody subscribes to is known: nothing was
+    /// planned then.
+    pub figures: Option<Figures>,
     /// How long the strategy took, in nanoseconds; 0 for what was observed.
     pub kernel_ns: u64,
     /// What was wrong with the events or with the observed assignment; the figures hold for what could be made of them.
     pub error: Option<String>,
 }
 
+/// The most partitions that the topics of a group may have together at any moment. Each strategy remembers the owner of
+/// each, so that a single count could ask for gigabytes otherwise.
+pub const MOST_PARTITIONS: u64 = 1_000_000;
+
+/// Why a history as a whole cannot be replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReplayError {
+    /// More than [`MOST_PARTITIONS`]. Named is the topic that has the most of them at that moment.
+    #[error(
+        "topic {topic:?} has {count} partitions, and all topics of the group have {total}; a replay takes at most \
+         {MOST_PARTITIONS} of a group"
+    )]
+    TooManyPartitions {
+        /// The largest topic.
+        topic: String,
+        /// Its partitions.
+        count: u64,
+        /// Those of all topics together.
+        total: u128,
+    },
+    /// What no group can be.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+}
+
 /// Replays a history. `clock` gives nanoseconds from any start; `row` gets the rows, step by step and within a step in the
 /// order of the strategies, what was observed last.
 ///
 /// A step is all events with one `seq`, or a change of partition counts that concerns a present member. A step after which
-/// nobody is there gives no row, and everybody's partitions are nobody's from then on. Events of a step are applied in the order leave, join,
-/// subscribe, snapshot; equal events count once, whatever the order in which they are given.
+/// nobody is there gives no row; the partitions had an owner all the same, and move to whoever comes next. Events of a step
+/// are applied in the order leave, join, subscribe, snapshot; equal events count once, whatever the order in which they are
+/// given.
 ///
 /// O(events + steps × (members + partitions + what the strategy costs)).
 ///
 /// # Errors
-/// A negative partition count, or more partitions than a group may have: the history as a whole cannot be replayed.
+/// A negative partition count, or more than [`MOST_PARTITIONS`]: the history as a whole cannot be replayed. No row was given
+/// and nothing of that size allocated then.
 pub fn replay(
     history: History<'_>,
     strategies: &[Strategy],
     clock: impl FnMut() -> u64,
     mut row: impl FnMut(Row),
-) -> Result<(), GroupError> {
+) -> Result<(), ReplayError> {
     replay_plans(history, strategies, clock, |result, _| {
         row(result);
         ControlFlow::Continue(())
@@ -97,8 +127,8 @@ pub fn replay_plans(
     strategies: &[Strategy],
     mut clock: impl FnMut() -> u64,
     mut row: impl FnMut(Row, Assigned<'_>) -> ControlFlow<()>,
-) -> Result<(), GroupError> {
-    let mut timeline = Timeline::new(history);
+) -> Result<(), ReplayError> {
+    let mut timeline = Timeline::new(history)?;
     let mut topics = timeline.topics()?;
     let sources =
         (0..strategies.len()).map(Source::Strategy).chain(timeline.has_observed().then_some(Source::Observed));
@@ -112,13 +142,7 @@ pub fn replay_plans(
             }
             topics = changed;
         }
-        if timeline.members().len() == 0 {
-            for life in &mut lives {
-                life.owners.clear();
-            }
-            continue;
-        }
-        if !step.rebalances {
+        if timeline.members().len() == 0 || !step.rebalances {
             continue;
         }
         let moment = Moment::new(topics, &mut timeline);
@@ -226,6 +250,9 @@ impl Life {
         clock: &mut impl FnMut() -> u64,
     ) -> Option<(Row, Plan)> {
         let group = &moment.group;
+        if !step.counted {
+            return self.without_counts(group, timeline, step);
+        }
         let (plan, rounds, kernel_ns, mut error, needed) = match self.source {
             Source::Strategy(index) => {
                 let strategy = strategies[index];
@@ -252,27 +279,36 @@ impl Life {
                 (plan, 0, 0, history::joined(step.error.clone(), error), Some(needed))
             }
         };
-        self.generation = match self.generation.checked_add(rounds) {
-            Some(generation) => generation,
-            None => {
-                error = history::joined(error, Some("the generation cannot count any further".to_owned()));
-                i32::MAX
-            }
-        };
+        self.count(rounds, &mut error);
         let moved = self.owners.moved(moment, &plan);
         let figures = measure::figures(group, &moment.subscribed, &plan, moved, needed.unwrap_or(moved));
         self.owners.take(moment, &plan);
-        let row = Row {
-            source: self.source,
-            seq: step.seq,
-            ts: step.ts,
-            generation: self.generation,
-            cause: step.cause,
-            figures,
-            kernel_ns,
-            error,
+        Some((self.row(step, Some(figures), kernel_ns, error), plan))
+    }
+
+    /// A rebalance of which it is not known what there was to assign: a generation, and nothing else.
+    fn without_counts(&mut self, group: &Group, timeline: &Timeline<'_>, step: &Step) -> Option<(Row, Plan)> {
+        let mut error = step.error.clone();
+        match self.source {
+            Source::Strategy(_) => self.count(1, &mut error),
+            Source::Observed => self.generation = step.generation.filter(|&each| timeline.is_observed(each))?,
+        }
+        Some((self.row(step, None, 0, error), Plan::unassigned(group)))
+    }
+
+    fn count(&mut self, rounds: i32, error: &mut Option<String>) {
+        self.generation = match self.generation.checked_add(rounds) {
+            Some(generation) => generation,
+            None => {
+                *error = history::joined(error.take(), Some("the generation cannot count any further".to_owned()));
+                i32::MAX
+            }
         };
-        Some((row, plan))
+    }
+
+    fn row(&self, step: &Step, figures: Option<Figures>, kernel_ns: u64, error: Option<String>) -> Row {
+        let (source, generation) = (self.source, self.generation);
+        Row { source, seq: step.seq, ts: step.ts, generation, cause: step.cause, figures, kernel_ns, error }
     }
 }
 

@@ -15,11 +15,6 @@ impl Owners {
         Self { owner: vec![NONE; partitions] }
     }
 
-    /// Nobody owns anything any more.
-    pub(super) fn clear(&mut self) {
-        self.owner.fill(NONE);
-    }
-
     /// Moves on to topics with other partition counts; the topics themselves are the same.
     pub(super) fn carry_over(&mut self, before: &Topics, after: &Topics) {
         let mut owner = vec![NONE; after.partitions()];

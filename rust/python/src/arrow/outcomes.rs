@@ -57,7 +57,15 @@ impl Rebalances {
     }
 
     pub(super) fn push(&mut self, [cluster, group_id]: Key<'_>, label: &str, row: &Row) {
-        let Figures {
+        let cause = match row.cause {
+            Cause::Members => "members",
+            Cause::Partitions => "partitions",
+        };
+        self.push_texts([cluster, group_id, Some(label), Some(cause), row.error.as_deref()]);
+        self.ints[0].append_value(row.generation);
+        self.longs[0].append_value(row.seq);
+        self.longs[1].append_value(row.ts);
+        let Some(Figures {
             members,
             partitions,
             assigned,
@@ -70,27 +78,24 @@ impl Rebalances {
             mean_lag,
             lag_skew,
             copartition_violations,
-        } = row.figures;
-        let cause = match row.cause {
-            Cause::Members => "members",
-            Cause::Partitions => "partitions",
+        }) = row.figures
+        else {
+            self.ints[1..].iter_mut().for_each(Int32Builder::append_null);
+            self.longs[2..].iter_mut().for_each(Int64Builder::append_null);
+            return self.doubles.iter_mut().for_each(Float64Builder::append_null);
         };
-        self.push_texts([cluster, group_id, Some(label), Some(cause), row.error.as_deref()]);
         let counts = [members, partitions, assigned, min_count, max_count, copartition_violations];
-        self.ints[0].append_value(row.generation);
         for (column, count) in self.ints[1..].iter_mut().zip(counts) {
             column.append_value(fit(count, i32::MAX));
         }
         let longs = [
-            row.seq,
-            row.ts,
             fit(balance_score, i64::MAX),
             fit(moved, i64::MAX),
             fit(moved_needed, i64::MAX),
             fit(max_lag, i64::MAX),
             fit(row.kernel_ns, i64::MAX),
         ];
-        for (column, value) in self.longs.iter_mut().zip(longs) {
+        for (column, value) in self.longs[2..].iter_mut().zip(longs) {
             column.append_value(value);
         }
         self.doubles[0].append_value(mean_lag);
