@@ -146,6 +146,15 @@ def test_what_cannot_be_told_is_kept_aside_with_the_reason() -> None:
     assert [row["member_id"] for row in found["membership_events"]] == ["m"]
 
 
+def test_the_first_record_of_a_classic_group_is_of_no_other_kind() -> None:
+    """A coordinator writes it before it knows the protocol type; Connect's first one is the same."""
+    first = group_value(0, None, [], protocol_type="")
+    found = decoded(records([(key(2, "g"), first)]))
+    assert found["rejected_records"] == []
+    (row,) = found["membership_events"]
+    assert (row["kind"], row["group_id"], row["generation"], row.get("member_id")) == ("snapshot", "g", 0, None)
+
+
 def test_nulls_in_a_dump_are_kept_aside() -> None:
     columns = [[key(2, "g")] * 3, [None] * 3, [None, 0, 0], [1, None, 1], [1, 1, None]]
     arrays = [pyarrow.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
