@@ -15,7 +15,7 @@ LEVELS = (
     ("report", "cluster", "clients", "embedded"),
     ("net", "assignors", "partitioners", "key_hash", "lag"),
     ("userdata", "group"),
-    ("errors", "printable", "_core"),
+    ("errors", "printable", "stdout", "_core"),
 )
 LEVEL = {part: len(LEVELS) - depth for depth, parts in enumerate(LEVELS) for part in parts}
 

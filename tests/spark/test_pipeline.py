@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -29,6 +30,21 @@ def test_it_ends_without_a_traceback_and_its_page_is_small(tmp_path: Path) -> No
     assert "BrokenPipe" not in done.stderr
     # Pictures are of six groups, however many there are.
     assert (tmp_path / "report.html").stat().st_size < 2_000_000
+
+
+def test_a_reader_of_one_line_ends_it_as_it_ends_any_command(tmp_path: Path) -> None:
+    """`pipeline | head -1`: no traceback, neither of ours nor of a worker of Spark's."""
+    command = [sys.executable, "-m", "kafka_assignors.spark", "pipeline", "--out", str(tmp_path), "--groups", "5"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("The report will be here: ")
+        process.stdout.close()
+        told = process.stderr.read()
+        assert process.wait(500) == -signal.SIGPIPE, told
+    assert [line for line in told.splitlines() if "Traceback" in line or "BrokenPipe" in line] == []
+    # It ends with the next line that nobody reads, and not with its last one.
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_an_address_is_refused() -> None:

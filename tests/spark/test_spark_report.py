@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
+import kafka_assignors.spark.report as report_module
 from kafka_assignors import KafkaAssignorsError, OptionError
 from kafka_assignors.report.page import page, write
 from kafka_assignors.spark.app import app
 from kafka_assignors.spark.files import check_target, write_report
 from kafka_assignors.spark.fleet import FleetOptions
-from kafka_assignors.spark.report import find_table, recommendations, report
+from kafka_assignors.spark.report import _lags_at, find_table, recommendations, report
 from kafka_assignors.spark.schemas import schema
 from support import replayed
 
@@ -142,6 +143,40 @@ def test_lags_of_members_add_up(made: Report) -> None:
         assert all(total <= max(plain) for total in totals.values())
 
 
+def test_the_driver_gets_the_end_of_a_history_only(
+    tables: dict[str, DataFrame], made: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the two strategies that are compared; of all others the one rebalance that lags are shown for."""
+    most = 5
+    monkeypatch.setattr(report_module, "_MOST_REBALANCES", most)
+    seen: list[Any] = []
+    shares = report_module._Shares
+    monkeypatch.setattr(report_module, "_Shares", lambda *given: seen.append(shares(*given)) or seen[0])
+    # A hundred times the same lags, earlier: each partition's last one is what counts.
+    early = tables["lags"].selectExpr("*", "explode(sequence(1, 100)) as earlier")
+    early = early.selectExpr("cluster", "group_id", "ts - earlier as ts", "topic", "partition", "lag + earlier as lag")
+    monkeypatch.setattr(report_module, "_lags_at", lambda *given: seen.append(_lags_at(*given)) or seen[1])
+    cut = report(
+        tables["rebalances"],
+        events=tables["membership_events"],
+        lags=tables["lags"].select(early.columns).unionByName(early),
+        assignments=tables["assignments"],
+        joined="^join-",
+        top=4,
+    )
+    moments = {key: len(steps) for key, steps in seen[0]._found.items()}
+    assert max(moments.values()) <= most + 1
+    assert sum(moments.values()) <= 4 * (2 * most + len({name for _, name in moments}))
+    assert all(
+        len(lags) <= group.figures.partitions * 5 for group, lags in zip(cut.worst, seen[1].values(), strict=True)
+    )
+    assert [group.lag for group in cut.worst] == [group.lag for group in made.worst]
+    for group, whole in zip(cut.worst, made.worst, strict=True):
+        assert [(line.strategy, list(line.times)) for line in group.ownership] == [
+            (line.strategy, list(line.times)[-most:]) for line in whole.ownership
+        ]
+
+
 def test_what_failed_is_told(made: Report) -> None:
     broken = [each for each in made.failures if each.group_id == "<broken>"]
     assert len(broken) == 1
@@ -236,6 +271,30 @@ def test_a_rebalance_without_figures_is_no_failure_of_the_strategy(spark: SparkS
         "g": None,
         "h": unknown[-1],
     }
+
+
+def test_a_group_without_a_name_is_a_failure_and_no_crash(tables: dict[str, DataFrame], spark: SparkSession) -> None:
+    nothing = [None] * len(schema("rebalances").names)
+    nothing[0], nothing[-1] = "c", "group_id is null"
+    rebalances = spark.createDataFrame([tuple(nothing)], schema("rebalances")).unionAll(
+        tables["rebalances"].where("group_id like 'join-%'")
+    )
+    found = report(rebalances, joined="^join-", top=1_000)
+    assert found.failures[0].error == "group_id is null"
+    assert all(each.figures.joined for each in found.worst)
+    page(found)
+
+
+def test_an_expression_that_takes_forever_to_backtrack_takes_no_time(tables: dict[str, DataFrame]) -> None:
+    """In linear time; and an expression of RE2, in which look-around is none."""
+    long = "a" * 40
+    one = tables["rebalances"].where("group_id like 'join-%'").replace({"synthetic": "c"}, subset=["cluster"])
+    from pyspark.sql.functions import lit
+
+    rows = recommendations(one.withColumn("group_id", lit(long)), joined="^(a|a?)+$b").collect()
+    assert [row["group_id"] for row in rows] == [long]
+    with pytest.raises(OptionError, match=r"joined is '\(\?=a\)'; give a regular expression"):
+        recommendations(one, joined="(?=a)")
 
 
 def test_no_rows_are_a_report_of_nothing(tables: dict[str, DataFrame]) -> None:

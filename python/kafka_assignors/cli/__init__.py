@@ -2,7 +2,7 @@
 
 import sys
 
-from kafka_assignors.cli.stdout import guarded
+from kafka_assignors.stdout import guarded
 
 
 def main() -> None:

@@ -14,7 +14,10 @@ def main() -> None:
             "python -m kafka_assignors.spark needs typer and rich: pip install kafka-assignors[spark]", file=sys.stderr
         )
         sys.exit(2)
-    app()
+    from kafka_assignors.stdout import guarded
+
+    with guarded():
+        app()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kafka_assignors import _core
 from kafka_assignors.errors import OptionError
 from kafka_assignors.report.model import OBSERVED, GroupFigures, StrategyFigures
 from kafka_assignors.report.recommend import KEEP, Limits, recommend, saved, today
@@ -83,7 +83,7 @@ def _in_use(events: DataFrame) -> DataFrame:
     return found.select(*_KEYS, f.when(same, f.col("named.protocol")).alias("running"), "by_broker")
 
 
-def group_figures(row: Mapping[str, Any], joined: re.Pattern[str] | None) -> GroupFigures:
+def group_figures(row: Mapping[str, Any], joined: _core.Expression | None) -> GroupFigures:
     """A row of `by_group` as the rules take it."""
     strategies = {}
     for each in row["strategies"]:
@@ -95,7 +95,7 @@ def group_figures(row: Mapping[str, Any], joined: re.Pattern[str] | None) -> Gro
         max(each["members"] for each in row["strategies"]),
         max(each["partitions"] for each in row["strategies"]),
         _in_order(strategies),
-        joined is not None and joined.search(row["group_id"]) is not None,
+        joined is not None and row["group_id"] is not None and joined.matches([row["group_id"]])[0],
         row["running"],
         bool(row["by_broker"]),
     )
@@ -107,14 +107,16 @@ def _in_order(strategies: Mapping[str, StrategyFigures]) -> dict[str, StrategyFi
 
 
 def _recommended(
-    batches: Iterable[pyarrow.RecordBatch], *, joined: re.Pattern[str] | None, limits: Limits, schema: pyarrow.Schema
+    batches: Iterable[pyarrow.RecordBatch], *, joined: str | None, limits: Limits, schema: pyarrow.Schema
 ) -> Iterator[pyarrow.RecordBatch]:
     import pyarrow
 
+    # Compiled by each worker: it does not travel.
+    expression = pattern(joined)
     for batch in batches:
         rows = []
         for row in batch.to_pylist():
-            figures = group_figures(row, joined)
+            figures = group_figures(row, expression)
             found = recommend(figures, limits)
             present = today(figures)
             moved = figures.strategies[present].moved if present is not None else None
@@ -145,8 +147,8 @@ def _unread(figures: GroupFigures, name: str | None) -> float | None:
     return None if own is None else own.unassigned_share
 
 
-def pattern(joined: str | None) -> re.Pattern[str] | None:
-    """The expression that finds groups which join their topics.
+def pattern(joined: str | None) -> _core.Expression | None:
+    """The expression that finds groups which join their topics, in RE2's syntax; matched in linear time.
 
     Raises:
         OptionError: it is no regular expression.
@@ -154,8 +156,8 @@ def pattern(joined: str | None) -> re.Pattern[str] | None:
     if joined is None:
         return None
     try:
-        return re.compile(joined)
-    except (re.error, TypeError) as error:
+        return _core.Expression.search(joined)
+    except (OptionError, TypeError) as error:
         raise OptionError(f"joined is {joined!r}; give a regular expression of group ids ({error})") from error
 
 
@@ -171,7 +173,8 @@ def recommendations(
     Args:
         rebalances: the table of that name.
         events: `membership_events`, which tells what groups run: the captured protocol, or that the broker assigns.
-        joined: a regular expression; groups in whose id it is found join their topics by partition number.
+        joined: a regular expression (RE2's syntax); groups in whose id it is found join their topics by
+            partition number.
         limits: from where on something matters.
 
     Returns:
@@ -185,5 +188,7 @@ def recommendations(
     from pyspark.sql.types import StructType
 
     schema: Any = StructType.fromDDL(RECOMMENDATIONS)
-    find = partial(_recommended, joined=pattern(joined), limits=limits or Limits(), schema=to_arrow_schema(schema))
+    # Refused here, where it is the caller's error, and not on a worker.
+    pattern(joined)
+    find = partial(_recommended, joined=joined, limits=limits or Limits(), schema=to_arrow_schema(schema))
     return by_group(checked(rebalances, "rebalances"), events).mapInArrow(find, schema)

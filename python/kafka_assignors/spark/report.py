@@ -150,7 +150,9 @@ def report(
     rows = checked(rebalances, "rebalances")
     advice = recommendations(rows, events=events, joined=joined, limits=limits).persist()
     try:
-        best = advice.orderBy(f.desc(f.coalesce("saved", f.lit(0))), *_KEYS).limit(top).collect()
+        # A row without a cluster or a group is among the failures, and is no group that could be looked at.
+        named = advice.where("cluster is not null and group_id is not null")
+        best = named.orderBy(f.desc(f.coalesce("saved", f.lit(0))), *_KEYS).limit(top).collect()
         tally = {
             row["strategy"] or "none": row["count"]
             for row in advice.groupBy("strategy").count().orderBy(f.desc("count"), "strategy").collect()
@@ -290,7 +292,10 @@ def _failures(rows: DataFrame) -> tuple[list[Failure], int]:
     )
     count = wrong.agg(f.count_distinct(f.struct(*_KEYS))).first()
     shown = wrong.orderBy(f.desc("fatal"), *_KEYS, "error").limit(_FAILURES).collect()
-    failures = [Failure(row["cluster"], row["group_id"], ", ".join(row["strategies"]), row["error"]) for row in shown]
+    failures = [
+        Failure(row["cluster"] or "", row["group_id"] or "", ", ".join(row["strategies"]), row["error"])
+        for row in shown
+    ]
     return failures, 0 if count is None else count[0]
 
 
@@ -341,29 +346,36 @@ def _worst(
 
         return table.join(f.broadcast(keys), list(_KEYS), "left_semi")
 
+    expression = pattern(joined)
     figures = {
-        (row["cluster"], row["group_id"]): group_figures(row.asDict(recursive=True), pattern(joined))
+        (row["cluster"], row["group_id"]): group_figures(row.asDict(recursive=True), expression)
         for row in by_group(of_them(rows), None if events is None else of_them(events)).collect()
     }
-    small = [key for key, each in figures.items() if 0 < each.partitions <= _MOST_PARTITIONS]
+    small = {key: None for key, each in figures.items() if 0 < each.partitions <= _MOST_PARTITIONS}
     table = None if callable(assignments) else assignments
     if callable(assignments):
-        wanted = spark.createDataFrame(small, "cluster string, group_id string") if small else None
+        wanted = spark.createDataFrame(list(small), "cluster string, group_id string") if small else None
         names = sorted({name for each in figures.values() for name in each.strategies})
         table = assignments(wanted, names) if wanted is not None else None
-    shares = _Shares(None if table is None else of_them(checked(table, "assignments")), of_them(rows), set(small))
     instances = {} if events is None else _instances(of_them(checked(events, "membership_events")))
-    lag_rows = {} if lags is None else _lags_of(of_them(checked(lags, "lags")))
+    advised = {
+        (row["cluster"], row["group_id"]): Recommendation(row["strategy"], row["rule"], row["reason"]) for row in best
+    }
+    compared = {key: _compared(figures[key], advice) for key, advice in advised.items()}
+    shares = _Shares(
+        None if table is None else of_them(checked(table, "assignments")),
+        of_them(rows).where("moved is not null"),
+        {key: names for key, names in compared.items() if key in small},
+    )
+    last = {key: at for key in small if (at := shares.last(key)) is not None}
+    known = {} if lags is None else _lags_at(of_them(checked(lags, "lags")), last)
     found = []
     for row in best:
         key = row["cluster"], row["group_id"]
-        own = figures[key]
-        advice = Recommendation(row["strategy"], row["rule"], row["reason"])
-        wanted_names = _compared(own, advice)
         named = instances.get(key, {})
-        timelines = [line for name in wanted_names if (line := shares.ownership(key, name, named)) is not None]
-        lag = shares.lag(key, list(own.strategies), named, lag_rows.get(key, []))
-        found.append(GroupReport(own, advice, row["saved"] or 0, timelines, lag))
+        timelines = [line for name in compared[key] if (line := shares.ownership(key, name, named)) is not None]
+        lag = shares.lag(key, list(figures[key].strategies), named, known.get(key, {}))
+        found.append(GroupReport(figures[key], advised[key], row["saved"] or 0, timelines, lag))
     return found
 
 
@@ -386,39 +398,64 @@ def _instances(events: DataFrame) -> dict[tuple[str, str], dict[str, str]]:
     return found
 
 
-def _lags_of(lags: DataFrame) -> dict[tuple[str, str], list[tuple[int, str, int, int]]]:
-    """For each group, (ts, topic, partition, lag) in the order of time."""
-    found: dict[tuple[str, str], list[tuple[int, str, int, int]]] = {}
-    for row in lags.where("lag is not null").orderBy("ts").collect():
-        found.setdefault((row["cluster"], row["group_id"]), []).append(
-            (row["ts"], row["topic"], row["partition"], row["lag"])
-        )
+def _lags_at(lags: DataFrame, last: Mapping[tuple[str, str], tuple[int, int]]) -> dict[tuple[str, str], _Lags]:
+    """For each of these groups, the lag of each partition at its time: one row each, however often lags were told."""
+    import pyspark.sql.functions as f
+
+    if not last:
+        return {}
+    times = [(*key, at[0]) for key, at in last.items()]
+    until = lags.sparkSession.createDataFrame(times, "cluster string, group_id string, until bigint")
+    at_that_time = (
+        lags.join(f.broadcast(until), list(_KEYS))
+        .where("lag is not null and ts <= until")
+        .groupBy(*_KEYS, "topic", "partition")
+        .agg(f.max_by("lag", f.struct("ts", "lag")).alias("lag"))
+    )
+    found: dict[tuple[str, str], _Lags] = {}
+    for row in at_that_time.collect():
+        found.setdefault((row["cluster"], row["group_id"]), {})[row["topic"], row["partition"]] = row["lag"]
     return found
 
 
+_Lags: TypeAlias = "dict[tuple[str, int], int]"
 # ts, seq and generation of a rebalance: member, topic and partitions of each share.
 _Moments: TypeAlias = "dict[tuple[int, int, int], list[tuple[str, str, list[int]]]]"
 
 
 class _Shares:
-    """The rows of `assignments` of a few groups."""
+    """The rows of `assignments` of a few groups, as far as they are shown: however long a history is, a driver gets the
+    last rebalances of the strategies that are compared, and the last one that is told of all strategies.
+    """
 
-    def __init__(self, table: DataFrame | None, rebalances: DataFrame, keys: set[tuple[str, str]]) -> None:
+    def __init__(
+        self, table: DataFrame | None, rebalances: DataFrame, compared: Mapping[tuple[str, str], Sequence[str]]
+    ) -> None:
         self._found: dict[tuple[tuple[str, str], str], _Moments] = {}
         self._moved: dict[tuple[tuple[str, str], str], dict[tuple[int, int, int], int]] = {}
-        if table is None:
+        if table is None or not compared:
             return
-        names = [*_KEYS, "strategy", "ts", "seq", "generation", "moved"]
-        for row in rebalances.where("moved is not null").select(*names).collect():
+        import pyspark.sql.functions as f
+
+        spark, moment = table.sparkSession, ["ts", "seq", "generation"]
+        pairs = [(*key, name) for key, names in compared.items() for name in names]
+        shown = _last_of(rebalances, spark.createDataFrame(pairs, "cluster string, group_id string, strategy string"))
+        of_small = spark.createDataFrame(list(compared), "cluster string, group_id string")
+        common = _last_common(rebalances.join(f.broadcast(of_small), list(_KEYS), "left_semi"))
+        for row in shown.collect():
             moved = self._moved.setdefault(((row["cluster"], row["group_id"]), row["strategy"]), {})
             moved[row["ts"], row["seq"], row["generation"]] = row["moved"]
-        names = [*_KEYS, "strategy", "ts", "seq", "generation", "member_id", "topic", "partitions"]
-        for row in table.select(*names).collect():
-            key = row["cluster"], row["group_id"]
-            if key in keys:
-                moment = row["ts"], row["seq"], row["generation"]
-                steps = self._found.setdefault((key, row["strategy"]), {})
-                steps.setdefault(moment, []).append((row["member_id"], row["topic"], row["partitions"]))
+        wanted = shown.select(*_KEYS, "strategy", *moment).unionByName(common).distinct()
+        chosen = table.join(f.broadcast(wanted), [*_KEYS, "strategy", *moment], "left_semi")
+        for row in chosen.select(*_KEYS, "strategy", *moment, "member_id", "topic", "partitions").collect():
+            at = row["ts"], row["seq"], row["generation"]
+            steps = self._found.setdefault(((row["cluster"], row["group_id"]), row["strategy"]), {})
+            steps.setdefault(at, []).append((row["member_id"], row["topic"], row["partitions"]))
+
+    def last(self, key: tuple[str, str]) -> tuple[int, int] | None:
+        """ts and seq of the last rebalance that is told of every strategy."""
+        moments = [{moment[:2] for moment in steps} for (of, _), steps in self._found.items() if of == key]
+        return max(set.intersection(*moments), default=None) if moments else None
 
     def ownership(self, key: tuple[str, str], strategy: str, named: Mapping[str, str]) -> Ownership | None:
         """The timeline of a group's last rebalances; None if it is not in the table."""
@@ -447,23 +484,17 @@ class _Shares:
         key: tuple[str, str],
         strategies: Sequence[str],
         named: Mapping[str, str],
-        lags: Sequence[tuple[int, str, int, int]],
+        known: Mapping[tuple[str, int], int],
     ) -> LagByMember | None:
         """Each member's lag after the last rebalance that is told of every strategy; None if there is no lag."""
-        by_strategy = {name: self._found[key, name] for name in strategies if (key, name) in self._found}
-        moments = [{moment[:2] for moment in steps} for steps in by_strategy.values()]
-        common = set.intersection(*moments) if moments else set()
-        if not common or not lags:
-            return None
-        last = max(common)
-        known: dict[tuple[str, int], int] = {}
-        for ts, topic, partition, lag in lags:
-            if ts <= last[0]:
-                known[topic, partition] = lag
-        if not any(known.values()):
+        last = self.last(key)
+        if last is None or not any(known.values()):
             return None
         found = {}
-        for name, steps in by_strategy.items():
+        for name in strategies:
+            if (key, name) not in self._found:
+                continue
+            steps = self._found[key, name]
             moment = max(moment for moment in steps if moment[:2] == last)
             totals: dict[str, int] = {}
             for member, topic, numbers in steps[moment]:
@@ -471,3 +502,30 @@ class _Shares:
                 totals[own] = totals.get(own, 0) + sum(known.get((topic, number), 0) for number in numbers)
             found[name] = dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
         return LagByMember(last[0], found)
+
+
+def _last_of(rebalances: DataFrame, wanted: DataFrame) -> DataFrame:
+    """The last rebalances of each of these groups and strategies."""
+    import pyspark.sql.functions as f
+    from pyspark.sql import Window
+
+    latest = Window.partitionBy(*_KEYS, "strategy").orderBy(f.desc("ts"), f.desc("seq"), f.desc("generation"))
+    of_them = rebalances.join(f.broadcast(wanted), [*_KEYS, "strategy"], "left_semi")
+    numbered = of_them.withColumn("place", f.row_number().over(latest))
+    return numbered.where(f.col("place") <= _MOST_REBALANCES).select(
+        *_KEYS, "strategy", "ts", "seq", "generation", "moved"
+    )
+
+
+def _last_common(rebalances: DataFrame) -> DataFrame:
+    """For each group, the rows of the last moment that all of its strategies have."""
+    import pyspark.sql.functions as f
+
+    at = rebalances.groupBy(*_KEYS, "ts", "seq").agg(
+        f.collect_set("strategy").alias("of"), f.collect_list(f.struct("strategy", "generation")).alias("each")
+    )
+    all_of = rebalances.groupBy(*_KEYS).agg(f.count_distinct("strategy").alias("all"))
+    common = at.join(all_of, list(_KEYS)).where(f.size("of") == f.col("all"))
+    last = common.groupBy(*_KEYS).agg(f.max(f.struct("ts", "seq", "each")).alias("last"))
+    rows = last.select(*_KEYS, "last.ts", "last.seq", f.explode("last.each").alias("of"))
+    return rows.select(*_KEYS, "of.strategy", "ts", "seq", "of.generation")

@@ -25,6 +25,12 @@ impl Expression {
         Self::of(text, Core::re2)
     }
 
+    /// An application's own: RE2, found anywhere in a name.
+    #[staticmethod]
+    fn search(text: &str) -> PyResult<Self> {
+        Self::of(text, Core::search)
+    }
+
     /// For each of these names, whether it matches.
     #[expect(clippy::needless_pass_by_value, reason = "extracted from Python as a value")]
     fn matches(&self, py: Python<'_>, names: Vec<PyBackedStr>) -> Vec<bool> {

@@ -11,6 +11,7 @@ import typer
 from kafka_assignors.errors import KafkaAssignorsError, OptionError, TableError
 from kafka_assignors.printable import SENTENCE, printable
 from kafka_assignors.spark.heap import too_small
+from kafka_assignors.stdout import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,9 @@ def told() -> Iterator[None]:
     except KafkaAssignorsError as error:
         typer.echo(f"kafka-assignors: {printable(error, SENTENCE)}", err=True)
         raise typer.Exit(BAD_INPUT) from error
+    except OutputError:
+        # Behind it is a connection that is closed, as it is behind a JVM that has run out of memory.
+        raise
     except Exception as error:
         sentence = too_small(error)
         if sentence is None:

@@ -21,7 +21,8 @@ def report(
     ],
     top: Annotated[int, typer.Option(help="How many groups are shown one by one.")] = 6,
     joined: Annotated[
-        str | None, typer.Option(help="A regular expression: groups with such an id join their topics by number.")
+        str | None,
+        typer.Option(help="An expression in RE2's syntax: groups with it in their id join their topics by number."),
     ] = None,
     lag_skew: Annotated[
         float, typer.Option(help="A heaviest member's lag of at most so many times the mean is even enough.")

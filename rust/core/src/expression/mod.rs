@@ -72,6 +72,15 @@ impl Expression {
         compile(text, &STRANGERS, whole)
     }
 
+    /// RE2's syntax, found anywhere in a name: what an application asks for itself, of groups or topics.
+    ///
+    /// # Errors
+    ///
+    /// What RE2 refuses, and what is too large.
+    pub fn search(text: &str) -> Result<Self, ExpressionError> {
+        compile(text, &OWN, re2::translate)
+    }
+
     /// Whether a name matches.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {

@@ -54,6 +54,18 @@ fn posix_operators_are_those_of_the_c_library() {
 }
 
 #[test]
+fn an_applications_own_is_re2_found_anywhere() {
+    let found = |text: &str, name: &str| Expression::search(text).expect(text).matches(name);
+    assert!(found("^join-", "join-orders-1") && !found("^join-", "rejoin-1"));
+    assert!(found(r"-\d{2}|x$", "a-17-b") && !found(r"-\d{2}|x$", "xa-1"));
+    assert!(Expression::search("a)|(b").is_err() && Expression::search("(?=a)").is_err());
+    // Not what a stranger may ask for.
+    let many: Vec<String> = (0..5_000).map(|number| format!("group-{number:05}")).collect();
+    assert!(Expression::re2(&many.join("|")).is_err());
+    assert!(found(&many.join("|"), "group-04999") && !found(&many.join("|"), "group-05000"));
+}
+
+#[test]
 fn back_references_are_refused_by_name() {
     let error = Expression::posix(r"^(a)\1").unwrap_err();
     assert_eq!(error, ExpressionError("a back-reference, which is not supported, at character 5".to_owned()));

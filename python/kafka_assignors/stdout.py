@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["guarded"]
+__all__ = ["OutputError", "guarded"]
 
 _BAD_OUTPUT = 2
 
 
-class _OutputError(Exception):
+class OutputError(Exception):
     """Standard output takes no more. No `OSError`: typer and rich make their own exit statuses of those."""
 
     def __init__(self, cause: OSError) -> None:
@@ -31,13 +31,13 @@ class _Output(io.TextIOWrapper):
         try:
             return super().write(text)
         except OSError as error:
-            raise _OutputError(error) from error
+            raise OutputError(error) from error
 
     def flush(self) -> None:
         try:
             super().flush()
         except OSError as error:
-            raise _OutputError(error) from error
+            raise OutputError(error) from error
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def guarded() -> Iterator[None]:
             yield
         finally:
             sys.stdout.flush()
-    except _OutputError as error:
+    except OutputError as error:
         _discard()
         if error.closed:
             _end_by_signal()
