@@ -124,6 +124,11 @@ impl<'a> Budget<'a> {
         self.turn(steps.max(1))
     }
 
+    /// Why there is nothing left, if there is nothing left.
+    pub(crate) fn spent(&self) -> Option<Spent> {
+        self.end.get().map(Spent)
+    }
+
     #[cold]
     fn turn(&self, steps: u64) -> Result<(), Spent> {
         if let Some(cause) = self.end.get() {
@@ -158,8 +163,9 @@ mod tests {
             let mut spent = 0;
             while budget.spend(1).is_ok() {
                 spent += 1;
+                assert_eq!(budget.spent(), None);
             }
-            assert_eq!(spent, steps);
+            assert_eq!((spent, budget.spent()), (steps, Some(Spent(Cause::Steps))));
             assert_eq!(budget.spend(1), Err(Spent(Cause::Steps)));
             assert_eq!(budget.spend(0), Err(Spent(Cause::Steps)));
         }

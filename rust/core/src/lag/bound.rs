@@ -1,7 +1,12 @@
 //! What the heaviest member must have in any plan.
 
+use crate::budget::{Budget, Goal, Limit, Limited, Spent};
 use crate::group::{Csr, Group};
 use crate::subscribers::Subscribers;
+
+/// What the flows may take, and what more for each pair of a set of topics and a subscription.
+const STEPS: u64 = 1 << 25;
+const STEPS_PER_ITEM: u64 = 128;
 
 /// A proven lower bound on the heaviest member's total lag, over all plans that assign every partition with subscribers:
 /// the largest single lag, or what the members would have if lag could be split record by record, whichever is more.
@@ -11,9 +16,16 @@ use crate::subscribers::Subscribers;
 /// group with equal subscriptions needs one. 0 where the topics have no lags.
 #[must_use]
 pub fn lag_bound(group: &Group) -> u128 {
+    lag_bound_within(group, &Limit::default()).0
+}
+
+/// As [`lag_bound`], within a limit. Where it was too small, the bound is one all the same, but a larger one may be proven; that
+/// is said.
+#[must_use]
+pub fn lag_bound_within(group: &Group, limit: &Limit<'_>) -> (u128, Option<Limited>) {
     let topics = group.topics();
     if topics.lags().len() != topics.partitions() {
-        return 0;
+        return (0, None);
     }
     let subscribers = Subscribers::new(group);
     let mut supply = vec![0u128; subscribers.sets.len()];
@@ -28,11 +40,13 @@ pub fn lag_bound(group: &Group) -> u128 {
         supply[set as usize] += lags.iter().map(|&lag| u128::from(lag)).sum::<u128>();
     }
     let size: Vec<u128> = subscribers.members.rows().map(|members| members.len() as u128).collect();
-    u128::from(largest).max(most_crowded(&subscribers.sets, &supply, &size))
+    let budget = limit.budget(STEPS + STEPS_PER_ITEM * subscribers.sets.items().len() as u64);
+    let crowded = most_crowded(&subscribers.sets, &supply, &size, &budget);
+    (crowded.max(largest.into()), budget.spent().map(|spent| spent.seeking(Goal::Lag)))
 }
 
-/// The largest share of a member, rounded up, over the sets of rows of `sets`.
-fn most_crowded(sets: &Csr, supply: &[u128], size: &[u128]) -> u128 {
+/// The largest share of a member, rounded up, over the sets of rows of `sets`; over those that were looked at, once all is spent.
+fn most_crowded(sets: &Csr, supply: &[u128], size: &[u128], budget: &Budget<'_>) -> u128 {
     let mut crowd: Vec<u32> = (0..sets.len() as u32).filter(|&set| supply[set as usize] > 0).collect();
     let mut bound = 0;
     while !crowd.is_empty() {
@@ -49,7 +63,10 @@ fn most_crowded(sets: &Csr, supply: &[u128], size: &[u128]) -> u128 {
         }
         bound = next;
         let room = size.iter().map(|size| size * bound).collect();
-        crowd = Flow::new(sets, supply.to_vec(), room).unserved();
+        match Flow::new(sets, supply.to_vec(), room).unserved(budget) {
+            Ok(unserved) => crowd = unserved,
+            Err(Spent(_)) => break,
+        }
     }
     bound
 }
@@ -96,19 +113,20 @@ impl<'a> Flow<'a> {
     }
 
     /// Lets flow what can, and returns the sets from which a way leads to where more would have to go: none if all flows.
-    fn unserved(mut self) -> Vec<u32> {
-        while self.layer() {
+    fn unserved(mut self, budget: &Budget<'_>) -> Result<Vec<u32>, Spent> {
+        while self.layer(budget)? {
             self.set_next.fill(0);
             self.pattern_next.fill(0);
             for set in 0..self.excess.len() as u32 {
-                while self.excess[set as usize] > 0 && self.augment(set) {}
+                while self.excess[set as usize] > 0 && self.augment(set, budget)? {}
             }
         }
-        (0..self.excess.len() as u32).filter(|&set| self.set_layer[set as usize] != UNREACHED).collect()
+        Ok((0..self.excess.len() as u32).filter(|&set| self.set_layer[set as usize] != UNREACHED).collect())
     }
 
     /// Breadth-first layers from the sets with excess; whether a pattern with room was reached.
-    fn layer(&mut self) -> bool {
+    fn layer(&mut self, budget: &Budget<'_>) -> Result<bool, Spent> {
+        budget.spend((self.excess.len() + self.room.len()) as u64)?;
         self.set_layer.fill(UNREACHED);
         self.pattern_layer.fill(UNREACHED);
         let mut queue: Vec<u32> = (0..self.excess.len() as u32).filter(|&set| self.excess[set as usize] > 0).collect();
@@ -117,12 +135,14 @@ impl<'a> Flow<'a> {
         while let Some(&set) = queue.get(at) {
             at += 1;
             let layer = self.set_layer[set as usize] + 1;
+            budget.spend(self.sets.row(set).len() as u64)?;
             for &pattern in self.sets.row(set) {
                 if self.pattern_layer[pattern as usize] != UNREACHED {
                     continue;
                 }
                 self.pattern_layer[pattern as usize] = layer;
                 found |= self.room[pattern as usize] > 0;
+                budget.spend(self.items_of.row(pattern).len() as u64)?;
                 for &item in self.items_of.row(pattern) {
                     let back = self.set_of[item as usize];
                     if self.flow[item as usize] > 0 && self.set_layer[back as usize] == UNREACHED {
@@ -132,19 +152,20 @@ impl<'a> Flow<'a> {
                 }
             }
         }
-        found
+        Ok(found)
     }
 
     /// Sends as much as goes along one shortest way from `source`; false if the layers offer none.
-    fn augment(&mut self, source: u32) -> bool {
+    fn augment(&mut self, source: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
         // Items by turns: forward out of a set, back into the next one.
         let mut way: Vec<u32> = Vec::new();
         let mut set = source;
         let pattern = loop {
+            budget.spend(1)?;
             let row = self.sets.row(set);
             let Some(&pattern) = row.get(self.set_next[set as usize]) else {
                 // A dead end: whatever led here is passed.
-                let Some(back) = way.pop() else { return false };
+                let Some(back) = way.pop() else { return Ok(false) };
                 let pattern = self.sets.items()[back as usize];
                 self.pattern_next[pattern as usize] += 1;
                 let forward = way.pop().unwrap_or(back);
@@ -162,6 +183,7 @@ impl<'a> Flow<'a> {
             }
             let layer = self.pattern_layer[pattern as usize] + 1;
             let back = loop {
+                budget.spend(1)?;
                 let Some(&item) = self.items_of.row(pattern).get(self.pattern_next[pattern as usize]) else {
                     break None;
                 };
@@ -190,6 +212,6 @@ impl<'a> Flow<'a> {
         }
         self.excess[source as usize] -= amount;
         self.room[pattern as usize] -= amount;
-        true
+        Ok(true)
     }
 }

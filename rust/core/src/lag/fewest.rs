@@ -26,7 +26,7 @@ impl Holdings<'_> {
         let most = self.most();
         let own = self.of_givers(moved);
         let rows: usize = own.iter().map(|(_, own)| own.len()).sum();
-        if self.spend(rows as u64).is_none() {
+        if self.spend(rows).is_none() {
             return false;
         }
         let mut gives: Vec<(u32, usize)> = Vec::new();
@@ -54,13 +54,13 @@ impl Holdings<'_> {
     /// Brings everything home, and packs what is given and what these places have that nobody owned. Whether it worked out.
     fn remake(&mut self, moved: &mut Vec<u32>, gives: &[(u32, usize)], places: &[usize], most: u128) -> bool {
         let rows: usize = places.iter().map(|&place| self.held[place].len()).sum();
-        if self.spend((rows + 256 * moved.len()) as u64).is_none() {
+        if self.spend(rows + 256 * moved.len()).is_none() {
             return false;
         }
         let mut open = gives.to_vec();
         for &place in places {
-            let guests = self.held[place].iter().filter(|&&partition| self.before[partition as usize] == NONE);
-            open.extend(guests.map(|&partition| (partition, place)));
+            let guests = self.held[place].iter().filter(|&partition| self.before[partition as usize] == NONE);
+            open.extend(guests.map(|partition| (partition, place)));
         }
         let mut steps = Vec::new();
         for &partition in moved.iter() {
@@ -96,9 +96,9 @@ impl Holdings<'_> {
         given.sort_unstable();
         let of_one = |given: &[(usize, u32)]| {
             let giver = given[0].0;
-            let at_home = |&&partition: &&u32| self.before[partition as usize] == self.members[giver];
+            let at_home = |&partition: &u32| self.before[partition as usize] == self.members[giver];
             let stayed = self.held[giver].iter().filter(at_home);
-            let mut own: Vec<u32> = stayed.copied().chain(given.iter().map(|&(_, partition)| partition)).collect();
+            let mut own: Vec<u32> = stayed.chain(given.iter().map(|&(_, partition)| partition)).collect();
             // Nearly sorted, which this makes use of.
             own.sort_by_key(|&partition| (self.lags[partition as usize], Reverse(partition)));
             (giver, own)
@@ -116,13 +116,27 @@ impl Holdings<'_> {
         open.sort_unstable_by_key(|&(partition, _)| (Reverse(self.lags[partition as usize]), partition));
         for (partition, _) in open {
             let Some(room) = most.checked_sub(self.lag(partition)) else { return false };
-            let mut looks = 0;
-            let mut takers = self.order.range(..=(room, usize::MAX)).rev().inspect(|_| looks += 1);
-            let taker = takers.find(|&&(_, place)| self.may_have(place, partition)).map(|&(_, place)| place);
-            let Some(to) = taker.filter(|_| self.spend(looks).is_some()) else { return false };
+            let Some(to) = self.heaviest_within(room, self.set(partition)) else { return false };
             self.put(partition, to);
             steps.push(Step::Put(partition, to));
         }
         true
+    }
+
+    /// The heaviest member of a set of subscribers that has at most `room`; `None` also once all is spent.
+    fn heaviest_within(&self, room: u128, set: u32) -> Option<usize> {
+        if self.is_small(set) {
+            let lineup = self.lineup(set);
+            self.spend(lineup.len())?;
+            let takers = lineup.iter().map(|&member| self.place(member)).filter(|&place| self.total[place] <= room);
+            return takers.max_by_key(|&place| (self.total[place], place));
+        }
+        for &(_, place) in self.order.range(..=(room, usize::MAX)).rev() {
+            self.spend(1)?;
+            if self.is_in(place, set) {
+                return Some(place);
+            }
+        }
+        None
     }
 }

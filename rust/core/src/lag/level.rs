@@ -12,28 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::Placing;
+use super::held::Held;
+use crate::budget::Budget;
 use crate::group::{Csr, NONE, Topics};
 
-/// How many pairs of a partition and a member may be looked at, and how many more for each partition: what a group costs its
-/// leader must not hang on how its lags are spread. Groups of a few hundred partitions never get there.
-const LOOKS: u64 = 1 << 24;
-const LOOKS_PER_PARTITION: u64 = 128;
-/// What a change costs besides.
-const LOOKS_PER_CHANGE: u64 = 64;
-
-/// What there is to spend on a group of so many partitions.
-pub(super) fn budget(partitions: usize) -> u64 {
-    LOOKS + LOOKS_PER_PARTITION * partitions as u64
-}
-
-/// A change that takes `gain` of lag off the heavier member: what goes to the member at place `target`, and what comes back.
-struct Change {
-    gain: u128,
-    gives: u32,
-    target: usize,
-    takes: Option<u32>,
-}
-
+/// What a change costs besides the search for it.
+const STEPS_PER_CHANGE: u64 = 64;
+/// So many neighbours in memory move in the time of a step.
+const MOVED_PER_STEP: usize = 256;
 /// Who may have what, and has it now. Members are meant by their place.
 pub(super) struct Holdings<'a> {
     pub(super) members: &'a [u32],
@@ -44,17 +30,16 @@ pub(super) struct Holdings<'a> {
     set_of: &'a [u32],
     lineups: &'a Csr,
     /// Whether all the members subscribe to all the topics.
-    equal: bool,
+    pub(super) equal: bool,
     pub(super) max_skew: Option<u32>,
-    /// Partitions in increasing lag: what a heavy member gives away is mostly near the end.
-    pub(super) held: Vec<Vec<u32>>,
+    /// By place.
+    pub(super) held: Vec<Held>,
     pub(super) total: Vec<u128>,
     /// Lag and place, the lightest first.
     pub(super) order: BTreeSet<(u128, usize)>,
     /// By number of partitions, how many members have it.
     counts: BTreeMap<usize, usize>,
-    /// What is left to spend.
-    looks: u64,
+    budget: &'a Budget<'a>,
 }
 
 impl Placing<'_> {
@@ -74,14 +59,17 @@ impl Placing<'_> {
         if total.iter().all(|&total| total <= within) {
             return;
         }
-        let mut held = vec![Vec::new(); members.len()];
-        for partition in partitions.clone() {
-            if let Ok(place) = members.binary_search(&self.owner[partition as usize]) {
-                held[place].push(partition);
+        let mut held: Vec<Held> = Vec::new();
+        held.resize_with(members.len(), Held::default);
+        for topic in topics.clone() {
+            for partition in numbered.range(topic) {
+                if let Ok(place) = members.binary_search(&self.owner[partition as usize]) {
+                    held[place].push(self.set_of[topic as usize], partition);
+                }
             }
         }
         for row in &mut held {
-            row.sort_unstable_by_key(|&partition| (self.lags[partition as usize], Reverse(partition)));
+            row.sort_by_key(|partition| (self.lags[partition as usize], Reverse(partition)));
         }
         let mut counts = BTreeMap::new();
         held.iter().for_each(|row| *counts.entry(row.len()).or_insert(0) += 1);
@@ -99,13 +87,18 @@ impl Placing<'_> {
             counts,
             order: total.iter().copied().zip(0..).collect(),
             total,
-            looks: self.looks,
+            budget: self.budget,
         };
         let mut moved = Vec::new();
         loop {
             holdings.search(threshold, within, &mut moved);
+            if self.budget.spent().is_some() {
+                // One pass over what moved, which is no more than there is.
+                holdings.sort_moved(&mut moved);
+                holdings.send_home_once(&mut moved);
+                return;
+            }
             if !holdings.send_home(&mut moved) && !holdings.move_fewest(&mut moved) {
-                self.looks = holdings.looks;
                 return;
             }
         }
@@ -127,17 +120,29 @@ impl Holdings<'_> {
         self.order.last().map_or(0, |&(most, _)| most)
     }
 
-    pub(super) fn may_have(&self, place: usize, partition: u32) -> bool {
-        self.equal || {
-            let (topic, _) = self.topics.locate(partition);
-            self.lineups.row(self.set_of[topic as usize]).binary_search(&self.members[place]).is_ok()
-        }
+    /// The order in which rows are kept.
+    pub(super) fn key(&self, partition: u32) -> (u64, Reverse<u32>) {
+        (self.lags[partition as usize], Reverse(partition))
     }
 
-    /// The members that are lighter than the heaviest, lightest first, each with the difference.
-    fn lighter(&self) -> impl Iterator<Item = (u128, usize)> {
-        let most = self.most();
-        self.order.iter().map(move |&(lag, place)| (most - lag, place)).take_while(|&(gap, _)| gap > 0)
+    /// The set of the subscribers of a partition's topic.
+    pub(super) fn set(&self, partition: u32) -> u32 {
+        self.set_of[self.topics.locate(partition).0 as usize]
+    }
+
+    /// Whether a member is in a set of subscribers.
+    pub(super) fn is_in(&self, place: usize, set: u32) -> bool {
+        self.equal || self.lineups.row(set).binary_search(&self.members[place]).is_ok()
+    }
+
+    /// The members of a set of subscribers.
+    pub(super) fn lineup(&self, set: u32) -> &[u32] {
+        self.lineups.row(set)
+    }
+
+    /// Spends so many steps; `None` if there are none left.
+    pub(super) fn spend(&self, steps: usize) -> Option<()> {
+        self.budget.spend(steps as u64).ok()
     }
 
     /// Makes changes until none is left, or the heaviest lag is `within` reach of what no plan can be below. Those that are
@@ -147,8 +152,10 @@ impl Holdings<'_> {
         let mut open: Vec<(u32, usize, usize)> = Vec::new();
         while settled > within {
             let Some(&(_, heaviest)) = self.order.last() else { break };
-            let change = self.best_move(heaviest).or_else(|| self.best_swap(heaviest));
-            let Some(change) = change else { break };
+            if self.budget.spend(STEPS_PER_CHANGE).is_err() {
+                break;
+            }
+            let Some(change) = self.best_change(heaviest) else { break };
             let gives = (change.gives, heaviest, change.target);
             let takes = change.takes.map(|partition| (partition, change.target, heaviest));
             for (partition, from, to) in std::iter::once(gives).chain(takes) {
@@ -166,7 +173,7 @@ impl Holdings<'_> {
     }
 
     /// Whether a member that has more by one, another having less by one, leaves the numbers as close as they have to be.
-    fn has_room(&self, from: usize, to: usize) -> bool {
+    pub(super) fn has_room(&self, from: usize, to: usize) -> bool {
         let (from, to) = (self.held[from].len(), self.held[to].len());
         let Some(skew) = self.max_skew.filter(|_| to >= from) else { return true };
         let least = self.counts.first_key_value().map_or(0, |(&count, _)| count);
@@ -175,107 +182,40 @@ impl Holdings<'_> {
         to < least + skew && most < from + skew && to + 2 <= from + skew
     }
 
-    /// The most valuable move of one partition.
-    fn best_move(&mut self, heaviest: usize) -> Option<Change> {
-        let row = &self.held[heaviest];
-        let mut looks = 0;
-        let mut best: Option<Change> = None;
-        for (gap, target) in self.lighter() {
-            looks += 1;
-            // Nothing is worth more than half the difference, and the others differ less.
-            if best.as_ref().is_some_and(|best| best.gain >= gap / 2) {
-                break;
-            }
-            if !self.has_room(heaviest, target) {
-                continue;
-            }
-            // Best is half the difference; the candidates lie on both sides of it.
-            let middle = row.partition_point(|&partition| self.lag(partition) <= gap / 2);
-            let may_have = |&&partition: &&u32| self.may_have(target, partition);
-            let lighter = row[..middle].iter().rev().inspect(|_| looks += 1).find(may_have).copied();
-            let heavier = row[middle..].iter().inspect(|_| looks += 1).find(may_have).copied();
-            for gives in heavier.into_iter().chain(lighter) {
-                let gain = self.lag(gives).min(gap.saturating_sub(self.lag(gives)));
-                if gain > best.as_ref().map_or(0, |best| best.gain) {
-                    best = Some(Change { gain, gives, target, takes: None });
-                }
-            }
-            // The lighter the target, the more a move is worth: if all may have all, nobody else gets more out of it.
-            if self.equal {
-                break;
-            }
-        }
-        self.spend(looks)?;
-        best
-    }
-
-    /// The most valuable swap with the lightest member that has one.
-    fn best_swap(&mut self, heaviest: usize) -> Option<Change> {
-        let mut looks = 0;
-        let best = self.lighter().find_map(|(gap, target)| {
-            let mut best: Option<Change> = None;
-            looks += self.held[heaviest].len() as u64;
-            if looks > self.looks {
-                return None;
-            }
-            for &gives in self.held[heaviest].iter().rev() {
-                if !self.may_have(target, gives) {
-                    continue;
-                }
-                // Best is a difference of half the gap; the candidates lie on both sides of it.
-                let wanted = self.lag(gives).saturating_sub(gap / 2);
-                let back = &self.held[target];
-                let middle = back.partition_point(|&partition| self.lag(partition) <= wanted);
-                let eligible = |&partition: &u32| self.may_have(heaviest, partition);
-                let lighter = back[..middle].iter().rev().copied().find(eligible);
-                let heavier = back[middle..].iter().copied().find(eligible);
-                for takes in heavier.into_iter().chain(lighter) {
-                    let difference = self.lag(gives).saturating_sub(self.lag(takes));
-                    let gain = difference.min(gap.saturating_sub(difference));
-                    if gain > 0 && best.as_ref().is_none_or(|best| gain > best.gain) {
-                        best = Some(Change { gain, gives, target, takes: Some(takes) });
-                    }
-                }
-            }
-            best
-        });
-        self.spend(looks)?;
-        best
-    }
-
-    /// `None` once all is spent.
-    pub(super) fn spend(&mut self, looks: u64) -> Option<()> {
-        self.looks = self.looks.saturating_sub(looks.max(LOOKS_PER_CHANGE));
-        (self.looks > 0).then_some(())
-    }
-
     /// Gives moved partitions back to who owned them, the smallest lag first, while nobody gets heavier than the heaviest
     /// member by that. Whether it gave any.
     fn send_home(&mut self, moved: &mut Vec<u32>) -> bool {
+        self.sort_moved(moved);
+        let mut any = false;
+        while self.spend(moved.len()).is_some() && self.send_home_once(moved) {
+            any = true;
+        }
+        any
+    }
+
+    /// What is not with its owner, each once, in increasing lag.
+    fn sort_moved(&self, moved: &mut Vec<u32>) {
         moved.sort_unstable_by_key(|&partition| (self.lags[partition as usize], partition));
         moved.dedup();
         moved.retain(|&partition| {
             let home = self.before[partition as usize];
             home != NONE && home != self.owner[partition as usize]
         });
-        let mut any = false;
-        while self.spend(moved.len() as u64).is_some() {
-            let away = moved.len();
-            moved.retain(|&partition| {
-                let (host, home) =
-                    (self.place(self.owner[partition as usize]), self.place(self.before[partition as usize]));
-                let fits = self.total[home] + self.lag(partition) <= self.most() && self.has_room(host, home);
-                if fits {
-                    self.hand_over(partition, host, home);
-                }
-                !fits
-            });
-            if moved.len() == away {
-                break;
+    }
+
+    /// One pass of [`Holdings::send_home`]. Whether it gave any.
+    fn send_home_once(&mut self, moved: &mut Vec<u32>) -> bool {
+        let away = moved.len();
+        moved.retain(|&partition| {
+            let (host, home) =
+                (self.place(self.owner[partition as usize]), self.place(self.before[partition as usize]));
+            let fits = self.total[home] + self.lag(partition) <= self.most() && self.has_room(host, home);
+            if fits {
+                self.hand_over(partition, host, home);
             }
-            any = true;
-        }
-        any
+            !fits
+        });
+        moved.len() < away
     }
 
     pub(super) fn hand_over(&mut self, partition: u32, from: usize, to: usize) {
@@ -283,27 +223,22 @@ impl Holdings<'_> {
         self.put(partition, to);
     }
 
-    /// Leaves a partition with nobody, until it is put somewhere.
+    /// Leaves a partition with nobody, until it is put somewhere. What it costs is spent, but it is done in any case.
     pub(super) fn take(&mut self, partition: u32, from: usize) {
-        let at = self.rank(partition, from);
-        // Closing the gap is cheap, but not nothing.
-        self.looks = self.looks.saturating_sub((self.held[from].len() - at) as u64 / 256);
-        self.held[from].remove(at);
+        let (lags, set) = (self.lags, self.set(partition));
+        let key = |partition: u32| (lags[partition as usize], Reverse(partition));
+        let behind = self.held[from].remove(set, partition, key);
+        let _ = self.spend(behind / MOVED_PER_STEP);
         self.recount(from, self.held[from].len() + 1, self.total[from] - self.lag(partition));
     }
 
     pub(super) fn put(&mut self, partition: u32, to: usize) {
-        let at = self.rank(partition, to);
-        self.looks = self.looks.saturating_sub((self.held[to].len() - at) as u64 / 256);
-        self.held[to].insert(at, partition);
+        let (lags, set) = (self.lags, self.set(partition));
+        let key = |partition: u32| (lags[partition as usize], Reverse(partition));
+        let behind = self.held[to].insert(set, partition, key);
+        let _ = self.spend(behind / MOVED_PER_STEP);
         self.owner[partition as usize] = self.members[to];
         self.recount(to, self.held[to].len() - 1, self.total[to] + self.lag(partition));
-    }
-
-    /// Where a partition stands in a row.
-    fn rank(&self, partition: u32, place: usize) -> usize {
-        let key = |partition: u32| (self.lags[partition as usize], Reverse(partition));
-        self.held[place].partition_point(|&other| key(other) < key(partition))
     }
 
     /// Enters a member's new number and total.

@@ -5,6 +5,12 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use super::Totals;
+use crate::budget::{Budget, Spent};
+
+/// What it costs to bring an entry of a heap up to date.
+const HEAP_STEPS: u64 = 8;
+/// Among how many members the one with the least is chosen once all is spent.
+const CHOICES: usize = 8;
 
 /// Heaps over one set of subscribers. What members have only grows, and may grow outside of this line too: an entry never
 /// overstates, and one that states the present is the least.
@@ -16,6 +22,8 @@ pub(super) struct Line {
     by_lag: BinaryHeap<Reverse<(u128, u32, u32)>>,
     /// Members that had too many when last looked at: number, member.
     parked: BinaryHeap<Reverse<(u32, u32)>>,
+    /// Whose turn it is to be looked at, once all is spent.
+    turn: usize,
 }
 
 impl Line {
@@ -31,43 +39,66 @@ impl Line {
         }
     }
 
-    /// Gives a partition with this lag to somebody. The line must have members.
-    pub(super) fn place(&mut self, totals: &mut Totals, lag: u64, max_skew: Option<u32>) -> u32 {
-        let member = self.least(totals, lag, max_skew);
+    /// Gives a partition with this lag to one of `members`, who are the line's and at least one. Once all is spent, only a few of
+    /// them are looked at, by turns: what others gave these members has to be looked up again and again, and groups whose topics
+    /// all have other subscribers would have no end of that.
+    pub(super) fn place(
+        &mut self,
+        members: &[u32],
+        totals: &mut Totals,
+        lag: u64,
+        max_skew: Option<u32>,
+        budget: &Budget<'_>,
+    ) -> u32 {
+        let least = self.least(totals, lag, max_skew, budget);
+        let member = least.unwrap_or_else(|Spent(_)| self.least_of_few(members, totals, lag, max_skew));
         totals.add(member, lag);
         member
     }
 
-    fn least(&mut self, totals: &Totals, lag: u64, max_skew: Option<u32>) -> u32 {
-        let (least, fewest) = self.fewest(totals);
+    fn least(&mut self, totals: &Totals, lag: u64, max_skew: Option<u32>, budget: &Budget<'_>) -> Result<u32, Spent> {
+        let (least, fewest) = self.fewest(totals, budget)?;
         match max_skew {
-            _ if lag == 0 => fewest,
-            Some(0) => fewest,
-            None => self.lightest(totals, u32::MAX),
+            _ if lag == 0 => Ok(fewest),
+            Some(0) => Ok(fewest),
+            None => self.lightest(totals, u32::MAX, budget),
             Some(skew) => {
                 let ceiling = least.saturating_add(skew);
-                self.unpark(totals, ceiling);
-                self.lightest(totals, ceiling)
+                self.unpark(totals, ceiling, budget)?;
+                self.lightest(totals, ceiling, budget)
             }
         }
     }
 
+    fn least_of_few(&mut self, members: &[u32], totals: &Totals, lag: u64, max_skew: Option<u32>) -> u32 {
+        let few = (self.turn..).map(|place| members[place % members.len()]).take(CHOICES.min(members.len()));
+        self.turn += CHOICES;
+        let by_lag = lag > 0 && max_skew.is_none();
+        let has = |&member: &u32| {
+            let (count, lag) = (totals.count[member as usize].into(), totals.lag[member as usize]);
+            if by_lag { (lag, count, member) } else { (count, lag, member) }
+        };
+        few.min_by_key(has).expect("a line has members")
+    }
+
     /// The least number, and who has it.
-    fn fewest(&mut self, totals: &Totals) -> (u32, u32) {
+    fn fewest(&mut self, totals: &Totals, budget: &Budget<'_>) -> Result<(u32, u32), Spent> {
         loop {
+            budget.spend(HEAP_STEPS)?;
             let mut top = self.by_count.peek_mut().expect("a line has members");
             let Reverse((count, lag, member)) = *top;
             let now = (totals.count[member as usize], totals.lag[member as usize]);
             if now == (count, lag) {
-                return (count, member);
+                return Ok((count, member));
             }
             *top = Reverse((now.0, now.1, member));
         }
     }
 
     /// Who has the least lag of those with fewer than `ceiling` partitions, of whom there is at least one.
-    fn lightest(&mut self, totals: &Totals, ceiling: u32) -> u32 {
+    fn lightest(&mut self, totals: &Totals, ceiling: u32, budget: &Budget<'_>) -> Result<u32, Spent> {
         loop {
+            budget.spend(HEAP_STEPS)?;
             let mut top = self.by_lag.peek_mut().expect("somebody has fewer");
             let Reverse((lag, count, member)) = *top;
             let now = (totals.lag[member as usize], totals.count[member as usize]);
@@ -75,7 +106,7 @@ impl Line {
                 PeekMut::pop(top);
                 self.parked.push(Reverse((now.1, member)));
             } else if now == (lag, count) {
-                return member;
+                return Ok(member);
             } else {
                 *top = Reverse((now.0, now.1, member));
             }
@@ -83,11 +114,12 @@ impl Line {
     }
 
     /// Brings back those who no longer have too many.
-    fn unpark(&mut self, totals: &Totals, ceiling: u32) {
+    fn unpark(&mut self, totals: &Totals, ceiling: u32, budget: &Budget<'_>) -> Result<(), Spent> {
         while let Some(&Reverse((stated, member))) = self.parked.peek() {
             if stated >= ceiling {
-                return;
+                break;
             }
+            budget.spend(HEAP_STEPS)?;
             self.parked.pop();
             let count = totals.count[member as usize];
             if count < ceiling {
@@ -96,5 +128,6 @@ impl Line {
                 self.parked.push(Reverse((count, member)));
             }
         }
+        Ok(())
     }
 }

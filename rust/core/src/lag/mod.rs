@@ -5,7 +5,9 @@
 //! can overflow.
 
 mod bound;
+mod change;
 mod fewest;
+mod held;
 mod level;
 mod line;
 mod order;
@@ -13,17 +15,22 @@ mod sole;
 
 use std::ops::Range;
 
-use crate::budget::{Limit, Limited};
+use crate::budget::{Budget, Goal, Limit, Limited};
 use crate::group::{Csr, Group, NONE};
 use crate::ownership::Ownership;
 use crate::plan::Plan;
 use crate::sticky;
 use crate::strategy::{Mode, Objective};
 use crate::subscribers::Subscribers;
-pub use bound::lag_bound;
+pub use bound::{lag_bound, lag_bound_within};
 use line::Line;
 use order::Weighed;
 use sole::Sole;
+
+/// What placing and levelling may take together, and what more for each partition: what a group costs its leader must not hang
+/// on how its lags are spread. Ordinary groups of a million partitions stay below.
+const STEPS: u64 = 1 << 25;
+const STEPS_PER_PARTITION: u64 = 128;
 
 /// Over what counts and lags are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,6 +105,7 @@ pub fn assign_within(
     };
     let subscribers = Subscribers::new(group);
     let lineups = subscribers.by_id();
+    let budget = limit.budget(STEPS + STEPS_PER_PARTITION * group.topics().partitions() as u64);
     let sum = lags.iter().map(|&lag| u128::from(lag)).sum::<u128>();
     let mut placing = Placing {
         group,
@@ -112,13 +120,13 @@ pub fn assign_within(
         open: Vec::new(),
         spare: Vec::new(),
         sole: Sole::default(),
-        looks: level::budget(group.topics().partitions()),
+        budget: &budget,
     };
     match options.scope {
         Scope::Topic => placing.topic_by_topic(),
         Scope::Group => placing.all_topics(),
     }
-    (plan, None)
+    (plan, budget.spent().map(|spent| spent.seeking(Goal::Lag)))
 }
 
 /// Each member's total lag in a plan. O(partitions).
@@ -168,8 +176,8 @@ struct Placing<'a> {
     open: Vec<Weighed>,
     spare: Vec<Weighed>,
     sole: Sole,
-    /// What levelling may still cost.
-    looks: u64,
+    /// What placing and levelling may still cost together.
+    budget: &'a Budget<'a>,
 }
 
 impl<'a> Placing<'a> {
@@ -237,7 +245,7 @@ impl<'a> Placing<'a> {
         let mut line = Line::default();
         line.refill(lineup, totals, self.options.max_skew);
         for &(lag, partition) in &self.open {
-            owner[partition as usize] = line.place(totals, lag, self.options.max_skew);
+            owner[partition as usize] = line.place(lineup, totals, lag, self.options.max_skew, self.budget);
         }
     }
 
@@ -249,12 +257,14 @@ impl<'a> Placing<'a> {
         lines.resize_with(self.lineups.len(), || None);
         for &(lag, partition) in &self.open {
             let set = self.set_of[topic_of[partition as usize] as usize];
+            let lineup = self.lineups.row(set);
             let line = lines[set as usize].get_or_insert_with(|| {
                 let mut line = Line::default();
-                line.refill(self.lineups.row(set), &self.totals, self.options.max_skew);
+                line.refill(lineup, &self.totals, self.options.max_skew);
                 line
             });
-            self.owner[partition as usize] = line.place(&mut self.totals, lag, self.options.max_skew);
+            self.owner[partition as usize] =
+                line.place(lineup, &mut self.totals, lag, self.options.max_skew, self.budget);
         }
     }
 }

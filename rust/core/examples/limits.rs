@@ -1,0 +1,234 @@
+//! What planning the hardest groups known takes: `limits [CASE]`, without an argument all of them, each in a process of its own.
+//!
+//! Some are what a stranger can make a leader plan with a record of at most a megabyte: these have to end within 2 s and
+//! 300 MB, limited or not. The others are large and ordinary: what the strategy seeks has to be reached, no limit in the way.
+
+use std::process::{Command, ExitCode};
+
+use kafka_assignors_core::budget::Limit;
+use kafka_assignors_core::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
+use kafka_assignors_core::lag::{self, Keep, Options, Scope};
+use kafka_assignors_core::ownership::Ownership;
+use kafka_assignors_core::strategy::{Outcome, Strategy, plan};
+
+const RULE: Options = Options { scope: Scope::Topic, max_skew: Some(0), keep: Keep::None };
+const BY_LAG: Options = Options { scope: Scope::Group, max_skew: None, keep: Keep::None };
+const KEEPING: Options = Options { scope: Scope::Group, max_skew: None, keep: Keep::Owners { threshold: 0 } };
+
+/// A group by numbers: topics and members are numbered in order of their names.
+#[derive(Default)]
+struct Case {
+    counts: Vec<u32>,
+    /// By member, its topics.
+    topics: Vec<Vec<u32>>,
+    /// By flat partition.
+    owner: Vec<u32>,
+    lags: Vec<u64>,
+}
+
+impl Case {
+    /// A topic without owners; `lag` is asked for each of its partitions.
+    fn topic(&mut self, partitions: u32, mut lag: impl FnMut(u32) -> u64) -> u32 {
+        self.counts.push(partitions);
+        self.lags.extend((0..partitions).map(&mut lag));
+        self.owner.resize(self.lags.len(), NONE);
+        self.counts.len() as u32 - 1
+    }
+
+    fn member(&mut self, topics: Vec<u32>) -> u32 {
+        self.topics.push(topics);
+        self.topics.len() as u32 - 1
+    }
+
+    /// The topics' partitions belong to whom the strategy gives them while the lags are as they are now.
+    fn settle(&mut self, options: Options) {
+        let (group, ownership) = self.build();
+        self.owner = plan(&group, Strategy::Lag(options), ownership, &Limit::default()).plan.owner;
+    }
+
+    /// What these members own is nobody's.
+    fn replace(&mut self, members: impl Fn(u32) -> bool) {
+        self.owner.iter_mut().filter(|owner| **owner != NONE && members(**owner)).for_each(|owner| *owner = NONE);
+    }
+
+    fn build(&self) -> (Group, Ownership) {
+        let names: Vec<String> = (0..self.counts.len()).map(|topic| format!("t{topic:06}")).collect();
+        let counted = names.iter().zip(&self.counts);
+        let specs = counted.map(|(name, &count)| TopicSpec { name, partitions: count.into(), racks: None });
+        let mut topics = Topics::new(specs.collect()).expect("topics that there can be");
+        topics.set_lags(self.lags.clone());
+        let mut builder = GroupBuilder::new(topics);
+        for (member, topics) in self.topics.iter().enumerate() {
+            let pattern = builder.pattern(topics);
+            builder.push_member(&format!("m{member:06}"), "", pattern, 1, "");
+        }
+        (builder.finish(), Ownership { owner: self.owner.clone(), held: Vec::new() })
+    }
+}
+
+/// Numbers that look random, the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Thousands of swaps of equal worth, each behind partitions that the heaviest member may not have.
+fn swaps() -> Case {
+    let mut case = Case::default();
+    let x = case.topic(5_200, |number| 1_000_000 - u64::from(number >= 5_000));
+    // Lighter by 400 in all.
+    let y = case.topic(4_800, |number| if number == 0 { 1_009_398 } else { 999_998 });
+    let (one, other) = (case.member(vec![x]), case.member(vec![x, y]));
+    case.owner = (0..10_000).map(|partition| if partition < 5_000 { one } else { other }).collect();
+    case
+}
+
+/// One member has all of what everybody may have; the others fill up with what is only theirs.
+fn newcomers(members: u32, shared: u32, own: u32) -> Case {
+    let (mut case, mut random) = (Case::default(), Random(5));
+    // A little heavier, so that there is something to give.
+    let x = case.topic(shared, |_| 2_030 + random.below(1_000));
+    let owner = case.member(vec![x]);
+    case.owner.fill(owner);
+    for _ in 0..members {
+        let y = case.topic(own, |_| 2_000 + random.below(1_000));
+        case.member(vec![x, y]);
+    }
+    case
+}
+
+/// Every topic has its own subscribers, nearly all there are, and each gives to members that every other one looks at.
+fn tangle(topics: u32, partitions: u32) -> Case {
+    let (mut case, mut random) = (Case::default(), Random(7));
+    for _ in 0..topics {
+        case.topic(partitions, |_| 1_000_000 + random.below(1_000));
+    }
+    for member in 0..topics {
+        case.member((0..topics).filter(|&topic| topic != member).collect());
+    }
+    case
+}
+
+/// Members that each share a topic with the next one only.
+fn chain(members: u32, partitions: u32) -> Case {
+    let (mut case, mut random) = (Case::default(), Random(11));
+    for _ in 0..=members {
+        case.topic(partitions, |_| random.below(20_000));
+    }
+    for member in 0..members {
+        case.member(vec![member, member + 1]);
+    }
+    case.settle(BY_LAG);
+    drift(case, &mut random)
+}
+
+/// Lags 20 % off what they were when the owners got theirs, and a tenth of the members replaced.
+fn drift(mut case: Case, random: &mut Random) -> Case {
+    case.lags.iter_mut().for_each(|lag| *lag = *lag * (800 + random.below(400)) / 1_000);
+    case.replace(|member| member % 10 == 3);
+    case
+}
+
+fn equal(topics: u32, partitions: u32, members: u32) -> Case {
+    let (mut case, mut random) = (Case::default(), Random(13));
+    for _ in 0..topics {
+        case.topic(partitions, |_| random.below(20_000));
+    }
+    for _ in 0..members {
+        case.member((0..topics).collect());
+    }
+    case.settle(BY_LAG);
+    drift(case, &mut random)
+}
+
+fn different(topics: u32, partitions: u32, members: u32, each: u64) -> Case {
+    let (mut case, mut random) = (Case::default(), Random(17));
+    for topic in 0..topics {
+        case.topic(partitions / 2 + (topic % 7) * partitions / 6, |_| random.below(20_000));
+    }
+    for _ in 0..members {
+        let mut chosen: Vec<u32> = (0..each).map(|_| random.below(topics.into()) as u32).collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        case.member(chosen);
+    }
+    case.settle(BY_LAG);
+    drift(case, &mut random)
+}
+
+type Named = (&'static str, Options, fn() -> Case);
+
+const CASES: [Named; 15] = [
+    ("swaps behind what one may not have", KEEPING, swaps),
+    ("20 newcomers", KEEPING, || newcomers(20, 10_000, 10_000)),
+    ("20 newcomers, skew 2", Options { max_skew: Some(2), ..KEEPING }, || newcomers(20, 10_000, 10_000)),
+    ("10,000 newcomers, 100,000 partitions", KEEPING, || newcomers(9_999, 10_000, 9)),
+    ("10,000 newcomers, 90,000 shared", KEEPING, || newcomers(9_999, 90_000, 1)),
+    ("500 tangled topics", BY_LAG, || tangle(500, 500)),
+    ("500 tangled topics, keeping", KEEPING, || tangle(500, 500)),
+    ("500 tangled topics, skew 2", Options { max_skew: Some(2), ..BY_LAG }, || tangle(500, 500)),
+    ("ordinary: 1,000,000 of 2,000 members", KEEPING, || equal(1_000, 1_000, 2_000)),
+    ("ordinary: 1,000,000 topic by topic", Options { keep: KEEPING.keep, ..RULE }, || equal(1_000, 1_000, 2_000)),
+    ("ordinary: 973,000 of 2,000 members on 20 each", KEEPING, || different(10_000, 97, 2_000, 20)),
+    ("ordinary: 200,000 of 500 members on 400 each", KEEPING, || different(1_000, 200, 500, 500)),
+    ("ordinary: 200,000 of 500 members, skew 2", Options { max_skew: Some(2), ..KEEPING }, || {
+        different(1_000, 200, 500, 500)
+    }),
+    ("ordinary: a chain of 4,000", KEEPING, || chain(4_000, 100)),
+    ("ordinary: a chain of 40", KEEPING, || chain(40, 10_000)),
+];
+
+/// CPU seconds of this process so far, and the most memory it ever had, in bytes; only on Linux.
+fn spent() -> (f64, f64) {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
+    let stat = read("stat");
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: f64 = after.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+    let status = read("status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = peak.and_then(|peak| peak.split_whitespace().next()?.parse::<f64>().ok());
+    (ticks / 100.0, kilobytes.unwrap_or(f64::NAN) * 1024.0)
+}
+
+fn run((name, options, case): Named) {
+    let case = case();
+    let (group, ownership) = case.build();
+    drop(case);
+    let (before, memory) = spent();
+    let outcome: Outcome = plan(&group, Strategy::Lag(options), ownership, &Limit::default());
+    let (after, peak) = spent();
+    let heaviest = lag::lag_by_member(&group, &outcome.plan).into_iter().max().unwrap_or(0);
+    let ended = outcome.limited.map_or_else(|| "to the end".to_owned(), |limited| limited.to_string());
+    let megabytes = |bytes: f64| bytes / 1e6;
+    println!(
+        "{name}: {:.2} s, {:.0} MB (the group itself {:.0}), heaviest {heaviest}, {} moved, {ended}",
+        after - before,
+        megabytes(peak),
+        megabytes(memory),
+        outcome.kept_and_moved().1,
+    );
+}
+
+fn main() -> ExitCode {
+    if let Some(wanted) = std::env::args().nth(1) {
+        let Some(case) = CASES.into_iter().find(|(name, ..)| *name == wanted) else {
+            eprintln!("there is no case {wanted:?}");
+            return ExitCode::from(2);
+        };
+        run(case);
+        return ExitCode::SUCCESS;
+    }
+    let program = std::env::current_exe().expect("a program has a path");
+    for (name, ..) in CASES {
+        let ended = Command::new(&program).arg(name).status();
+        if !ended.is_ok_and(|status| status.success()) {
+            eprintln!("{name}: failed");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,208 @@
+//! The change that takes most lag off the heaviest member: a move of one partition or, where none is worth anything, a swap.
+
+use std::borrow::Cow;
+
+use super::level::Holdings;
+
+/// From how many times fewer on the subscribers of some partitions are looked at in place of all members.
+const FEW: usize = 8;
+
+/// A change that takes `gain` of lag off the heavier member: what goes to the member at place `target`, and what comes back.
+pub(super) struct Change {
+    gain: u128,
+    pub(super) gives: u32,
+    pub(super) target: usize,
+    pub(super) takes: Option<u32>,
+}
+
+/// Why a look at candidates ended without an answer.
+enum Stop {
+    /// As many were looked at as were allowed.
+    Most,
+    /// All is spent.
+    Spent,
+}
+
+impl Holdings<'_> {
+    /// The members that are lighter than the heaviest, lightest first, each with the difference. Those that may have nothing
+    /// of what the heaviest has can be left out. `None` once all is spent.
+    fn lighter(&self, heaviest: usize) -> Option<Box<dyn Iterator<Item = (u128, usize)> + '_>> {
+        let most = self.most();
+        let sets = || self.held[heaviest].parts().iter().map(|&(set, _)| self.lineup(set));
+        if !self.equal && sets().map(<[u32]>::len).sum::<usize>() < self.members.len() / FEW {
+            let mut places = Vec::new();
+            for lineup in sets() {
+                self.spend(lineup.len())?;
+                places.extend(lineup.iter().map(|&member| self.place(member)));
+            }
+            let mut near: Vec<(u128, usize)> = places.into_iter().map(|place| (self.total[place], place)).collect();
+            near.sort_unstable();
+            near.dedup();
+            return Some(Box::new(
+                near.into_iter().map(move |(lag, place)| (most - lag, place)).take_while(|&(gap, _)| gap > 0),
+            ));
+        }
+        Some(Box::new(self.order.iter().map(move |&(lag, place)| (most - lag, place)).take_while(|&(gap, _)| gap > 0)))
+    }
+
+    /// The most valuable move of one partition or, where none is worth anything, a swap. `None` if there is none, and once all
+    /// is spent: what was not looked at to the end is no reason to move anything.
+    pub(super) fn best_change(&self, heaviest: usize) -> Option<Change> {
+        match self.best_move(heaviest)? {
+            Some(change) => Some(change),
+            None => self.best_swap(heaviest)?,
+        }
+    }
+
+    /// The most valuable move of one partition, if one is worth anything. `None` once all is spent.
+    fn best_move(&self, heaviest: usize) -> Option<Option<Change>> {
+        let row = &self.held[heaviest];
+        self.spend(row.parts().len())?;
+        let largest =
+            row.parts().iter().filter_map(|(_, part)| part.last()).map(|&partition| self.lag(partition)).max();
+        let mut best: Option<Change> = None;
+        let (mut merged, mut looks) = (Vec::new(), 0);
+        for (gap, target) in self.lighter(heaviest)? {
+            self.spend(1)?;
+            let gain = best.as_ref().map_or(0, |best| best.gain);
+            // Nothing is worth more than half the difference, which is less for the others, or than itself.
+            if gain >= (gap / 2).min(largest.unwrap_or(0)) && gain > 0 {
+                break;
+            }
+            if !self.has_room(heaviest, target) {
+                continue;
+            }
+            // Best is half the difference; the candidates lie on both sides of it.
+            let near = if looks <= row.len() {
+                looks += row.parts().len();
+                self.nearest(row.parts(), target, gap, gain)?
+            } else {
+                // So many targets that it pays to have all in one order.
+                if merged.is_empty() {
+                    self.spend(row.len())?;
+                    let sets = row.parts().iter();
+                    merged = sets.flat_map(|(set, part)| part.iter().map(|&partition| (*set, partition))).collect();
+                    merged.sort_by_key(|&(_, partition)| self.key(partition));
+                }
+                match self.nearest_of_merged(&merged, row.parts().len(), target, gap, gain) {
+                    Ok(near) => near,
+                    Err(Stop::Most) => self.nearest(row.parts(), target, gap, gain)?,
+                    Err(Stop::Spent) => return None,
+                }
+            };
+            for gives in near.into_iter().flatten() {
+                let gain = self.lag(gives).min(gap.saturating_sub(self.lag(gives)));
+                if gain > best.as_ref().map_or(0, |best| best.gain) {
+                    best = Some(Change { gain, gives, target, takes: None });
+                }
+            }
+            // The lighter the target, the more a move is worth: if all may have all, nobody else gets more out of it.
+            if self.equal {
+                break;
+            }
+        }
+        Some(best)
+    }
+
+    /// The partitions next to half of `gap` that a member may have: the one above, and the one that is not, as far as moving
+    /// them is worth more than `gain`. `None` once all is spent.
+    fn nearest(&self, parts: &[(u32, Vec<u32>)], target: usize, gap: u128, gain: u128) -> Option<[Option<u32>; 2]> {
+        self.spend(parts.len())?;
+        let (mut above, mut below): (Option<u32>, Option<u32>) = (None, None);
+        for (set, part) in parts {
+            let (lighter, heavier) = part.split_at(part.partition_point(|&partition| self.lag(partition) <= gap / 2));
+            let lighter = lighter.last().copied().filter(|&partition| self.lag(partition) > gain);
+            let heavier = heavier.first().copied().filter(|&partition| self.lag(partition) < gap - gain);
+            if lighter.or(heavier).is_some() && self.is_in(target, *set) {
+                below = below.into_iter().chain(lighter).max_by_key(|&partition| self.key(partition));
+                above = above.into_iter().chain(heavier).min_by_key(|&partition| self.key(partition));
+            }
+        }
+        Some([above, below])
+    }
+
+    /// As [`Holdings::nearest`], of partitions in one order, each with its set. At most so many are looked at on either side.
+    fn nearest_of_merged(
+        &self,
+        merged: &[(u32, u32)],
+        most: usize,
+        target: usize,
+        gap: u128,
+        gain: u128,
+    ) -> Result<[Option<u32>; 2], Stop> {
+        let (lighter, heavier) =
+            merged.split_at(merged.partition_point(|&(_, partition)| self.lag(partition) <= gap / 2));
+        let heavier = heavier.iter().take_while(|&&(_, partition)| self.lag(partition) < gap - gain);
+        let lighter = lighter.iter().rev().take_while(|&&(_, partition)| self.lag(partition) > gain);
+        Ok([self.first_for(target, heavier, most)?, self.first_for(target, lighter, most)?])
+    }
+
+    /// The first partition that a member may have, if there is one.
+    fn first_for<'b>(
+        &self,
+        target: usize,
+        candidates: impl Iterator<Item = &'b (u32, u32)>,
+        most: usize,
+    ) -> Result<Option<u32>, Stop> {
+        for (looks, &(set, partition)) in candidates.enumerate() {
+            if looks == most {
+                return Err(Stop::Most);
+            }
+            self.spend(1).ok_or(Stop::Spent)?;
+            if self.is_in(target, set) {
+                return Ok(Some(partition));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The most valuable swap with the lightest member that has one. `None` once all is spent.
+    fn best_swap(&self, heaviest: usize) -> Option<Option<Change>> {
+        let parts = |place: usize| self.held[place].parts().len();
+        for (gap, target) in self.lighter(heaviest)? {
+            // What either may not have is left out once, and not passed over at every look.
+            self.spend(1 + parts(heaviest) + parts(target))?;
+            let gives = self.held[heaviest].merged(|set| self.is_in(target, set), |partition| self.key(partition));
+            let takes = self.held[target].merged(|set| self.is_in(heaviest, set), |partition| self.key(partition));
+            for merged in [&gives, &takes] {
+                if let Cow::Owned(merged) = merged {
+                    self.spend(merged.len())?;
+                }
+            }
+            let Some(&least) = takes.first() else { continue };
+            let mut best: Option<Change> = None;
+            let mut last = None;
+            // No swap makes the heavier lighter unless what it gives is more than what it takes.
+            for &gives in gives.iter().rev().take_while(|&&gives| self.lag(gives) > self.lag(least)) {
+                self.spend(1)?;
+                // What has the lag of the one before is worth the same, and nothing is worth more than half the difference.
+                if last.replace(self.lag(gives)) == Some(self.lag(gives)) {
+                    continue;
+                }
+                if best.as_ref().is_some_and(|best| best.gain >= gap / 2) {
+                    break;
+                }
+                // Best is a difference of half the gap; the candidates lie on both sides of it.
+                let wanted = self.lag(gives).saturating_sub(gap / 2);
+                let (lighter, heavier) =
+                    takes.split_at(takes.partition_point(|&partition| self.lag(partition) <= wanted));
+                for &takes in heavier.first().into_iter().chain(lighter.last()) {
+                    let difference = self.lag(gives).saturating_sub(self.lag(takes));
+                    let gain = difference.min(gap.saturating_sub(difference));
+                    if gain > 0 && best.as_ref().is_none_or(|best| gain > best.gain) {
+                        best = Some(Change { gain, gives, target, takes: Some(takes) });
+                    }
+                }
+            }
+            if best.is_some() {
+                return Some(best);
+            }
+        }
+        Some(None)
+    }
+
+    /// Whether it is quicker to look at the members of a set of subscribers than at all, in order, for one of them.
+    pub(super) fn is_small(&self, set: u32) -> bool {
+        !self.equal && self.lineup(set).len() < self.members.len() / FEW
+    }
+}

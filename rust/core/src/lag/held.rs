@@ -1,0 +1,89 @@
+//! What one member has, by who may have it.
+
+use std::borrow::Cow;
+
+/// The partitions of one member, those of topics with the same subscribers together: who looks for what another member may
+/// have never looks at what it may not.
+#[derive(Default)]
+pub(super) struct Held {
+    /// Sets of subscribers in ascending order, each with its partitions in order of their keys. None is empty.
+    parts: Vec<(u32, Vec<u32>)>,
+    len: usize,
+}
+
+impl Held {
+    /// How many partitions there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// By set of subscribers, the partitions in order of their keys.
+    pub(super) fn parts(&self) -> &[(u32, Vec<u32>)] {
+        &self.parts
+    }
+
+    /// All partitions, in no order that counts.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.parts.iter().flat_map(|(_, part)| part).copied()
+    }
+
+    /// Adds a partition whose set is that of the last one added, or a higher one, in any order of keys: see [`Held::sort_by_key`].
+    pub(super) fn push(&mut self, set: u32, partition: u32) {
+        self.len += 1;
+        match self.parts.binary_search_by_key(&set, |&(set, _)| set) {
+            Ok(at) => self.parts[at].1.push(partition),
+            Err(at) => self.parts.insert(at, (set, vec![partition])),
+        }
+    }
+
+    pub(super) fn sort_by_key<K: Ord>(&mut self, key: impl Fn(u32) -> K) {
+        for (_, part) in &mut self.parts {
+            part.sort_unstable_by_key(|&partition| key(partition));
+        }
+    }
+
+    /// Adds a partition at its place. Returns how many others had to make room.
+    pub(super) fn insert<K: Ord>(&mut self, set: u32, partition: u32, key: impl Fn(u32) -> K) -> usize {
+        self.len += 1;
+        match self.parts.binary_search_by_key(&set, |&(set, _)| set) {
+            Ok(found) => {
+                let part = &mut self.parts[found].1;
+                let at = part.partition_point(|&other| key(other) < key(partition));
+                part.insert(at, partition);
+                part.len() - at
+            }
+            Err(at) => {
+                self.parts.insert(at, (set, vec![partition]));
+                self.parts.len() - at
+            }
+        }
+    }
+
+    /// Takes a partition that is there. Returns how many others closed the gap.
+    pub(super) fn remove<K: Ord>(&mut self, set: u32, partition: u32, key: impl Fn(u32) -> K) -> usize {
+        let found = self.parts.binary_search_by_key(&set, |&(set, _)| set).expect("it is there");
+        let part = &mut self.parts[found].1;
+        let at = part.partition_point(|&other| key(other) < key(partition));
+        debug_assert_eq!(part.get(at), Some(&partition));
+        part.remove(at);
+        self.len -= 1;
+        let behind = part.len() - at;
+        if part.is_empty() {
+            self.parts.remove(found);
+            return self.parts.len() - found;
+        }
+        behind
+    }
+
+    /// The partitions of the sets that `may_have` says yes to, in order of their keys.
+    pub(super) fn merged<K: Ord>(&self, may_have: impl Fn(u32) -> bool, key: impl Fn(u32) -> K) -> Cow<'_, [u32]> {
+        let mut parts = self.parts.iter().filter(|&&(set, _)| may_have(set)).map(|(_, part)| part.as_slice());
+        let (Some(first), second) = (parts.next(), parts.next()) else { return Cow::Borrowed(&[]) };
+        let Some(second) = second else { return Cow::Borrowed(first) };
+        let mut merged = [first, second].concat();
+        parts.for_each(|part| merged.extend_from_slice(part));
+        // Runs that are sorted already, which this makes use of.
+        merged.sort_by_key(|&partition| key(partition));
+        Cow::Owned(merged)
+    }
+}

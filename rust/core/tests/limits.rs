@@ -1,0 +1,171 @@
+//! Planning within a limit: whatever it is, the plan is valid, and it says whether something better may exist.
+
+mod oracle;
+
+use kafka_assignors_core::budget::{Cause, Goal, Limit, Limited};
+use kafka_assignors_core::group::Group;
+use kafka_assignors_core::lag::{Keep, Options, Scope, lag_bound, lag_bound_within, lag_by_member};
+use kafka_assignors_core::strategy::{Mode, Objective, Outcome, RackOrder, Strategy, plan, settle};
+use oracle::brute::{Shape, random_group};
+use oracle::{GroupDef, Random, member};
+use proptest::prelude::{any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::strategy::Just;
+
+const KEEPING: Options = Options { scope: Scope::Group, max_skew: None, keep: Keep::Owners { threshold: 0 } };
+
+fn strategies() -> Vec<Strategy> {
+    let mut all =
+        vec![Strategy::Range, Strategy::RoundRobin, Strategy::Lag(Options::default()), Strategy::Lag(KEEPING)];
+    for mode in [Mode::FairYetSticky, Mode::StickyYetFair, Mode::Fair] {
+        for racks in [RackOrder::BeforeStickiness, RackOrder::AfterStickiness] {
+            all.push(Strategy::Sticky(Objective { mode, racks }));
+            all.push(Strategy::CooperativeSticky(Objective { mode, racks }));
+        }
+    }
+    for scope in [Scope::Topic, Scope::Group] {
+        for max_skew in [Some(0), Some(2), None] {
+            all.push(Strategy::Lag(Options { scope, max_skew, keep: Keep::None }));
+            all.push(Strategy::Lag(Options { scope, max_skew, keep: Keep::Owners { threshold: 3 } }));
+        }
+    }
+    all.extend([Strategy::StreamJoin { cooperative: false }, Strategy::StreamJoin { cooperative: true }]);
+    all
+}
+
+fn planned(group: &Group, strategy: Strategy, limit: &Limit<'_>) -> Outcome {
+    let outcome = plan(group, strategy, settle(group, strategy, None), limit);
+    outcome.verify(group, strategy).expect("a valid plan");
+    outcome
+}
+
+fn heaviest(group: &Group, outcome: &Outcome) -> u128 {
+    lag_by_member(group, &outcome.plan).into_iter().max().unwrap_or(0)
+}
+
+/// A random group; one in two without lags.
+fn group(seed: u64) -> Group {
+    let mut random = Random::new(seed);
+    let def = random_group(&mut random, Shape { topics: 5, partitions: 12, members: 7 });
+    let partitions: u32 = def.topics.values().map(|topic| topic.partitions).sum();
+    let largest = [2, 40, 100_000][random.below(3)];
+    let lags = (0..partitions).map(|_| random.below(largest) as u64).collect();
+    if random.below(2) == 0 { def.build() } else { def.build_with_lags(lags) }
+}
+
+proptest! {
+    /// Wherever the steps end, or the time, every strategy has a valid plan; what was not limited is what it is without a limit.
+    #[test]
+    fn valid_under_any_limit(seed in any::<u64>(), steps in prop_oneof![Just(0u64), 0u64..40, 0u64..2_000]) {
+        let group = group(seed);
+        let interrupted = || true;
+        for strategy in strategies() {
+            let whole = planned(&group, strategy, &Limit::default());
+            prop_assert_eq!(whole.limited, None);
+            let within = planned(&group, strategy, &Limit::of_steps(steps));
+            match within.limited {
+                None => prop_assert_eq!(&within.plan, &whole.plan),
+                Some(limited) => prop_assert_eq!(limited.cause, Cause::Steps),
+            }
+            let in_time = planned(&group, strategy, &Limit::default().interrupted_by(&interrupted));
+            match in_time.limited {
+                None => prop_assert_eq!(&in_time.plan, &whole.plan),
+                Some(limited) => prop_assert_eq!(limited.cause, Cause::Interrupted),
+            }
+            if let Some(target) = &within.withholding {
+                prop_assert!(target.owner.len() == group.topics().partitions());
+            }
+        }
+    }
+
+    /// Where owners keep what they have, a search that ends early leaves nobody heavier than the heaviest would be without it.
+    #[test]
+    fn more_steps_for_lag_never_end_worse_than_none(seed in any::<u64>(), steps in 0u64..5_000) {
+        let group = group(seed);
+        let stays = Options { keep: Keep::Owners { threshold: u64::MAX }, ..KEEPING };
+        let none = planned(&group, Strategy::Lag(stays), &Limit::default());
+        let some = planned(&group, Strategy::Lag(KEEPING), &Limit::of_steps(steps));
+        // What nobody owned is placed first, and not by lag any more where the steps end while that is done.
+        let none_open = none.ownership.owner.iter().all(|&owner| owner != kafka_assignors_core::group::NONE);
+        prop_assert!(!none_open || heaviest(&group, &some) <= heaviest(&group, &none));
+    }
+
+    /// A bound that was not found to the end is a lower one, and still a bound.
+    #[test]
+    fn a_lag_bound_within_a_limit_is_no_more_than_the_whole(seed in any::<u64>(), steps in 0u64..200) {
+        let group = group(seed);
+        let (bound, limited) = lag_bound_within(&group, &Limit::of_steps(steps));
+        prop_assert!(bound <= lag_bound(&group));
+        prop_assert!(limited.is_some() || bound == lag_bound(&group));
+    }
+}
+
+/// The first member has `of_one` of `x`, of lag 1,000, the second a tenth as many, of 999, and so many of `y`, which the first may
+/// not have and which are between these in order.
+fn swaps(of_one: u32, behind: u32) -> Group {
+    let mut def = GroupDef::new(
+        &[("x", of_one + of_one / 10), ("y", behind)],
+        vec![member("m0", &["x"]), member("m1", &["x", "y"])],
+    );
+    let owned = |topic: &str, numbers: std::ops::Range<u32>| -> Vec<(String, i32)> {
+        numbers.map(|number| (topic.to_owned(), number as i32)).collect()
+    };
+    def.members[0].owned = owned("x", 0..of_one);
+    def.members[1].owned = [owned("x", of_one..of_one + of_one / 10), owned("y", 0..behind)].concat();
+    def.members.iter_mut().for_each(|member| member.generation = 3);
+    let theirs = (of_one..of_one + of_one / 10).map(|_| 999);
+    // All in all the second is lighter by two for each of its own partitions of `x`.
+    let (all, each) = (u64::from(of_one) * 1_000 - u64::from(of_one / 10) * 1_001, u64::from(behind));
+    let ys = (0..each).map(|number| if number == 0 { all - (each - 1) * 998 } else { 998 });
+    def.build_with_lags((0..of_one).map(|_| 1_000).chain(theirs).chain(ys).collect())
+}
+
+/// Steps that a plan takes: the fewest, as a power of two, that do not limit it.
+fn steps(group: &Group, strategy: Strategy) -> u64 {
+    let enough = |steps: &u64| planned(group, strategy, &Limit::of_steps(*steps)).limited.is_none();
+    (0..40).map(|power| 1 << power).find(enough).expect("a group of ordinary size")
+}
+
+#[test]
+fn what_one_may_not_have_costs_the_search_for_a_swap_nothing() {
+    let [one, many] = [1, 180].map(|behind| steps(&swaps(200, behind), Strategy::Lag(KEEPING)));
+    assert!(many <= 2 * one, "{many} steps in place of {one}");
+    let group = swaps(200, 180);
+    let outcome = planned(&group, Strategy::Lag(KEEPING), &Limit::default());
+    assert_eq!((heaviest(&group, &outcome), outcome.kept_and_moved().1), (200_000 - 20, 40));
+}
+
+#[test]
+fn a_swap_that_is_not_searched_to_the_end_is_said() {
+    let group = swaps(200, 180);
+    let outcome = planned(&group, Strategy::Lag(KEEPING), &Limit::of_steps(300));
+    assert_eq!(outcome.limited, Some(Limited { goal: Goal::Lag, cause: Cause::Steps }));
+    let heaviest = heaviest(&group, &outcome);
+    assert!((200_000 - 20..=200_000).contains(&heaviest), "{heaviest}");
+}
+
+/// Every topic has its own subscribers, all but one of the members.
+fn tangle(topics: u32, partitions: u32) -> Group {
+    let names: Vec<String> = (0..topics).map(|topic| format!("t{topic:03}")).collect();
+    let counted: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), partitions)).collect();
+    let others = |one: usize| -> Vec<&str> {
+        names.iter().enumerate().filter(|&(topic, _)| topic != one).map(|(_, name)| name.as_str()).collect()
+    };
+    let members = (0..names.len()).map(|one| member(&format!("m{one:03}"), &others(one))).collect();
+    let mut random = Random::new(1);
+    let lags = (0..topics * partitions).map(|_| 1_000_000 + random.below(1_000) as u64).collect();
+    GroupDef::new(&counted, members).build_with_lags(lags)
+}
+
+#[test]
+fn placing_among_tangled_subscriptions_is_counted() {
+    let group = tangle(60, 20);
+    let rule = Strategy::Lag(Options { scope: Scope::Group, max_skew: None, keep: Keep::None });
+    let whole = planned(&group, rule, &Limit::default());
+    assert_eq!(whole.limited, None);
+    let within = planned(&group, rule, &Limit::of_steps(40_000));
+    assert_eq!(within.limited, Some(Limited { goal: Goal::Lag, cause: Cause::Steps }));
+    // The rest by count: everybody has about a 60th, and no more than what was placed by lag on top.
+    let loads = within.plan.loads(60);
+    assert!(loads.iter().all(|&load| (10..=30).contains(&load)), "{loads:?}");
+    assert!(heaviest(&group, &within) < 2 * heaviest(&group, &whole));
+}
