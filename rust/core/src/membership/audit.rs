@@ -33,7 +33,11 @@ impl Membership {
     }
 
     pub(super) fn drive_audit(&mut self) {
-        if self.audit != Audit::Wanted || !matches!(self.phase, Phase::Stable) || self.notice.is_some() {
+        if self.audit != Audit::Wanted
+            || !matches!(self.phase, Phase::Stable)
+            || self.notice.is_some()
+            || self.unchecked.is_some()
+        {
             return;
         }
         if self.rejoin.is_some() {

@@ -118,12 +118,16 @@ impl Membership {
         self.ownership.forget_released();
     }
 
+    /// A farewell that is late is over. It comes before all that waits for it: this puts nothing out, so nothing would look at
+    /// what has become possible until some other deadline.
+    pub(super) fn expire_farewell(&mut self) {
+        if self.farewell.as_ref().is_some_and(|farewell| self.now >= farewell.deadline) {
+            self.farewell = None;
+        }
+    }
+
     pub(super) fn drive_farewell(&mut self) {
         let Some(farewell) = self.farewell.clone() else { return };
-        if self.now >= farewell.deadline {
-            self.farewell = None;
-            return;
-        }
         if farewell.sent {
             return;
         }

@@ -32,7 +32,7 @@ pub(super) struct Cluster {
     pub(super) brokers: Vec<Address>,
     pub(super) topics: BTreeMap<String, TopicShape>,
     /// Topics that were asked for and are not there for us, told once each time they go.
-    refused: BTreeSet<String>,
+    refused: BTreeMap<String, ErrorCode>,
     /// When the question of the last answer was asked.
     pub(super) asked_at: Option<u64>,
     /// Whether the last answer was of all topics.
@@ -70,7 +70,7 @@ impl Cluster {
                 ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
                 | ErrorCode::TOPIC_AUTHORIZATION_FAILED
                 | ErrorCode::INVALID_TOPIC_EXCEPTION => {
-                    if self.refused.insert(topic.name.clone()) {
+                    if self.refused.insert(topic.name.clone(), topic.error_code).is_none() {
                         news.push((topic.name, topic.error_code));
                     }
                 }
@@ -97,6 +97,20 @@ impl Cluster {
     pub(super) fn shapes<'a>(&self, names: impl IntoIterator<Item = &'a String>) -> BTreeMap<String, TopicShape> {
         let shape = |name: &'a String| Some((name.clone(), self.topics.get(name)?.clone()));
         names.into_iter().filter_map(shape).collect()
+    }
+
+    /// Whether an answer said anything of the topic.
+    pub(super) fn has_heard_of(&self, topic: &str) -> bool {
+        self.topics.contains_key(topic) || self.refused.contains_key(topic)
+    }
+
+    /// How many partitions a topic has, none if it does not exist; `None` if that cannot be said.
+    pub(super) fn count(&self, topic: &str) -> Option<u32> {
+        match (self.topics.get(topic), self.refused.get(topic)) {
+            (Some(shape), _) => Some(shape.partitions),
+            (None, Some(&(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::INVALID_TOPIC_EXCEPTION))) => Some(0),
+            (None, _) => None,
+        }
     }
 
     pub(super) fn names(&self) -> Vec<(String, bool)> {

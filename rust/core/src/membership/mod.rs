@@ -45,6 +45,7 @@ mod network;
 mod notices;
 mod ownership;
 mod session;
+mod share;
 mod sync;
 mod watch;
 
@@ -68,6 +69,7 @@ use metadata::Cluster;
 use notices::Outstanding;
 use ownership::Ownership;
 use session::Session;
+use share::{LeftOut, Unchecked};
 use std::collections::BTreeSet;
 
 /// Where the member is on its way into a generation.
@@ -197,6 +199,9 @@ pub struct Membership {
     /// What the leader watches.
     watched: Option<Watched>,
     converted: bool,
+    /// A share before its application hears of it.
+    unchecked: Option<Unchecked>,
+    left_out: LeftOut,
     audit: Audit,
     farewell: Option<Farewell>,
     departure: Option<Departure>,
@@ -245,6 +250,8 @@ impl Membership {
             liveness: Liveness::new(now),
             watched: None,
             converted: false,
+            unchecked: None,
+            left_out: LeftOut::default(),
             audit: Audit::Over,
             farewell: None,
             departure: None,
@@ -292,10 +299,12 @@ impl Membership {
             self.drive_network();
             self.drive_session();
             self.drive_liveness();
+            self.expire_farewell();
             self.drive_departure();
             self.drive_discovery();
             self.drive_join();
             self.drive_metadata();
+            self.drive_share();
             self.drive_plan();
             self.drive_sync();
             self.drive_heartbeat();
@@ -328,6 +337,7 @@ impl Membership {
             self.wants_to_join().then_some(self.commits_until),
             self.heartbeat_due(),
             self.metadata_due(),
+            self.share_deadline(),
             self.liveness_due(),
             self.session_end(),
         ];

@@ -34,6 +34,8 @@ impl Membership {
         owned: Partitions,
         assignment: Vec<u8>,
     ) {
+        // One change at a time: a share that is still being looked at belongs to what ends here.
+        self.unchecked = None;
         self.last_ticket += 1;
         let subscription = self.subscription.as_ref();
         let notice = Notice {
@@ -76,11 +78,13 @@ impl Membership {
     /// Whether an eager member has a share that its application has not begun to take.
     pub(super) fn share_waits(&self) -> bool {
         let unbegun = |waits: &Outstanding| waits.notice.kind == NoticeKind::Assign && !waits.begun;
-        self.config.rebalance_protocol() == RebalanceProtocol::Eager && self.notice.as_ref().is_some_and(unbegun)
+        self.config.rebalance_protocol() == RebalanceProtocol::Eager
+            && (self.unchecked.is_some() || self.notice.as_ref().is_some_and(unbegun))
     }
 
     /// What the application has not begun is void.
     pub(super) fn cancel_notice(&mut self) {
+        self.unchecked = None;
         if self.notice.as_ref().is_some_and(|outstanding| !outstanding.begun) {
             self.notice = None;
         }

@@ -1,14 +1,11 @@
-//! The plan handed in, the share received.
+//! The plan handed in, its answer.
 
-use super::audit::Audit;
 use super::connections::{Broken, Pending};
-use super::event::{Partitions, Role};
+use super::event::Role;
 use super::join::CONSUMER;
 use super::{Membership, Phase};
 use crate::protocol::sync_group::{SyncGroupAssignment, SyncGroupRequest, SyncGroupResponse};
 use crate::protocol::{ErrorCode, read_response};
-use crate::wire::assignment::Assignment;
-use std::collections::{BTreeMap, BTreeSet};
 
 impl Membership {
     pub(super) fn drive_sync(&mut self) {
@@ -95,67 +92,5 @@ impl Membership {
             }
         }
         Ok(())
-    }
-
-    /// The member is in its generation and has a share, of whatever quality.
-    fn take_share(&mut self, bytes: Vec<u8>) {
-        let (share, foreign) = match self.read_share(&bytes) {
-            Ok(read) => read,
-            Err(reason) => {
-                self.warn(format!("the leader's plan has no share for this member that can be read: {reason}"));
-                // The same metadata would be answered with the same bytes.
-                self.change_metadata();
-                self.join_again();
-                return;
-            }
-        };
-        self.phase = Phase::Stable;
-        self.rejoining = false;
-        self.rejoin = None;
-        self.heartbeat.begin(self.now, &self.config);
-        self.prepared = None;
-        self.discovery.succeeded();
-        if self.owned_generation.checked_add(1) != Some(self.identity.generation) {
-            // The generation between may have given what was released to somebody else.
-            self.ownership.forget_released();
-        }
-        if self.audit == Audit::Ahead {
-            self.audit = Audit::Wanted;
-        }
-        let (added, revoked) = self.ownership.compare(&share);
-        self.notify_share(revoked, added, share, bytes);
-        if foreign.is_empty() {
-            self.join_backoff.succeeded();
-        } else {
-            // The subscription has changed since the plan was made (a static member came back with another one), or the
-            // leader is wrong; either way, joining with what the broker knows already would bring the same plan.
-            self.warn(format!("the share has topics that are not subscribed to: {}", foreign.join(", ")));
-            self.change_metadata();
-            self.want_rejoin("the assignment does not fit the subscription");
-            self.join_backoff.failed(self.now, &mut self.jitter);
-        }
-        // A subscription that changed while the group rebalanced is for the next generation.
-        if self.subscription.as_ref().map(|wanted| wanted.epoch) != self.joined_epoch {
-            self.want_rejoin("the subscription has changed");
-        }
-    }
-
-    /// The share, and topics in it that are not subscribed to.
-    fn read_share(&self, bytes: &[u8]) -> Result<(Partitions, Vec<String>), String> {
-        let read = Assignment::read(bytes).map_err(|error| error.to_string())?;
-        let wanted = self.subscription.as_ref();
-        let mut share: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
-        let mut foreign = BTreeSet::new();
-        for (topic, numbers) in read.partitions.iter() {
-            let topic = std::str::from_utf8(topic).map_err(|_| "a topic's name is not UTF-8".to_owned())?;
-            if !wanted.is_some_and(|wanted| wanted.topics.contains(topic)) {
-                foreign.insert(topic.to_owned());
-                continue;
-            }
-            share.entry(topic).or_default().extend(numbers.iter().filter(|&number| number >= 0));
-        }
-        share.retain(|_, numbers| !numbers.is_empty());
-        let share = share.into_iter().map(|(topic, numbers)| (topic.to_owned(), numbers.into_iter().collect()));
-        Ok((share.collect(), foreign.into_iter().collect()))
     }
 }

@@ -44,10 +44,16 @@ impl Membership {
             let since = watched.verify_since.unwrap_or(0);
             matches!(self.phase, Phase::Stable) && !self.cluster.covers(&watched.names, since)
         });
-        if stale_for_join || unverified || self.audit_needs_topics() || self.discovery.brokers_stale {
+        if stale_for_join
+            || unverified
+            || self.audit_needs_topics()
+            || self.share_needs_topics()
+            || self.discovery.brokers_stale
+        {
             return Some(self.now);
         }
-        let period = if self.cluster.unsettled { self.config.max_backoff_ms } else { self.config.metadata_refresh_ms };
+        let soon = self.cluster.unsettled || self.hopes_for_partitions();
+        let period = if soon { self.config.max_backoff_ms } else { self.config.metadata_refresh_ms };
         Some(asked_at + period)
     }
 
@@ -94,6 +100,7 @@ impl Membership {
             self.out.push(Action::Topics { topics: self.cluster.names() });
         }
         self.look_for_changes();
+        self.look_for_what_was_left_out();
         Ok(())
     }
 

@@ -49,9 +49,17 @@ impl<'a> Assignment<'a> {
 /// # Errors
 /// A topic's name of more than 32,767 bytes.
 pub fn encode(partitions: &CanonicalPartitions<'_>, generation: Option<i32>) -> Result<Vec<u8>, WriteError> {
+    encode_with(partitions, generation.map(i32::to_be_bytes).as_ref().map(<[u8; 4]>::as_slice))
+}
+
+/// As [`encode`], with user data as it is.
+///
+/// # Errors
+/// A topic's name of more than 32,767 bytes.
+pub fn encode_with(partitions: &CanonicalPartitions<'_>, user_data: Option<&[u8]>) -> Result<Vec<u8>, WriteError> {
     let mut out = Vec::new();
     out.i16(VERSION);
     partitions.write(&mut out)?;
-    out.nullable_bytes(generation.map(i32::to_be_bytes).as_ref().map(<[u8; 4]>::as_slice), "user_data")?;
+    out.nullable_bytes(user_data, "user_data")?;
     Ok(out)
 }

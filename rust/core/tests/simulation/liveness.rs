@@ -6,6 +6,7 @@ use crate::{config, group};
 use kafka_assignors_core::membership::{Action, Config, Event, NoticeKind, Role, Stage};
 use kafka_assignors_core::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
+use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 
 #[test]
@@ -300,4 +301,27 @@ fn scenario_22_closing_twice_and_inside_a_callback() {
     script.subscribe(&["t"]);
     assert_eq!(script.actions.iter().filter(|action| **action == Action::Closed).count(), 1);
     assert!(script.conns.is_empty());
+}
+
+#[test]
+fn a_farewell_that_could_not_be_said_in_time_keeps_nobody_waiting() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    let asked = script.joining();
+    script.answer(&asked, &script.follows(1));
+    // No connection is left, or comes, to say it on.
+    script.connects = false;
+    if script.conns.values().any(|&role| role == Role::Offsets) {
+        script.cut(Role::Offsets);
+    }
+    let syncing: Asked<SyncGroupRequest> = script.asked();
+    let refused = SyncGroupResponse { error_code: ErrorCode::GROUP_AUTHORIZATION_FAILED, ..Default::default() };
+    script.answer(&syncing, &refused);
+    let failed_at = script.now;
+    assert_eq!(script.fatal(), [ErrorCode::GROUP_AUTHORIZATION_FAILED]);
+    script.tell(Event::Close { timeout_ms: 60_000 });
+    script.pass(9_999);
+    assert_eq!(script.member.stage(), Stage::Failed);
+    // request_timeout_ms is over, and nothing else happens at that moment.
+    script.pass(1);
+    assert_eq!((script.member.stage(), script.now), (Stage::Closed, failed_at + 10_000));
 }

@@ -17,6 +17,7 @@ mod rebalance;
 mod script;
 mod seeds;
 mod sessions;
+mod shares;
 mod statics;
 mod table;
 mod world;

@@ -285,6 +285,7 @@ impl Script {
         let asked = self.joining();
         self.answer(&asked, &self.follows(1));
         self.sync(share(partitions, 1));
+        self.discover();
         self.obey();
         self.discover();
         assert_eq!(self.member.stage(), Stage::Stable);

@@ -1,0 +1,146 @@
+//! What a member takes of the share that a leader gives it.
+
+use crate::config;
+use crate::script::{Asked, Script, owned, share};
+use kafka_assignors_core::membership::{Action, Event, Level, NoticeKind, Stage};
+use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
+use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
+use kafka_assignors_core::wire::assignment::Assignment;
+
+fn warnings(script: &Script) -> Vec<&str> {
+    let warnings = script.actions.iter().filter_map(|action| match action {
+        Action::Log { level: Level::Warning, message } => Some(message.as_str()),
+        _ => None,
+    });
+    warnings.collect()
+}
+
+/// A member in generation 1 whose share names these partitions. `t` has four as far as it knows.
+fn given(partitions: &[(&str, &[i32])]) -> Script {
+    let mut script = Script::new(config(1, &["sticky"]));
+    let asked = script.joining();
+    script.answer(&asked, &script.follows(1));
+    script.actions.clear();
+    // What is known of the topics is older than the share.
+    script.pass(1);
+    script.sync(share(partitions, 1));
+    script
+}
+
+#[test]
+fn what_does_not_exist_is_left_out_in_one_line() {
+    let all: Vec<i32> = (0..250_000).collect();
+    let mut script = given(&[("t", &all)]);
+    assert_eq!(script.notice(), None, "first the topics are asked for again");
+    assert!(script.asks(ApiKey::Metadata));
+    script.describe();
+    let notice = script.obey();
+    assert_eq!((notice.kind, &notice.owned), (NoticeKind::Assign, &owned(&[("t", &[0, 1, 2, 3])])));
+    assert_eq!(script.member.owned(), owned(&[("t", &[0, 1, 2, 3])]));
+    // What the assignor remembers and will claim is made of these bytes; the user data stays.
+    let read = Assignment::read(&notice.assignment).unwrap();
+    assert_eq!((read.partitions.partitions(), read.generation()), (4, Some(1)));
+    let [line] = warnings(&script)[..] else { panic!("{:?}", warnings(&script)) };
+    assert!(line.contains("249996 partitions that do not exist: 249996 of \"t\", which has 4"), "{line}");
+    assert!(line.len() < 300);
+}
+
+#[test]
+fn a_leader_that_knows_of_new_partitions_is_believed() {
+    let mut script = given(&[("t", &[0, 5])]);
+    script.topics.insert("t".to_owned(), 6);
+    assert_eq!(script.notice(), None);
+    script.describe();
+    assert_eq!(script.obey().owned, owned(&[("t", &[0, 5])]));
+    assert_eq!(warnings(&script), [""; 0]);
+}
+
+#[test]
+fn what_is_known_to_exist_is_taken_at_once() {
+    let mut script = given(&[("t", &[0, 3])]);
+    assert_eq!(script.obey().owned, owned(&[("t", &[0, 3])]));
+    assert!(!script.asks(ApiKey::Metadata));
+}
+
+#[test]
+fn what_was_left_out_is_planned_anew_once_it_exists() {
+    // The broker that was asked did not know yet that the topic has grown.
+    let mut script = given(&[("t", &[0, 4])]);
+    script.describe();
+    assert_eq!(script.obey().owned, owned(&[("t", &[0])]));
+    script.topics.insert("t".to_owned(), 5);
+    script.pass(1_000);
+    script.describe();
+    assert_eq!(script.notice().unwrap().kind, NoticeKind::Prepare);
+    script.obey();
+    assert!(script.asks(ApiKey::JoinGroup));
+}
+
+#[test]
+fn a_partition_that_never_exists_is_not_asked_for_for_ever() {
+    let mut script = given(&[("t", &[0, 4])]);
+    script.describe();
+    script.obey();
+    let mut asked = 0;
+    for _ in 0..60 {
+        script.pass(500);
+        script.tell(Event::Poll);
+        if script.asks(ApiKey::Metadata) {
+            asked += 1;
+            script.describe();
+        }
+        if script.asks(ApiKey::Heartbeat) {
+            script.heartbeat(ErrorCode::NONE);
+        }
+    }
+    // Once in a while during request_timeout_ms, then as ever.
+    assert!((2..=22).contains(&asked), "{asked}");
+    assert_eq!(script.member.stage(), Stage::Stable);
+}
+
+#[test]
+fn without_an_answer_the_share_is_taken_as_far_as_is_known() {
+    let mut script = given(&[("t", &[0, 4])]);
+    for _ in 0..10 {
+        assert_eq!(script.notice(), None);
+        if script.asks(ApiKey::Heartbeat) {
+            script.heartbeat(ErrorCode::NONE);
+        }
+        script.pass(1_000);
+    }
+    assert_eq!(script.obey().owned, owned(&[("t", &[0])]));
+}
+
+#[test]
+fn a_rebalance_overtakes_a_share_that_is_looked_at() {
+    let mut script = given(&[("t", &[0, 4])]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    assert_eq!(script.obey().kind, NoticeKind::Prepare);
+    script.describe();
+    assert!(script.notices().iter().all(|notice| notice.kind == NoticeKind::Prepare), "{:?}", script.notices());
+    let joining: Asked<kafka_assignors_core::protocol::join_group::JoinGroupRequest> = script.asked();
+    script.answer(&joining, &script.follows(2));
+    script.sync(share(&[("t", &[1])], 2));
+    assert_eq!(script.obey().owned, owned(&[("t", &[1])]));
+}
+
+#[test]
+fn a_topic_that_is_gone_has_no_partitions() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.subscribe(&["t", "u"]);
+    let asked = script.joining();
+    script.answer(&asked, &script.follows(1));
+    script.pass(1);
+    let syncing: Asked<SyncGroupRequest> = script.asked();
+    let protocol_name = Some("sticky".to_owned());
+    let assignment = share(&[("t", &[0]), ("u", &[0, 1])], 1);
+    let body = SyncGroupResponse {
+        protocol_type: Some("consumer".to_owned()),
+        protocol_name,
+        assignment,
+        ..Default::default()
+    };
+    script.answer(&syncing, &body);
+    script.discover();
+    assert_eq!(script.obey().owned, owned(&[("t", &[0])]));
+}
