@@ -497,8 +497,19 @@ def test_topics_without_partitions(kind: type[Ours]) -> None:
             ask(partitioner, Asked(None), key)
         with refuses(PartitionerError, 'topic "t" has 0 partitions in the cluster\'s metadata'):
             ask(partitioner, Asked(set()), key)
-    with refuses(PartitionerError, "is not in the cluster's metadata"):
-        partitioner.on_new_batch("x", Metadata(3), 0)
+
+
+@every
+def test_a_new_batch_of_a_topic_that_has_gone_is_no_error(kind: type[Ours]) -> None:
+    """A producer calls it on its way to send, where nobody expects an error of a partitioner."""
+    partitioner: Any = kind()
+    partitioner.on_new_batch("x", Metadata(3), 0)
+    left = ask(partitioner, Asked(3))
+    for gone in (Asked(None), Asked(set())):
+        partitioner.on_new_batch("t", gone, left)
+    # It comes back, and goes on.
+    partitioner.on_new_batch("t", Asked(3), left)
+    assert ask(partitioner, Asked(3)) in {0, 1, 2}
 
 
 @every

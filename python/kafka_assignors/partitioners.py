@@ -110,8 +110,9 @@ class DefaultPartitioner(_core.DefaultPartitioner, Partitioner):
         seed: an integer makes the choices repeatable; `None`: they differ from run to run.
 
     Raises:
-        PartitionerError: from `partition` and `on_new_batch`, if the topic is not known or has no partitions, or if the
-            partition named does not exist; `PartitionerTypeError` if an argument has the wrong type.
+        PartitionerError: from `partition`, if the topic is not known or has no partitions (for `on_new_batch` there is
+            nothing to do then), or if the partition named does not exist; `PartitionerTypeError` if an argument has the
+            wrong type.
         OptionError: if the seed is no integer.
     """
 

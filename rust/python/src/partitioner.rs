@@ -76,11 +76,13 @@ impl<S: Chooser> Choices<S> {
         }
     }
 
+    /// Of a topic that has gone there is nothing to choose: the client calls this on its way to send, and the record's fate is
+    /// for it to tell.
     fn on_new_batch(&self, asked: &Asked<'_>, previous: i64, new: impl FnOnce() -> S) -> PyResult<()> {
         if self.topics.unchanged(asked, |state, _| state.settle(previous)) == Some(true) {
             return Ok(());
         }
-        let (state, partitions) = self.topics.know(asked, new)?;
+        let Some((state, partitions)) = self.topics.know_if_there(asked, new)? else { return Ok(()) };
         if !state.settle(previous) {
             let partitions = self.topics.read_leaders(asked, &state, &partitions)?;
             let mut random = self.random();
@@ -321,7 +323,7 @@ impl RoundRobinPartitioner {
     ) -> PyResult<()> {
         let previous = previous(prev_partition)?;
         let asked = Asked::new(topic, cluster)?;
-        let (turn, partitions) = self.topics.know(&asked, Turn::default)?;
+        let Some((turn, partitions)) = self.topics.know_if_there(&asked, Turn::default)? else { return Ok(()) };
         if let Ok(previous) = u32::try_from(previous) {
             self.repeats.note(this_thread(), &turn, previous);
         }

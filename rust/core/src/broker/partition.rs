@@ -2,8 +2,7 @@
 
 use super::batch::{Batch, Refused};
 use crate::protocol::ErrorCode;
-use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// The only leader epoch there is: the leader never changes.
 pub(super) const LEADER_EPOCH: i32 = 0;
@@ -28,7 +27,7 @@ pub(super) struct Partition {
     start: i64,
     end: i64,
     size: u64,
-    producers: FxHashMap<i64, Producer>,
+    producers: HashMap<i64, Producer>,
 }
 
 /// What a fetch found.

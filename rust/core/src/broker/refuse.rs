@@ -43,6 +43,11 @@ pub(super) fn refuse(
                 FindCoordinatorResponse { error_code: code, node_id: -1, port: -1, coordinators, ..Default::default() };
             write_response(header, &response)
         }
+        ApiKey::ApiVersions if !header.api.speaks(version) => {
+            // As where it is served: the client does not know yet which versions we have, and reads version 0.
+            let header = RequestHeader { version: 0, ..header.clone() };
+            write_response(&header, &ApiVersionsResponse { error_code: code, ..Default::default() })
+        }
         ApiKey::ApiVersions => {
             read_request::<ApiVersionsRequest>(reader, version)?;
             write_response(header, &ApiVersionsResponse { error_code: code, ..Default::default() })

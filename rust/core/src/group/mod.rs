@@ -14,8 +14,8 @@ use hashbrown::HashTable;
 use thiserror::Error;
 
 pub use racks::{Racks, ReplicaRacks};
-use slab::hash_of;
 pub use slab::{Csr, Interner, Names};
+use slab::{hash_of, position};
 
 /// "Nobody", "nothing": the id that no topic, member, partition or rack has.
 pub const NONE: u32 = u32::MAX;
@@ -321,6 +321,13 @@ impl Group {
         &self.shrunk
     }
 
+    /// Puts other claims and numbers in place of all, each with where the members' own begin and the end.
+    pub(crate) fn replace_claims(&mut self, claims: (Vec<u32>, Vec<u32>), numbers: (Vec<u32>, Vec<u32>)) {
+        debug_assert!(claims.0.len() == self.claim_starts.len() && numbers.0.len() == self.number_starts.len());
+        (self.claim_starts, self.claims) = claims;
+        (self.number_starts, self.numbers) = numbers;
+    }
+
     /// Gives the memory of the claims back, once they are settled: a million of them are 4 MB.
     pub fn forget_claims(&mut self) {
         self.claims = Vec::new();
@@ -492,7 +499,7 @@ impl GroupBuilder {
     /// Adds the member to whom all claims since the last one belong. Ids come in strictly ascending byte order.
     ///
     /// # Panics
-    /// In debug builds, if the ids do not ascend.
+    /// With 2^32 claims in all; in debug builds, if the ids do not ascend.
     pub fn push_member(&mut self, id: &str, instance_id: &str, pattern: u32, generation: i32, rack: &str) {
         let group = &mut self.group;
         let last = group.member_ids.len() as u32;
@@ -500,13 +507,13 @@ impl GroupBuilder {
         group.member_ids.push(id);
         group.instance_ids.push(instance_id);
         group.pattern_of.push(pattern);
-        group.claim_starts.push(group.claims.len() as u32);
+        group.claim_starts.push(position(group.claims.len()));
         let numbers = &group.numbers[group.number_starts[last as usize] as usize..];
         if let Some(&highest) = numbers.iter().max() {
             let topics = group.patterns.row(pattern).iter();
             group.shrunk.extend(topics.filter(|&&topic| group.topics.count(topic) <= highest));
         }
-        group.number_starts.push(group.numbers.len() as u32);
+        group.number_starts.push(position(group.numbers.len()));
         group.stand_ins.push(std::mem::take(&mut self.stand_in));
         group.generations.push(generation.max(NO_GENERATION));
         // A rack that no replica is on matches nothing, but it is a rack: it gets an id of its own.

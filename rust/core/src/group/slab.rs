@@ -1,9 +1,9 @@
 //! Rows of ids and lists of names without an allocation each.
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::LazyLock;
 
 use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
 
 /// Rows of `u32` in one slab: row `i` is `items[starts[i]..starts[i + 1]]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,9 +20,12 @@ impl Csr {
     }
 
     /// Appends one row.
+    ///
+    /// # Panics
+    /// With 2^32 items in all: their positions would begin anew, and rows would show each other's items.
     pub fn push_row(&mut self, row: &[u32]) {
         self.items.extend_from_slice(row);
-        self.starts.push(self.items.len() as u32);
+        self.starts.push(position(self.items.len()));
     }
 
     /// The number of rows.
@@ -167,8 +170,21 @@ pub struct Interner {
     table: HashTable<u32>,
 }
 
+/// Strangers choose what is hashed: topics, racks, subscriptions. With a seed that they could know they would choose such as
+/// all fall into one place of a table, and each look-up would pass all of them. No result depends on the seed: tables are
+/// only looked up, never listed.
+static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
 pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
-    FxBuildHasher.hash_one(value)
+    SEED.hash_one(value)
+}
+
+/// A position in a slab of rows.
+///
+/// # Panics
+/// With 2^32 items or more.
+pub(super) fn position(items: usize) -> u32 {
+    u32::try_from(items).expect("a group has fewer than 2^32 claims, and as many topics in all subscriptions")
 }
 
 impl Interner {
@@ -195,5 +211,50 @@ impl Interner {
     #[must_use]
     pub fn names(&self) -> &Names {
         &self.names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn whoever_does_not_know_the_seed_cannot_tell_a_hash() {
+        // Without one, this would be the same number in every process.
+        assert_ne!(hash_of(b"orders".as_slice()), rustc_hash::FxBuildHasher.hash_one(b"orders".as_slice()));
+        assert_eq!(hash_of(b"orders".as_slice()), hash_of(b"orders".as_slice()));
+    }
+
+    /// Elsewhere the keys of tables without a seed are ids that the core has given itself.
+    #[test]
+    fn tables_of_names_have_a_seed() {
+        let mut left = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+        let mut unseeded = Vec::new();
+        while let Some(path) = left.pop() {
+            if path.is_dir() {
+                left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            } else if fs::read_to_string(&path).unwrap().contains("rustc_hash") {
+                unseeded.push(path);
+            }
+        }
+        // Solvers and verifiers see no name; here it stands for comparison.
+        let solver = |path: &Path| path.iter().any(|part| part == "sticky" || part == "lag" || part == "verify");
+        let known = |path: &Path| path.ends_with("broker/catalogue.rs") || path.ends_with("group/slab.rs");
+        unseeded.retain(|path| !solver(path) && !known(path));
+        assert_eq!(unseeded, Vec::<PathBuf>::new(), "use std's RandomState, or say here that its keys are ids");
+    }
+
+    #[test]
+    fn a_position_is_whole() {
+        assert_eq!(position(u32::MAX as usize), u32::MAX);
+    }
+
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    #[should_panic(expected = "fewer than 2^32")]
+    fn a_position_is_never_cut() {
+        position(1 << 32);
     }
 }

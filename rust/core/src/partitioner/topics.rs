@@ -1,9 +1,7 @@
 //! What a partitioner knows of each topic, by name.
 
+use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
-
-use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
 
 /// A map from a topic's name to what is known of it, shared by threads. Looking up takes one lock and does not allocate.
 ///
@@ -11,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 /// it waits for the lock, such as Python's interpreter lock: that would be a deadlock.
 #[derive(Debug)]
 pub struct Topics<T> {
-    by_name: RwLock<HashMap<Box<str>, T, FxBuildHasher>>,
+    by_name: RwLock<HashMap<Box<str>, T>>,
 }
 
 impl<T> Default for Topics<T> {

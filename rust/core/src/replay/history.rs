@@ -122,12 +122,12 @@ pub(super) struct Timeline<'a> {
     history: History<'a>,
     /// The topics that anybody ever subscribes to, sorted: their places are their ids throughout.
     names: Vec<&'a str>,
-    topic_ids: HashMap<&'a str, u32, rustc_hash::FxBuildHasher>,
+    topic_ids: HashMap<&'a str, u32>,
     counts: Vec<i64>,
     /// By topic, whether its count was ever told.
     counted: Vec<bool>,
-    lags: HashMap<(u32, i32), u64, rustc_hash::FxBuildHasher>,
-    identities: HashMap<(bool, &'a str), u32, rustc_hash::FxBuildHasher>,
+    lags: HashMap<(u32, i32), u64>,
+    identities: HashMap<(bool, &'a str), u32>,
     /// By identity, the member id under which it was last there.
     last_ids: Vec<&'a str>,
     /// By id, so that they come in the order of a group's members.

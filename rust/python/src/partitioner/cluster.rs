@@ -78,6 +78,10 @@ impl<'a> Asked<'a> {
         self.name
     }
 
+    fn all(&self) -> PyResult<Option<Vec<u32>>> {
+        read(self.cluster, "partitions_for_topic", self.py_name)
+    }
+
     fn leaders(&self) -> PyResult<Vec<u32>> {
         Ok(read(self.cluster, "available_partitions_for_topic", self.py_name)?.unwrap_or_default())
     }
@@ -106,11 +110,34 @@ impl<S: TopicState> KnownTopics<S> {
     /// The topic with its partitions as the cluster has them now. The leaders may be those of the last reading, unless the
     /// cluster is asked each time anyway.
     pub(super) fn know(&self, asked: &Asked<'_>, new: impl FnOnce() -> S) -> PyResult<(Arc<S>, Arc<Partitions>)> {
-        let known = |topic: &Topic<S>| Some((topic.state.clone(), topic.unchanged(asked)?.clone()));
-        if let Some(known) = self.by_name.read(asked.name, known).flatten() {
+        if let Some(known) = self.known(asked) {
             return Ok(known);
         }
-        let all = read(asked.cluster, "partitions_for_topic", asked.py_name)?.ok_or_else(|| absent(asked.name))?;
+        let all = asked.all()?.ok_or_else(|| absent(asked.name))?;
+        self.learn(asked, all, new)
+    }
+
+    /// As [`KnownTopics::know`]; `None` if the topic is not there, or has no partitions.
+    pub(super) fn know_if_there(
+        &self,
+        asked: &Asked<'_>,
+        new: impl FnOnce() -> S,
+    ) -> PyResult<Option<(Arc<S>, Arc<Partitions>)>> {
+        if let Some(known) = self.known(asked) {
+            return Ok(Some(known));
+        }
+        match asked.all()? {
+            Some(all) if !all.is_empty() => self.learn(asked, all, new).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn known(&self, asked: &Asked<'_>) -> Option<(Arc<S>, Arc<Partitions>)> {
+        let known = |topic: &Topic<S>| Some((topic.state.clone(), topic.unchanged(asked)?.clone()));
+        self.by_name.read(asked.name, known).flatten()
+    }
+
+    fn learn(&self, asked: &Asked<'_>, all: Vec<u32>, new: impl FnOnce() -> S) -> PyResult<(Arc<S>, Arc<Partitions>)> {
         let partitions = Arc::new(Partitions::new(asked.name, all, asked.leaders()?).map_err(refused)?);
         let source = asked.entry.as_ref().map(|(entry, size)| Source { entry: entry.clone().unbind(), size: *size });
         let seen = Seen { source, partitions: partitions.clone() };

@@ -210,6 +210,22 @@ fn an_unknown_version_of_api_versions_is_told_the_ranges() {
 }
 
 #[test]
+fn a_fault_is_told_in_an_unknown_version_of_api_versions_too() {
+    let mut client = Client::new(Config::default(), &[]);
+    client.broker.inject(ApiKey::ApiVersions, ErrorCode::UNKNOWN_SERVER_ERROR, 1);
+    let frame = [0, 18, 0, 4, 0, 0, 0, 9, 0xff, 0xff, 0, 5, 6, 7];
+    let told = |frame: &[u8]| {
+        let header = RequestHeader { api: ApiKey::ApiVersions, version: 0, correlation_id: 9, client_id: None };
+        read_response::<ApiVersionsResponse>(&header, frame).unwrap().error_code
+    };
+    let handled = client.broker.handle(0, 1, &frame).unwrap();
+    assert_eq!(told(&handled.replies[0].frame), ErrorCode::UNKNOWN_SERVER_ERROR);
+    // The next one is served.
+    let handled = client.broker.handle(0, 1, &frame).unwrap();
+    assert_eq!(told(&handled.replies[0].frame), ErrorCode::UNSUPPORTED_VERSION);
+}
+
+#[test]
 fn groups_have_one_coordinator_and_transactions_none() {
     let config = Config { host: "here".to_owned(), port: 7, racks: vec!["a".into(), "b".into()], ..Config::default() };
     let mut client = Client::new(config, &[]);
