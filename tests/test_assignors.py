@@ -212,7 +212,7 @@ def test_a_claim_as_new_as_the_generation_being_formed_starves_nobody() -> None:
     """A member that claims everything, with a generation that cannot be true, gets its share and no more."""
     assignor = CooperativeStickyAssignor()
     members = [
-        ("liar", assignor.metadata(["t"], MemberState({"t": [0, 1, 2, 3]}, 2**31 - 1))),
+        ("liar", assignor.metadata(["t"], MemberState({"t": [0, 1, 2, 3]}, 6))),
         ("owner", assignor.metadata(["t"], MemberState({"t": [0, 1, 2, 3]}, 5))),
     ]
     _, believed = assignor.plan_assignment(members, {"t": 4})

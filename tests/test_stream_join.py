@@ -152,10 +152,12 @@ def test_other_strategies_have_no_notices() -> None:
 
 
 def test_epochs_at_their_limits_and_unusable_claims() -> None:
-    last = 2**31 - 1
+    last = 2**31 - 2
     assert numbers(plan([holding("a", [0, 1], last), holding("b", range(4), 3)])) == {"a": [0, 1], "b": [2, 3]}
     tied = plan([holding("a", range(4), last), holding("b", range(4), last)])
     assert tied.kept == tied.moved == 0
+    false = plan([holding("a", range(4), last + 1), holding("b", [0, 1], 3)])
+    assert numbers(false) == {"a": [2, 3], "b": [0, 1]}, "it could not be exceeded"
     none = plan([holding("a", [0, 1], -7), holding("b", [0], 0)])
     assert {move.source for move in none.moves if move.partition == 1} <= {"a", None}
     assert numbers(none)["b"][0] == 0, "no epoch loses to epoch 0"

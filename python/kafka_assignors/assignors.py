@@ -55,6 +55,10 @@ LagScope = Literal["topic", "group"]
 LagKeep = Literal["none", "owners"]
 JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
 
+# A leader's earlier plans, each with the generation that it was made for, and whether its client keeps instance ids to
+# itself.
+HandedOut: TypeAlias = "tuple[list[tuple[int | None, _core.Plan]], bool]"
+
 logger = logging.getLogger("kafka_assignors")
 
 # The share of the broker's default limit from which on a group's record is worth a warning.
@@ -166,12 +170,20 @@ class Assignor:
         return assignments, plan
 
     def _plan_assignment(
-        self, members: Iterable[JoinedMember], partitions: Mapping[str, int | Topic], generation: int | None
+        self,
+        members: Iterable[JoinedMember],
+        partitions: Mapping[str, int | Topic],
+        generation: int | None,
+        handed_out: HandedOut | None = None,
     ) -> tuple[dict[str, bytes], Plan]:
-        """As `plan_assignment`, without its warning: inside a client, `-W error` would make that fail a rebalance."""
+        """As `plan_assignment`, without its warning: inside a client, `-W error` would make that fail a rebalance.
+
+        With what the leader handed out before, claims that are false by it do not count.
+        """
         if not isinstance(partitions, dict):
             partitions = checked_topics(partitions)
-        assignments, core = _core.perform_assignment(*self._options(), members, partitions, _generation(generation))
+        forming = _generation(generation)
+        assignments, core = _core.perform_assignment(*self._options(), members, partitions, forming, handed_out)
         return assignments, Plan(core)
 
     def metadata(self, topics: Collection[str], state: MemberState) -> bytes:
@@ -526,7 +538,11 @@ class LagBasedAssignor(Assignor):
         return gather(self.lags, wanted, self.group_id, self.deadline) if wanted else {}
 
     def _plan_assignment(
-        self, members: Iterable[JoinedMember], partitions: Mapping[str, int | Topic], generation: int | None
+        self,
+        members: Iterable[JoinedMember],
+        partitions: Mapping[str, int | Topic],
+        generation: int | None,
+        handed_out: HandedOut | None = None,
     ) -> tuple[dict[str, bytes], Plan]:
         if not isinstance(partitions, dict):
             partitions = checked_topics(partitions)
@@ -534,7 +550,7 @@ class LagBasedAssignor(Assignor):
             told: dict[str, Sequence[int]] | LagError = self._gather(partitions)
         except LagError as error:
             told = error
-        return self._plan_with(told, members, partitions, generation)
+        return self._plan_with(told, members, partitions, generation, handed_out)
 
     def _plan_with(
         self,
@@ -542,13 +558,14 @@ class LagBasedAssignor(Assignor):
         members: Iterable[JoinedMember],
         partitions: dict[str, int | Topic],
         generation: int | None,
+        handed_out: HandedOut | None = None,
     ) -> tuple[dict[str, bytes], Plan]:
         """As `_plan_assignment`, with the lags, or the reason why there are none."""
         joined = list(members)
 
         def plan(lags: dict[str, Sequence[int]] | None) -> tuple[dict[str, bytes], Plan]:
             options, forming = self._lag_options(), _generation(generation)
-            assignments, core = _core.perform_assignment_by_lag(options, joined, partitions, lags, forming)
+            assignments, core = _core.perform_assignment_by_lag(options, joined, partitions, lags, forming, handed_out)
             return assignments, Plan(core)
 
         try:

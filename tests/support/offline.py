@@ -7,6 +7,7 @@ client does. `Group` takes several members through a whole rebalance.
 from __future__ import annotations
 
 import asyncio
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -99,6 +100,10 @@ class KafkaPythonMember:
             }
             for name, count in topics.items()
         }
+
+    def refreshed(self) -> None:
+        """The cluster has answered a question for metadata, with what it said before."""
+        self.consumer._cluster._last_successful_refresh_ms = time.monotonic() * 1000
 
     def metadata(self) -> bytes:
         net, coordinator = self.coordinator._net, self.coordinator

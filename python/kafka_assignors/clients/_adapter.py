@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kafka_assignors.assignors import StickyStreamJoinAssignor
 from kafka_assignors.clients._codec import encode_assignment
+from kafka_assignors.clients._handed_out import HandedOut
 from kafka_assignors.clients._report import RebalanceReport, compare, publish
+from kafka_assignors.clients._unknown_topics import left_with_owners, merged
 from kafka_assignors.errors import OptionError, StateError
 from kafka_assignors.group import MemberState, Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
     from kafka_assignors.assignors import (
         Assignor,
@@ -86,8 +88,17 @@ class Packed:
     """The members of a group as the core takes them, and what the leader needs to know to describe the topics."""
 
     members: Sequence[JoinedMember]
-    topics: Collection[str]
+    topics: Set[str]
     racks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """What a leader made."""
+
+    plan: Plan
+    record_bytes: int
+    seconds: float
 
 
 class ClientAdapter(ABC):
@@ -107,6 +118,8 @@ class ClientAdapter(ABC):
     name: str
     _strategy: ClassVar[type[StickyAssignor | CooperativeStickyAssignor]]
     _client: ClassVar[str]
+    # Whether the client keeps the instance ids of the group's members to itself.
+    _anonymous: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -127,7 +140,8 @@ class ClientAdapter(ABC):
         self._last_report: RebalanceReport | None = None
         self._held: Mapping[str, Sequence[int]] = {}
         self._expelled = False
-        self._planned: tuple[Plan, float] | None = None
+        self._planned: _Planned | None = None
+        self._handed_out = HandedOut(anonymous=self._anonymous)
         self._consumer: weakref.ref[Any] | None = None
         self._coordinator: weakref.ref[Any] | None = None
 
@@ -168,6 +182,8 @@ class ClientAdapter(ABC):
         if membership is not None and membership.lost and (self._state.owned or self._state.generation is not None):
             self._state.forget()
             self._expelled = True
+        if membership is not None and membership.lost:
+            self._handed_out.forget()
         subscribed = sorted(topics)
         return self._assignor.metadata(subscribed, self._claims(subscribed))
 
@@ -179,7 +195,20 @@ class ClientAdapter(ABC):
         packed = self._pack(members)
         partitions = self._partitions(cluster, packed)
         assignments, plan = self._plan(packed.members, partitions, generation)
-        self._planned = plan, time.perf_counter() - started
+        unknown = self._not_known_yet(cluster, packed.topics - partitions.keys())
+        kept, keeping = {}, None
+        if unknown and not plan.joins:
+            # The numbers of a join are those of all its topics: what is not known takes no part.
+            kept, keeping = left_with_owners(
+                packed.members,
+                unknown,
+                generation,
+                self._handed_out.told(),
+                cooperative=self._assignor.cooperative,
+            )
+        assignments, longer = merged(assignments, kept)
+        self._handed_out.planned(generation, *filter(None, (plan, keeping)))
+        self._planned = _Planned(plan, plan.record_bytes + longer, time.perf_counter() - started)
         return assignments
 
     def on_assignment(self, assignment: Any, generation: int | None = None) -> None:
@@ -187,6 +216,7 @@ class ClientAdapter(ABC):
         if generation is None:
             membership = self._membership()
             generation = None if membership is None or membership.lost else membership.generation
+        self._handed_out.taken(generation, led=self._planned is not None)
         version, assigned, user_data = self._unpack(assignment)
         self._assignor.on_assignment(encode_assignment(version, assigned, user_data), generation, self._state)
         self._report()
@@ -222,12 +252,20 @@ class ClientAdapter(ABC):
         """The racks of each partition's replicas; None if unknown."""
         return None
 
+    def _not_known_yet(self, cluster: Any, topics: set[str]) -> set[str]:
+        """Those topics without metadata that the client has not asked for yet; of all others, there are none."""
+        return set()
+
+    def _rewound(self, kept: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
+        """What is kept, and yet read on from the commit, after the share that was taken last."""
+        return {}
+
     # Shared machinery.
 
     def _plan(
         self, members: Sequence[JoinedMember], partitions: dict[str, int | Topic], generation: int | None
     ) -> tuple[dict[str, bytes], Plan]:
-        return self._assignor._plan_assignment(members, partitions, generation)
+        return self._assignor._plan_assignment(members, partitions, generation, self._handed_out.told())
 
     @staticmethod
     def _deref(reference: weakref.ref[Any] | None) -> Any:
@@ -253,6 +291,7 @@ class ClientAdapter(ABC):
         if self._coordinator is not None:
             # A consumer that has gone left its memory behind; the next one starts without.
             self._state.forget()
+            self._handed_out.forget()
             self._held, self._expelled, self._planned = {}, False, None
         self._coordinator = weakref.ref(coordinator)
 
@@ -296,7 +335,7 @@ class ClientAdapter(ABC):
             gained, lost, kept = compare({}, after)[0], compare(before, {})[1], compare({}, {})[2]
         else:
             gained, lost, kept = compare(before, after)
-        plan, seconds = self._planned or (None, None)
+        planned = self._planned
         report = RebalanceReport(
             assignor=self.name,
             generation=self._state.generation,
@@ -304,11 +343,12 @@ class ClientAdapter(ABC):
             lost=lost,
             kept=kept,
             expelled=self._expelled,
-            leader=plan is not None,
-            planning_seconds=seconds,
-            record_bytes=None if plan is None else plan.record_bytes,
-            faults={} if plan is None else plan.faults,
-            plan=plan,
+            rewound=self._rewound(kept),
+            leader=planned is not None,
+            planning_seconds=None if planned is None else planned.seconds,
+            record_bytes=None if planned is None else planned.record_bytes,
+            faults={} if planned is None else planned.plan.faults,
+            plan=None if planned is None else planned.plan,
         )
         self._held, self._expelled, self._planned = dict(after), False, None
         self._last_report = report

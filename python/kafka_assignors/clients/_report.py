@@ -35,12 +35,16 @@ class RebalanceReport:
         kept: topic to the partitions that it holds on to.
         expelled: whether the member had lost its membership since the last rebalance. Nothing counts as kept then,
             since another member may have held it in between: what came back is in both `lost` and `gained`.
+        rewound: topic to those of the partitions in `kept` whose position the client throws away, so that it reads on
+            from the group's commit, and reads again what was read and not committed. aiokafka does so with all of them;
+            kafka-python where a generation passed without the member; confluent-kafka's consumer never.
         leader: whether this member planned the rebalance. What follows is None, or empty, elsewhere.
         planning_seconds: wall time of the client's call of `assign`: what the leader's session timeout must cover.
         record_bytes: the size of the group's record on the broker, as far as the leader can know it; the broker's
             limit is 1,048,588 bytes unless it is told otherwise.
         faults: member id to what could not be read in its metadata.
-        plan: the whole plan.
+        plan: the whole plan, but for topics that the leader's client did not know yet: these stay with their owners,
+            and `moved` and `least_moves` count none of them.
     """
 
     assignor: str
@@ -49,6 +53,7 @@ class RebalanceReport:
     lost: Mapping[str, tuple[int, ...]]
     kept: Mapping[str, tuple[int, ...]]
     expelled: bool = False
+    rewound: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     leader: bool = False
     planning_seconds: float | None = None
     record_bytes: int | None = None
@@ -133,6 +138,7 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
         "lost": _count(report.lost),
         "kept": _count(report.kept),
         "expelled": report.expelled,
+        "rewound": _count(report.rewound),
         "leader": report.leader,
     }
     if report.leader:

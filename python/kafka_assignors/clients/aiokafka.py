@@ -87,6 +87,7 @@ _ABSENT = object()
 
 class _AiokafkaAdapter(ClientAdapter):
     _client = "aiokafka"
+    _anonymous = True
 
     def _serve(self, coordinator: object) -> None:
         if self._deref(self._coordinator) is not coordinator and len(getattr(coordinator, "_assignors", ())) > 1:
@@ -125,6 +126,10 @@ class _AiokafkaAdapter(ClientAdapter):
 
     def _unpack(self, assignment: Any) -> tuple[int, Sequence[tuple[str, Sequence[int]]], bytes | None]:
         return assignment.version, assignment.assignment, assignment.user_data
+
+    def _rewound(self, kept: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
+        # aiokafka makes a new assignment of each share, without the positions of the one before.
+        return kept
 
 
 class _ToldGeneration(_AiokafkaAdapter):
@@ -216,8 +221,9 @@ class LagBasedAssignor(LagAdapter, _ToldGeneration):
     ) -> tuple[dict[str, bytes], Plan]:
         asking = self._asking()
         if isinstance(asking.lags, Mapping):
-            return asking._plan_assignment(members, partitions, generation)
-        return asking._plan_with(self._lags(asking, partitions), members, partitions, generation)
+            return asking._plan_assignment(members, partitions, generation, self._handed_out.told())
+        lags = self._lags(asking, partitions)
+        return asking._plan_with(lags, members, partitions, generation, self._handed_out.told())
 
     def _lags(
         self, asking: assignors.LagBasedAssignor, partitions: Mapping[str, int | Topic]

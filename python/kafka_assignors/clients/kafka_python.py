@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
+import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ try:
     from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
     from kafka.coordinator.consumer import ConsumerCoordinator
 
+    from kafka_assignors.clients._kafka_python_internals import refreshed_ms
     from kafka_assignors.clients._kafka_python_lag import AdminLagSource, of_consumer
 except ImportError as error:
     raise MissingDependencyError(
@@ -49,7 +51,7 @@ from kafka_assignors.clients._kafka_python_producer import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kafka_assignors.assignors import JoinedMember
     from kafka_assignors.group import Plan, Topic
@@ -89,6 +91,13 @@ class _KafkaPythonAdapter(ClientAdapter):
     _client = "kafka_python"
     # The membership of the latest assignment.
     _since: Membership | None = None
+    # Whether the client was told to begin at the group's commits with all of it.
+    _begins_anew: bool = False
+
+    def _begin(self, *arguments: Any) -> None:
+        super()._begin(*arguments)
+        # Topic to when the client began to care for it.
+        self._cares_since: dict[str, float] = {}
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """How partitions change hands: kafka-python asks once, while it builds a consumer."""
@@ -108,7 +117,11 @@ class _KafkaPythonAdapter(ClientAdapter):
 
     def metadata(self, topics: Iterable[str]) -> bytes:
         """What the member sends in JoinGroup."""
-        told = super().metadata(topics)
+        subscribed = list(topics)
+        told = super().metadata(subscribed)
+        if self._last_report is None or not self._last_report.leader:
+            # Of what only others read, only a leader's client keeps the metadata.
+            self._care_for(set(subscribed))
         # A join that changed metadata caused is forgotten once the leader has planned: if `poll` returns before the
         # join has ended, nobody would ever take its result, and the member would be gone for good. Asked for in words,
         # the join is awaited until it has succeeded.
@@ -121,7 +134,8 @@ class _KafkaPythonAdapter(ClientAdapter):
         """What the member was given: remembered first, then reported. Where to begin is asked for again after a gap."""
         membership, coordinator = self._membership(), self._serving()
         before, self._since = self._since, membership
-        if membership is not None and before is not None and not _follows(membership, before):
+        self._begins_anew = membership is not None and before is not None and not _follows(membership, before)
+        if self._begins_anew:
             # kafka-python (3.0.12) prepares once for any number of attempts to join, as Java did before KAFKA-12983: a
             # member that is expelled, or misses a generation, between two of them keeps its positions. Others have read
             # on meanwhile; reading on from there would read theirs again, and commit what takes the group back.
@@ -154,11 +168,31 @@ class _KafkaPythonAdapter(ClientAdapter):
             owned = [(each.topic, each.partitions) for each in told.owned_partitions or ()]
             metadata = writer.write(told.version, told.topics, told.user_data, owned, told.generation_id, told.rack_id)
             packed.append((member.member_id, member.group_instance_id, metadata))
+        self._care_for(writer.topics)
         return Packed(packed, writer.topics, racks)
 
     def _unpack(self, assignment: Any) -> tuple[int, Sequence[tuple[str, Sequence[int]]], bytes | None]:
         assigned = [(each.topic, each.partitions) for each in assignment.assigned_partitions or ()]
         return assignment.version, assigned, assignment.user_data
+
+    def _care_for(self, topics: set[str]) -> None:
+        now = time.monotonic() * 1000
+        self._cares_since = {topic: self._cares_since.get(topic, now) for topic in topics}
+
+    def _partitions(self, cluster: Any, packed: Packed) -> dict[str, int | Topic]:
+        found = super()._partitions(cluster, packed)
+        # What was there and is not any more is gone, and not unknown.
+        self._cares_since.update(dict.fromkeys(found, -math.inf))
+        return found
+
+    def _not_known_yet(self, cluster: Any, topics: set[str]) -> set[str]:
+        refreshed = refreshed_ms(cluster)
+        if refreshed is None:
+            return set()
+        return {topic for topic in topics if self._cares_since.get(topic, math.inf) >= refreshed}
+
+    def _rewound(self, kept: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
+        return kept if self._begins_anew else {}
 
     def _replica_racks(self, cluster: Any, topic: str, count: int) -> list[frozenset[str]] | None:
         try:
@@ -265,7 +299,7 @@ class LagBasedAssignor(LagAdapter, _KafkaPythonAdapter):
     def _plan(
         self, members: Sequence[JoinedMember], partitions: dict[str, int | Topic], generation: int | None
     ) -> tuple[dict[str, bytes], Plan]:
-        return self._asking()._plan_assignment(members, partitions, generation)
+        return self._asking()._plan_assignment(members, partitions, generation, self._handed_out.told())
 
 
 AbstractPartitionAssignor.register(_KafkaPythonAdapter)

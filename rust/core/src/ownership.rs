@@ -9,6 +9,10 @@ use crate::group::{Group, NONE};
 /// A partition that several members claim with equal right; nobody owned it.
 pub const CONTESTED: u32 = u32::MAX - 1;
 
+/// The generation, and the epoch of a stream join, that nobody has ever been in: a claim of it is false. Were it to count, it
+/// could not be exceeded, so all later claims would be as old as it and none would win.
+pub const NEVER: i32 = i32::MAX;
+
 /// The settled claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ownership {
@@ -23,14 +27,14 @@ pub struct Ownership {
 /// Settles the claims of a group. O(claims + partitions + subscriptions).
 ///
 /// `forming` is the generation that is being formed, where the client knows it: a claim must be older, so one that is not
-/// is false and does not count. `held` asks for [`Ownership::held`].
+/// is false and does not count. Where it is not known, [`NEVER`] stands for it. `held` asks for [`Ownership::held`].
 #[must_use]
 pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
     let partitions = group.topics().partitions();
     let generations = group.generations();
     let mut claimants: Vec<u32> = (0..group.members() as u32)
         .filter(|&member| !group.claims(member).is_empty())
-        .filter(|&member| forming.is_none_or(|forming| generations[member as usize] < forming))
+        .filter(|&member| generations[member as usize] < forming.unwrap_or(NEVER))
         .collect();
     // Newest first, so that a slot is settled by the first generation that reaches it; members with the same subscription
     // together, so that one look at a subscription serves them all.

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
-use crate::ownership::{CONTESTED, Ownership, claim};
+use crate::ownership::{CONTESTED, NEVER, Ownership, claim};
 use crate::plan::{Plan, Reason};
 use crate::sticky;
 use crate::strategy::Objective;
@@ -90,7 +90,7 @@ fn eligible(group: &Group) -> (u32, u32) {
 ///
 /// The newest epoch wins a number. Members that claim it with the same newest epoch all lose it, as with generations: one of
 /// them must be wrong. What stands in for missing data, with the group's generation, loses to every epoch; `forming` is the
-/// generation that is being formed, and such a claim must be older. Numbers that are not eligible, and claims of members that
+/// generation that is being formed, and such a claim must be older. A claim of epoch [`NEVER`] is false. Numbers that are not eligible, and claims of members that
 /// subscribe to nothing, do not count.
 ///
 /// Who owned a number owned, in the result, that number of every topic that it subscribes to.
@@ -98,9 +98,9 @@ fn eligible(group: &Group) -> (u32, u32) {
 pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
     let topics = group.topics();
     let ages: Vec<Age> = (0..group.members() as u32).map(|member| age(group, member)).collect();
-    let counts = |age: Age| match (age, forming) {
-        (Age::Generation(generation), Some(forming)) => generation < forming,
-        _ => true,
+    let counts = |age: Age| match age {
+        Age::Generation(generation) => generation < forming.unwrap_or(NEVER),
+        Age::Epoch(epoch) => epoch < NEVER,
     };
     let mut claimants: Vec<u32> = (0..group.members() as u32).filter(|&m| counts(ages[m as usize])).collect();
     claimants.sort_by_key(|&member| (Reverse(ages[member as usize]), member));

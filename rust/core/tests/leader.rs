@@ -80,20 +80,38 @@ fn bytes_to_bytes() {
 
 #[test]
 fn the_generation_is_the_one_being_formed_where_it_is_known() {
-    let metadata = sticky(&["t"], &[("t", &[0])], Some(i32::MAX));
-    let generation = |strategy, forming| {
+    let generation = |newest, strategy, forming| {
+        let metadata = sticky(&["t"], &[("t", &[0])], Some(newest));
         let members = [member("m", &metadata)];
         let performed = perform_assignment(&members, topics(&[("t", 1)]), strategy, forming).unwrap();
         assert_eq!(Assignment::read(performed.assignments.get(0)).unwrap().generation(), performed.generation);
         performed.generation
     };
-    assert_eq!(generation(STICKY, Some(9)), Some(9));
-    assert_eq!(generation(STICKY, None), Some(i32::MAX), "one more than the newest saturates");
-    assert_eq!(generation(STICKY, Some(-1)), Some(i32::MAX), "a negative one is not known");
-    assert_eq!(generation(Strategy::Range, Some(9)), None);
-    assert_eq!(generation(Strategy::RoundRobin, None), None);
+    assert_eq!(generation(4, STICKY, Some(9)), Some(9));
+    assert_eq!(generation(4, STICKY, None), Some(5));
+    assert_eq!(generation(4, STICKY, Some(-1)), Some(5), "a negative one is not known");
+    assert_eq!(generation(4, Strategy::Range, Some(9)), None);
+    assert_eq!(generation(4, Strategy::RoundRobin, None), None);
     // The cooperative assignor reads sticky user data for its generation where the field is missing.
-    assert_eq!(generation(COOPERATIVE, None), Some(i32::MAX));
+    assert_eq!(generation(4, COOPERATIVE, None), Some(5));
+    // What no claim may have is not written, or all claims of the next rebalance would be false.
+    assert_eq!(generation(i32::MAX - 1, STICKY, None), Some(0));
+    assert_eq!(generation(i32::MAX, STICKY, None), Some(0), "a false claim is no newest one");
+}
+
+#[test]
+fn a_claim_of_the_last_generation_there_could_be_is_false_where_the_groups_own_is_unknown() {
+    let (liar, owner) = (sticky(&["t"], &[("t", &[0, 1])], Some(i32::MAX)), sticky(&["t"], &[("t", &[0, 1])], Some(6)));
+    let members = [member("liar", &liar), member("owner", &owner)];
+    let performed = perform_assignment(&members, topics(&[("t", 2)]), STICKY, None).unwrap();
+    assert_eq!(performed.outcome.ownership.owner, [1, 1]);
+    assert_eq!(performed.generation, Some(7));
+    let held = |id, generation| (id, cooperative(&["t"], &[("t", &[0, 1])], Some(generation), None));
+    let (liar, owner) = (held("liar", i32::MAX), held("owner", 6));
+    let members = [member(liar.0, &liar.1), member(owner.0, &owner.1)];
+    let performed = perform_assignment(&members, topics(&[("t", 2)]), COOPERATIVE, None).unwrap();
+    assert_eq!(performed.outcome.ownership.held, [1, 1]);
+    assert_eq!(performed.generation, Some(7));
 }
 
 #[test]

@@ -173,7 +173,9 @@ fn the_newest_epoch_wins_and_equal_ones_void_the_claim() {
     assert_eq!(owners(vec![joined("A", 0..2, 2), zombie()]), [NONE, NONE, 1, 1]);
     // An older claim does not step in where the newest are contested.
     assert_eq!(owners(vec![joined("A", [0], 3), joined("B", [0], 3), zombie()]), [NONE, 2, 2, 2]);
-    assert_eq!(owners(vec![joined("A", 0..2, i32::MAX), zombie()]), [0, 0, 1, 1]);
+    // An epoch that could not be exceeded is false.
+    assert_eq!(owners(vec![joined("A", 0..2, i32::MAX), zombie()]), [1; 4]);
+    assert_eq!(owners(vec![joined("A", 0..2, i32::MAX - 1), zombie()]), [0, 0, 1, 1]);
     // A negative epoch is none: it loses to epoch 0.
     assert_eq!(owners(vec![joined("A", 0..2, -5), joined("B", [0], 0)]), [1, 0, NONE, NONE]);
 }
@@ -275,13 +277,32 @@ fn performed(metadata: &[Vec<u8>], counts: &[(&str, i64)], strategy: Strategy, f
 const BOTH: [(&str, i64); 2] = [("clicks", 4), ("views", 4)];
 
 #[test]
-fn the_epoch_is_one_more_than_the_highest_and_saturates() {
+fn the_epoch_is_one_more_than_the_highest_that_may_be_true() {
     let epoch = |metadata: &[Vec<u8>]| performed(metadata, &BOTH, EAGER, Some(40)).generation;
     assert_eq!(epoch(&[metadata(None, &[], None)]), Some(1));
     assert_eq!(epoch(&[data(&[], 0), data(&[1], 6)]), Some(7));
-    assert_eq!(epoch(&[data(&[0], i32::MAX), data(&[1], 6)]), Some(i32::MAX));
+    assert_eq!(epoch(&[data(&[0], i32::MAX), data(&[1], 6)]), Some(7));
+    // What no claim may have is not written: it begins anew.
+    assert_eq!(epoch(&[data(&[0], i32::MAX - 1), data(&[1], 6)]), Some(1));
     // The group's generation has nothing to do with it.
     assert_eq!(epoch(&[metadata(None, &[("clicks", &[0])], Some(30)), data(&[], -9)]), Some(1));
+}
+
+#[test]
+fn a_false_epoch_does_not_stay() {
+    let liar = || data(&[0, 1, 2, 3], i32::MAX);
+    let mut owned: Vec<Vec<i32>> = vec![vec![0, 1], vec![2, 3], vec![]];
+    let mut epoch = 6;
+    // Rebalance after rebalance the liar repeats it, and the others keep what they have.
+    for _ in 0..4 {
+        let result = performed(&[data(&owned[0], epoch), data(&owned[1], epoch), liar()], &BOTH, EAGER, None);
+        assert_eq!(result.generation, Some(epoch + 1));
+        let numbers = numbers(&result.outcome);
+        let kept = |member: u32| owned[member as usize].iter().filter(|&&n| numbers[n as usize] == member).count();
+        assert!(kept(0) + kept(1) >= owned[0].len() + owned[1].len() - 1, "{owned:?} {numbers:?}");
+        owned = (0..3).map(|member| (0..4).filter(|&n| numbers[n as usize] == member).collect()).collect();
+        epoch = result.generation.unwrap();
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use kafka_assignors_core::budget::Limit;
 use kafka_assignors_core::group::Group;
-use kafka_assignors_core::leader::{self, Assignments, ClaimSource, JoinedMember};
+use kafka_assignors_core::leader::{self, Assignments, ClaimSource, HandedOut, JoinedMember, Memory};
 use kafka_assignors_core::strategy::Strategy;
 use kafka_assignors_core::wire::writer::WriteError;
 use pyo3::prelude::*;
@@ -66,6 +67,9 @@ fn to_dict<'py>(py: Python<'py>, group: &Group, assignments: Assignments) -> PyR
     Ok(bytes)
 }
 
+/// What a leader remembers: its plans with the generations that they were made for, and whether instance ids are not told.
+pub(crate) type Remembered = (Vec<(Option<i32>, Py<Plan>)>, bool);
+
 /// Plans a rebalance, bytes to bytes; other Python threads run while it is planned.
 pub(crate) fn perform_assignment<'py>(
     py: Python<'py>,
@@ -74,6 +78,7 @@ pub(crate) fn perform_assignment<'py>(
     partitions: &Bound<'py, PyDict>,
     lags: Option<&Bound<'py, PyDict>>,
     forming: Option<i32>,
+    remembered: Option<Remembered>,
 ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
     let start = Instant::now();
     let members = read_members(members)?;
@@ -81,13 +86,18 @@ pub(crate) fn perform_assignment<'py>(
     let performed = py
         .detach(|| {
             let joined: Vec<_> = members.iter().map(Member::joined).collect();
-            leader::perform_assignment(&joined, topics, strategy, forming)
+            let (plans, anonymous) = remembered.as_ref().map_or((&[][..], false), |(plans, told)| (plans, *told));
+            let plans: Vec<HandedOut<'_>> =
+                plans.iter().map(|(generation, plan)| plan.get().handed_out(*generation)).collect();
+            let memory = Memory { plans: &plans, anonymous };
+            leader::perform_assignment_knowing(&joined, topics, strategy, forming, &Limit::default(), &memory)
         })
         .map_err(write_error)?;
-    let leader::Performed { outcome, group, assignments, faults, record_bytes, .. } = performed;
+    let leader::Performed { outcome, group, assignments, generation, faults, record_bytes, .. } = performed;
     let bytes = to_dict(py, &group, assignments)?;
     let faults = faults.into_iter().map(|fault| (fault.member_id, fault.reason.to_string())).collect();
-    Ok((bytes, Plan::new(group, strategy, outcome, faults, record_bytes, start.elapsed())))
+    let plan = Plan::new(group, strategy, outcome, faults, record_bytes, start.elapsed());
+    Ok((bytes, plan.written(generation)))
 }
 
 /// What reading the same bytes and writing as many costs, nothing balanced.

@@ -100,9 +100,10 @@ mod _core {
         Ok(Plan::solve(py, read_group(topics, members, None)?, strategy, generation))
     }
 
-    /// Plans a rebalance, bytes to bytes.
+    /// Plans a rebalance, bytes to bytes. `handed_out` is what the leader remembers.
     #[pyfunction]
-    #[pyo3(signature = (name, mode, racks, members, partitions, generation))]
+    #[pyo3(signature = (name, mode, racks, members, partitions, generation, handed_out=None))]
+    #[expect(clippy::too_many_arguments, reason = "what Python gives, one by one")]
     fn perform_assignment<'py>(
         py: Python<'py>,
         name: &str,
@@ -111,8 +112,9 @@ mod _core {
         members: &Bound<'py, PyAny>,
         partitions: &Bound<'py, PyDict>,
         generation: Option<i32>,
+        handed_out: Option<leader::Remembered>,
     ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
-        leader::perform_assignment(py, strategy(name, mode, racks)?, members, partitions, None, generation)
+        leader::perform_assignment(py, strategy(name, mode, racks)?, members, partitions, None, generation, handed_out)
     }
 
     /// Plans a group of Python objects by lag; `options` are scope, skew and, to keep owners, threshold. Without lags owners keep what they have.
@@ -132,7 +134,7 @@ mod _core {
 
     /// Plans a rebalance by lag, bytes to bytes; `options` as for `assign_by_lag`. Without lags owners keep what they have.
     #[pyfunction]
-    #[pyo3(signature = (options, members, partitions, lags, generation))]
+    #[pyo3(signature = (options, members, partitions, lags, generation, handed_out=None))]
     fn perform_assignment_by_lag<'py>(
         py: Python<'py>,
         options: (PyBackedStr, Option<u32>, Option<u64>),
@@ -140,9 +142,10 @@ mod _core {
         partitions: &Bound<'py, PyDict>,
         lags: Option<&Bound<'py, PyDict>>,
         generation: Option<i32>,
+        handed_out: Option<leader::Remembered>,
     ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
         let strategy = lag_strategy(&options.0, options.1, options.2)?;
-        leader::perform_assignment(py, strategy, members, partitions, lags, generation)
+        leader::perform_assignment(py, strategy, members, partitions, lags, generation, handed_out)
     }
 
     /// Reads what `perform_assignment` reads and writes as much as it writes, without balancing anything: what the bytes

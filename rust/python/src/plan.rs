@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kafka_assignors_core::budget::Limit;
 use kafka_assignors_core::group::{Csr, Group, Topics};
 use kafka_assignors_core::lag;
-use kafka_assignors_core::leader::record_bytes_of_plan;
+use kafka_assignors_core::leader::{HandedOut, record_bytes_of_plan};
 use kafka_assignors_core::plan::Reason;
 use kafka_assignors_core::score;
 use kafka_assignors_core::strategy::{Outcome, Strategy, plan, settle};
@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     outcome: Outcome,
     faults: Vec<Fault>,
     record_bytes: u64,
+    /// What was written into the assignments, if they were.
+    written: Option<i32>,
     elapsed: Duration,
     by_member: OnceLock<Csr>,
 }
@@ -52,7 +54,17 @@ impl Plan {
         record_bytes: u64,
         elapsed: Duration,
     ) -> Self {
-        Self { group, strategy, outcome, faults, record_bytes, elapsed, by_member: OnceLock::new() }
+        Self { group, strategy, outcome, faults, record_bytes, written: None, elapsed, by_member: OnceLock::new() }
+    }
+
+    /// The plan with the generation, or epoch, that its assignments carry.
+    pub(crate) fn written(self, written: Option<i32>) -> Self {
+        Self { written, ..self }
+    }
+
+    /// As a leader remembers it.
+    pub(crate) fn handed_out(&self, generation: Option<i32>) -> HandedOut<'_> {
+        HandedOut { generation, written: self.written, group: &self.group, outcome: &self.outcome }
     }
 
     /// Plans a group, letting other Python threads run meanwhile.

@@ -17,6 +17,7 @@ from kafka_assignors.assignors import (
     StickyStreamJoinAssignor,
     by_name,
 )
+from kafka_assignors.clients._handed_out import HandedOut
 from kafka_assignors.clients._report import RebalanceReport, compare, publish
 from kafka_assignors.errors import OptionError
 from kafka_assignors.group import MemberState, Topic
@@ -89,6 +90,9 @@ class Strategies:
         self._held: Mapping[str, Sequence[int]] = {}
         self._expelled = False
         self._planned: tuple[int, Plan, float] | None = None
+        self._handed_out = HandedOut()
+        # The assignments of the latest plan: whoever is given one of them has been given the plan.
+        self._written: frozenset[bytes] = frozenset()
         self._lock = threading.Lock()
 
     def described(self) -> list[tuple[str, bool, bool, bool]]:
@@ -122,6 +126,7 @@ class Strategies:
             for state in self._states.values():
                 state.forget()
             self._expelled = True
+            self._handed_out.forget()
 
     def take(self, protocol: str, assignment: bytes, generation: int, owned: Mapping[str, Sequence[int]]) -> None:
         """What the member was given: remembered first, then reported.
@@ -130,6 +135,8 @@ class Strategies:
             UserDataError: bytes that are no assignment.
         """
         with self._lock:
+            self._handed_out.taken(generation, led=assignment in self._written)
+            self._written = frozenset()
             chosen = self.assignors[protocol]
             chosen.on_assignment(assignment, generation, self._states[protocol])
             for name, state in self._states.items():
@@ -160,10 +167,16 @@ class Strategies:
         partitions: dict[str, int | Topic] = {
             name: Topic(count, racks=racks) if racks else count for name, (count, racks) in topics.items()
         }
-        assignments, plan = self.assignors[protocol]._plan_assignment(list(members), partitions, generation)
-        self._planned = generation, plan, time.perf_counter() - started
+        with self._lock:
+            handed_out = self._handed_out.told()
+        assignments, plan = self.assignors[protocol]._plan_assignment(list(members), partitions, generation, handed_out)
+        guarded = {member_id: _guarded(assignment, generation) for member_id, assignment in assignments.items()}
+        with self._lock:
+            self._handed_out.planned(generation, plan)
+            self._written = frozenset(guarded.values())
+            self._planned = generation, plan, time.perf_counter() - started
         self.last_plan = plan
-        return {member_id: _guarded(assignment, generation) for member_id, assignment in assignments.items()}
+        return guarded
 
     def _report(self, protocol: str, generation: int, after: Mapping[str, Sequence[int]]) -> RebalanceReport:
         before = self._held

@@ -3,17 +3,21 @@
 //! Nothing on the way is an object per partition: names become dense ids while the bytes are read, and each assignment is
 //! written straight into its place in one slab.
 
+mod handed_out;
 mod read;
 mod record;
 #[cfg(slowdown)]
 mod slowdown;
 mod write;
 
+pub use handed_out::{HandedOut, Memory};
 pub use read::{ClaimSource, Fault, Joined, JoinedMember, Reason, read_group};
 pub use record::{
     CLIENT_ID_ALLOWANCE, DEFAULT_RECORD_LIMIT, GROUP_ID_ALLOWANCE, HOST_ALLOWANCE, record_bytes, record_bytes_of_plan,
 };
 pub use write::{Assignments, write_assignments};
+
+use handed_out::void_false_claims;
 
 use crate::budget::Limit;
 use crate::group::{Csr, Group, NONE, Topics};
@@ -69,11 +73,27 @@ pub fn perform_assignment_within(
     forming: Option<i32>,
     limit: &Limit<'_>,
 ) -> Result<Performed, WriteError> {
+    perform_assignment_knowing(members, topics, strategy, forming, limit, &Memory::default())
+}
+
+/// As [`perform_assignment_within`], for a leader that remembers what it handed out: claims that are false by it do not count,
+/// and are among the faults.
+///
+/// # Errors
+/// As [`perform_assignment`].
+pub fn perform_assignment_knowing(
+    members: &[JoinedMember<'_>],
+    topics: Topics,
+    strategy: Strategy,
+    forming: Option<i32>,
+    limit: &Limit<'_>,
+    memory: &Memory<'_>,
+) -> Result<Performed, WriteError> {
     #[cfg(slowdown)]
     if slowdown::is_due() {
-        drop(std::hint::black_box(perform(members, topics.clone(), strategy, forming, limit)));
+        drop(std::hint::black_box(perform(members, topics.clone(), strategy, forming, limit, memory)));
     }
-    perform(members, topics, strategy, forming, limit)
+    perform(members, topics, strategy, forming, limit, memory)
 }
 
 fn perform(
@@ -82,10 +102,16 @@ fn perform(
     strategy: Strategy,
     forming: Option<i32>,
     limit: &Limit<'_>,
+    memory: &Memory<'_>,
 ) -> Result<Performed, WriteError> {
     let source = ClaimSource::of(strategy);
     let forming = forming.filter(|&generation| generation >= 0);
-    let Joined { mut group, order, faults, max_generation } = read_group(members, topics, source);
+    let Joined { mut group, order, mut faults, mut max_generation } = read_group(members, topics, source);
+    for (member, claims) in void_false_claims(&mut group, source, memory, forming, &mut max_generation) {
+        let (position, member_id) = (order[member as usize], group.member_ids().get(member).to_owned());
+        faults.push(Fault { position, member_id, reason: Reason::NotHandedOut(claims) });
+    }
+    faults.sort_by_key(|fault| fault.position);
     let ownership = strategy::settle(&group, strategy, forming);
     group.forget_claims();
     let outcome = strategy::plan(&group, strategy, ownership, limit);

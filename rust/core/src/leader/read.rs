@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::group::{Group, GroupBuilder, NO_GENERATION, Topics, sorted_members};
+use crate::ownership::NEVER;
 use crate::strategy::Strategy;
 use crate::wire::reader::ReadError;
 use crate::wire::subscription::{Subscription, TopicNames};
@@ -49,12 +50,14 @@ impl ClaimSource {
     }
 
     /// The generation to write into the assignments; for a stream join the epoch, which has nothing to do with the group's
-    /// generation.
+    /// generation. After the last one that a claim may have, counting begins anew: with the last one written, every honest
+    /// claim would be false.
     pub(super) fn generation(self, forming: Option<i32>, max_generation: i32) -> Option<i32> {
+        let after = |newest: i32, first| newest.checked_add(1).filter(|&next| next < NEVER).unwrap_or(first);
         match self {
             Self::None => None,
-            Self::StreamJoin { .. } => Some(max_generation.max(0).saturating_add(1)),
-            Self::Sticky | Self::Cooperative => Some(forming.unwrap_or(max_generation.saturating_add(1))),
+            Self::StreamJoin { .. } => Some(after(max_generation.max(0), 1)),
+            Self::Sticky | Self::Cooperative => Some(forming.unwrap_or_else(|| after(max_generation, 0))),
         }
     }
 }
@@ -86,6 +89,11 @@ pub enum Reason {
     /// The user data has no form that the assignor knows.
     #[error("it counts as without history: {0}")]
     UserData(UnknownForm),
+    /// So many claims are on partitions, or numbers, that the leader knows it was not given.
+    #[error(
+        "{0} of its claims are false and do not count: the leader knows that it did not hand these partitions to it"
+    )]
+    NotHandedOut(u32),
 }
 
 /// What the members sent.
@@ -97,7 +105,8 @@ pub struct Joined {
     pub order: Vec<u32>,
     /// What could not be read, by position in the input.
     pub faults: Vec<Fault>,
-    /// The newest generation, for a stream join the highest epoch, that any member claims; [`NO_GENERATION`] if none does.
+    /// The newest generation, for a stream join the highest epoch, that any member claims and that may be true;
+    /// [`NO_GENERATION`] if there is none.
     pub max_generation: i32,
 }
 
@@ -186,11 +195,18 @@ impl<'a> Reading<'a> {
                 self.report(position, member.id, Reason::UserData(error));
                 NO_GENERATION
             });
-            self.max_generation = self.max_generation.max(generation);
+            self.note_generation(generation);
             generation
         };
         let rack = String::from_utf8_lossy(subscription.rack.unwrap_or_default());
         self.builder.push_member(member.id, instance_id, pattern, generation, &rack);
+    }
+
+    /// False claims have no part in what comes after them.
+    fn note_generation(&mut self, generation: i32) {
+        if generation < NEVER {
+            self.max_generation = self.max_generation.max(generation);
+        }
     }
 
     fn pattern(&mut self, list: TopicNames<'a>) -> u32 {
@@ -250,7 +266,7 @@ impl<'a> Reading<'a> {
             return subscription.generation;
         };
         self.builder.push_numbers(told.numbers.iter());
-        self.max_generation = self.max_generation.max(told.epoch);
+        self.note_generation(told.epoch);
         told.epoch
     }
 
