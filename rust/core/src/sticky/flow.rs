@@ -30,12 +30,51 @@ pub(super) fn cheapest(
     order: RackOrder,
     budget: &Budget<'_>,
 ) -> Result<Vec<u32>, Spent> {
+    let detours = Detours::default();
     // Two objectives fit 64 bits up to a billion nodes; the third needs more.
     if problem.mismatch.is_empty() {
-        Flow::<i64>::new(problem, blocks, proposed, order).solve(budget)
+        Flow::<i64>::new(problem, blocks, proposed, order, &detours).solve(budget)
     } else {
-        Flow::<i128>::new(problem, blocks, proposed, order).solve(budget)
+        Flow::<i128>::new(problem, blocks, proposed, order, &detours).solve(budget)
     }
+}
+
+/// As [`cheapest`], where the problem has arcs for some of the subscribers only and detours lead to the others. First comes
+/// the share of the problem's arcs, then that of the detours.
+pub(super) fn cheapest_with(
+    problem: &Problem,
+    blocks: &Blocks,
+    proposed: &[u32],
+    order: RackOrder,
+    detours: &Detours,
+    budget: &Budget<'_>,
+) -> Result<Vec<u32>, Spent> {
+    Flow::<i128>::new(problem, blocks, proposed, order, detours).solve(budget)
+}
+
+/// A node between rows and members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Row(u32),
+    Hub(u32),
+    Member(u32),
+}
+
+/// A way for any number of partitions, none of which the member at its end holds or is proposed to have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Detour {
+    pub from: End,
+    pub to: End,
+    /// Whether the members at its end read the row from another rack.
+    pub mismatch: bool,
+}
+
+/// Ways that rows share, over hubs: from a row to a hub, on to hubs of a lower number, and to members. What a partition costs
+/// is due on leaving the row. So the arcs are about as many as rows and subscriptions, not as their pairs.
+#[derive(Debug, Default)]
+pub(super) struct Detours {
+    pub hubs: u32,
+    pub ways: Vec<Detour>,
 }
 
 /// What an entry of the heap costs besides its edges.
@@ -64,19 +103,25 @@ impl Cost for i128 {
     }
 }
 
-/// An arc of a row and a member of the same block, with what carrying costs on it.
+/// An arc of a row and a member of the same block, or a detour, with what carrying costs on it.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
     share: u32,
     held: u32,
     proposed: u32,
     mismatch: bool,
+    /// A detour beyond its first hub: what it carries has paid.
+    paid: bool,
 }
 
-/// Nodes are numbered members first, then rows, then one hub a block that holds the right to `low + 1`.
+/// Nodes are numbered members first, then the hubs of detours, then rows, then one hub a block that holds the right to
+/// `low + 1`. So arcs carry from the greater number to the smaller.
 struct Flow<C> {
     members: u32,
-    rows: u32,
+    /// The first row.
+    first_row: u32,
+    /// The first block's hub.
+    first_block: u32,
     arcs: Vec<Arc>,
     /// Edges out of each node: where to, and over which arc; [`NONE`] between a member and the hub.
     edge_starts: Vec<u32>,
@@ -92,64 +137,82 @@ struct Flow<C> {
 }
 
 impl<C: Cost> Flow<C> {
-    fn new(problem: &Problem, blocks: &Blocks, proposed: &[u32], order: RackOrder) -> Self {
-        let (members, rows) = (problem.members as u32, problem.rows() as u32);
-        let nodes = problem.members + problem.rows() + blocks.blocks.len();
+    fn new(problem: &Problem, blocks: &Blocks, proposed: &[u32], order: RackOrder, detours: &Detours) -> Self {
+        let first_row = problem.members as u32 + detours.hubs;
+        let first_block = first_row + problem.rows() as u32;
+        let nodes = first_block as usize + blocks.blocks.len();
         let arcs = (0..proposed.len()).map(|arc| Arc {
             share: 0,
             held: problem.held[arc],
             proposed: proposed[arc],
             mismatch: problem.mismatched(arc as u32),
+            paid: false,
+        });
+        let ways = detours.ways.iter().map(|way| Arc {
+            share: 0,
+            held: 0,
+            proposed: 0,
+            mismatch: way.mismatch,
+            paid: !matches!(way.from, End::Row(_)),
         });
         let mut flow = Self {
-            members,
-            rows,
-            arcs: arcs.collect(),
-            edge_starts: Vec::with_capacity(nodes + 1),
-            edges: Vec::with_capacity(2 * proposed.len() + 2 * problem.members),
+            members: problem.members as u32,
+            first_row,
+            first_block,
+            arcs: arcs.chain(ways).collect(),
+            edge_starts: Vec::new(),
+            edges: Vec::new(),
             raised: vec![false; problem.members],
             excess: vec![0; nodes],
             potential: vec![C::from(0); nodes],
             rack: C::weigh(order, nodes, 1, 0),
             moved: C::weigh(order, nodes, 0, 1),
         };
-        flow.connect(problem, blocks);
+        flow.connect(problem, blocks, detours);
         flow.start(problem, blocks);
         flow
     }
 
     /// Lays the edges. An arc between a row and a member of another block carries nothing and gets none.
-    fn connect(&mut self, problem: &Problem, blocks: &Blocks) {
-        let (members, rows) = (self.members, self.rows);
-        let mut of_hub = vec![Vec::new(); blocks.blocks.len()];
-        self.edge_starts.push(0);
-        for member in 0..members {
-            let arcs = problem.arcs_of.row(member);
-            let block = blocks.of_member[member as usize];
-            for &arc in arcs {
-                let row = problem.arc_row[arc as usize];
-                if blocks.of_row[row as usize] == block {
-                    self.edges.push((members + row, arc));
+    fn connect(&mut self, problem: &Problem, blocks: &Blocks, detours: &Detours) {
+        let mut starts = vec![0u32; self.excess.len() + 1];
+        self.each_edge(problem, blocks, detours, |from, to, _| {
+            starts[from as usize + 1] += 1;
+            starts[to as usize + 1] += 1;
+        });
+        for node in 1..starts.len() {
+            starts[node] += starts[node - 1];
+        }
+        let mut edges = vec![(0, 0); starts[starts.len() - 1] as usize];
+        let mut next = starts.clone();
+        self.each_edge(problem, blocks, detours, |from, to, arc| {
+            for (here, there) in [(from, to), (to, from)] {
+                edges[next[here as usize] as usize] = (there, arc);
+                next[here as usize] += 1;
+            }
+        });
+        (self.edge_starts, self.edges) = (starts, edges);
+    }
+
+    /// Both ends of every edge, the one that carries first, and its arc.
+    fn each_edge(&self, problem: &Problem, blocks: &Blocks, detours: &Detours, mut visit: impl FnMut(u32, u32, u32)) {
+        for (row, &block) in (0u32..).zip(&blocks.of_row) {
+            for (arc, &member) in problem.arcs_of_row(row).zip(problem.arcs.row(row)) {
+                if blocks.of_member[member as usize] == block {
+                    visit(self.first_row + row, member, arc);
                 }
             }
-            if !arcs.is_empty() {
-                self.edges.push((members + rows + block, NONE));
-                of_hub[block as usize].push((member, NONE));
-            }
-            self.edge_starts.push(self.edges.len() as u32);
         }
-        for row in 0..rows {
-            for arc in problem.arcs_of_row(row) {
-                let member = problem.member(arc);
-                if blocks.of_row[row as usize] == blocks.of_member[member as usize] {
-                    self.edges.push((member, arc));
-                }
-            }
-            self.edge_starts.push(self.edges.len() as u32);
+        let node = |end: End| match end {
+            End::Member(member) => member,
+            End::Hub(hub) => self.members + hub,
+            End::Row(row) => self.first_row + row,
+        };
+        for (arc, way) in (problem.arc_row.len() as u32..).zip(&detours.ways) {
+            visit(node(way.from), node(way.to), arc);
         }
-        for edges in of_hub {
-            self.edges.extend(edges);
-            self.edge_starts.push(self.edges.len() as u32);
+        for (member, &block) in (0u32..).zip(&blocks.of_member).filter(|(_, block)| **block != NONE) {
+            visit(self.first_block + block, member, NONE);
         }
     }
 
@@ -159,6 +222,9 @@ impl<C: Cost> Flow<C> {
 
     /// The cost of the `unit`-th partition on an arc, from 1.
     fn cost(&self, arc: &Arc, unit: u32) -> C {
+        if arc.paid {
+            return C::from(0);
+        }
         let mut cost = C::from(if unit > arc.proposed { 1 } else { -1 });
         if unit > arc.held {
             cost = cost + self.moved;
@@ -171,15 +237,14 @@ impl<C: Cost> Flow<C> {
 
     /// The start: each row has a price, and its arcs carry the units that cost less.
     fn start(&mut self, problem: &Problem, blocks: &Blocks) {
-        for row in 0..self.rows {
-            let node = self.members + row;
+        for (row, node) in (self.first_row..self.first_block).enumerate() {
             let edges = self.edges_of(node);
             let arcs = || edges.clone().map(|edge| self.edges[edge as usize].1);
             // Units that are moved, at no distance: the proposal is just what costs less. On another rack only where the
             // block has nobody on a better one.
             let elsewhere = arcs().all(|arc| self.arcs[arc as usize].mismatch);
             let price = if elsewhere { self.moved + self.rack } else { self.moved };
-            let mut left = i64::from(problem.supply[row as usize]);
+            let mut left = i64::from(problem.supply[row]);
             for edge in edges.clone() {
                 let at = self.edges[edge as usize].1 as usize;
                 let arc = self.arcs[at];
@@ -192,7 +257,7 @@ impl<C: Cost> Flow<C> {
         }
         let shares: Vec<u32> = self.arcs.iter().map(|arc| arc.share).collect();
         let loads = problem.loads(&shares);
-        for (block, hub) in (self.members + self.rows..).enumerate().take(blocks.blocks.len()) {
+        for (block, hub) in (self.first_block..).enumerate().take(blocks.blocks.len()) {
             self.excess[hub as usize] = -i64::from(blocks.blocks[block].high_members);
             for edge in self.edges_of(hub) {
                 let member = self.edges[edge as usize].0 as usize;
@@ -226,7 +291,7 @@ impl<C: Cost> Flow<C> {
     fn reduced(&self, node: u32, edge: u32) -> Option<C> {
         let (to, arc) = self.edges[edge as usize];
         let cost = if let Some(arc) = self.arcs.get(arc as usize) {
-            if node >= self.members {
+            if node > to {
                 self.cost(arc, arc.share + 1)
             } else if arc.share > 0 {
                 -self.cost(arc, arc.share)
@@ -247,10 +312,11 @@ impl<C: Cost> Flow<C> {
 
     /// How many units an edge carries at its present cost.
     fn capacity(&self, node: u32, edge: u32) -> i64 {
-        let Some(&Arc { share, held, proposed, .. }) = self.arcs.get(self.edges[edge as usize].1 as usize) else {
+        let (to, arc) = self.edges[edge as usize];
+        let Some(&Arc { share, held, proposed, .. }) = self.arcs.get(arc as usize) else {
             return 1;
         };
-        if node >= self.members {
+        if node > to {
             let step = [held, proposed].into_iter().filter(|&step| step > share).min();
             step.map_or(i64::MAX, |step| i64::from(step - share))
         } else {
@@ -262,7 +328,7 @@ impl<C: Cost> Flow<C> {
     fn carry(&mut self, node: u32, edge: u32, amount: i64) {
         let (to, arc) = self.edges[edge as usize];
         if let Some(arc) = self.arcs.get_mut(arc as usize) {
-            if node >= self.members {
+            if node > to {
                 arc.share += amount as u32;
             } else {
                 arc.share -= amount as u32;

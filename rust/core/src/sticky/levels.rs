@@ -7,6 +7,7 @@
 
 use super::rows::Problem;
 use crate::budget::{Budget, Spent};
+use crate::group::NONE;
 
 /// Members that share a level. In every optimal plan each of them has `low` or `low + 1` partitions, and `high_members` of
 /// them the latter.
@@ -19,7 +20,7 @@ pub(super) struct Block {
 /// The blocks, and who is in which.
 pub(super) struct Blocks {
     pub blocks: Vec<Block>,
-    /// By member; members without an arc are in none and have no meaningful entry.
+    /// By member; [`NONE`] for members without an arc.
     pub of_member: Vec<u32>,
     /// By row: the block that serves it. An arc to a member of another block carries nothing.
     pub of_row: Vec<u32>,
@@ -44,8 +45,12 @@ pub(super) fn split(problem: &Problem, proposed: &[u32], budget: &Budget<'_>) ->
     let members: Vec<u32> =
         (0..problem.members as u32).filter(|&member| !problem.arcs_of.row(member).is_empty()).collect();
     let loads = problem.loads(proposed);
-    let mut blocks =
-        Blocks { blocks: Vec::new(), of_member: vec![0; problem.members], of_row: vec![0; problem.rows()], flow: None };
+    let mut blocks = Blocks {
+        blocks: Vec::new(),
+        of_member: vec![NONE; problem.members],
+        of_row: vec![0; problem.rows()],
+        flow: None,
+    };
     let low = members.iter().map(|&member| loads[member as usize]).min().unwrap_or(0);
     let high = members.iter().map(|&member| loads[member as usize]).max().unwrap_or(0);
     let whole = Piece { members, rows: (0..problem.rows() as u32).collect(), low, high };

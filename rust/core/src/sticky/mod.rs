@@ -13,17 +13,22 @@ mod levels;
 mod proposal;
 mod rows;
 mod uniform;
+mod wide;
 
 use crate::budget::{Goal, Limit, Limited};
 use crate::group::{Group, NONE};
 use crate::ownership::Ownership;
 use crate::plan::Plan;
 use crate::strategy::{Mode, Objective};
-use rows::Problem;
+use rows::{Lineups, Problem, Rows};
 
 /// What the searches may take, and what more for each arc. Groups whose members join and leave stay far below.
-const STEPS: u64 = 1 << 27;
+const STEPS: u64 = 1 << 26;
 const STEPS_PER_ARC: u64 = 256;
+
+/// The most pairs of a row and a subscriber that get an arc each where racks matter; where there are more, rows lead to
+/// most members over hubs. Without racks there are no more pairs than subscriptions.
+const MOST_ARCS: u64 = 1 << 16;
 
 /// Plans a group.
 ///
@@ -56,7 +61,29 @@ pub fn assign_within(
         uniform::assign(group, pattern, &mut plan);
         return (plan, None);
     }
-    let problem = Problem::new(group, &plan.owner, objective.mode == Mode::StickyYetFair, racks);
+    let lineups = Lineups::new(group);
+    let rows = if racks { Rows::of_racks(group, &lineups, |_, set| set) } else { Rows::of_lineups(group, &lineups) };
+    let limited = if racks && rows.arcs(&lineups) > MOST_ARCS {
+        drop(rows);
+        wide::assign(group, &lineups, objective, &mut plan, limit)
+    } else {
+        dense(group, &lineups, rows, racks, objective, &mut plan, limit)
+    };
+    (plan, limited)
+}
+
+/// Plans a group with an arc for each row and each of its subscribers. `plan` has the owners that count.
+fn dense(
+    group: &Group,
+    lineups: &Lineups,
+    rows: Rows,
+    racks: bool,
+    objective: Objective,
+    plan: &mut Plan,
+    limit: &Limit<'_>,
+) -> Option<Limited> {
+    let pinned = objective.mode == Mode::StickyYetFair;
+    let problem = Problem::new(group, lineups, rows, &plan.owner, pinned, racks);
     let proposed = proposal::propose(&problem);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
     let (share, limited) = match levels::split(&problem, &proposed, &budget) {
@@ -66,6 +93,6 @@ pub fn assign_within(
             Ok(share) => (share, None),
         },
     };
-    deal::deal(&problem, &mut plan, &share);
-    (plan, limited)
+    deal::deal(&problem, plan, &share);
+    limited
 }

@@ -18,6 +18,135 @@ pub(super) struct Segment {
     pub end: u32,
 }
 
+/// Who may have the partitions of a topic, once for all topics with the same subscribers.
+pub(super) struct Lineups {
+    pub members_of_pattern: Csr,
+    /// By topic, its lineup; [`NONE`] for a topic without partitions or subscribers.
+    pub of_topic: Vec<u32>,
+    /// Lineup to its patterns, ascending.
+    pub patterns: Csr,
+    /// By lineup, the number of its members.
+    pub sizes: Vec<u32>,
+}
+
+impl Lineups {
+    /// O(subscription entries of the distinct patterns).
+    pub(super) fn new(group: &Group) -> Self {
+        let topics = group.topics();
+        let members_of_pattern = Csr::group_by(group.pattern_of(), group.patterns().len());
+        // A pattern that no member has subscribes nobody.
+        let mut used = Csr::new();
+        for (row, members) in group.patterns().rows().zip(members_of_pattern.rows()) {
+            used.push_row(if members.is_empty() { &[] } else { row });
+        }
+        let mut known: HashTable<u32> = HashTable::new();
+        let mut patterns = Csr::new();
+        let hash = |row: &[u32]| FxBuildHasher.hash_one(row);
+        let mut of_topic = vec![NONE; topics.len()];
+        for (topic, row) in (0u32..).zip(used.transpose(topics.len()).rows()) {
+            if row.is_empty() || topics.range(topic).is_empty() {
+                continue;
+            }
+            let found = known.find(hash(row), |&lineup| patterns.row(lineup) == row).copied();
+            of_topic[topic as usize] = found.unwrap_or_else(|| {
+                let lineup = patterns.len() as u32;
+                patterns.push_row(row);
+                known.insert_unique(hash(row), lineup, |&lineup| hash(patterns.row(lineup)));
+                lineup
+            });
+        }
+        let size = |row: &[u32]| row.iter().map(|&pattern| members_of_pattern.row(pattern).len() as u32).sum();
+        let sizes = patterns.rows().map(size).collect();
+        Self { members_of_pattern, of_topic, patterns, sizes }
+    }
+
+    /// Puts a lineup's members into `into`, ascending.
+    pub(super) fn members(&self, lineup: u32, into: &mut Vec<u32>) {
+        into.clear();
+        for &pattern in self.patterns.row(lineup) {
+            into.extend_from_slice(self.members_of_pattern.row(pattern));
+        }
+        if !into.is_sorted() {
+            into.sort_unstable();
+        }
+    }
+}
+
+/// The rows and their partitions, without who may have them.
+pub(super) struct Rows {
+    /// By row, its lineup and its rack set, in order of their first partition.
+    pub keys: Vec<(u32, u32)>,
+    /// See [`Problem::segments`].
+    pub segments: Vec<Segment>,
+}
+
+impl Rows {
+    /// A row for each lineup.
+    pub(super) fn of_lineups(group: &Group, lineups: &Lineups) -> Self {
+        let mut rows = Collector::new(lineups);
+        for topic in (0..group.topics().len() as u32).filter(|&topic| lineups.of_topic[topic as usize] != NONE) {
+            let range = group.topics().range(topic);
+            rows.push(topic, range.start, range, 0);
+        }
+        rows.finish()
+    }
+
+    /// A row for each lineup and each set of racks: what `set_of` makes of a lineup and the racks of the replicas.
+    pub(super) fn of_racks(group: &Group, lineups: &Lineups, mut set_of: impl FnMut(u32, u32) -> u32) -> Self {
+        let mut rows = Collector::new(lineups);
+        for topic in (0..group.topics().len() as u32).filter(|&topic| lineups.of_topic[topic as usize] != NONE) {
+            let range = group.topics().range(topic);
+            let sets = &group.topics().racks().of_partition[range.start as usize..range.end as usize];
+            let mut start = range.start;
+            for run in sets.chunk_by(|a, b| a == b) {
+                let end = start + run.len() as u32;
+                rows.push(topic, range.start, start..end, set_of(lineups.of_topic[topic as usize], run[0]));
+                start = end;
+            }
+        }
+        rows.finish()
+    }
+
+    /// The number of pairs of a row and a subscriber.
+    pub(super) fn arcs(&self, lineups: &Lineups) -> u64 {
+        self.keys.iter().map(|&(lineup, _)| u64::from(lineups.sizes[lineup as usize])).sum()
+    }
+}
+
+struct Collector<'a> {
+    lineups: &'a Lineups,
+    known: HashTable<u32>,
+    rows: Rows,
+}
+
+impl<'a> Collector<'a> {
+    fn new(lineups: &'a Lineups) -> Self {
+        Self { lineups, known: HashTable::new(), rows: Rows { keys: Vec::new(), segments: Vec::new() } }
+    }
+
+    fn push(&mut self, topic: u32, first: u32, range: std::ops::Range<u32>, set: u32) {
+        let key = (self.lineups.of_topic[topic as usize], set);
+        let Rows { keys, segments } = &mut self.rows;
+        let hash = |key: (u32, u32)| FxBuildHasher.hash_one(key);
+        let found = self.known.find(hash(key), |&row| keys[row as usize] == key).copied();
+        let row = found.unwrap_or_else(|| {
+            let row = keys.len() as u32;
+            keys.push(key);
+            self.known.insert_unique(hash(key), row, |&row| hash(keys[row as usize]));
+            row
+        });
+        segments.push(Segment { row, topic, first, start: range.start, end: range.end });
+    }
+
+    fn finish(self) -> Rows {
+        let Self { lineups, mut rows, .. } = self;
+        let Rows { keys, segments } = &mut rows;
+        let size = |row: u32| lineups.sizes[keys[row as usize].0 as usize];
+        segments.sort_by_key(|segment| (size(segment.row), segment.topic));
+        rows
+    }
+}
+
 /// Partitions with the same possible owners form a row; a row and one of its subscribers form an arc.
 ///
 /// Topics with equal subscriber sets are one row: summing a member's holdings over them loses nothing, since a partition of
@@ -77,104 +206,54 @@ pub(super) fn racks_matter(group: &Group) -> bool {
 }
 
 impl Problem {
-    /// `owner` is who holds what; with `pinned`, holdings are fixed load and only the rest is to be placed.
-    pub(super) fn new(group: &Group, owner: &[u32], pinned: bool, racks: bool) -> Self {
-        let topics = group.topics();
-        let members_of_pattern = Csr::group_by(group.pattern_of(), group.patterns().len());
-        // A pattern that no member has subscribes nobody.
-        let mut patterns = Csr::new();
-        for (row, members) in group.patterns().rows().zip(members_of_pattern.rows()) {
-            patterns.push_row(if members.is_empty() { &[] } else { row });
-        }
-        let patterns_of_topic = patterns.transpose(topics.len());
-
-        // Rows: distinct (patterns, rack set) pairs, in order of their first partition.
-        let mut known: HashTable<u32> = HashTable::new();
-        let mut keys: Vec<(u32, u32)> = Vec::new();
-        let mut segments: Vec<Segment> = Vec::new();
-        for topic in 0..topics.len() as u32 {
-            let range = topics.range(topic);
-            if patterns_of_topic.row(topic).is_empty() || range.is_empty() {
-                continue;
-            }
-            let mut row_of = |rack_set: u32| {
-                let same = |a: (u32, u32), b: (u32, u32)| {
-                    a.1 == b.1 && (a.0 == b.0 || patterns_of_topic.row(a.0) == patterns_of_topic.row(b.0))
-                };
-                let hash = |key: (u32, u32)| FxBuildHasher.hash_one((patterns_of_topic.row(key.0), key.1));
-                let key = (topic, rack_set);
-                if let Some(&row) = known.find(hash(key), |&row| same(keys[row as usize], key)) {
-                    return row;
-                }
-                let row = keys.len() as u32;
-                keys.push(key);
-                known.insert_unique(hash(key), row, |&row| hash(keys[row as usize]));
-                row
-            };
-            if racks {
-                let sets = &topics.racks().of_partition[range.start as usize..range.end as usize];
-                let mut start = range.start;
-                for run in sets.chunk_by(|a, b| a == b) {
-                    let end = start + run.len() as u32;
-                    segments.push(Segment { row: row_of(run[0]), topic, first: range.start, start, end });
-                    start = end;
-                }
-            } else {
-                segments.push(Segment {
-                    row: row_of(0),
-                    topic,
-                    first: range.start,
-                    start: range.start,
-                    end: range.end,
-                });
-            }
-        }
-
+    /// The problem with an arc for each row and each of its subscribers. `owner` is who holds what; with `pinned`, holdings
+    /// are fixed load and only the rest is to be placed; `racks` if the rows are those of racks.
+    pub(super) fn new(group: &Group, lineups: &Lineups, rows: Rows, owner: &[u32], pinned: bool, racks: bool) -> Self {
         let mut arcs = Csr::new();
         let mut mismatch = Vec::new();
         let mut subscribers = Vec::new();
-        for &(topic, rack_set) in &keys {
-            subscribers.clear();
-            for &pattern in patterns_of_topic.row(topic) {
-                subscribers.extend_from_slice(members_of_pattern.row(pattern));
-            }
-            if !subscribers.is_sorted() {
-                subscribers.sort_unstable();
+        let mut last = NONE;
+        for &(lineup, rack_set) in &rows.keys {
+            if last != lineup {
+                lineups.members(lineup, &mut subscribers);
+                last = lineup;
             }
             arcs.push_row(&subscribers);
             if racks {
-                let on = |&member: &u32| topics.racks().mismatch(group.racks()[member as usize], rack_set);
+                let on = |&member: &u32| group.topics().racks().mismatch(group.racks()[member as usize], rack_set);
                 mismatch.extend(subscribers.iter().map(on));
             }
         }
+        let mut problem = Self::with_arcs(group.members(), rows.segments, arcs, mismatch);
+        problem.count(owner, pinned);
+        problem
+    }
+
+    /// The problem with these arcs, and nothing counted yet.
+    pub(super) fn with_arcs(members: usize, segments: Vec<Segment>, arcs: Csr, mismatch: Vec<bool>) -> Self {
         let rows = arcs.len();
         let mut arc_row = Vec::with_capacity(arcs.items().len());
         for (row, members) in arcs.rows().enumerate() {
             arc_row.resize(arc_row.len() + members.len(), row as u32);
         }
-        let arcs_of = Csr::group_by(arcs.items(), group.members());
-
-        segments.sort_by_key(|segment| (arcs.row(segment.row).len(), segment.topic));
         let rows_of_segments: Vec<u32> = segments.iter().map(|segment| segment.row).collect();
-        let mut problem = Self {
+        Self {
             segments_of: Csr::group_by(&rows_of_segments, rows),
-            members: group.members(),
+            members,
             supply: vec![0; rows],
             held: vec![0; arcs.items().len()],
+            arcs_of: Csr::group_by(arcs.items(), members),
             arcs,
             arc_row,
             mismatch,
-            arcs_of,
-            fixed: vec![0; group.members()],
+            fixed: vec![0; members],
             free: vec![0; segments.len()],
             segments,
-        };
-        problem.count(owner, pinned);
-        problem
+        }
     }
 
-    /// Fills in who holds how much of what.
-    fn count(&mut self, owner: &[u32], pinned: bool) {
+    /// Fills in who holds how much of what. There must be an arc for everybody who holds something, unless with `pinned`.
+    pub(super) fn count(&mut self, owner: &[u32], pinned: bool) {
         let mut arc_of = vec![0u32; self.members];
         for row in 0..self.arcs.len() as u32 {
             for (arc, &member) in (self.arcs.start(row)..).zip(self.arcs.row(row)) {
@@ -208,6 +287,11 @@ impl Problem {
 
     pub(super) fn arcs_of_row(&self, row: u32) -> std::ops::Range<u32> {
         self.arcs.start(row)..self.arcs.start(row + 1)
+    }
+
+    /// The arc of a row and a member. O(log arcs).
+    pub(super) fn arc(&self, row: u32, member: u32) -> Option<u32> {
+        self.arcs.row(row).binary_search(&member).ok().map(|at| self.arcs.start(row) + at as u32)
     }
 
     pub(super) fn mismatched(&self, arc: u32) -> bool {

@@ -1,0 +1,80 @@
+//! The ways over hubs, and who gets what went over them.
+
+use super::{Gift, Lanes};
+use crate::sticky::flow::{Detour, Detours, End};
+use crate::sticky::levels::Blocks;
+use crate::sticky::rows::Lineups;
+
+/// Lays the ways: from each lane to the hubs near it and, over a hub of its lineup, to all of them; from hubs to their
+/// members. Only members of the lane's block count, and hubs that have some.
+pub(super) fn lay(lanes: &Lanes, lineups: &Lineups, blocks: &Blocks) -> Detours {
+    let Lanes { hubs, sets, rows, .. } = lanes;
+    let mut block_of = vec![u32::MAX; lineups.sizes.len()];
+    for (&(lineup, _), &block) in rows.keys.iter().zip(&blocks.of_row) {
+        block_of[lineup as usize] = block;
+    }
+    let mut detours = Detours { hubs: (hubs.len() + lineups.sizes.len()) as u32, ways: Vec::new() };
+    let Detours { ways, .. } = &mut detours;
+    let everywhere = |lineup: u32| End::Hub(hubs.len() as u32 + lineup);
+    let mut open = vec![false; hubs.len()];
+    for lineup in 0..lineups.sizes.len() as u32 {
+        for hub in hubs.of_lineup(lineup) {
+            for &member in hubs.members.row(hub) {
+                if blocks.of_member[member as usize] == block_of[lineup as usize] {
+                    open[hub as usize] = true;
+                    ways.push(Detour { from: End::Hub(hub), to: End::Member(member), mismatch: false });
+                }
+            }
+            if open[hub as usize] {
+                ways.push(Detour { from: everywhere(lineup), to: End::Hub(hub), mismatch: false });
+            }
+        }
+    }
+    for (row, &(lineup, set)) in (0u32..).zip(&rows.keys) {
+        let near = sets.hubs.row(set);
+        for &hub in near.iter().filter(|&&hub| open[hub as usize]) {
+            ways.push(Detour { from: End::Row(row), to: End::Hub(hub), mismatch: false });
+        }
+        if near.len() < hubs.of_lineup(lineup).len() {
+            ways.push(Detour { from: End::Row(row), to: everywhere(lineup), mismatch: true });
+        }
+    }
+    detours
+}
+
+/// Who gets what the ways carry: at each hub what comes in goes out in order. Every division costs the same, for if one cost
+/// less than the hub was paid, the flow was not the cheapest.
+pub(super) fn take(detours: &Detours, carried: &[u32]) -> Vec<Gift> {
+    let mut into: Vec<Vec<(u32, u32)>> = vec![Vec::new(); detours.hubs as usize];
+    let mut out: Vec<Vec<(End, u32)>> = vec![Vec::new(); detours.hubs as usize];
+    for (way, &count) in detours.ways.iter().zip(carried).filter(|(_, count)| **count > 0) {
+        match (way.from, way.to) {
+            (End::Row(row), End::Hub(hub)) => into[hub as usize].push((row, count)),
+            (End::Hub(hub), to) => out[hub as usize].push((to, count)),
+            _ => {}
+        }
+    }
+    let mut gifts = Vec::new();
+    // Hubs lead to hubs of a lower number only.
+    for hub in (0..detours.hubs as usize).rev() {
+        let mut lanes = std::mem::take(&mut into[hub]).into_iter();
+        let mut lane = (0, 0);
+        for &(to, mut wanted) in &out[hub] {
+            while wanted > 0 {
+                if lane.1 == 0 {
+                    let Some(next) = lanes.next() else { break };
+                    lane = next;
+                }
+                let count = wanted.min(lane.1);
+                wanted -= count;
+                lane.1 -= count;
+                match to {
+                    End::Member(member) => gifts.push(Gift { lane: lane.0, member, count }),
+                    End::Hub(hub) => into[hub as usize].push((lane.0, count)),
+                    End::Row(_) => {}
+                }
+            }
+        }
+    }
+    gifts
+}

@@ -1,0 +1,69 @@
+//! The proposal over hubs: everybody keeps what it holds, the rest goes to the least loaded.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::Lanes;
+use crate::group::NONE;
+use crate::sticky::rows::Lineups;
+
+/// Members by the load they had when they were last looked at. Loads only grow, so an entry never overstates, and one that
+/// states the present load is the least.
+type Heap = BinaryHeap<Reverse<(u32, u32)>>;
+
+/// Gives every partition without an owner to the least loaded of its subscribers, ties to the smallest id, only to those near
+/// it where there are any; and tells `gave` the lane and the member. `loads` is what everybody holds, and grows by what it
+/// is given. The same proposal as that of all pairs of a row and a subscriber.
+pub(super) fn propose(
+    lanes: &Lanes,
+    lineups: &Lineups,
+    owner: &[u32],
+    loads: &mut [u32],
+    mut gave: impl FnMut(u32, u32),
+) {
+    let mut of_hub: Vec<Option<Heap>> = vec![None; lanes.hubs.len()];
+    let mut of_lineup: Vec<Option<Heap>> = vec![None; lineups.sizes.len()];
+    let heap = |members: &[u32], loads: &[u32]| -> Heap {
+        members.iter().map(|&member| Reverse((loads[member as usize], member))).collect()
+    };
+    let mut subscribers = Vec::new();
+    for segment in &lanes.rows.segments {
+        let held = &owner[segment.start as usize..segment.end as usize];
+        let free = held.iter().filter(|&&owner| owner == NONE).count();
+        if free == 0 {
+            continue;
+        }
+        let (lineup, set) = lanes.rows.keys[segment.row as usize];
+        let near = lanes.sets.hubs.row(set);
+        for &hub in near {
+            of_hub[hub as usize].get_or_insert_with(|| heap(lanes.hubs.members.row(hub), loads));
+        }
+        if near.is_empty() && of_lineup[lineup as usize].is_none() {
+            lineups.members(lineup, &mut subscribers);
+            of_lineup[lineup as usize] = Some(heap(&subscribers, loads));
+        }
+        for _ in 0..free {
+            let member = if near.is_empty() {
+                of_lineup[lineup as usize].as_mut().and_then(|heap| least(heap, loads))
+            } else {
+                let least = near.iter().filter_map(|&hub| least(of_hub[hub as usize].as_mut()?, loads));
+                least.min()
+            };
+            let Some((_, member)) = member else { break };
+            loads[member as usize] += 1;
+            gave(segment.row, member);
+        }
+    }
+}
+
+/// The least loaded of a heap with its load.
+fn least(heap: &mut Heap, loads: &[u32]) -> Option<(u32, u32)> {
+    loop {
+        let mut top = heap.peek_mut()?;
+        let Reverse((stated, member)) = *top;
+        if stated == loads[member as usize] {
+            return Some((stated, member));
+        }
+        top.0.0 = loads[member as usize];
+    }
+}

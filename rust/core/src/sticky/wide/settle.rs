@@ -1,0 +1,90 @@
+//! From the proposal to given loads, by the shortest way: what is left to do when the cheapest plan took too long.
+
+use super::{Gift, Lanes};
+use crate::group::Csr;
+use crate::sticky::rows::Problem;
+
+/// What lanes have in the problem without racks.
+pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, share: &[u32]) -> Vec<u32> {
+    let mut sum = vec![0; merged.held.len()];
+    for (arc, &share) in (0u32..).zip(share) {
+        let row = lanes.merged_row[problem.arc_row[arc as usize] as usize];
+        if let Some(arc) = merged.arc(row, problem.member(arc)) {
+            sum[arc as usize] += share;
+        }
+    }
+    sum
+}
+
+/// Changes the proposed shares so that each lineup's members have what `target` says, in the problem without racks: takes
+/// from who has more, first what is neither held nor near, and gives to who has less, first what is near.
+pub(super) fn settle(
+    problem: &Problem,
+    lanes: &Lanes,
+    merged: &Problem,
+    proposed: Vec<u32>,
+    target: &[u32],
+) -> (Vec<u32>, Vec<Gift>) {
+    let mut share = proposed;
+    let mut gifts = Vec::new();
+    let current = merge(problem, lanes, merged, &share);
+    let lanes_of = Csr::group_by(&lanes.merged_row, merged.rows());
+    let mut pool = vec![0u32; problem.rows()];
+    let (mut surplus, mut lack) = (vec![0u32; problem.members], vec![0u32; problem.members]);
+    for row in 0..merged.rows() as u32 {
+        let mut changes = false;
+        for arc in merged.arcs_of_row(row) {
+            let (member, arc) = (merged.member(arc) as usize, arc as usize);
+            surplus[member] = current[arc].saturating_sub(target[arc]);
+            lack[member] = target[arc].saturating_sub(current[arc]);
+            changes |= surplus[member] + lack[member] > 0;
+        }
+        if !changes {
+            continue;
+        }
+        for (held, far) in [(false, true), (false, false), (true, true), (true, false)] {
+            for &lane in lanes_of.row(row) {
+                for arc in problem.arcs_of_row(lane).filter(|&arc| problem.mismatched(arc) == far) {
+                    let (at, member) = (arc as usize, problem.member(arc) as usize);
+                    let spare = if held { share[at] } else { share[at].saturating_sub(problem.held[at]) };
+                    let count = spare.min(surplus[member]);
+                    share[at] -= count;
+                    surplus[member] -= count;
+                    pool[lane as usize] += count;
+                }
+            }
+        }
+        let hubs = lanes.hubs.of_lineup(lanes.rows.keys[lanes_of.row(row)[0] as usize].0);
+        // By hub, how many of its members have got all they lack.
+        let mut done = vec![0; hubs.len()];
+        for near in [true, false] {
+            for &lane in lanes_of.row(row) {
+                let near = if near {
+                    lanes.sets.hubs.row(lanes.rows.keys[lane as usize].1).to_vec()
+                } else {
+                    hubs.clone().collect()
+                };
+                let pool = &mut pool[lane as usize];
+                for hub in near {
+                    let done = &mut done[(hub - hubs.start) as usize];
+                    while *pool > 0
+                        && let Some(&member) = lanes.hubs.members.row(hub).get(*done)
+                    {
+                        let count = lack[member as usize].min(*pool);
+                        if count > 0 {
+                            gifts.push(Gift { lane, member, count });
+                            lack[member as usize] -= count;
+                            *pool -= count;
+                        } else {
+                            *done += 1;
+                        }
+                    }
+                    if *pool == 0 {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    (share, gifts)
+}

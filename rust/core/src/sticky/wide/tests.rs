@@ -1,0 +1,149 @@
+//! Over hubs a plan is as good as over an arc for each pair: in score, racks, moves, and in the distance to the proposal.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::budget::{Goal, Limit};
+use crate::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
+use crate::ownership::{Ownership, settle};
+use crate::plan::Plan;
+use crate::sticky::rows::{Lineups, Problem, Rows, racks_matter};
+use crate::sticky::{dense, wide};
+use crate::strategy::{Mode, Objective, RackOrder};
+use crate::verify::{Certificate, verify};
+
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+/// A group of some topics, on up to five racks of which some have no member, with claims.
+fn random_group(random: &mut fastrand::Rng, topics: usize, partitions: usize, members: usize) -> Group {
+    let names: Vec<String> = (0..topics).map(|topic| format!("t{topic}")).collect();
+    let specs = names.iter().map(|name| {
+        let count = random.usize(..=partitions);
+        let mut set = || {
+            let count = random.usize(..=3);
+            random.choose_multiple(NAMES, count)
+        };
+        TopicSpec { name, partitions: count as i64, racks: Some((0..count).map(|_| set()).collect()) }
+    });
+    let topics = Topics::new(specs.collect()).unwrap();
+    let mut builder = GroupBuilder::new(topics);
+    let share = random.usize(20..100);
+    for member in 0..members {
+        let subscribed: Vec<u32> = (0..builder.topics().len() as u32).filter(|_| random.usize(..100) < share).collect();
+        let pattern = builder.pattern(&subscribed);
+        for partition in 0..builder.topics().partitions() as u32 {
+            if random.usize(..members) == 0 {
+                builder.push_claim(partition);
+            }
+        }
+        let rack = random.choice(["", "a", "a", "b", "c", "d", "elsewhere"]).unwrap();
+        builder.push_member(&format!("m{member:03}"), "", pattern, random.i32(0..3), rack);
+    }
+    builder.finish()
+}
+
+fn start(ownership: &Ownership, objective: Objective) -> Plan {
+    let mut plan = Plan { owner: ownership.owner.clone() };
+    if objective.mode == Mode::Fair {
+        plan.owner.fill(NONE);
+    }
+    plan
+}
+
+/// How far a plan is from another, by lane: lineup and near hubs.
+fn distance(group: &Group, a: &Plan, b: &Plan) -> u32 {
+    let lineups = Lineups::new(group);
+    let lanes = wide::Lanes::new(group, &lineups, &Rows::of_lineups(group, &lineups));
+    let mut shares: BTreeMap<(u32, u32), (u32, u32)> = BTreeMap::new();
+    for segment in &lanes.rows.segments {
+        for partition in segment.start as usize..segment.end as usize {
+            shares.entry((segment.row, a.owner[partition])).or_default().0 += 1;
+            shares.entry((segment.row, b.owner[partition])).or_default().1 += 1;
+        }
+    }
+    shares.values().map(|(a, b)| a.abs_diff(*b)).sum()
+}
+
+/// The proposal of all pairs.
+fn proposal(group: &Group, objective: Objective, start: &Plan) -> Plan {
+    let lineups = Lineups::new(group);
+    let rows = Rows::of_racks(group, &lineups, |_, set| set);
+    let pinned = objective.mode == Mode::StickyYetFair;
+    let problem = Problem::new(group, &lineups, rows, &start.owner, pinned, true);
+    let mut plan = start.clone();
+    crate::sticky::deal::deal(&problem, &mut plan, &crate::sticky::proposal::propose(&problem));
+    plan
+}
+
+fn objectives() -> impl Iterator<Item = Objective> {
+    [Mode::FairYetSticky, Mode::StickyYetFair, Mode::Fair].into_iter().flat_map(|mode| {
+        [RackOrder::BeforeStickiness, RackOrder::AfterStickiness].map(|racks| Objective { mode, racks })
+    })
+}
+
+fn value(certificate: &Certificate) -> (u128, u64, u64) {
+    let moved = if certificate.objective.mode == Mode::Fair { 0 } else { certificate.moved };
+    (certificate.score, certificate.rack_misses, moved)
+}
+
+#[test]
+fn as_good_as_with_all_arcs() {
+    let (mut compared, mut through_hubs) = (0, 0);
+    for seed in 0..1500 {
+        let random = &mut fastrand::Rng::with_seed(seed);
+        let (topics, partitions, members) = (random.usize(1..7), random.usize(1..12), random.usize(2..12));
+        let group = random_group(random, topics, partitions, members);
+        if !racks_matter(&group) {
+            continue;
+        }
+        let ownership = settle(&group, None, false);
+        for objective in objectives() {
+            let what = format!("seed {seed}, {objective:?}");
+            let start = start(&ownership, objective);
+            let (mut ours, mut theirs) = (start.clone(), start.clone());
+            let lineups = Lineups::new(&group);
+            assert_eq!(wide::assign(&group, &lineups, objective, &mut ours, &Limit::default()), None, "{what}");
+            let rows = Rows::of_racks(&group, &lineups, |_, set| set);
+            assert_eq!(dense(&group, &lineups, rows, true, objective, &mut theirs, &Limit::default()), None);
+            let certificate = verify(&group, &ownership, &ours, objective).expect(&what);
+            let other = verify(&group, &ownership, &theirs, objective).expect(&what);
+            assert_eq!(value(&certificate), value(&other), "{what}");
+            assert!(certificate.is_optimal(), "{what}: {certificate:?}");
+            let proposal = proposal(&group, objective, &start);
+            let far = distance(&group, &ours, &proposal);
+            assert!(far <= distance(&group, &theirs, &proposal), "{what}");
+            compared += 1;
+            through_hubs += u32::from(far > 0);
+        }
+    }
+    assert!(compared > 5000 && through_hubs > 1000, "{compared} plans, {through_hubs} not as proposed");
+}
+
+/// Whatever the limit, the plan is valid; with the steps for it, even, and says that it may not be the best otherwise.
+#[test]
+fn every_limit_ends_in_a_valid_plan() {
+    let mut ends = BTreeSet::new();
+    for seed in 0..60 {
+        let random = &mut fastrand::Rng::with_seed(seed);
+        let group = random_group(random, 8, 40, 30);
+        if !racks_matter(&group) {
+            continue;
+        }
+        let ownership = settle(&group, None, false);
+        for objective in objectives() {
+            let lineups = Lineups::new(&group);
+            for steps in [0, 100, 400, 1_000, 3_000, 10_000, 1 << 40] {
+                let what = format!("seed {seed}, {objective:?}, {steps} steps");
+                let mut plan = start(&ownership, objective);
+                let limited = wide::assign(&group, &lineups, objective, &mut plan, &Limit::of_steps(steps));
+                let certificate = verify(&group, &ownership, &plan, objective).expect(&what);
+                match limited.map(|limited| limited.goal) {
+                    None => assert!(certificate.is_optimal(), "{what}: {certificate:?}"),
+                    Some(Goal::Moves) => assert_eq!(Some(certificate.score), certificate.score_bound, "{what}"),
+                    Some(_) => {}
+                }
+                ends.insert(limited.map(|limited| limited.to_string()));
+            }
+        }
+    }
+    assert_eq!(ends.len(), 3, "{ends:?}");
+}
