@@ -13,7 +13,7 @@ from kafka_assignors.clients import aiokafka, kafka_python
 from kafka_assignors.clients._handed_out import HandedOut
 from kafka_assignors.clients.confluent._strategies import Strategies
 from kafka_assignors.userdata import Assignment, StickyUserData, Subscription
-from support.offline import AiokafkaMember, Group, KafkaPythonMember
+from support.offline import AiokafkaMember, Group, Joined, KafkaPythonMember
 
 if TYPE_CHECKING:
     from kafka_assignors.assignors import Assignor
@@ -147,7 +147,7 @@ class Confluent:
         return self.strategies.plan(self.assignor.name, members, {"t": (60, ())}, self.generation)
 
     def take(self, assigned: Mapping[str, bytes], mine: bytes | None = None) -> None:
-        self.owned = {name: Assignment.decode(told).partitions.get("t", []) for name, told in assigned.items()}
+        self.owned = {name: list(Assignment.decode(told).partitions.get("t", [])) for name, told in assigned.items()}
         own = assigned["me"] if mine is None else mine
         self.strategies.take(self.assignor.name, own, self.generation, {"t": self.owned["me"]})
 
@@ -248,6 +248,10 @@ def test_plans_that_never_reach_the_group_do_not_pile_up() -> None:
 # ---- topics that the leader does not know yet -----------------------------------------------------------------------
 
 
+def _lists(assigned: Assignment) -> dict[str, list[int]]:
+    return {topic: list(numbers) for topic, numbers in assigned.partitions.items()}
+
+
 @pytest.mark.parametrize(
     ("strategy", "assignor"),
     [
@@ -258,7 +262,7 @@ def test_plans_that_never_reach_the_group_do_not_pile_up() -> None:
 )
 def test_a_topic_that_the_leader_does_not_know_yet_stays_with_its_owners(strategy: Any, assignor: Assignor) -> None:
     a, group = KafkaPythonMember("a", [strategy()], {"t": 4}), Group(generation=6)
-    others = [
+    others: Joined = [
         ("b", None, assignor.metadata(["u"], MemberState({"u": [0, 1, 2]}, 6))),
         ("c", None, assignor.metadata(["u"], MemberState({"u": [3, 5]}, 6))),
         ("d", None, assignor.metadata(["u"], MemberState({"u": [3]}, 5))),
@@ -267,15 +271,15 @@ def test_a_topic_that_the_leader_does_not_know_yet_stays_with_its_owners(strateg
     ]
     try:
         assigned = {name: Assignment.decode(each) for name, each in group.rebalance(a, others=others).items()}
-        shares = {name: dict(each.partitions) for name, each in assigned.items()}
-        assert shares == {"a": {"t": (0, 1, 2, 3)}, "b": {"u": (0, 1, 2)}, "c": {"u": (3, 5)}, "d": {}, "e": {}}
+        shares = {name: _lists(each) for name, each in assigned.items()}
+        assert shares == {"a": {"t": [0, 1, 2, 3]}, "b": {"u": [0, 1, 2]}, "c": {"u": [3, 5]}, "d": {}, "e": {}}
         assert {each.generation for each in assigned.values()} == {7}
         report = a.assignor.last_report
         assert (report.moved, report.least_moves, report.faults) == (0, 0, {})
         # And the next time what stayed is what was handed out.
         others = [(name, None, assignor.metadata(["u"], MemberState(shares[name], 7))) for name in "bcd"]
         again = group.rebalance(a, others=others)
-        assert {name: dict(Assignment.decode(again[name]).partitions) for name in "abcd"} == {
+        assert {name: _lists(Assignment.decode(again[name])) for name in "abcd"} == {
             name: shares[name] for name in "abcd"
         }
         assert a.assignor.last_report.faults == {}
@@ -302,7 +306,7 @@ def test_a_topic_that_is_not_there_stays_with_nobody() -> None:
 def test_the_record_is_as_long_as_it_is_written() -> None:
     a, group = KafkaPythonMember("a", [kafka_python.StickyAssignor()], {"t": 4}), Group(generation=6)
     try:
-        told = [("b", None, StickyAssignor().metadata(["u"], MemberState({"u": list(range(100))}, 6)))]
+        told: Joined = [("b", None, StickyAssignor().metadata(["u"], MemberState({"u": list(range(100))}, 6)))]
         group.rebalance(a, others=told)
         without = a.assignor.last_report.plan.record_bytes
         assert a.assignor.last_report.record_bytes == without + 4 * 100 + 4 + 3

@@ -196,7 +196,8 @@ class ClientAdapter(ABC):
         partitions = self._partitions(cluster, packed)
         assignments, plan = self._plan(packed.members, partitions, generation)
         unknown = self._not_known_yet(cluster, packed.topics - partitions.keys())
-        kept, keeping = {}, None
+        kept: dict[str, dict[str, list[int]]] = {}
+        keeping: Plan | None = None
         if unknown and not plan.joins:
             # The numbers of a join are those of all its topics: what is not known takes no part.
             kept, keeping = left_with_owners(
