@@ -3,8 +3,11 @@
 //! The input: a byte for the strategy; then blocks of one length byte and so many bytes. The first block's bytes are
 //! partition counts (modulo 16) and, in their high bit, whether the topic has racks; each further block is one member.
 
+use kafka_assignors_core::budget::Limit;
 use kafka_assignors_core::group::{NONE, TopicSpec, Topics};
-use kafka_assignors_core::leader::{ClaimSource, JoinedMember, codec_floor, perform_assignment};
+use kafka_assignors_core::leader::{
+    ClaimSource, HandedOut, JoinedMember, Memory, codec_floor, perform_assignment, perform_assignment_knowing,
+};
 use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy};
 use kafka_assignors_core::verify::verify_outcome;
 use kafka_assignors_core::wire::assignment::Assignment;
@@ -81,4 +84,18 @@ pub(crate) fn check(input: &[u8]) {
     assert!(!unique || again.assignments == performed.assignments, "the order of the input has no part in it");
     let (joined, floor) = codec_floor(&members, topics(counts), ClaimSource::of(strategy)).expect("short names");
     assert_eq!((joined.order, floor.len()), (performed.order, performed.assignments.len()));
+
+    // The next leader is this one: what counts of claims of this plan was in it.
+    let past =
+        HandedOut { generation: forming, written: again.generation, group: &again.group, outcome: &again.outcome };
+    let memory = Memory { plans: &[past], anonymous: choice & 0x40 != 0 };
+    let formed = forming.map(|generation| generation + 1);
+    let next = perform_assignment_knowing(&members, topics(counts), strategy, formed, &Limit::default(), &memory)
+        .expect("short names");
+    verify_outcome(&next.group, strategy, &next.outcome).expect("a right plan");
+    let planned = forming.or(again.generation).filter(|_| next.outcome.join.is_none() && unique);
+    for (&owner, &given) in next.outcome.ownership.owner.iter().zip(&again.outcome.plan.owner) {
+        let of_the_plan = owner != NONE && planned == Some(next.group.generations()[owner as usize]);
+        assert!(!of_the_plan || owner == given, "a claim of a plan that did not give it counts");
+    }
 }
