@@ -203,6 +203,10 @@ fn who_missed_the_answer_to_sync_group_still_has_what_it_had() {
     let next = plan(COOPERATIVE, &again, 6, &[&before]);
     assert_eq!(next.false_claims(), []);
     assert_eq!((next.of("c").len(), next.unread()), (20, 40), "nobody else gets what it still reads");
+    // Nor if it says that it has had that since the generation in which it did not hear what it was given.
+    let again = [told("a", [], 5), told("b", [], 5), everything("c", 5)];
+    let next = plan(COOPERATIVE, &again, 6, &[&before]);
+    assert_eq!((next.false_claims(), next.of("c").len(), next.unread()), (vec![], 20, 40));
     // Nor does the other one get what it never had by saying the same.
     let liar = [told("a", [], 5), everything("b", 4), rich()];
     let next = plan(COOPERATIVE, &liar, 6, &[&before]);

@@ -88,7 +88,7 @@ enum Verdict {
     Believed,
     /// Of a generation that has not been.
     False,
-    /// It must be in one of these plans: those of that generation.
+    /// It must be in one of these plans, those of that generation; or held then, where partitions wait for who holds them.
     Planned(Vec<usize>),
     /// From before the plans, all of which the leader knows: it must be as the leader found it then.
     Older,
@@ -144,6 +144,11 @@ impl<'a> Past<'a> {
 
     fn is(&self, member: u32, owner: u32) -> bool {
         owner != NONE && owner != CONTESTED && self.member_of[member as usize] == owner
+    }
+
+    /// Whether the leader found it with the member then.
+    fn held(&self, member: u32, place: usize) -> bool {
+        self.is(member, self.plan.outcome.ownership.held.get(place).copied().unwrap_or(NONE))
     }
 
     /// Whether the owner of then may be the member of now, as far as an anonymous group tells.
@@ -220,9 +225,13 @@ impl<'a> Known<'a> {
         match verdict {
             Verdict::Believed => true,
             Verdict::False => false,
+            // Some clients (Java's, when the connection breaks) say the generation that they have joined, though they never heard
+            // what they were given in it, and still have what they had.
             Verdict::Planned(at) => at.iter().map(|&at| &self.pasts[at]).any(|past| {
-                let owner = past.place(topic, number).map(|place| past.plan.outcome.plan.owner[place]);
+                let place = past.place(topic, number);
+                let owner = place.map(|place| past.plan.outcome.plan.owner[place]);
                 owner.is_some_and(|owner| past.may_be(member, owner, self.anonymous))
+                    || self.holds && place.is_some_and(|place| past.held(member, place))
             }),
             // Who missed the answer to SyncGroup still has what it had, until it is told to give it up. A topic that was not
             // planned is nothing that the leader knows anything of.
@@ -231,9 +240,7 @@ impl<'a> Known<'a> {
                 pasts.peek().is_none()
                     || pasts.any(|past| {
                         past.place(topic, number).is_some_and(|place| {
-                            let outcome = past.plan.outcome;
-                            let holder = outcome.ownership.held.get(place).copied().unwrap_or(NONE);
-                            past.is(member, outcome.plan.owner[place]) || past.is(member, holder)
+                            past.is(member, past.plan.outcome.plan.owner[place]) || past.held(member, place)
                         })
                     })
             }
