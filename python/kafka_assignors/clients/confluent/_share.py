@@ -65,6 +65,8 @@ class Share:
         # Read because the application said so, though the group gave them to somebody else or to nobody.
         self._foreign: set[Partition] = set()
         self._introduced: set[str] = set()
+        # What the data consumer has. It could be asked, but makes whoever asks wait while another thread is in `poll`.
+        self._fetched: frozenset[Partition] = frozenset()
         # Where each partition was begun or sought, with its position then, and where an earlier data path stood.
         self._begun: dict[Partition, tuple[TopicPartition, int]] = {}
         self._before: dict[Partition, Position] = {}
@@ -77,7 +79,7 @@ class Share:
     @property
     def read(self) -> set[Partition]:
         """What is read, or will be when its start is known: less than is owned where the application wants less."""
-        return (self._fetched() - self._parked) | self.waiting
+        return set(self._fetched - self._parked) | self.waiting
 
     @property
     def is_held_up(self) -> bool:
@@ -91,7 +93,7 @@ class Share:
 
         `pause` where the application is inside librdkafka, which would go on delivering.
         """
-        self._parked |= self.owned & self._fetched()
+        self._parked |= self.owned & self._fetched
         self.owned.clear()
         self.waiting.clear()
         if pause:
@@ -132,9 +134,9 @@ class Share:
             self._committed.pop(partition, None)
             self._begun.pop(partition, None)
             self._before.pop(partition, None)
-        fetched = gone & self._fetched()
+        fetched = gone & self._fetched
         if fetched:
-            _Native.incremental_unassign(self._consumer, _partitions(fetched))
+            self._let_go(fetched)
 
     def take(self, owned: Iterable[Partition], *, spares: bool) -> None:
         """This is the whole share from now on; what was parked and is not in it is gone.
@@ -144,7 +146,7 @@ class Share:
         share = set(owned)
         self._foreign -= share
         spared = self._foreign if spares else set()
-        self.drop((self._parked | self.owned | self._fetched()) - share - spared)
+        self.drop((self._parked | self.owned | self._fetched) - share - spared)
         self.owned = share
         self.waiting &= share | spared
 
@@ -157,12 +159,12 @@ class Share:
         Returns:
             The partitions for which the committed offset has to be fetched.
         """
-        fetched = self._fetched()
+        fetched = self._fetched
         wanted = self.owned if chosen is None else self.owned & chosen.keys()
         self.waiting -= self.owned - wanted
         unwanted = fetched & self.owned - wanted
         if unwanted:
-            _Native.incremental_unassign(self._consumer, _partitions(unwanted))
+            self._let_go(unwanted)
         self._resume(wanted)
         begin: list[TopicPartition] = []
         missing: set[Partition] = set()
@@ -229,9 +231,9 @@ class Share:
             self.stored.pop(partition, None)
             self._begun.pop(partition, None)
             self._before.pop(partition, None)
-        fetched = gone & self._fetched()
+        fetched = gone & self._fetched
         if fetched:
-            _Native.incremental_unassign(self._consumer, _partitions(fetched))
+            self._let_go(fetched)
 
     def _tell_ends(self, stays: list[Partition]) -> None:
         """With `enable.partition.eof` the end is told again after a rebalance, also where nothing else begins again.
@@ -269,6 +271,7 @@ class Share:
         self._introduce({each.topic for each in begin})
         _Native.incremental_assign(self._consumer, begin)
         started = {(each.topic, each.partition) for each in begin}
+        self._fetched |= started
         self._begun |= {(each.topic, each.partition): (each, OFFSET_INVALID) for each in begin}
         self.waiting -= started
         paused = started & self._paused
@@ -289,8 +292,9 @@ class Share:
         if stopped:
             _Native.resume(self._consumer, _partitions(stopped))
 
-    def _fetched(self) -> set[Partition]:
-        return {(each.topic, each.partition) for each in _Native.assignment(self._consumer)}
+    def _let_go(self, partitions: set[Partition] | frozenset[Partition]) -> None:
+        _Native.incremental_unassign(self._consumer, _partitions(partitions))
+        self._fetched -= partitions
 
     # What the application does with it.
 
@@ -332,7 +336,7 @@ class Share:
             renew: puts it there.
             resolved: the offsets behind starts at the beginning or the end, where they are known.
         """
-        starts = self._next(self._fetched())
+        starts = self._next(self._fetched)
         for partition, start in starts.items():
             if start.offset < 0 and partition in resolved:
                 starts[partition] = _partition(partition, resolved[partition])
