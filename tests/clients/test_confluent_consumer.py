@@ -381,6 +381,9 @@ def test_the_end(crowd: Crowd) -> None:
         lambda: consumer.memberid(),
         lambda: consumer.consumer_group_metadata(),
         lambda: consumer.assign([]),
+        lambda: consumer.incremental_assign([]),
+        lambda: consumer.incremental_unassign([]),
+        lambda: consumer.unassign(),
         lambda: consumer.pause([]),
         lambda: consumer.__enter__(),
     ):

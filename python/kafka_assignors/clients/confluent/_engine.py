@@ -448,7 +448,10 @@ class Engine:
 
         Raises:
             KafkaException: as the client: where the group hands partitions on one by one, so does the application.
+            RuntimeError: the consumer is closed.
         """
+        if self._left:
+            raise RuntimeError("Consumer closed")
         if self._since[1] >= 0 and self.strategies.cooperative != bool(incremental):
             verb = "remove" if partitions is None else "set"
             reason = f"Failed to {verb} assignment: Local: Erroneous state"
@@ -512,6 +515,7 @@ class Engine:
                 self._obey(item, native=False)
             except Exception as error:
                 failures.append(error)
+        self._left = True
         member.stop()
         member.join(_JOIN_TIMEOUT)
         while (item := self.mailbox.take()) is not None:
