@@ -16,11 +16,12 @@ from kafka_assignors.report.page import page, write
 from kafka_assignors.spark.app import app
 from kafka_assignors.spark.files import check_target, write_report
 from kafka_assignors.spark.fleet import FleetOptions
-from kafka_assignors.spark.report import _lags_at, find_table, recommendations, report
+from kafka_assignors.spark.report import find_table, recommendations, report
 from kafka_assignors.spark.schemas import schema
 from support import replayed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -150,12 +151,19 @@ def test_the_driver_gets_the_end_of_a_history_only(
     most = 5
     monkeypatch.setattr(report_module, "_MOST_REBALANCES", most)
     seen: list[Any] = []
-    shares = report_module._Shares
-    monkeypatch.setattr(report_module, "_Shares", lambda *given: seen.append(shares(*given)) or seen[0])
+
+    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            seen.append(function(*given))
+            return seen[-1]
+
+        return call
+
+    monkeypatch.setattr(report_module, "_Shares", noted(report_module._Shares))
+    monkeypatch.setattr(report_module, "_lags_at", noted(report_module._lags_at))
     # A hundred times the same lags, earlier: each partition's last one is what counts.
     early = tables["lags"].selectExpr("*", "explode(sequence(1, 100)) as earlier")
     early = early.selectExpr("cluster", "group_id", "ts - earlier as ts", "topic", "partition", "lag + earlier as lag")
-    monkeypatch.setattr(report_module, "_lags_at", lambda *given: seen.append(_lags_at(*given)) or seen[1])
     cut = report(
         tables["rebalances"],
         events=tables["membership_events"],
@@ -274,7 +282,7 @@ def test_a_rebalance_without_figures_is_no_failure_of_the_strategy(spark: SparkS
 
 
 def test_a_group_without_a_name_is_a_failure_and_no_crash(tables: dict[str, DataFrame], spark: SparkSession) -> None:
-    nothing = [None] * len(schema("rebalances").names)
+    nothing: list[Any] = [None] * len(schema("rebalances").names)
     nothing[0], nothing[-1] = "c", "group_id is null"
     rebalances = spark.createDataFrame([tuple(nothing)], schema("rebalances")).unionAll(
         tables["rebalances"].where("group_id like 'join-%'")
