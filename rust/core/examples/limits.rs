@@ -205,10 +205,11 @@ fn run((name, options, case): Named) {
     let ended = outcome.limited.map_or_else(|| "to the end".to_owned(), |limited| limited.to_string());
     let megabytes = |bytes: f64| bytes / 1e6;
     println!(
-        "{name}: {:.2} s, {:.0} MB (the group itself {:.0}), heaviest {heaviest}, {} moved, {ended}",
+        "{name}: {:.2} s, {:.0} MB (the group itself {:.0}), heaviest {heaviest} (at least {}), {} moved, {ended}",
         after - before,
         megabytes(peak),
         megabytes(memory),
+        lag::lag_bound(&group),
         outcome.kept_and_moved().1,
     );
 }

@@ -14,7 +14,7 @@ use crate::subscribers::Subscribers;
 /// theirs, within the same shares. Topics with the same subscribers and the same number of partitions are co-partitioned:
 /// number `n` of all of them goes to one member, which must be on a rack of each. A member without a rack is at home everywhere.
 ///
-/// O(partitions and their racks + subscription entries).
+/// O(partitions and their racks + subscription entries) in any group: there is no search that a limit would have to end.
 #[must_use]
 pub fn assign(group: &Group) -> Plan {
     let mut plan = Plan::unassigned(group);

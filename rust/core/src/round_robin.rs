@@ -6,7 +6,7 @@ use crate::subscribers::{Subscribers, java_order};
 
 /// Plans a group: all partitions, by topic name and number, are dealt to the members in turn, passing over those that do
 /// not subscribe to the topic. Static members come first, by instance id; the others by member id. Neither racks nor the
-/// past count. O(partitions + subscription entries).
+/// past count. O(partitions + subscription entries) in any group: there is no search that a limit would have to end.
 #[must_use]
 pub fn assign(group: &Group) -> Plan {
     let mut plan = Plan::unassigned(group);

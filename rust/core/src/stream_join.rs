@@ -137,7 +137,8 @@ pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
     Ownership { owner: expand(group, &numbers), held: any }
 }
 
-/// Plans a group, and says who gets which number. O(partitions + members × topics).
+/// Plans a group, and says who gets which number. O(partitions + subscriptions) in any group: there is no search that a limit
+/// would have to end.
 ///
 /// # Panics
 /// Never: the only topic of the reduced group is no larger than a real one.
@@ -172,22 +173,26 @@ fn contract(group: &Group, owner: &[u32], count: u32) -> Vec<u32> {
     numbers
 }
 
-/// Numbers as partitions: each of the topics that its owner subscribes to.
+/// Numbers as partitions: each of the topics that its owner subscribes to. O(partitions + subscriptions).
 fn expand(group: &Group, numbers: &[u32]) -> Vec<u32> {
     let mut owner = vec![NONE; group.topics().partitions()];
-    let patterns: BTreeSet<u32> = group.pattern_of().iter().copied().collect();
+    let mut used = vec![false; group.patterns().len()];
+    group.pattern_of().iter().for_each(|&pattern| used[pattern as usize] = true);
+    let subscriptions = used.iter().filter(|used| **used).count();
+    // By topic, the subscriptions that have it; by subscription, the last topic that it was found to have.
+    let having = group.patterns().transpose(group.topics().len());
+    let mut last = vec![NONE; group.patterns().len()];
     for topic in topics_of(group) {
+        let mut have = 0;
+        for &pattern in having.row(topic).iter().filter(|&&pattern| used[pattern as usize]) {
+            last[pattern as usize] = topic;
+            have += 1;
+        }
         let start = group.topics().range(topic).start as usize;
-        let slots = owner[start..].iter_mut().zip(numbers);
-        // By pattern, whether it has the topic: mostly all have it.
-        let lacking: Vec<u32> = patterns
-            .iter()
-            .copied()
-            .filter(|&pattern| group.patterns().row(pattern).binary_search(&topic).is_err())
-            .collect();
-        for (slot, &member) in slots {
+        for (slot, &member) in owner[start..].iter_mut().zip(numbers) {
+            // Mostly all have it.
             let has = member != NONE
-                && (lacking.is_empty() || lacking.binary_search(&group.pattern_of()[member as usize]).is_err());
+                && (have == subscriptions || last[group.pattern_of()[member as usize] as usize] == topic);
             *slot = if has { member } else { NONE };
         }
     }

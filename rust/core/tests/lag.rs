@@ -464,3 +464,25 @@ fn sums_of_the_largest_lags_are_exact() {
     let (_, totals) = shown(&all_on_t(5, &["m0"]), &[HEAVY; 5], Options { scope: Scope::Group, ..RULE });
     assert_eq!(totals, [5 * u128::from(HEAVY)]);
 }
+
+/// Every topic has nearly all members, each another set of them: what the heaps of one topic know is out of date by the time
+/// that its next partition comes.
+#[test]
+fn tangled_subscriptions_as_the_rule_says() {
+    for (topics, members, seed) in [(40, 40, 1), (150, 150, 2), (12, 150, 3)] {
+        let mut random = Random::new(seed);
+        let names: Vec<String> = (0..topics).map(|topic| format!("t{topic:03}")).collect();
+        let counted: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 6)).collect();
+        let members = (0..members).map(|one| {
+            let topics: Vec<&str> = names.iter().filter(|_| random.below(20) > 0).map(String::as_str).collect();
+            member(&format!("m{one:03}"), &topics)
+        });
+        let def = GroupDef::new(&counted, members.collect());
+        let lags = (0..topics * 6).map(|_| random.below(3) as u64 * (1_000 + random.below(40) as u64)).collect();
+        let group = def.build_with_lags(lags);
+        for max_skew in [Some(0), Some(1), Some(3), None] {
+            let options = Options { scope: Scope::Group, max_skew, keep: Keep::None };
+            assert_eq!(planned(&group, options).plan.owner, word_by_word(&group, options), "{seed} {options:?}");
+        }
+    }
+}

@@ -162,7 +162,7 @@ fn placing_among_tangled_subscriptions_is_counted() {
     let rule = Strategy::Lag(Options { scope: Scope::Group, max_skew: None, keep: Keep::None });
     let whole = planned(&group, rule, &Limit::default());
     assert_eq!(whole.limited, None);
-    let within = planned(&group, rule, &Limit::of_steps(40_000));
+    let within = planned(&group, rule, &Limit::of_steps(10_000));
     assert_eq!(within.limited, Some(Limited { goal: Goal::Lag, cause: Cause::Steps }));
     // The rest by count: everybody has about a 60th, and no more than what was placed by lag on top.
     let loads = within.plan.loads(60);

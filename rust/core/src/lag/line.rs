@@ -9,6 +9,9 @@ use crate::budget::{Budget, Spent};
 
 /// What it costs to bring an entry of a heap up to date.
 const HEAP_STEPS: u64 = 8;
+/// How many members are looked at, one after the other, in the time of a step; and in the time of such an entry.
+const SCANNED_PER_STEP: usize = 8;
+const SCANNED_PER_ENTRY: usize = 64;
 /// Among how many members the one with the least is chosen once all is spent.
 const CHOICES: usize = 8;
 
@@ -40,8 +43,7 @@ impl Line {
     }
 
     /// Gives a partition with this lag to one of `members`, who are the line's and at least one. Once all is spent, only a few of
-    /// them are looked at, by turns: what others gave these members has to be looked up again and again, and groups whose topics
-    /// all have other subscribers would have no end of that.
+    /// them are looked at, by turns.
     pub(super) fn place(
         &mut self,
         members: &[u32],
@@ -50,63 +52,85 @@ impl Line {
         max_skew: Option<u32>,
         budget: &Budget<'_>,
     ) -> u32 {
-        let least = self.least(totals, lag, max_skew, budget);
-        let member = least.unwrap_or_else(|Spent(_)| self.least_of_few(members, totals, lag, max_skew));
+        let least = self.least(members, totals, lag, max_skew, budget);
+        let member = least.unwrap_or_else(|Spent(_)| {
+            let few = (self.turn..).map(|place| members[place % members.len()]).take(CHOICES.min(members.len()));
+            self.turn += CHOICES;
+            if max_skew.is_none() && lag > 0 { lightest(few, totals) } else { fewest(few, totals) }
+        });
         totals.add(member, lag);
         member
     }
 
-    fn least(&mut self, totals: &Totals, lag: u64, max_skew: Option<u32>, budget: &Budget<'_>) -> Result<u32, Spent> {
-        let (least, fewest) = self.fewest(totals, budget)?;
+    /// Who has the least. Where other lines gave something to most of its members since, it is quicker to look at each of them
+    /// than to bring the heaps up to date.
+    fn least(
+        &mut self,
+        members: &[u32],
+        totals: &Totals,
+        lag: u64,
+        max_skew: Option<u32>,
+        budget: &Budget<'_>,
+    ) -> Result<u32, Spent> {
+        budget.spend(1)?;
+        let patience = 2 + members.len() / SCANNED_PER_ENTRY;
+        let mut left = patience;
+        let found = self.top(totals, lag, max_skew, &mut left);
+        budget.spend(HEAP_STEPS * (patience - left) as u64)?;
+        if let Some(member) = found {
+            return Ok(member);
+        }
+        budget.spend((members.len() / SCANNED_PER_STEP) as u64)?;
+        let all = members.iter().copied();
+        let Some(skew) = max_skew.filter(|&skew| skew > 0 && lag > 0) else {
+            let by_lag = max_skew.is_none() && lag > 0;
+            return Ok(if by_lag { lightest(all, totals) } else { fewest(all, totals) });
+        };
+        let ceiling = totals.count[fewest(all.clone(), totals) as usize].saturating_add(skew);
+        Ok(lightest(all.filter(|&member| totals.count[member as usize] < ceiling), totals))
+    }
+
+    /// Who has the least, by the heaps; `None` if more of their entries than `left` are out of date.
+    fn top(&mut self, totals: &Totals, lag: u64, max_skew: Option<u32>, left: &mut usize) -> Option<u32> {
         match max_skew {
-            _ if lag == 0 => Ok(fewest),
-            Some(0) => Ok(fewest),
-            None => self.lightest(totals, u32::MAX, budget),
-            Some(skew) => {
+            Some(skew) if skew > 0 && lag > 0 => {
+                let (least, _) = self.fewest(totals, left)?;
                 let ceiling = least.saturating_add(skew);
-                self.unpark(totals, ceiling, budget)?;
-                self.lightest(totals, ceiling, budget)
+                self.unpark(totals, ceiling, left)?;
+                self.lightest(totals, ceiling, left)
             }
+            None if lag > 0 => self.lightest(totals, u32::MAX, left),
+            _ => Some(self.fewest(totals, left)?.1),
         }
     }
 
-    fn least_of_few(&mut self, members: &[u32], totals: &Totals, lag: u64, max_skew: Option<u32>) -> u32 {
-        let few = (self.turn..).map(|place| members[place % members.len()]).take(CHOICES.min(members.len()));
-        self.turn += CHOICES;
-        let by_lag = lag > 0 && max_skew.is_none();
-        let has = |&member: &u32| {
-            let (count, lag) = (totals.count[member as usize].into(), totals.lag[member as usize]);
-            if by_lag { (lag, count, member) } else { (count, lag, member) }
-        };
-        few.min_by_key(has).expect("a line has members")
-    }
-
     /// The least number, and who has it.
-    fn fewest(&mut self, totals: &Totals, budget: &Budget<'_>) -> Result<(u32, u32), Spent> {
+    fn fewest(&mut self, totals: &Totals, left: &mut usize) -> Option<(u32, u32)> {
         loop {
-            budget.spend(HEAP_STEPS)?;
             let mut top = self.by_count.peek_mut().expect("a line has members");
             let Reverse((count, lag, member)) = *top;
             let now = (totals.count[member as usize], totals.lag[member as usize]);
             if now == (count, lag) {
-                return Ok((count, member));
+                return Some((count, member));
             }
+            *left = left.checked_sub(1)?;
             *top = Reverse((now.0, now.1, member));
         }
     }
 
     /// Who has the least lag of those with fewer than `ceiling` partitions, of whom there is at least one.
-    fn lightest(&mut self, totals: &Totals, ceiling: u32, budget: &Budget<'_>) -> Result<u32, Spent> {
+    fn lightest(&mut self, totals: &Totals, ceiling: u32, left: &mut usize) -> Option<u32> {
         loop {
-            budget.spend(HEAP_STEPS)?;
             let mut top = self.by_lag.peek_mut().expect("somebody has fewer");
             let Reverse((lag, count, member)) = *top;
             let now = (totals.lag[member as usize], totals.count[member as usize]);
+            if now == (lag, count) && count < ceiling {
+                return Some(member);
+            }
+            *left = left.checked_sub(1)?;
             if now.1 >= ceiling {
                 PeekMut::pop(top);
                 self.parked.push(Reverse((now.1, member)));
-            } else if now == (lag, count) {
-                return Ok(member);
             } else {
                 *top = Reverse((now.0, now.1, member));
             }
@@ -114,12 +138,12 @@ impl Line {
     }
 
     /// Brings back those who no longer have too many.
-    fn unpark(&mut self, totals: &Totals, ceiling: u32, budget: &Budget<'_>) -> Result<(), Spent> {
+    fn unpark(&mut self, totals: &Totals, ceiling: u32, left: &mut usize) -> Option<()> {
         while let Some(&Reverse((stated, member))) = self.parked.peek() {
             if stated >= ceiling {
                 break;
             }
-            budget.spend(HEAP_STEPS)?;
+            *left = left.checked_sub(1)?;
             self.parked.pop();
             let count = totals.count[member as usize];
             if count < ceiling {
@@ -128,6 +152,18 @@ impl Line {
                 self.parked.push(Reverse((count, member)));
             }
         }
-        Ok(())
+        Some(())
     }
+}
+
+/// Who has the least number.
+fn fewest(members: impl Iterator<Item = u32>, totals: &Totals) -> u32 {
+    let has = |&member: &u32| (totals.count[member as usize], totals.lag[member as usize], member);
+    members.min_by_key(has).expect("a line has members")
+}
+
+/// Who has the least lag.
+fn lightest(members: impl Iterator<Item = u32>, totals: &Totals) -> u32 {
+    let has = |&member: &u32| (totals.lag[member as usize], totals.count[member as usize], member);
+    members.min_by_key(has).expect("a line has members")
 }
