@@ -135,6 +135,7 @@ def perform_assignment(
     partitions: _Counts,
     generation: int | None,
     handed_out: _HandedOut | None = None,
+    seconds: float | None = None,
 ) -> tuple[dict[str, bytes], Plan]: ...
 def assign_by_lag(
     options: _LagOptions,
@@ -150,6 +151,7 @@ def perform_assignment_by_lag(
     lags: _Lags | None,
     generation: int | None,
     handed_out: _HandedOut | None = None,
+    seconds: float | None = None,
 ) -> tuple[dict[str, bytes], Plan]: ...
 def codec_floor(
     name: str,

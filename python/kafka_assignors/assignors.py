@@ -116,6 +116,8 @@ class Assignor:
         Raises:
             GroupError: claims, partition counts or generations that cannot be represented.
             GroupTypeError: `group` is not a `Group`, or holds values of wrong types.
+            KeyboardInterrupt: a Ctrl-C came while it was planned on the main thread; planning ends at once. So it does
+                with what the handler of another signal raises.
         """
         if not isinstance(group, Group):
             raise GroupTypeError(f"group is of type {type(group).__name__}; give a Group")
@@ -175,15 +177,18 @@ class Assignor:
         partitions: Mapping[str, int | Topic],
         generation: int | None,
         handed_out: HandedOut | None = None,
+        seconds: float | None = None,
     ) -> tuple[dict[str, bytes], Plan]:
         """As `plan_assignment`, without its warning: inside a client, `-W error` would make that fail a rebalance.
 
-        With what the leader handed out before, claims that are false by it do not count.
+        With what the leader handed out before, claims that are false by it do not count. The search for the best plan
+        ends after so many seconds: `Plan.limited` says so.
         """
         if not isinstance(partitions, dict):
             partitions = checked_topics(partitions)
         forming = _generation(generation)
-        assignments, core = _core.perform_assignment(*self._options(), members, partitions, forming, handed_out)
+        options = self._options()
+        assignments, core = _core.perform_assignment(*options, members, partitions, forming, handed_out, seconds)
         return assignments, Plan(core)
 
     def metadata(self, topics: Collection[str], state: MemberState) -> bytes:
@@ -543,6 +548,7 @@ class LagBasedAssignor(Assignor):
         partitions: Mapping[str, int | Topic],
         generation: int | None,
         handed_out: HandedOut | None = None,
+        seconds: float | None = None,
     ) -> tuple[dict[str, bytes], Plan]:
         if not isinstance(partitions, dict):
             partitions = checked_topics(partitions)
@@ -550,7 +556,7 @@ class LagBasedAssignor(Assignor):
             told: dict[str, Sequence[int]] | LagError = self._gather(partitions)
         except LagError as error:
             told = error
-        return self._plan_with(told, members, partitions, generation, handed_out)
+        return self._plan_with(told, members, partitions, generation, handed_out, seconds)
 
     def _plan_with(
         self,
@@ -559,13 +565,16 @@ class LagBasedAssignor(Assignor):
         partitions: dict[str, int | Topic],
         generation: int | None,
         handed_out: HandedOut | None = None,
+        seconds: float | None = None,
     ) -> tuple[dict[str, bytes], Plan]:
         """As `_plan_assignment`, with the lags, or the reason why there are none."""
         joined = list(members)
 
         def plan(lags: dict[str, Sequence[int]] | None) -> tuple[dict[str, bytes], Plan]:
             options, forming = self._lag_options(), _generation(generation)
-            assignments, core = _core.perform_assignment_by_lag(options, joined, partitions, lags, forming, handed_out)
+            assignments, core = _core.perform_assignment_by_lag(
+                options, joined, partitions, lags, forming, handed_out, seconds
+            )
             return assignments, Plan(core)
 
         try:

@@ -447,7 +447,8 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         """Which search for a better plan ended early, and why; None if none did.
 
         Planning has a limit of steps, since the metadata that it works on is written by others; groups that join and
-        leave do not come near it. A plan that was limited is valid all the same, and the best one found.
+        leave do not come near it. A client's leader also has a limit of time, a quarter of its session timeout. A plan
+        that was limited is valid all the same, and the best one found.
         """
         return self._core.limited
 
@@ -483,7 +484,8 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         Raises:
             PlanError: the plan is not valid; or, where that is required, not optimal, or not proven to be.
 
-        Takes about as long as planning where the plan is optimal, longer the more there is to improve.
+        Takes about as long as planning where the plan is optimal, longer the more there is to improve, and no longer
+        than a limit of steps allows. A Ctrl-C ends it with `KeyboardInterrupt`.
 
         >>> from kafka_assignors import StickyAssignor
         >>> plan = StickyAssignor().assign(Group({"t": 3}, [Member("c0", ["t"]), Member("c1", ["t"])]))

@@ -10,6 +10,7 @@ A subclass per client says how that client spells its objects; everything that h
 from __future__ import annotations
 
 import inspect
+import math
 import time
 import weakref
 from abc import ABC, abstractmethod
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from kafka_assignors.assignors import StickyStreamJoinAssignor
 from kafka_assignors.clients._codec import encode_assignment
 from kafka_assignors.clients._handed_out import HandedOut
-from kafka_assignors.clients._report import RebalanceReport, compare, publish
+from kafka_assignors.clients._report import PLANNING_SHARE, RebalanceReport, compare, publish
 from kafka_assignors.clients._unknown_topics import left_with_owners, merged
 from kafka_assignors.errors import OptionError, StateError
 from kafka_assignors.group import MemberState, Topic
@@ -249,6 +250,10 @@ class ClientAdapter(ABC):
     def _unpack(self, assignment: Any) -> tuple[int, Sequence[tuple[str, Sequence[int]]], bytes | None]:
         """Version, partitions by topic and user data of a decoded assignment."""
 
+    @abstractmethod
+    def _session(self, coordinator: Any) -> tuple[str, float]:
+        """The group, empty if it is not known, and the session timeout in seconds, infinite if it is not."""
+
     def _replica_racks(self, cluster: Any, topic: str, count: int) -> list[frozenset[str]] | None:
         """The racks of each partition's replicas; None if unknown."""
         return None
@@ -266,7 +271,14 @@ class ClientAdapter(ABC):
     def _plan(
         self, members: Sequence[JoinedMember], partitions: dict[str, int | Topic], generation: int | None
     ) -> tuple[dict[str, bytes], Plan]:
-        return self._assignor._plan_assignment(members, partitions, generation, self._handed_out.told())
+        handed_out, seconds = self._handed_out.told(), self._planning_seconds()
+        return self._assignor._plan_assignment(members, partitions, generation, handed_out, seconds)
+
+    def _planning_seconds(self) -> float | None:
+        """How long the leader may look for the best plan; None if its session is not known."""
+        coordinator = self._serving()
+        session = math.inf if coordinator is None else self._session(coordinator)[1]
+        return session * PLANNING_SHARE if math.isfinite(session) else None
 
     @staticmethod
     def _deref(reference: weakref.ref[Any] | None) -> Any:
@@ -349,6 +361,7 @@ class ClientAdapter(ABC):
             planning_seconds=None if planned is None else planned.seconds,
             record_bytes=None if planned is None else planned.record_bytes,
             faults={} if planned is None else planned.plan.faults,
+            limited=None if planned is None else planned.plan.limited,
             plan=None if planned is None else planned.plan,
         )
         self._held, self._expelled, self._planned = dict(after), False, None

@@ -74,10 +74,6 @@ class LagAdapter(ClientAdapter):
         self._begin(self._options, rack, on_rebalance)
 
     @abstractmethod
-    def _session(self, coordinator: object) -> tuple[str, float]:
-        """The group, empty if it is not known, and the session timeout in seconds, infinite if it is not."""
-
-    @abstractmethod
     def _own_source(self, coordinator: object, timeout: float) -> LagSource | LagFunction:
         """A source that reads the offsets of the coordinator's cluster, with a client of its own."""
 

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
     from kafka_assignors.group import Plan
 
-__all__ = ["RebalanceReport", "publish"]
+__all__ = ["PLANNING_SHARE", "RebalanceReport", "publish"]
 
 logger = logging.getLogger("kafka_assignors")
+
+# How much of its session timeout a leader may look for the best plan: it may be that it sends no heartbeats meanwhile.
+# What is left is for the lags, and for the way to the members and back.
+PLANNING_SHARE = 0.25
 
 Partitions = MappingProxyType[str, tuple[int, ...]]
 """Topic to ascending partition numbers; topics without any are left out."""
@@ -43,6 +47,8 @@ class RebalanceReport:
         record_bytes: the size of the group's record on the broker, as far as the leader can know it; the broker's
             limit is 1,048,588 bytes unless it is told otherwise.
         faults: member id to what could not be read in its metadata.
+        limited: which search for a better plan ended early, and why, as a sentence; None if none did. The leader gives
+            it a quarter of its session timeout at most, and a number of steps. The plan is valid all the same.
         plan: the whole plan, but for topics that the leader's client did not know yet: these stay with their owners,
             and `moved` and `least_moves` count none of them.
     """
@@ -58,6 +64,7 @@ class RebalanceReport:
     planning_seconds: float | None = None
     record_bytes: int | None = None
     faults: Mapping[str, str] = field(default_factory=dict)
+    limited: str | None = None
     plan: Plan | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -149,14 +156,18 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
             "planning_seconds": report.planning_seconds,
             "record_bytes": report.record_bytes,
             "faults": dict(report.faults),
+            "limited": report.limited,
         }
         _warn_of_leftovers(report.plan)
-    problem = None if report.plan is None else record_size_problem(report.plan)
-    line = printable(" ".join(f"{name}={value}" for name, value in fields.items()), LINE)
+    shown = " ".join(f"{name}={value}" for name, value in fields.items() if name != "limited")
+    problems = [] if report.plan is None else [record_size_problem(report.plan)]
+    if report.limited is not None:
+        problems.append(f"the plan is valid, but a better one may exist: {report.limited}")
+    told = [problem for problem in problems if problem is not None]
     logger.log(
-        logging.WARNING if report.faults or problem else logging.INFO,
+        logging.WARNING if report.faults or told else logging.INFO,
         "rebalanced: %s",
-        line if problem is None else f"{line}; {problem}",
+        "; ".join([printable(shown, LINE), *told]),
         extra=fields,
     )
     if on_rebalance is None:

@@ -116,6 +116,9 @@ class _AiokafkaAdapter(ClientAdapter):
     def _consumer_closed(self, consumer: object) -> bool:
         return bool(getattr(consumer, "_closed", False))
 
+    def _session(self, coordinator: Any) -> tuple[str, float]:
+        return coordinator.group_id, getattr(coordinator, "_session_timeout_ms", math.inf) / 1000
+
     def _pack(self, members: Mapping[str, Any]) -> Packed:
         writer = SubscriptionWriter()
         # Version 0, whatever was said: the newer fields are gone.
@@ -221,9 +224,11 @@ class LagBasedAssignor(LagAdapter, _ToldGeneration):
     ) -> tuple[dict[str, bytes], Plan]:
         asking = self._asking()
         if isinstance(asking.lags, Mapping):
-            return asking._plan_assignment(members, partitions, generation, self._handed_out.told())
+            handed_out, seconds = self._handed_out.told(), self._planning_seconds()
+            return asking._plan_assignment(members, partitions, generation, handed_out, seconds)
         lags = self._lags(asking, partitions)
-        return asking._plan_with(lags, members, partitions, generation, self._handed_out.told())
+        handed_out, seconds = self._handed_out.told(), self._planning_seconds()
+        return asking._plan_with(lags, members, partitions, generation, handed_out, seconds)
 
     def _lags(
         self, asking: assignors.LagBasedAssignor, partitions: Mapping[str, int | Topic]
@@ -251,9 +256,6 @@ class LagBasedAssignor(LagAdapter, _ToldGeneration):
         if self._may_wait is None:
             return LagError("the lag source had not answered when the group had joined")
         return LagError(f"the lag source did not answer within {asking.deadline:g} s")
-
-    def _session(self, coordinator: Any) -> tuple[str, float]:
-        return coordinator.group_id, getattr(coordinator, "_session_timeout_ms", math.inf) / 1000
 
     def _own_source(self, coordinator: Any, timeout: float) -> LagSource | LagFunction:
         consumer = self._deref(self._consumer)

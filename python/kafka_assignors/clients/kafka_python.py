@@ -194,6 +194,10 @@ class _KafkaPythonAdapter(ClientAdapter):
     def _rewound(self, kept: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
         return kept if self._begins_anew else {}
 
+    def _session(self, coordinator: Any) -> tuple[str, float]:
+        config = coordinator.config
+        return config.get("group_id") or "", config.get("session_timeout_ms", math.inf) / 1000
+
     def _replica_racks(self, cluster: Any, topic: str, count: int) -> list[frozenset[str]] | None:
         try:
             partitions = cluster._partitions[topic]
@@ -285,10 +289,6 @@ class LagBasedAssignor(LagAdapter, _KafkaPythonAdapter):
             self._built = weakref.ref(consumer)
         return coordinator
 
-    def _session(self, coordinator: Any) -> tuple[str, float]:
-        config = coordinator.config
-        return config.get("group_id") or "", config.get("session_timeout_ms", math.inf) / 1000
-
     def _own_source(self, coordinator: object, timeout: float) -> LagSource | LagFunction:
         for reference in (self._consumer, self._built):
             consumer = self._deref(reference)
@@ -299,7 +299,8 @@ class LagBasedAssignor(LagAdapter, _KafkaPythonAdapter):
     def _plan(
         self, members: Sequence[JoinedMember], partitions: dict[str, int | Topic], generation: int | None
     ) -> tuple[dict[str, bytes], Plan]:
-        return self._asking()._plan_assignment(members, partitions, generation, self._handed_out.told())
+        handed_out, seconds = self._handed_out.told(), self._planning_seconds()
+        return self._asking()._plan_assignment(members, partitions, generation, handed_out, seconds)
 
 
 AbstractPartitionAssignor.register(_KafkaPythonAdapter)

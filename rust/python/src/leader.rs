@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use kafka_assignors_core::budget::Limit;
 use kafka_assignors_core::group::Group;
 use kafka_assignors_core::leader::{self, Assignments, ClaimSource, HandedOut, JoinedMember, Memory};
 use kafka_assignors_core::strategy::Strategy;
@@ -14,6 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use crate::errors::{GroupError, GroupTypeError, wrong_type};
 use crate::group::{PyTopics, optional_text, text};
 use crate::plan::Plan;
+use crate::watch::interruptible;
 
 const SHAPE: &str = "(member id, metadata) or (member id, instance id, metadata)";
 
@@ -70,29 +70,29 @@ fn to_dict<'py>(py: Python<'py>, group: &Group, assignments: Assignments) -> PyR
 /// What a leader remembers: its plans with the generations that they were made for, and whether instance ids are not told.
 pub(crate) type Remembered = (Vec<(Option<i32>, Py<Plan>)>, bool);
 
-/// Plans a rebalance, bytes to bytes; other Python threads run while it is planned.
+/// Plans a rebalance, bytes to bytes; other Python threads run while it is planned. With the generation that is being formed
+/// comes how many seconds the search for the best plan may take.
 pub(crate) fn perform_assignment<'py>(
     py: Python<'py>,
     strategy: Strategy,
     members: &Bound<'py, PyAny>,
     partitions: &Bound<'py, PyDict>,
     lags: Option<&Bound<'py, PyDict>>,
-    forming: Option<i32>,
+    (forming, seconds): (Option<i32>, Option<f64>),
     remembered: Option<Remembered>,
 ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
     let start = Instant::now();
     let members = read_members(members)?;
     let topics = PyTopics::read(partitions)?.number_and_weigh(lags)?;
-    let performed = py
-        .detach(|| {
-            let joined: Vec<_> = members.iter().map(Member::joined).collect();
-            let (plans, anonymous) = remembered.as_ref().map_or((&[][..], false), |(plans, told)| (plans, *told));
-            let plans: Vec<HandedOut<'_>> =
-                plans.iter().map(|(generation, plan)| plan.get().handed_out(*generation)).collect();
-            let memory = Memory { plans: &plans, anonymous };
-            leader::perform_assignment_knowing(&joined, topics, strategy, forming, &Limit::default(), &memory)
-        })
-        .map_err(write_error)?;
+    let performed = interruptible(py, seconds, |limit| {
+        let joined: Vec<_> = members.iter().map(Member::joined).collect();
+        let (plans, anonymous) = remembered.as_ref().map_or((&[][..], false), |(plans, told)| (plans, *told));
+        let plans: Vec<HandedOut<'_>> =
+            plans.iter().map(|(generation, plan)| plan.get().handed_out(*generation)).collect();
+        let memory = Memory { plans: &plans, anonymous };
+        leader::perform_assignment_knowing(&joined, topics, strategy, forming, limit, &memory)
+    })?
+    .map_err(write_error)?;
     let leader::Performed { outcome, group, assignments, generation, faults, record_bytes, .. } = performed;
     let bytes = to_dict(py, &group, assignments)?;
     let faults = faults.into_iter().map(|fault| (fault.member_id, fault.reason.to_string())).collect();

@@ -13,6 +13,7 @@ mod options;
 mod partitioner;
 mod plan;
 mod protocol;
+mod watch;
 mod wire;
 
 use pyo3::prelude::*;
@@ -97,12 +98,13 @@ mod _core {
         generation: Option<i32>,
     ) -> PyResult<Plan> {
         let strategy = strategy(name, mode, racks)?;
-        Ok(Plan::solve(py, read_group(topics, members, None)?, strategy, generation))
+        Plan::solve(py, read_group(topics, members, None)?, strategy, generation)
     }
 
-    /// Plans a rebalance, bytes to bytes. `handed_out` is what the leader remembers.
+    /// Plans a rebalance, bytes to bytes. `handed_out` is what the leader remembers; the search for the best plan may take so many
+    /// seconds.
     #[pyfunction]
-    #[pyo3(signature = (name, mode, racks, members, partitions, generation, handed_out=None))]
+    #[pyo3(signature = (name, mode, racks, members, partitions, generation, handed_out=None, seconds=None))]
     #[expect(clippy::too_many_arguments, reason = "what Python gives, one by one")]
     fn perform_assignment<'py>(
         py: Python<'py>,
@@ -113,8 +115,10 @@ mod _core {
         partitions: &Bound<'py, PyDict>,
         generation: Option<i32>,
         handed_out: Option<leader::Remembered>,
+        seconds: Option<f64>,
     ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
-        leader::perform_assignment(py, strategy(name, mode, racks)?, members, partitions, None, generation, handed_out)
+        let (strategy, forming) = (strategy(name, mode, racks)?, (generation, seconds));
+        leader::perform_assignment(py, strategy, members, partitions, None, forming, handed_out)
     }
 
     /// Plans a group of Python objects by lag; `options` are scope, skew and, to keep owners, threshold. Without lags owners keep what they have.
@@ -129,12 +133,14 @@ mod _core {
         generation: Option<i32>,
     ) -> PyResult<Plan> {
         let strategy = lag_strategy(&options.0, options.1, options.2)?;
-        Ok(Plan::solve(py, read_group(topics, members, lags)?, strategy, generation))
+        Plan::solve(py, read_group(topics, members, lags)?, strategy, generation)
     }
 
-    /// Plans a rebalance by lag, bytes to bytes; `options` as for `assign_by_lag`. Without lags owners keep what they have.
+    /// Plans a rebalance by lag, bytes to bytes; `options` as for `assign_by_lag`, `seconds` as for `perform_assignment`. Without
+    /// lags owners keep what they have.
     #[pyfunction]
-    #[pyo3(signature = (options, members, partitions, lags, generation, handed_out=None))]
+    #[pyo3(signature = (options, members, partitions, lags, generation, handed_out=None, seconds=None))]
+    #[expect(clippy::too_many_arguments, reason = "what Python gives, one by one")]
     fn perform_assignment_by_lag<'py>(
         py: Python<'py>,
         options: (PyBackedStr, Option<u32>, Option<u64>),
@@ -143,9 +149,10 @@ mod _core {
         lags: Option<&Bound<'py, PyDict>>,
         generation: Option<i32>,
         handed_out: Option<leader::Remembered>,
+        seconds: Option<f64>,
     ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
-        let strategy = lag_strategy(&options.0, options.1, options.2)?;
-        leader::perform_assignment(py, strategy, members, partitions, lags, generation, handed_out)
+        let (strategy, forming) = (lag_strategy(&options.0, options.1, options.2)?, (generation, seconds));
+        leader::perform_assignment(py, strategy, members, partitions, lags, forming, handed_out)
     }
 
     /// Reads what `perform_assignment` reads and writes as much as it writes, without balancing anything: what the bytes

@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
 
 use crate::errors::PlanError;
+use crate::watch::interruptible;
 
 /// A member whose metadata could not be read in full, and why.
 pub(crate) type Fault = (String, String);
@@ -68,12 +69,12 @@ impl Plan {
     }
 
     /// Plans a group, letting other Python threads run meanwhile.
-    pub(crate) fn solve(py: Python<'_>, mut group: Group, strategy: Strategy, forming: Option<i32>) -> Self {
-        py.detach(|| {
+    pub(crate) fn solve(py: Python<'_>, mut group: Group, strategy: Strategy, forming: Option<i32>) -> PyResult<Self> {
+        interruptible(py, None, |limit| {
             let start = Instant::now();
             let ownership = settle(&group, strategy, forming);
             group.forget_claims();
-            let outcome = plan(&group, strategy, ownership, &Limit::default());
+            let outcome = plan(&group, strategy, ownership, limit);
             let elapsed = start.elapsed();
             let record_bytes = record_bytes_of_plan(&group, &outcome.plan, strategy);
             Self::new(group, strategy, outcome, Vec::new(), record_bytes, elapsed)
@@ -293,7 +294,8 @@ impl Plan {
     /// its bound, moved and its bound, kept, rack misses and their bound, whether it is proven that no plan is better, and which
     /// search for a bound ended early.
     fn verify(&self, py: Python<'_>) -> PyResult<Certificate> {
-        let certificate = py.detach(|| self.outcome.verify(&self.group, self.strategy));
+        let verify = |limit: &Limit<'_>| self.outcome.verify_within(&self.group, self.strategy, limit);
+        let certificate = interruptible(py, None, verify)?;
         let certificate = certificate.map_err(|fault| PlanError::new_err(fault.to_string()))?;
         Ok((
             (certificate.score, certificate.score_bound),
@@ -311,8 +313,9 @@ impl Plan {
     }
 
     /// A lower bound on the lag of the heaviest member in any plan; None if this one was made without lags.
-    fn lag_bound(&self, py: Python<'_>) -> Option<u128> {
-        self.has_lags().then(|| py.detach(|| lag::lag_bound(&self.group)))
+    fn lag_bound(&self, py: Python<'_>) -> PyResult<Option<u128>> {
+        let bound = |limit: &Limit<'_>| lag::lag_bound_within(&self.group, limit).0;
+        self.has_lags().then(|| interruptible(py, None, bound)).transpose()
     }
 
     /// Members whose metadata could not be read in full, each with the reason.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka
 from confluent_kafka import OFFSET_STORED, KafkaError, KafkaException, Message, TopicPartition
 
+from kafka_assignors.clients._report import PLANNING_SHARE
 from kafka_assignors.clients.confluent._alone import Alone
 from kafka_assignors.clients.confluent._commits import Commits
 from kafka_assignors.clients.confluent._errors import as_the_client, client_error
@@ -83,7 +84,8 @@ class Engine:
         self._summon = summon
         self.share = Share(consumer, config.reset, auto_store=config.auto_store, tells_end=config.tells_end)
         self.alone = Alone(consumer, config)
-        self.strategies = Strategies(config.assignors, config.rack, config.on_rebalance)
+        seconds = config.session_timeout_ms / 1000 * PLANNING_SHARE
+        self.strategies = Strategies(config.assignors, config.rack, config.on_rebalance, seconds)
         self.mailbox = Mailbox()
         self.commits = Commits(consumer, self.share, self.mailbox, config)
         self.member: Member | None = None

@@ -81,12 +81,14 @@ class Strategies:
         assignors: Sequence[Assignor],
         rack: str | None,
         on_rebalance: Callable[[RebalanceReport], object] | None,
+        planning_seconds: float | None = None,
     ) -> None:
         self.assignors = {assignor.name: assignor for assignor in assignors}
         self.cooperative = all(assignor.cooperative for assignor in assignors)
         self.last_plan: Plan | None = None
         self._states = {name: MemberState(rack=rack) for name in self.assignors}
         self._on_rebalance = on_rebalance
+        self._planning_seconds = planning_seconds
         self._held: Mapping[str, Sequence[int]] = {}
         self._expelled = False
         self._planned: tuple[int, Plan, float] | None = None
@@ -169,7 +171,9 @@ class Strategies:
         }
         with self._lock:
             handed_out = self._handed_out.told()
-        assignments, plan = self.assignors[protocol]._plan_assignment(list(members), partitions, generation, handed_out)
+        assignments, plan = self.assignors[protocol]._plan_assignment(
+            list(members), partitions, generation, handed_out, self._planning_seconds
+        )
         guarded = {member_id: _guarded(assignment, generation) for member_id, assignment in assignments.items()}
         with self._lock:
             self._handed_out.planned(generation, plan)
@@ -197,6 +201,7 @@ class Strategies:
             planning_seconds=seconds,
             record_bytes=None if plan is None else plan.record_bytes,
             faults={} if plan is None else plan.faults,
+            limited=None if plan is None else plan.limited,
             plan=plan,
         )
         self._held, self._expelled = {topic: list(numbers) for topic, numbers in after.items()}, False

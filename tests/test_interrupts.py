@@ -1,0 +1,94 @@
+"""A Ctrl-C ends planning and verifying while they run in the core, on the main thread."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# Three signals, each sent when the one before was handled, while one call runs: only a call that looks for signals
+# itself handles more than one of them. The third handler raises.
+PROGRAM = """
+import os, random, signal, sys, threading, warnings
+from kafka_assignors import Group, LagBasedAssignor, Member, MemberState, RangeAssignor, StickyAssignor
+
+warnings.simplefilter("ignore")
+
+def graph(count):
+    # Members on three topics each, which owned them at random: what one gives goes a long way until somebody keeps it.
+    pick = random.Random(1)
+    topics = {f"t{at:05}": 210 if at % 500 == 0 else 10 for at in range(count)}
+    names = list(topics)
+    members = [Member(f"m{at:05}", sorted({names[at], names[at - 1], pick.choice(names)})) for at in range(count)]
+    subscribers = {topic: [] for topic in names}
+    for member in members:
+        for topic in member.topics:
+            subscribers[topic].append(member)
+    owned = {member.id: {} for member in members}
+    for topic, partitions in topics.items():
+        for number in range(partitions):
+            owned[pick.choice(subscribers[topic]).id].setdefault(topic, []).append(number)
+    return Group(topics, [Member(each.id, each.topics, owned=owned[each.id], generation=1) for each in members])
+
+def newcomers(count, shared):
+    # One member has all, and gives nearly all away.
+    topics = {"x": shared} | {f"y{at:05}": 1 for at in range(count)}
+    members = [Member("m", ["x"], owned={"x": list(range(shared))}, generation=1)]
+    members += [Member(f"n{at:05}", ["x", f"y{at:05}"]) for at in range(count)]
+    return Group(topics, members)
+
+def call(what):
+    if what == "assign by lag":
+        group = newcomers(2_000, 200_000)
+        lags = {topic: [2_030 + at * 7_919 % 1_000 for at in range(count)] for topic, count in group.topics.items()}
+        assignor = LagBasedAssignor(scope="group", max_skew=None, keep="owners")
+        return lambda: assignor.assign(group, lags=lags)
+    group = graph(16_000)
+    if what == "assign":
+        return lambda: StickyAssignor().assign(group)
+    if what == "perform_assignment":
+        assignor = StickyAssignor()
+        joined = [
+            (member.id, assignor.metadata(member.topics, MemberState(dict(member.owned), member.generation)))
+            for member in group.members
+        ]
+        return lambda: assignor.perform_assignment(joined, dict(group.topics))
+    return RangeAssignor().assign(group).verify
+
+started, handled = threading.Event(), threading.Event()
+count = 0
+
+def handle(signum, frame):
+    global count
+    count += 1
+    handled.set()
+    if count == 3:
+        raise KeyboardInterrupt
+
+def send():
+    started.wait()
+    while count < 3:
+        handled.clear()
+        os.kill(os.getpid(), signal.SIGINT)
+        handled.wait()
+
+work = call(sys.argv[1])
+signal.signal(signal.SIGINT, handle)
+threading.Thread(target=send, daemon=True).start()
+try:
+    # What waits for it runs once the call lets go of the interpreter, and not before.
+    started.set()
+    work()
+except KeyboardInterrupt:
+    print("interrupted by", count)
+else:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print("ended by itself after", count)
+"""
+
+
+@pytest.mark.parametrize("what", ["assign", "perform_assignment", "assign by lag", "verify"])
+def test_ctrl_c_ends_it(what: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", PROGRAM, what], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.returncode) == ("interrupted by 3\n", 0), ended.stderr
