@@ -13,9 +13,9 @@ use crate::group::NONE;
 pub(super) fn level(network: &mut Network, patience: usize, budget: &Budget<'_>) -> Result<(), Stop> {
     let mut applied = 0;
     if patience == usize::MAX {
-        // Far from level, as it may be, whole rows first.
+        // Far from level, as it may be, whole sets of rows first.
         for _ in 0..64 {
-            if !network.level_rows(budget)? {
+            if !network.level_sets(budget)? {
                 break;
             }
         }
@@ -58,12 +58,12 @@ fn heaviest_first(network: &Network) -> Vec<u32> {
 struct Search {
     /// Members that were reached, or searched from.
     reached: Vec<bool>,
-    /// By row, the cell of the member from which it was reached.
-    row_from: Vec<u32>,
-    /// By class, the row from which it was reached.
+    /// By set of subscribers, the cell of the member from which it was reached.
+    set_from: Vec<u32>,
+    /// By class, the set from which it was reached.
     class_from: Vec<u32>,
     queue: Vec<u32>,
-    rows: Vec<u32>,
+    sets: Vec<u32>,
     classes: Vec<u32>,
 }
 
@@ -71,10 +71,10 @@ impl Search {
     fn new(network: &Network) -> Self {
         Self {
             reached: vec![false; network.loads.len()],
-            row_from: vec![NONE; network.rows()],
+            set_from: vec![NONE; network.parties_of.len()],
             class_from: vec![NONE; network.members_of.len()],
             queue: Vec::new(),
-            rows: Vec::new(),
+            sets: Vec::new(),
             classes: Vec::new(),
         }
     }
@@ -82,7 +82,7 @@ impl Search {
     /// Looks for a member with at least two partitions fewer. Without success, what was reached stays marked.
     fn run(&mut self, network: &Network, source: u32, budget: &Budget<'_>) -> Result<Option<u32>, Spent> {
         self.queue.clear();
-        self.rows.clear();
+        self.sets.clear();
         self.classes.clear();
         if self.reached[source as usize] {
             return Ok(None);
@@ -95,17 +95,18 @@ impl Search {
             budget.spend(1 + network.cells_of_member[member as usize].len() as u64)?;
             for &id in &network.cells_of_member[member as usize] {
                 let cell = network.cells[id as usize];
-                if cell.has == 0 || self.row_from[cell.row as usize] != NONE {
+                let set = network.set_of[cell.row as usize];
+                if cell.has == 0 || self.set_from[set as usize] != NONE {
                     continue;
                 }
-                self.row_from[cell.row as usize] = id;
-                self.rows.push(cell.row);
-                budget.spend(network.classes_of.row(cell.row).len() as u64)?;
-                for &class in network.classes_of.row(cell.row) {
+                self.set_from[set as usize] = id;
+                self.sets.push(set);
+                for class in network.classes_of_set(set) {
+                    budget.spend(1)?;
                     if self.class_from[class as usize] != NONE {
                         continue;
                     }
-                    self.class_from[class as usize] = cell.row;
+                    self.class_from[class as usize] = set;
                     self.classes.push(class);
                     let members = network.members_of.row(class);
                     budget.spend(members.len() as u64)?;
@@ -133,9 +134,9 @@ impl Search {
             ((network.loads[source as usize] - network.loads[target as usize]) / 2).min(u64::from(u32::MAX));
         let mut member = target;
         while member != source {
-            let row = self.class_from[network.class_of[member as usize] as usize];
-            let from = self.row_from[row as usize];
-            chain.push((from, row, member));
+            let set = self.class_from[network.class_of[member as usize] as usize];
+            let from = self.set_from[set as usize];
+            chain.push((from, network.cells[from as usize].row, member));
             count = count.min(u64::from(network.cells[from as usize].has));
             member = network.cells[from as usize].member;
         }
@@ -146,8 +147,8 @@ impl Search {
         for &member in &self.queue {
             self.reached[member as usize] = false;
         }
-        for &row in &self.rows {
-            self.row_from[row as usize] = NONE;
+        for &set in &self.sets {
+            self.set_from[set as usize] = NONE;
         }
         for &class in &self.classes {
             self.class_from[class as usize] = NONE;

@@ -17,21 +17,27 @@ const STEPS_PER_MEMBER: u64 = 16;
 
 /// Rows of interchangeable partitions, members, and how many partitions of a row each member has.
 ///
-/// Partitions with the same subscribers (and, where racks matter, on the same racks) are one row. Members with the same
-/// subscription (and rack) are one class: what an additional partition of a row costs is the same for all of a class, so a
-/// row has arcs to classes, and a *cell* of its own only for a member that has or owned something of it.
+/// Partitions with the same subscribers are one row; where racks matter, those that are near the same subscribers. Members
+/// with the same subscription (and rack) are one class: what an additional partition of a row costs is the same for all of a
+/// class. It is the same, too, for all classes on one rack that may have a row: these are a *party* of the row's set of
+/// subscribers. So a row has arcs to its few near parties and one to all of its set, and a *cell* of its own only for a member
+/// that has or owned something of it; there are far fewer arcs than pairs of a row and a class.
 pub(super) struct Network<'a> {
     group: &'a Group,
     pub(super) objective: Objective,
     pub(super) racks: bool,
     /// By row, the number of its partitions.
     supply: Vec<u64>,
-    /// By row, the classes that may have it.
+    /// By row, its set of subscribers.
+    pub(super) set_of: Vec<u32>,
+    /// Row to the parties of its set that read it from their own rack; all where racks do not matter.
+    pub(super) near_of: Csr,
+    /// Set to its parties.
+    pub(super) parties_of: Csr,
+    /// Party to its classes.
     pub(super) classes_of: Csr,
-    /// By row, its rack set, where racks matter.
+    /// By row, a rack set of its partitions, where racks matter.
     rack_set_of: Vec<u32>,
-    /// Along the items of `classes_of`: whether the class reads the row from another rack.
-    pub(super) off_rack: Vec<bool>,
     /// By member, its class.
     pub(super) class_of: Vec<u32>,
     /// By class, its members.
@@ -129,43 +135,58 @@ impl<'a> Network<'a> {
         let patterns: Vec<u32> = class_keys.iter().map(|key| key.0).collect();
         let classes_of_pattern = Csr::group_by(&patterns, group.patterns().len());
 
-        let mut row_ids: HashMap<(u32, u32), u32, FxBuildHasher> = HashMap::default();
+        let (mut parties_of, mut classes_of, mut rack_of) = (Csr::new(), Csr::new(), Vec::new());
+        for patterns in subscribers.sets.rows() {
+            let rack = |class: u32| class_keys[class as usize].1;
+            let classes = patterns.iter().flat_map(|&pattern| classes_of_pattern.row(pattern));
+            let mut classes: Vec<u32> = classes.copied().collect();
+            classes.sort_unstable_by_key(|&class| (rack(class), class));
+            let first = rack_of.len() as u32;
+            for party in classes.chunk_by(|&a, &b| rack(a) == rack(b)) {
+                classes_of.push_row(party);
+                rack_of.push(rack(party[0]));
+            }
+            parties_of.push_row(&(first..rack_of.len() as u32).collect::<Vec<u32>>());
+        }
+
+        let mut rows = Rows { near_of: Csr::new(), ..Rows::default() };
         let mut row_of = vec![NONE; group.topics().partitions()];
-        let (mut classes_of, mut off_rack, mut rack_set_of) = (Csr::new(), Vec::new(), Vec::new());
         for topic in 0..group.topics().len() as u32 {
             let set = subscribers.set_of[topic as usize];
             if subscribers.sets.row(set).is_empty() {
                 continue;
             }
+            // A set's parties are by ascending rack. A member without a rack reads nothing from another one.
+            let parties = parties_of.row(set);
+            let party_on = |rack: u32| {
+                parties.binary_search_by_key(&rack, |&party| rack_of[party as usize]).ok().map(|at| parties[at])
+            };
+            let near = |rack_set: u32| -> Vec<u32> {
+                let replicated = if racks { replicas.sets.row(rack_set) } else { &[] };
+                replicated.iter().copied().chain([NONE]).filter_map(party_on).collect()
+            };
             let mut last = (NONE, NONE);
             for partition in group.topics().range(topic) {
                 let rack_set = if racks { replicas.of_partition[partition as usize] } else { 0 };
                 if last.0 != rack_set || last.1 == NONE {
-                    let row = *row_ids.entry((set, rack_set)).or_insert_with(|| {
-                        let classes = subscribers.sets.row(set).iter().flat_map(|&p| classes_of_pattern.row(p));
-                        let classes: Vec<u32> = classes.copied().collect();
-                        off_rack.extend(
-                            classes.iter().map(|&c| racks && replicas.mismatch(class_keys[c as usize].1, rack_set)),
-                        );
-                        rack_set_of.push(rack_set);
-                        classes_of.push_row(&classes);
-                        classes_of.len() as u32 - 1
-                    });
-                    last = (rack_set, row);
+                    last = (rack_set, rows.number(set, rack_set, near));
                 }
                 row_of[partition as usize] = last.1;
             }
         }
+        let Rows { set_of, rack_set_of, near_of, .. } = rows;
         let network = Self {
             group,
             rack_set_of,
             objective,
             racks,
-            supply: vec![0; classes_of.len()],
-            cells_of_row: vec![Vec::new(); classes_of.len()],
+            supply: vec![0; set_of.len()],
+            cells_of_row: vec![Vec::new(); set_of.len()],
             cells_of_member: vec![Vec::new(); group.members()],
+            set_of,
+            near_of,
+            parties_of,
             classes_of,
-            off_rack,
             class_of,
             members_of,
             cells: Vec::new(),
@@ -178,9 +199,20 @@ impl<'a> Network<'a> {
         (row_of, network)
     }
 
-    /// The number of pairs of a row and a class, of cells, and of members: what a look at everything costs.
+    /// The number of all arcs, about: what a look at everything costs.
     pub(super) fn size(&self) -> u64 {
-        (self.classes_of.items().len() + self.cells.len() + self.loads.len()) as u64
+        let arcs = [&self.near_of, &self.parties_of, &self.classes_of].map(|arcs| arcs.items().len());
+        (arcs.iter().sum::<usize>() + self.cells.len() + self.rows() + self.loads.len()) as u64
+    }
+
+    /// Whether some subscribers read the row from another rack.
+    pub(super) fn has_far(&self, row: u32) -> bool {
+        self.near_of.row(row).len() < self.parties_of.row(self.set_of[row as usize]).len()
+    }
+
+    /// The classes that may have a row of the set.
+    pub(super) fn classes_of_set(&self, set: u32) -> impl Iterator<Item = u32> {
+        self.parties_of.row(set).iter().flat_map(|&party| self.classes_of.row(party)).copied()
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -214,59 +246,96 @@ impl<'a> Network<'a> {
 
     /// Gives what nobody has yet of each row to the members with the least load.
     fn pour(&mut self) {
-        let mut placed = vec![0u64; self.rows()];
+        let mut left = self.supply.clone();
         for cell in &self.cells {
-            placed[cell.row as usize] += u64::from(cell.has);
+            left[cell.row as usize] -= u64::from(cell.has);
         }
-        for row in 0..self.rows() as u32 {
-            let left = self.supply[row as usize] - placed[row as usize];
-            if left > 0 {
-                let members = self.members_of_row(row);
-                let loads: Vec<u64> = members.iter().map(|&member| self.loads[member as usize]).collect();
-                for (member, count) in members.iter().zip(fill(&loads, left)).filter(|(_, count)| *count > 0) {
-                    let cell = self.cell(row, *member);
-                    self.cells[cell as usize].has += count as u32;
-                    self.loads[*member as usize] += count;
+        for (set, rows) in self.rows_of_sets() {
+            let rows: Vec<(u32, u64)> = rows.into_iter().map(|row| (row, left[row as usize])).collect();
+            let count = rows.iter().map(|row| row.1).sum();
+            let members = self.members_of_set(set);
+            let loads: Vec<u64> = members.iter().map(|&member| self.loads[member as usize]).collect();
+            self.hand_out(&rows, &members, &fill(&loads, count));
+        }
+    }
+
+    /// Gives so much of each row of a set to members, so much to each, in order.
+    fn hand_out(&mut self, rows: &[(u32, u64)], members: &[u32], gets: &[u64]) {
+        let mut rows = rows.iter().copied();
+        let (mut row, mut left) = (0, 0);
+        for (&member, &gets) in members.iter().zip(gets) {
+            let mut wanted = gets;
+            while wanted > 0 {
+                if left == 0 {
+                    let Some(next) = rows.next() else { return };
+                    (row, left) = next;
+                    continue;
                 }
+                let count = wanted.min(left);
+                (wanted, left) = (wanted - count, left - count);
+                let cell = self.cell(row, member);
+                self.cells[cell as usize].has += count as u32;
+                self.loads[member as usize] += count;
             }
         }
     }
 
-    /// Levels each row by itself, all others as they are: whoever is above the common level gives what it has of the row,
-    /// whoever is below gets it. Returns whether anything changed.
-    pub(super) fn level_rows(&mut self, budget: &Budget<'_>) -> Result<bool, Spent> {
+    /// Levels the rows of each set by themselves, all others as they are: whoever is above the common level gives what it has
+    /// of them, whoever is below gets it. Returns whether anything changed.
+    pub(super) fn level_sets(&mut self, budget: &Budget<'_>) -> Result<bool, Spent> {
         let mut changed = false;
-        for row in 0..self.rows() as u32 {
-            let members = self.members_of_row(row);
+        for (set, rows) in self.rows_of_sets() {
+            let members = self.members_of_set(set);
             budget.spend(STEPS_PER_MEMBER * members.len() as u64)?;
             let mut has: HashMap<u32, u64, FxBuildHasher> = HashMap::default();
-            for &cell in &self.cells_of_row[row as usize] {
-                let cell = self.cells[cell as usize];
-                has.insert(cell.member, u64::from(cell.has));
+            for &row in &rows {
+                budget.spend(self.cells_of_row[row as usize].len() as u64)?;
+                for &cell in &self.cells_of_row[row as usize] {
+                    let cell = self.cells[cell as usize];
+                    *has.entry(cell.member).or_default() += u64::from(cell.has);
+                }
             }
             let before: Vec<u64> = members.iter().map(|member| has.get(member).copied().unwrap_or(0)).collect();
             let bases: Vec<u64> = members.iter().zip(&before).map(|(&m, has)| self.loads[m as usize] - has).collect();
-            let mut after = fill(&bases, self.supply[row as usize]);
+            let mut after = fill(&bases, before.iter().sum());
             settle_ties(&bases, &before, &mut after);
             let squares = |counts: &[u64]| -> u128 {
                 bases.iter().zip(counts).map(|(base, count)| u128::from(base + count).pow(2)).sum()
             };
             if squares(&after) < squares(&before) {
                 changed = true;
-                for ((&member, &before), &after) in members.iter().zip(&before).zip(&after) {
-                    if before != after {
-                        let cell = self.cell(row, member);
-                        self.cells[cell as usize].has = after as u32;
-                        self.loads[member as usize] = self.loads[member as usize] - before + after;
+                let changes = members.iter().zip(&before).zip(&after);
+                let mut gives: HashMap<u32, u64, FxBuildHasher> =
+                    changes.map(|((&member, &before), &after)| (member, before.saturating_sub(after))).collect();
+                let mut freed = Vec::new();
+                for row in rows {
+                    let mut of_row = 0;
+                    for &cell in &self.cells_of_row[row as usize] {
+                        let cell = &mut self.cells[cell as usize];
+                        if let Some(gives) = gives.get_mut(&cell.member) {
+                            let count = (*gives).min(u64::from(cell.has));
+                            (*gives, of_row) = (*gives - count, of_row + count);
+                            cell.has -= count as u32;
+                            self.loads[cell.member as usize] -= count;
+                        }
                     }
+                    freed.push((row, of_row));
                 }
+                let gets: Vec<u64> = before.iter().zip(&after).map(|(b, a)| a.saturating_sub(*b)).collect();
+                self.hand_out(&freed, &members, &gets);
             }
         }
         Ok(changed)
     }
 
-    fn members_of_row(&self, row: u32) -> Vec<u32> {
-        self.classes_of.row(row).iter().flat_map(|&class| self.members_of.row(class)).copied().collect()
+    /// The sets that have rows, each with these.
+    fn rows_of_sets(&self) -> Vec<(u32, Vec<u32>)> {
+        let rows_of_set = Csr::group_by(&self.set_of, self.parties_of.len());
+        (0u32..).zip(rows_of_set.rows().map(<[u32]>::to_vec)).filter(|(_, rows)| !rows.is_empty()).collect()
+    }
+
+    fn members_of_set(&self, set: u32) -> Vec<u32> {
+        self.classes_of_set(set).flat_map(|class| self.members_of.row(class)).copied().collect()
     }
 
     pub(super) fn score(&self) -> u128 {
@@ -303,6 +372,32 @@ impl<'a> Network<'a> {
             loads[cell.member as usize] += u64::from(cell.has);
         }
         supply == self.supply && loads == self.loads
+    }
+}
+
+/// Numbers rows: a set and the parties that are near.
+#[derive(Default)]
+struct Rows {
+    set_of: Vec<u32>,
+    rack_set_of: Vec<u32>,
+    near_of: Csr,
+    by_racks: HashMap<(u32, u32), u32, FxBuildHasher>,
+    by_near: HashMap<(u32, Vec<u32>), u32, FxBuildHasher>,
+}
+
+impl Rows {
+    fn number(&mut self, set: u32, rack_set: u32, near: impl Fn(u32) -> Vec<u32>) -> u32 {
+        if let Some(&row) = self.by_racks.get(&(set, rack_set)) {
+            return row;
+        }
+        let row = *self.by_near.entry((set, near(rack_set))).or_insert_with_key(|(_, near)| {
+            self.near_of.push_row(near);
+            self.rack_set_of.push(rack_set);
+            self.set_of.push(set);
+            self.set_of.len() as u32 - 1
+        });
+        self.by_racks.insert((set, rack_set), row);
+        row
     }
 }
 

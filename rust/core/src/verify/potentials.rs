@@ -1,8 +1,9 @@
 //! Potentials under which no move pays: the proof that a scratch copy is the cheapest of its balance.
 //!
-//! Nodes are members, rows, classes and, between any two loads that differ by one, a hub. An arc is a move that is possible:
-//! a member gives a partition back to its row (which takes back what it cost), a row gives one to a member that owned more
-//! than it has, or to any member of a class. A member leads to the hub above its load and a hub to the members above it: one
+//! Nodes are members, rows, sets of subscribers, parties, classes and, between any two loads that differ by one, a hub. An
+//! arc is a move that is possible: a member gives a partition back to its row (which takes back what it cost), a row gives one
+//! to a member that owned more than it has, or to any member of the classes of a near party, or of its whole set at the price
+//! of a rack miss: more than it costs where that member is near, and then the way over its party is the cheaper one. A member leads to the hub above its load and a hub to the members above it: one
 //! ends up with one more, the other with one fewer, and the balance is the same. Every difference between two plans of the
 //! least score is a set of cycles of such arcs.
 
@@ -55,6 +56,8 @@ pub(super) fn prove(network: &Network, potentials: &Potentials) -> Result<(), Pl
 struct Nodes {
     members: u32,
     rows: u32,
+    sets: u32,
+    parties: u32,
     classes: u32,
     /// The distinct loads, ascending.
     loads: Vec<u64>,
@@ -82,27 +85,36 @@ impl Nodes {
         }
         let (members, rows) = (network.loads.len() as u32, network.rows() as u32);
         let classes = network.members_of.len() as u32;
-        let mut nodes = Self { members, rows, classes, loads, by_load, place, miss: 0, moved: 0 };
+        let (sets, parties) = (network.parties_of.len() as u32, network.classes_of.len() as u32);
+        let mut nodes = Self { members, rows, sets, parties, classes, loads, by_load, place, miss: 0, moved: 0 };
         (nodes.miss, nodes.moved) = network.weights(nodes.len());
         nodes
     }
 
-    /// Members, rows, classes, and one hub below each load; the lowest one's has no arcs.
+    /// All of them, with one hub below each load; the lowest one's has no arcs.
     fn len(&self) -> usize {
-        (self.members + self.rows + self.classes) as usize + self.loads.len()
+        self.hub(0) as usize + self.loads.len()
     }
 
     fn row(&self, row: u32) -> u32 {
         self.members + row
     }
 
+    fn set(&self, set: u32) -> u32 {
+        self.members + self.rows + set
+    }
+
+    fn party(&self, party: u32) -> u32 {
+        self.set(self.sets) + party
+    }
+
     fn class(&self, class: u32) -> u32 {
-        self.members + self.rows + class
+        self.party(self.parties) + class
     }
 
     /// The hub below a load.
     fn hub(&self, level: u32) -> u32 {
-        self.members + self.rows + self.classes + level
+        self.class(self.classes) + level
     }
 
     fn is_hub(&self, node: u32) -> bool {
@@ -134,17 +146,27 @@ impl Nodes {
             if self.has_hub(above) {
                 visit(self.hub(above), 0, NONE);
             }
-        } else if node < self.class(0) {
+        } else if node < self.set(0) {
             let row = node - self.members;
-            let start = network.classes_of.start(row) as usize;
-            for (&class, &off_rack) in network.classes_of.row(row).iter().zip(&network.off_rack[start..]) {
-                visit(self.class(class), self.moved + if off_rack { self.miss } else { 0 }, NONE);
+            for &party in network.near_of.row(row) {
+                visit(self.party(party), self.moved, NONE);
+            }
+            if network.has_far(row) {
+                visit(self.set(network.set_of[row as usize]), self.moved + self.miss, NONE);
             }
             for &id in &network.cells_of_row[row as usize] {
                 let cell = &network.cells[id as usize];
                 if cell.has < cell.owned {
                     visit(cell.member, if cell.off_rack { self.miss } else { 0 }, id);
                 }
+            }
+        } else if node < self.party(0) {
+            for &party in network.parties_of.row(node - self.set(0)) {
+                visit(self.party(party), 0, NONE);
+            }
+        } else if node < self.class(0) {
+            for &class in network.classes_of.row(node - self.party(0)) {
+                visit(self.class(class), 0, NONE);
             }
         } else if !self.is_hub(node) {
             for &member in network.members_of.row(node - self.class(0)) {
@@ -269,6 +291,7 @@ impl Search {
             let Parent { node: from, cell } = self.parent[to as usize];
             if cell != NONE {
                 let Cell { has, owned, .. } = network.cells[cell as usize];
+                // From a row to a member that owned more, or from a member back to a row.
                 let same = if from >= self.nodes.members {
                     owned - has
                 } else if has > owned {
@@ -285,8 +308,12 @@ impl Search {
             let Parent { node: from, cell } = self.parent[to as usize];
             if to < self.nodes.members && !self.nodes.is_hub(from) {
                 let taken = if cell == NONE {
-                    let row = self.parent[from as usize].node - self.nodes.members;
-                    network.cell(row, to)
+                    // Over the class, its party and perhaps the set from the row.
+                    let mut row = from;
+                    while row >= self.nodes.set(0) {
+                        row = self.parent[row as usize].node;
+                    }
+                    network.cell(row - self.nodes.members, to)
                 } else {
                     cell
                 };

@@ -107,7 +107,8 @@ pub(super) fn assign(
     let proposed = with_gifts(&problem, problem.held.clone(), &gifts);
     drop(gifts);
 
-    let budget = limit.budget(STEPS + STEPS_PER_ARC * (merged.held.len() + proposed.len()) as u64);
+    // By subscriptions only: members pay for them with bytes of metadata, for partitions they do not.
+    let budget = limit.budget(STEPS + STEPS_PER_ARC * merged.held.len() as u64);
     let even = settle::merge(&problem, &lanes, &merged, &proposed);
     let (share, gifts, limited) = match levels::split(&merged, &even, &budget) {
         Err((level, spent)) => {
