@@ -4,7 +4,8 @@
 //! closed form (`uniform`). Otherwise topics with the same subscribers are merged into `rows`, every member keeps what
 //! it has and the rest is proposed to the least loaded (`proposal`), members are split into blocks in which every
 //! optimal plan has loads of `b` or `b + 1` (`levels`), inside them a minimum-cost flow leads from the proposal to the
-//! optimum (`flow`), and only then partitions are handed out one by one (`deal`).
+//! optimum (`flow`), and only then partitions are handed out one by one (`deal`). Where racks make too many pairs of a row and
+//! a subscriber, rows lead to members over hubs (`wide`).
 
 mod deal;
 mod flow;
@@ -33,7 +34,8 @@ const MOST_ARCS: u64 = 1 << 16;
 /// Plans a group.
 ///
 /// O(partitions + claims + subscriptions) when subscriptions are equal. Otherwise, with `A` the number of pairs of a row and
-/// a subscriber, O(A) for each search of a flow besides; a group whose proposal is balanced needs none.
+/// a subscriber, O(A) for each search of a flow besides; a group whose proposal is balanced needs none. Where racks matter, A
+/// is at most 65,536; with more pairs, a search takes O(partitions x replicas + subscriptions), and memory as much.
 #[must_use]
 pub fn assign(group: &Group, ownership: &Ownership, objective: Objective) -> Plan {
     assign_within(group, ownership, objective, &Limit::default()).0

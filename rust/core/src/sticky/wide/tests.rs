@@ -15,12 +15,23 @@ const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 /// A group of some topics, on up to five racks of which some have no member, with claims.
 fn random_group(random: &mut fastrand::Rng, topics: usize, partitions: usize, members: usize) -> Group {
+    group_reading(random, topics, partitions, members, |set| set)
+}
+
+/// As `random_group`; `read` is the order in which the racks of a partition are read.
+fn group_reading(
+    random: &mut fastrand::Rng,
+    topics: usize,
+    partitions: usize,
+    members: usize,
+    read: impl Fn(Vec<&'static str>) -> Vec<&'static str>,
+) -> Group {
     let names: Vec<String> = (0..topics).map(|topic| format!("t{topic}")).collect();
     let specs = names.iter().map(|name| {
         let count = random.usize(..=partitions);
         let mut set = || {
             let count = random.usize(..=3);
-            random.choose_multiple(NAMES, count)
+            read(random.choose_multiple(NAMES, count))
         };
         TopicSpec { name, partitions: count as i64, racks: Some((0..count).map(|_| set()).collect()) }
     });
@@ -116,6 +127,34 @@ fn as_good_as_with_all_arcs() {
         }
     }
     assert!(compared > 5000 && through_hubs > 1000, "{compared} plans, {through_hubs} not as proposed");
+}
+
+/// Racks are numbered as they are read; the plan must not depend on it.
+#[test]
+fn the_order_in_which_racks_are_read_means_nothing() {
+    let reversed = |mut set: Vec<&'static str>| {
+        set.sort_unstable();
+        set.reverse();
+        set
+    };
+    let mut numbered_otherwise = 0;
+    for seed in 0..300 {
+        let groups = [
+            random_group(&mut fastrand::Rng::with_seed(seed), 8, 30, 20),
+            group_reading(&mut fastrand::Rng::with_seed(seed), 8, 30, 20, reversed),
+        ];
+        let racks = groups.each_ref().map(|group| group.topics().racks());
+        numbered_otherwise += u32::from(racks[0].names.names() != racks[1].names.names());
+        for objective in objectives() {
+            let [one, other] = groups.each_ref().map(|group| {
+                let mut plan = start(&settle(group, None, false), objective);
+                wide::assign(group, &Lineups::new(group), objective, &mut plan, &Limit::default());
+                plan
+            });
+            assert_eq!(one, other, "seed {seed}, {objective:?}");
+        }
+    }
+    assert!(numbered_otherwise > 100, "{numbered_otherwise}");
 }
 
 /// Whatever the limit, the plan is valid; with the steps for it, even, and says that it may not be the best otherwise.
