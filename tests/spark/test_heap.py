@@ -80,6 +80,23 @@ def test_an_error_of_memory_names_the_setting(text: str, setting: str) -> None:
     assert too_small(ValueError("another error")) is None
 
 
+def test_the_setting_of_a_session_that_is_stopped_is_known(tmp_path: Path) -> None:
+    """It is stopped before anybody asks, unless its JVM has ended first."""
+    done = ran(
+        "from kafka_assignors.spark.heap import too_small\n"
+        "from kafka_assignors.spark.session import opened\n"
+        "with opened('local[1]', **{'spark.driver.memory': '500m'}):\n"
+        "    pass\n"
+        "print(too_small(RuntimeError('java.lang.OutOfMemoryError: Java heap space')))\n",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == (
+        "Spark has too little memory: spark.driver.memory, that of the driver, whose heap does all of the work here, "
+        "is 500m; give more, such as --conf spark.driver.memory=4g"
+    )
+
+
 def ran(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=500, check=False

@@ -97,7 +97,7 @@ def _setting(name: str) -> str:
 
 
 def _conf(name: str) -> str | None:
-    """A setting of the session, which Python remembers without the JVM."""
+    """A setting of the session, which Python remembers without the JVM; once it is stopped, as the JVM was started."""
     try:
         from pyspark import SparkContext
     except ImportError:
@@ -107,5 +107,6 @@ def _conf(name: str) -> str | None:
     known = getattr(remembered, "_conf", None) or {}
     if name in known:
         return str(known[name])
-    arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "")
-    return next((part.split("=", 1)[1].strip('"') for part in arguments.split() if part.startswith(f"{name}=")), None)
+    started = getattr(getattr(SparkContext._gateway, "proc", None), "args", None) or ()
+    given = [*map(str, started), *os.environ.get("PYSPARK_SUBMIT_ARGS", "").split()]
+    return next((part.split("=", 1)[1].strip('"') for part in given if part.startswith(f"{name}=")), None)
