@@ -244,7 +244,11 @@ mod tests {
         let solver = |path: &Path| path.iter().any(|part| part == "sticky" || part == "lag" || part == "verify");
         let known = |path: &Path| path.ends_with("broker/catalogue.rs") || path.ends_with("group/slab.rs");
         unseeded.retain(|path| !solver(path) && !known(path));
-        assert_eq!(unseeded, Vec::<PathBuf>::new(), "use hashbrown's DefaultHashBuilder, or say here that its keys are ids");
+        assert_eq!(
+            unseeded,
+            Vec::<PathBuf>::new(),
+            "use hashbrown's DefaultHashBuilder, or say here that its keys are ids"
+        );
     }
 
     #[test]
