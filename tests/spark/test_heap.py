@@ -36,6 +36,34 @@ def test_a_batch_of_groups_is_bounded_by_its_bytes(spark: SparkSession) -> None:
     assert max(found) <= (16 << 20) + 2_000_000
 
 
+def test_a_task_is_bounded_by_its_bytes_however_large_the_fleet(spark: SparkSession) -> None:
+    """What goes through a shuffle is not cut by the number of cores alone; and little of it is not cut into much."""
+    own = spark.newSession()
+    own.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(2 << 20))
+
+    def parts(rows: int) -> int:
+        made = own.range(0, rows, 1, 2).selectExpr("id", "sha2(cast(id as string), 256) as history")
+        # All of it is shuffled, since Spark leaves out what nobody asks for.
+        placed = made.repartition("id").selectExpr("spark_partition_id() as part", "history")
+        return len(placed.groupBy("part").agg({"history": "max"}).collect())
+
+    # Some 70 bytes of each row remain once compressed.
+    assert 5 <= parts(300_000) <= 40
+    assert parts(1_000) <= 2
+
+
+def test_parts_that_are_asked_for_are_those(tmp_path: Path) -> None:
+    done = ran(
+        "from kafka_assignors.spark.session import opened\n"
+        "with opened('local[1]', **{'spark.sql.shuffle.partitions': 5}) as spark:\n"
+        "    plan = spark.range(9).repartition('id')._jdf.queryExecution().executedPlan().toString()\n"
+        "    print(plan.split('hashpartitioning(')[1].split(',')[1])\n",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1].strip(")") == "5"
+
+
 def test_the_driver_collects_a_bounded_number_of_large_groups(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

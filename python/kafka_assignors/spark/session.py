@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["opened", "session"]
 
+_PARTS = "spark.sql.shuffle.partitions"
+_FIRST_PARTS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
+
 _NEEDS_JAVA = (
     "Spark needs Java 17 or newer: install one (Debian: apt-get install openjdk-17-jre-headless) and put it on PATH, "
     "or set JAVA_HOME"
@@ -31,7 +34,8 @@ def session(master: str | None = None, jars: Iterable[str | os.PathLike[str]] = 
     """The Spark session of this process, made if there is none.
 
     Quiet and small: no web page, errors logged only, as many shuffle partitions as a local master has cores (each of
-    them costs a Python worker's task; a cluster keeps Spark's number). Workers run this interpreter, unless
+    them costs a Python worker's task; a cluster keeps Spark's number) and more as soon as they would be larger than
+    64 MiB. Workers run this interpreter, unless
     `PYSPARK_PYTHON` says which one: on a cluster that is one that has this package.
 
     Args:
@@ -72,6 +76,7 @@ def session(master: str | None = None, jars: Iterable[str | os.PathLike[str]] = 
     if master.startswith("local"):
         # A host's name that leads to another address is no matter then, and Spark would warn of it.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    named = {name.replace("__", "."): value for name, value in conf.items()}
     settings: dict[str, object] = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -79,8 +84,11 @@ def session(master: str | None = None, jars: Iterable[str | os.PathLike[str]] = 
         **_sized(master),
         **submitted,
         **({"spark.jars": ",".join([*filter(None, [submitted.get("spark.jars")]), *paths])} if paths else {}),
-        **{name.replace("__", "."): value for name, value in conf.items()},
+        **named,
     }
+    if any(_PARTS in given and _FIRST_PARTS not in given for given in (submitted, named)):
+        # Spark would take the other number, and this one for nothing.
+        settings.pop(_FIRST_PARTS, None)
     builder = SparkSession.builder.master(master).appName("kafka-assignors")
     for name, value in settings.items():
         builder = builder.config(name, str(value))
@@ -153,7 +161,11 @@ def _sized(master: str) -> dict[str, object]:
     cores = os.cpu_count() or 1 if local[1] == "*" else int(local[1] or 1)
     # The driver of a local session talks to nobody else.
     return {
-        "spark.sql.shuffle.partitions": cores,
+        _PARTS: cores,
+        # What is shuffled is cut into many parts, of which Spark puts so many together again as make 64 MiB, or one for
+        # each core if that is less. With a part for each core alone a part grows with the fleet, and so does what
+        # sorting and collecting one takes: a gigabyte is too little for 50,000 groups in each.
+        _FIRST_PARTS: 256,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         # What goes to Python workers and back, which is most of what the pipeline does, then skips the network's stack.
