@@ -260,9 +260,10 @@ def test_a_member_that_overslept_its_session_cannot_commit(embedded_kafka: Embed
         "orders",
         bootstrap_servers=embedded_kafka.bootstrap_servers,
         group_id="readers",
-        session_timeout_ms=1000,
+        # A busy machine needs some seconds to join; a member that is expelled before it has joined never gets a share.
+        session_timeout_ms=4000,
         heartbeat_interval_ms=300,
-        max_poll_interval_ms=1200,
+        max_poll_interval_ms=4200,
         enable_auto_commit=False,
     )
     try:
