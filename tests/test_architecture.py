@@ -13,7 +13,7 @@ LEVELS = (
     ("cli",),
     ("planner", "spark"),
     ("report", "cluster", "clients", "embedded"),
-    ("net", "assignors", "partitioners", "key_hash", "lag"),
+    ("net", "assignors", "assignor", "partitioners", "key_hash", "lag"),
     ("userdata", "group"),
     ("errors", "printable", "stdout", "_core"),
 )
@@ -21,7 +21,7 @@ LEVEL = {part: len(LEVELS) - depth for depth, parts in enumerate(LEVELS) for par
 
 KAFKA_CLIENTS = {"kafka", "aiokafka", "confluent_kafka"}
 # Neighbours that do know each other, one way.
-SIDEWAYS = {("assignors", "lag"), ("userdata", "group")}
+SIDEWAYS = {("assignors", "assignor"), ("assignors", "lag"), ("userdata", "group")}
 
 # Who may import which optional dependency.
 ALLOWED = {

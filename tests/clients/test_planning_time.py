@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,28 +24,25 @@ LAGS = {"t": [1_000] * 12, "u": [0] * 4}
 BALANCE = "the search for the least balance score ended when its time was up"
 LAG = "the search for the least lag of the heaviest member ended when its time was up"
 
-LEADERS: dict[str, tuple[Any, Any, Assignor, str]] = {
-    "kafka-python": (KafkaPythonMember, kafka_python.StickyAssignor, StickyAssignor(), BALANCE),
-    "kafka-python lag": (
-        KafkaPythonMember,
-        lambda: kafka_python.LagBasedAssignor(lags=LAGS, keep="owners"),
-        LagBasedAssignor(),
-        LAG,
-    ),
-    "aiokafka": (AiokafkaMember, aiokafka.StickyAssignor, StickyAssignor(), BALANCE),
-    "aiokafka lag": (
-        AiokafkaMember,
-        lambda: aiokafka.LagBasedAssignor(lags=LAGS, keep="owners"),
-        LagBasedAssignor(),
-        LAG,
-    ),
-    "aiokafka lag, asked": (
-        AiokafkaMember,
-        lambda: aiokafka.LagBasedAssignor(lags=lambda topics, group_id: LAGS, keep="owners"),
-        LagBasedAssignor(),
-        LAG,
-    ),
-}
+
+def leaders() -> dict[str, tuple[Any, Any, Assignor, str]]:
+    """By name: the member, its plug-in, the assignor behind it, and what a report says when the time was up."""
+    found: dict[str, tuple[Any, Any, Assignor, str]] = {}
+    clients: list[tuple[str, Any, Any]] = [
+        ("kafka-python", KafkaPythonMember, kafka_python),
+        ("aiokafka", AiokafkaMember, aiokafka),
+    ]
+    for client, member, plugins in clients:
+        by_lag = partial(plugins.LagBasedAssignor, keep="owners")
+        found |= {
+            client: (member, plugins.StickyAssignor, StickyAssignor(), BALANCE),
+            f"{client} lag": (member, partial(by_lag, lags=LAGS), LagBasedAssignor(), LAG),
+            f"{client} lag, asked": (member, partial(by_lag, lags=lambda topics, group: LAGS), LagBasedAssignor(), LAG),
+        }
+    return found
+
+
+LEADERS = leaders()
 
 
 @pytest.fixture(params=LEADERS)

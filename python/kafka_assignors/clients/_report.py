@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kafka_assignors.assignors import record_size_problem
+from kafka_assignors.assignor import record_size_problem
 from kafka_assignors.printable import LINE, SENTENCE, listed, printable
 
 if TYPE_CHECKING:

@@ -124,19 +124,12 @@ class Share:
         if not gone:
             return
         self.owned -= gone
-        self.waiting -= gone
         self._parked -= gone
         self._stopped -= gone
         self._paused -= gone
-        self._foreign -= gone
         for partition in gone:
-            self.stored.pop(partition, None)
             self._committed.pop(partition, None)
-            self._begun.pop(partition, None)
-            self._before.pop(partition, None)
-        fetched = gone & self._fetched
-        if fetched:
-            self._let_go(fetched)
+        self.stop(gone)
 
     def take(self, owned: Iterable[Partition], *, spares: bool) -> None:
         """This is the whole share from now on; what was parked and is not in it is gone.

@@ -58,26 +58,13 @@ pub fn perform_assignment(
     strategy: Strategy,
     forming: Option<i32>,
 ) -> Result<Performed, WriteError> {
-    perform_assignment_within(members, topics, strategy, forming, &Limit::default())
+    perform_assignment_knowing(members, topics, strategy, forming, &Limit::default(), &Memory::default())
 }
 
-/// As [`perform_assignment`], within a limit. Where it was too small for what the strategy seeks, the plan is valid all the
-/// same, and the outcome says so.
+/// As [`perform_assignment`], within a limit, for a leader that remembers what it handed out.
 ///
-/// # Errors
-/// As [`perform_assignment`].
-pub fn perform_assignment_within(
-    members: &[JoinedMember<'_>],
-    topics: Topics,
-    strategy: Strategy,
-    forming: Option<i32>,
-    limit: &Limit<'_>,
-) -> Result<Performed, WriteError> {
-    perform_assignment_knowing(members, topics, strategy, forming, limit, &Memory::default())
-}
-
-/// As [`perform_assignment_within`], for a leader that remembers what it handed out: claims that are false by it do not count,
-/// and are among the faults.
+/// Where the limit was too small for what the strategy seeks, the plan is valid all the same, and the outcome says so. Claims
+/// that are false by the memory do not count, and are among the faults.
 ///
 /// # Errors
 /// As [`perform_assignment`].

@@ -146,12 +146,6 @@ pub fn read_request<B: Body>(reader: &mut Reader<'_>, version: i16) -> Result<B,
     Ok(B::read(reader, format_of::<B>(version)?, B::KEY.name())?)
 }
 
-/// Reads a request as a broker does: what stands behind its body is ignored, as Kafka ignores it. Librdkafka 2.16 sends
-/// two bytes too many when it asks for all topics (Metadata 9).
-pub fn read_request_body<B: Body>(reader: &mut Reader<'_>, version: i16) -> Result<B, FrameError> {
-    Ok(B::read(reader, format_of::<B>(version)?, B::KEY.name())?)
-}
-
 /// The frame of a request. `version` must be one of [`ApiKey::versions`]: others have no defined layout.
 pub fn write_request<B: Body>(header: &RequestHeader, body: &B) -> Result<Vec<u8>, WriteError> {
     let mut out = Vec::new();

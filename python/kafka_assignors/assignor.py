@@ -1,0 +1,213 @@
+"""What all assignors have in common: planning a group, and speaking the group protocol in bytes.
+
+The strategies themselves are in `kafka_assignors.assignors`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from kafka_assignors import _core
+from kafka_assignors.errors import GroupTypeError, RecordSizeWarning
+from kafka_assignors.group import Group, MemberState, Plan, Topic, checked_names, checked_topics
+from kafka_assignors.userdata import NO_GENERATION, Assignment, Subscription
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+__all__ = ["Assignor", "JoinedMember"]
+
+JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
+
+# A leader's earlier plans, each with the generation that it was made for, and whether its client keeps instance ids to
+# itself.
+EarlierPlans: TypeAlias = "tuple[list[tuple[int | None, _core.Plan]], bool]"
+
+# The share of the broker's default limit from which on a group's record is worth a warning.
+_NEAR = 0.9
+
+
+class Assignor:
+    """What all assignors have in common; use one of the subclasses.
+
+    Attributes:
+        name: the name by which the members of a group agree on the strategy, as on the wire.
+        cooperative: whether members keep their partitions through a rebalance (KIP-429); a client must then revoke only
+            what the new assignment lacks, and rejoin.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    cooperative: ClassVar[bool] = False
+
+    def _options(self) -> tuple[str, str, str]:
+        """Name, mode and rack order, as the core takes them."""
+        return self.name, "fair-yet-sticky", "before-stickiness"
+
+    def assign(self, group: Group, *, generation: int | None = None) -> Plan:
+        """Plans a group.
+
+        Args:
+            group: the members and the topics.
+            generation: the generation being formed, if known: a claim that is not older than it is false and does not
+                count.
+
+        Returns:
+            The plan. It depends only on what the group holds: not on the order of members, topics or partitions, nor on
+            earlier calls.
+
+        Raises:
+            GroupError: claims, partition counts or generations that cannot be represented.
+            GroupTypeError: `group` is not a `Group`, or holds values of wrong types.
+            KeyboardInterrupt: a Ctrl-C came while it was planned on the main thread; planning ends at once. So it does
+                with what the handler of another signal raises.
+        """
+        if not isinstance(group, Group):
+            raise GroupTypeError(f"group is of type {type(group).__name__}; give a Group")
+        plan = Plan(_core.assign(*self._options(), dict(group.topics), group.members, known_generation(generation)))
+        warn_of_record_size(plan)
+        return plan
+
+    def perform_assignment(
+        self,
+        members: Iterable[JoinedMember],
+        partitions: Mapping[str, int | Topic],
+        *,
+        generation: int | None = None,
+    ) -> dict[str, bytes]:
+        """What the leader of a group does between JoinGroup and SyncGroup, bytes to bytes.
+
+        The members' metadata is read, and their assignments are written, without a Python object per partition.
+
+        Args:
+            members: `(member_id, metadata)` or `(member_id, instance_id, metadata)` of every member, as the coordinator
+                lists them; `metadata` are ConsumerProtocolSubscription bytes. A member listed twice counts once.
+            partitions: the partition count, or the `Topic` with racks, of every topic that members name and that
+                exists.
+            generation: the generation being formed, if known: a claim that is not older than it is false and does not
+                count.
+
+        Returns:
+            Member id to ConsumerProtocolAssignment bytes; every member has a key, one with nothing too.
+
+        Raises:
+            GroupError: a partition count that is not possible, or a text that is not valid Unicode.
+            GroupTypeError: an entry that is not such a tuple.
+
+        A member whose bytes cannot be read costs only itself its partitions: `plan_assignment` tells which.
+        Time and memory are linear in the bytes, but for the balancing of different subscriptions.
+        """
+        return self.plan_assignment(members, partitions, generation=generation)[0]
+
+    def plan_assignment(
+        self,
+        members: Iterable[JoinedMember],
+        partitions: Mapping[str, int | Topic],
+        *,
+        generation: int | None = None,
+    ) -> tuple[dict[str, bytes], Plan]:
+        """As `perform_assignment`, and the plan behind the bytes, for the leader's report.
+
+        The plan's `faults` are the members whose metadata could not be read, or not in full.
+        """
+        assignments, plan = self._plan_assignment(members, partitions, generation)
+        warn_of_record_size(plan)
+        return assignments, plan
+
+    def _plan_assignment(
+        self,
+        members: Iterable[JoinedMember],
+        partitions: Mapping[str, int | Topic],
+        generation: int | None,
+        handed_out: EarlierPlans | None = None,
+        seconds: float | None = None,
+    ) -> tuple[dict[str, bytes], Plan]:
+        """As `plan_assignment`, without its warning: inside a client, `-W error` would make that fail a rebalance.
+
+        With what the leader handed out before, claims that are false by it do not count. The search for the best plan
+        ends after so many seconds: `Plan.limited` says so.
+        """
+        if not isinstance(partitions, dict):
+            partitions = checked_topics(partitions)
+        forming = known_generation(generation)
+        options = self._options()
+        assignments, core = _core.perform_assignment(*options, members, partitions, forming, handed_out, seconds)
+        return assignments, Plan(core)
+
+    def metadata(self, topics: Collection[str], state: MemberState) -> bytes:
+        """The ConsumerProtocolSubscription that a member sends in JoinGroup: version 3, in canonical form.
+
+        The same topics and state give the same bytes, so that a follower that rejoins a stable group causes no
+        rebalance.
+
+        Args:
+            topics: the topics that the consumer subscribes to; order and repeats carry no meaning.
+            state: what the consumer remembers.
+
+        Raises:
+            GroupTypeError: `topics` is not a collection of strings.
+            UserDataError: a value that the protocol has no form for, such as a name of more than 32,767 bytes.
+
+        >>> StickyAssignor().metadata(["t"], MemberState(rack="a")).hex()
+        '000300000001000174ffffffff00000000ffffffff000161'
+        """
+        return self._subscription(checked_names(topics, "of a subscription"), state).encode()
+
+    def _subscription(self, topics: tuple[str, ...], state: MemberState) -> Subscription:
+        """What a member of a strategy without memory sends."""
+        return Subscription(topics=topics, rack=state.rack)
+
+    def on_assignment(self, assignment: bytes, generation: int | None, state: MemberState) -> None:
+        """What every member does with its share: `state` remembers it for the next `metadata`.
+
+        Args:
+            assignment: the ConsumerProtocolAssignment bytes as received in SyncGroup.
+            generation: the group's generation; None, or a negative number, where the client does not tell it: then
+                the one that our leaders write into the assignment's user data counts, if there is one.
+            state: is changed only if the bytes can be read.
+
+        Raises:
+            UserDataError: bytes that are no assignment; so are none at all, which a broker hands to a member that the
+                leader forgot.
+
+        >>> state = MemberState()
+        >>> StickyAssignor().on_assignment(Assignment({"t": [2]}, user_data=bytes([0, 0, 0, 7])).encode(), None, state)
+        >>> state
+        MemberState(owned={'t': [2]}, generation=7, rack=None)
+        """
+        received = Assignment.decode(assignment)
+        generation = known_generation(generation)
+        if generation is None:
+            generation = known_generation(received.generation)
+        state.owned = {topic: list(numbers) for topic, numbers in received.partitions.items()}
+        state.generation = generation
+
+
+def record_size_problem(plan: Plan) -> str | None:
+    """What to know if a broker with default settings refuses the group, or soon will; None otherwise."""
+    size, limit = plan.record_bytes, _core.DEFAULT_RECORD_LIMIT
+    if size < _NEAR * limit:
+        return None
+    return (
+        f"the record of this group has about {size:,} bytes of the {limit:,} that brokers accept by default; "
+        f"{'beyond that' if size < limit else 'unless it is raised'} the group cannot form (SyncGroup fails with "
+        "UNKNOWN_SERVER_ERROR): raise max.message.bytes of the topic __consumer_offsets, or use fewer partitions"
+    )
+
+
+def warn_of_record_size(plan: Plan) -> None:
+    problem = record_size_problem(plan)
+    if problem is not None:
+        warnings.warn(problem, RecordSizeWarning, stacklevel=3)
+
+
+def generation_on_wire(generation: int | None) -> int:
+    """The generation as the protocol writes it, where -1 stands for none."""
+    return NO_GENERATION if generation is None else generation
+
+
+def known_generation(generation: int | None) -> int | None:
+    """The generation as the core takes it, where None stands for none."""
+    return None if generation is None or generation < 0 else generation
