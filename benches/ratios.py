@@ -26,21 +26,27 @@ def check_bounds(kind: str, cases: Collection[str]) -> None:
     BOUNDS.check(kind, cases)
 
 
+class RatioError(AssertionError):
+    """A ratio beyond its bound. A busy machine can stretch one of the two times, so make's targets measure it again."""
+
+
 class Ratio:
     """Holds what was measured to its committed bound and puts it on the table."""
 
     def at_most(self, kind: str, name: str, ours: float, other: float, note: str = "") -> None:
-        self._hold(BOUNDS.at_most(kind, name, ours, other, note))
+        self._hold(BOUNDS.at_most(kind, name, ours, other, note), RatioError)
 
     def at_least(self, kind: str, name: str, ours: float, other: float, note: str = "") -> None:
-        self._hold(BOUNDS.at_least(kind, name, ours, other, note))
+        self._hold(BOUNDS.at_least(kind, name, ours, other, note), RatioError)
 
     def within(self, kind: str, name: str, count: float, note: str = "") -> None:
-        self._hold(BOUNDS.within(kind, name, count, note))
+        """For counts, which are the same however often they are taken."""
+        self._hold(BOUNDS.within(kind, name, count, note), AssertionError)
 
-    def _hold(self, row: Row) -> None:
+    def _hold(self, row: Row, error: type[AssertionError]) -> None:
         _ROWS.append(row)
-        assert row.complaint is None, row.complaint
+        if row.complaint is not None:
+            raise error(row.complaint)
 
 
 @pytest.hookimpl(wrapper=True)

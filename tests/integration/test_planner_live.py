@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -214,6 +216,38 @@ def test_a_group_that_the_broker_assigns(kafka_of_version: Callable[[str], Kafka
         planned = json.loads(run("plan", *arguments, "--join", "1", "--format", "json").stdout)
         assert (planned["observer"], planned["moved"]) == (True, 2)
         assert [finding["rule"] for finding in planned["findings"]] == ["committed", "broker-assigned"]
+    finally:
+        consumer.close()
+
+
+def test_an_expression_that_would_never_end_costs_describe_nothing(kafka_of_version: Callable[[str], Kafka]) -> None:
+    """A backtracking engine takes two to the length of a topic's name for it; brokers match it in linear time."""
+    kafka_broker = kafka_of_version(DEFAULT_VERSION)
+    kafka_broker.create_topic("a" * 200, 1)
+    group = unique("new")
+    consumer = confluent_kafka.Consumer(
+        {**at(kafka_broker), "group.id": group, "group.protocol": "consumer", "log_level": 0}
+    )
+    try:
+        consumer.subscribe(["^(([a-z0-9._-])+)+!"])
+        deadline = time.monotonic() + 60
+        while group not in {each.group_id for each in list_groups(at(kafka_broker)) if each.state == "Stable"}:
+            assert time.monotonic() < deadline, "nobody joined"
+            consumer.poll(0.2)
+        arguments = ("--bootstrap-server", kafka_broker.bootstrap_servers, "--group", group, "--timeout", "5")
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "kafka_assignors.cli", "describe", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (3, ""), done.stdout
+        assert "has nothing: it subscribes to nothing" in done.stdout
+        # The broker has it, and `describe` has matched it with the names of the cluster's topics.
+        (member,) = read_snapshot(at(kafka_broker), [group]).groups[group].members
+        assert isinstance(member, ConsumerMember)
+        assert (member.topic_regex, member.owned) == ("(^(([a-z0-9._-])+)+!)", {})
     finally:
         consumer.close()
 
