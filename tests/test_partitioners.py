@@ -1,211 +1,24 @@
-"""The partitioners as Python programs and their clients use them: KIP-480, KIP-794, round robin, keys."""
+"""The partitioners as Python programs and their clients use them: KIP-480, KIP-794, round robin."""
 
-import re
-import sys
 import threading
 from collections import Counter
 from typing import Any
 
-import confluent_kafka
-import kafka.partitioner.default
-import pyarrow
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kafka_assignors import (
     AdaptivePartitioner,
     DefaultPartitioner,
-    KafkaAssignorsError,
-    MissingDependencyError,
-    OptionError,
     Partitioner,
     PartitionerError,
-    PartitionerTypeError,
     RoundRobinPartitioner,
     UniformStickyPartitioner,
     murmur2,
 )
-from kafka_assignors.partitioners import murmur2_column
-
-VECTORS = {
-    b"21": -973932308,
-    b"foobar": -790332482,
-    b"a-little-bit-long-string": -985981536,
-    b"a-little-bit-longer-string": -1486304829,
-    b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
-    b"abc": 479470107,
-    b"": 275646681,
-}
+from support.partitioning import ALL, Asked, Metadata, Ours, ask, every, filled
 
 # The choices of seed 42 among 6 partitions.
 SEQUENCE_42 = [4, 2, 5, 0, 3, 2, 5, 1, 4, 1, 2, 5]
-
-Ours = DefaultPartitioner | UniformStickyPartitioner | AdaptivePartitioner | RoundRobinPartitioner
-ALL: list[type[Ours]] = [
-    DefaultPartitioner,
-    UniformStickyPartitioner,
-    AdaptivePartitioner,
-    RoundRobinPartitioner,
-]
-every = pytest.mark.parametrize("kind", ALL)
-
-
-class Asked:
-    """A cluster of no client in particular: two methods, whose calls it counts."""
-
-    def __init__(self, all_: int | set[int] | None, available: set[int] | None = None) -> None:
-        self.all = set(range(all_)) if isinstance(all_, int) else all_
-        self.available = self.all if available is None else available
-        self.calls = Counter[str]()
-
-    def partitions_for_topic(self, topic: str) -> set[int] | None:
-        self.calls["all"] += 1
-        return self.all and set(self.all)
-
-    def available_partitions_for_topic(self, topic: str) -> set[int] | None:
-        self.calls["available"] += 1
-        return self.available and set(self.available)
-
-
-class Metadata(Asked):
-    """A cluster that keeps its metadata as kafka-python and aiokafka do: `update` replaces it, `move` changes it."""
-
-    def __init__(self, all_: int) -> None:
-        super().__init__(all_)
-        self.update(all_)
-
-    def update(self, all_: int, topic: str = "t") -> None:
-        self._partitions = {topic: {partition: {"leader": 1} for partition in range(all_)}}
-
-    def move(self, partition: int, leader: int, topic: str = "t") -> None:
-        self._partitions[topic][partition]["leader"] = leader
-
-    def partitions_for_topic(self, topic: str) -> set[int] | None:
-        self.calls["all"] += 1
-        return set(self._partitions[topic]) if topic in self._partitions else None
-
-    def available_partitions_for_topic(self, topic: str) -> set[int] | None:
-        self.calls["available"] += 1
-        if topic not in self._partitions:
-            return None
-        return {partition for partition, data in self._partitions[topic].items() if data["leader"] != -1}
-
-
-def ask(partitioner: Partitioner, cluster: Any, key: Any = None, value: Any = b"value", topic: str = "t") -> int:
-    return partitioner.partition(topic, key, key, value, value, cluster)
-
-
-def refuses(error: type[Exception], message: str) -> "pytest.RaisesExc[Exception]":
-    return pytest.raises(error, match=re.escape(message))
-
-
-# ---- keys -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("key", "expected"), VECTORS.items())
-def test_murmur2_is_javas(key: bytes, expected: int) -> None:
-    for buffer in (key, bytearray(key), memoryview(key)):
-        assert murmur2(buffer) == expected
-
-
-@given(st.binary(max_size=60))
-def test_murmur2_is_what_the_clients_compute(key: bytes) -> None:
-    ours = murmur2(key)
-    assert ours & 0xFFFFFFFF == kafka.partitioner.default.murmur2(key)
-    assert (ours & 0x7FFFFFFF) % 1000 == confluent_kafka.murmur2(key, 1000)
-
-
-@given(st.binary(max_size=60), st.integers(1, 40), st.sets(st.integers(0, 39)))
-def test_keys_go_where_kafka_python_puts_them(key: bytes, count: int, available: set[int]) -> None:
-    cluster: Any = Asked(count, available & set(range(count)))
-    cluster.topics = lambda: {"t"}
-    theirs = kafka.partitioner.default.DefaultPartitioner()
-    expected = theirs.partition("t", key, key, None, None, cluster)
-    assert ask(DefaultPartitioner(), cluster, key) == ask(AdaptivePartitioner(), cluster, key) == expected
-
-
-def test_an_empty_key_is_a_key() -> None:
-    partitioner, cluster = DefaultPartitioner(), Asked(10, {4})
-    assert [ask(partitioner, cluster, key) for key in (b"", None)] == [1, 4]
-
-
-def test_what_counts_is_the_serialized_key() -> None:
-    partitioner, cluster = DefaultPartitioner(), Asked(10, {4})
-    assert partitioner.partition("t", "foobar", None, None, None, cluster) == 4
-    assert partitioner.partition("t", None, b"foobar", None, None, cluster) == 6
-
-
-@every
-def test_a_partition_that_the_record_names_wins(kind: type[Ours]) -> None:
-    partitioner, cluster = kind(), Asked(3, {0})
-    assert partitioner.partition("t", b"k", b"k", None, None, cluster, partition=2) == 2
-    assert partitioner.partition("t", None, None, None, None, cluster, partition=1) == 1
-    for outside in (-1, 3, 2**40):
-        with pytest.raises(PartitionerError, match=f'partition {outside} of topic "t" does not exist; .*: give 0 to 2'):
-            partitioner.partition("t", None, None, None, None, cluster, partition=outside)
-
-
-KEYS = [*VECTORS, None, b"\xff" * 70]
-HASHES = [key if key is None else murmur2(key) for key in KEYS]
-SLICED = slice(1, -1)
-
-BINARY = [pyarrow.binary(), pyarrow.large_binary(), pyarrow.binary_view()]
-STRINGS = [pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()]
-
-
-@pytest.mark.parametrize("kind", BINARY, ids=str)
-def test_a_column_of_any_binary_type(kind: Any) -> None:
-    array = pyarrow.array(KEYS, kind)
-    for column, hashes in (
-        (array, HASHES),
-        (array[SLICED], HASHES[SLICED]),
-        (pyarrow.chunked_array([array, array[:0], array[SLICED]]), HASHES + HASHES[SLICED]),
-        (pyarrow.chunked_array([], kind), []),
-        (array[:0], []),
-    ):
-        hashed = murmur2_column(column)
-        assert (hashed.type, hashed.to_pylist()) == (pyarrow.int32(), hashes)
-
-
-@pytest.mark.parametrize("kind", STRINGS, ids=str)
-def test_a_column_of_strings_is_hashed_as_utf8(kind: Any) -> None:
-    texts = ["foobar", None, "", "żółć", "€" * 20]
-    hashes = [text if text is None else murmur2(text.encode()) for text in texts]
-    assert murmur2_column(pyarrow.array(texts, kind)).to_pylist() == hashes
-
-
-def test_columns_of_other_kinds() -> None:
-    sequences: list[Any] = [KEYS, tuple(KEYS), iter(KEYS)]
-    for keys in sequences:
-        assert murmur2_column(keys).to_pylist() == HASHES
-    assert murmur2_column([bytearray(b"abc"), memoryview(b"21")]).to_pylist() == [VECTORS[b"abc"], VECTORS[b"21"]]
-    fixed = pyarrow.array([b"abc", None], pyarrow.binary(3))
-    assert murmur2_column(fixed).to_pylist() == [VECTORS[b"abc"], None]
-    assert murmur2_column(pyarrow.nulls(2)).to_pylist() == [None, None]
-
-
-@given(st.lists(st.none() | st.binary(max_size=12)))
-def test_a_column_is_its_keys(keys: list[bytes | None]) -> None:
-    expected = [key if key is None else murmur2(key) for key in keys]
-    assert murmur2_column(keys).to_pylist() == expected
-    assert murmur2_column(pyarrow.array(keys, pyarrow.binary())).to_pylist() == expected
-
-
-def test_columns_that_are_none() -> None:
-    with refuses(PartitionerTypeError, "keys has type Int64; give the serialized keys, an Arrow array of binary"):
-        murmur2_column(pyarrow.array([1, 2]))
-    with refuses(PartitionerTypeError, "keys[1] is of type str; give bytes or None"):
-        murmur2_column([b"a", "b"])
-    for keys in (b"abc", "abc", 7, None):
-        with refuses(PartitionerTypeError, f"keys is of type {type(keys).__name__}; give an Arrow array of binary"):
-            murmur2_column(keys)
-
-
-def test_a_column_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with refuses(MissingDependencyError, "columns of keys need pyarrow: pip install kafka-assignors[arrow]"):
-        murmur2_column([b"a"])
 
 
 # ---- sticky ---------------------------------------------------------------------------------------------------------
@@ -367,11 +180,6 @@ def test_two_clusters_may_share_a_partitioner(kind: type[Ours]) -> None:
 # ---- adaptive -------------------------------------------------------------------------------------------------------
 
 
-def filled(partitioner: AdaptivePartitioner, cluster: Asked, rounds: int) -> Counter[int]:
-    """How often each partition was chosen, each left after twice its bytes."""
-    return Counter(ask(partitioner, cluster, value=b"x" * 40) for _ in range(rounds))
-
-
 def test_adaptive_goes_by_bytes() -> None:
     partitioner, cluster = AdaptivePartitioner(batch_size=1_000, seed=2), Metadata(100)
     # 100 bytes each with what a batch adds: the 21st record finds 2,000 of them.
@@ -484,125 +292,3 @@ def test_ours_may_be_subclassed(kind: type[Ours]) -> None:
     assert mine.partition("t", "eu", None, None, None, None) == 0
     assert ask(mine, Asked(5, {3})) in {3, 4}
     mine.on_new_batch("t", Asked(5), 3)
-
-
-# ---- bad input ------------------------------------------------------------------------------------------------------
-
-
-@every
-def test_topics_without_partitions(kind: type[Ours]) -> None:
-    partitioner: Any = kind()
-    for key in (None, b"k"):
-        with refuses(PartitionerError, 'topic "t" is not in the cluster\'s metadata; create it, check its name'):
-            ask(partitioner, Asked(None), key)
-        with refuses(PartitionerError, 'topic "t" has 0 partitions in the cluster\'s metadata'):
-            ask(partitioner, Asked(set()), key)
-
-
-@every
-def test_a_new_batch_of_a_topic_that_has_gone_is_no_error(kind: type[Ours]) -> None:
-    """A producer calls it on its way to send, where nobody expects an error of a partitioner."""
-    partitioner: Any = kind()
-    partitioner.on_new_batch("x", Metadata(3), 0)
-    left = ask(partitioner, Asked(3))
-    for gone in (Asked(None), Asked(set())):
-        partitioner.on_new_batch("t", gone, left)
-    # It comes back, and goes on.
-    partitioner.on_new_batch("t", Asked(3), left)
-    assert ask(partitioner, Asked(3)) in {0, 1, 2}
-
-
-@every
-def test_arguments_of_the_wrong_type(kind: type[Ours]) -> None:
-    partitioner: Any = kind()
-    with refuses(PartitionerTypeError, "topic is of type bytes; give a string"):
-        ask(partitioner, Asked(3), topic=b"t")  # type: ignore[arg-type]
-    with refuses(PartitionerError, "topic cannot be represented"):
-        ask(partitioner, Asked(3), topic="\ud800")
-    with refuses(PartitionerTypeError, "cluster is of type NoneType; give an object with partitions_for_topic(topic)"):
-        ask(partitioner, None)
-    with refuses(PartitionerTypeError, "prev_partition is of type str; give an integer"):
-        partitioner.on_new_batch("t", Asked(3), "0")
-    with refuses(PartitionerTypeError, "partition is of type str; give an integer"):
-        partitioner.partition("t", None, None, None, None, Asked(3), partition="0")
-    with refuses(PartitionerError, "partition cannot be represented"):
-        partitioner.partition("t", None, None, None, None, Asked(3), partition=2**70)
-    odd: Any = {"0"}
-    with refuses(PartitionerTypeError, "a partition in what cluster.partitions_for_topic gave is of type str"):
-        ask(partitioner, Asked(odd))
-    with refuses(PartitionerError, "what cluster.partitions_for_topic gave has partition -4; partitions are numbered"):
-        ask(partitioner, Asked({-4}))
-    with pytest.raises(TypeError, match="argument"):
-        partitioner.partition("t")
-
-
-@pytest.mark.parametrize("kind", [DefaultPartitioner, AdaptivePartitioner])
-def test_keys_and_values_of_the_wrong_type(kind: type[DefaultPartitioner]) -> None:
-    for key in ("text", 7, ["k"]):
-        with refuses(PartitionerTypeError, f"serialized_key is of type {type(key).__name__}; give bytes"):
-            ask(kind(), Asked(3), key)
-    with refuses(PartitionerTypeError, "serialized_value is of type str; give bytes"):
-        ask(AdaptivePartitioner(), Asked(3), value="text")
-    with refuses(PartitionerTypeError, "key is of type str; give bytes"):
-        murmur2("text")  # type: ignore[arg-type]
-
-
-def test_a_load_that_is_none() -> None:
-    update: Any = AdaptivePartitioner().update_load
-    with refuses(PartitionerError, "queue_lengths[1] is -2; give 0 to 2147483647"):
-        update("t", [0, -2])
-    with refuses(PartitionerError, "queue_lengths[3] is 2147483648; give 0 to 2147483647"):
-        update("t", {3: 2**31})
-    with refuses(PartitionerError, "a partition in queue_lengths cannot be represented"):
-        update("t", {2**80: 1})
-    with refuses(PartitionerError, "a partition in unavailable is -1; give 0 to"):
-        update("t", {}, [-1])
-    with refuses(PartitionerTypeError, "queue_lengths[0] is of type float; give an integer"):
-        update("t", [0.5])
-    with refuses(PartitionerTypeError, "queue_lengths is of type int; give a mapping of partition to batches, or a"):
-        update("t", 7)
-    with refuses(PartitionerTypeError, "queue_lengths is of type str; give a mapping"):
-        update("t", "12")
-    with refuses(PartitionerTypeError, "unavailable is of type int; give the numbers of partitions"):
-        update("t", {}, 3)
-    with refuses(PartitionerError, "unavailable is given, but queue_lengths is None"):
-        update("t", None, [1])
-    with refuses(PartitionerTypeError, "topic is of type int; give a string"):
-        update(3, {})
-
-
-def test_a_load_of_partitions_that_there_are_not_does_no_harm() -> None:
-    partitioner, cluster = AdaptivePartitioner(batch_size=0, seed=1), Metadata(3)
-    partitioner.update_load("t", {2**31 - 1: 2**31 - 1, 1: 1}, [77])
-    assert set(filled(partitioner, cluster, 300)) == {0, 1, 2}
-
-
-def test_options() -> None:
-    anything: Any = AdaptivePartitioner
-    for size in (-1, 2**31, "16384", 1.5, True):
-        with refuses(OptionError, f"batch_size is {size!r}; give the producer's batch size in bytes"):
-            anything(batch_size=size)
-    with refuses(OptionError, "ignore_keys is 'no'; give True or False"):
-        anything(ignore_keys="no")
-    for kind in (AdaptivePartitioner, DefaultPartitioner, UniformStickyPartitioner):
-        with refuses(OptionError, "seed is 'x'; give an integer"):
-            kind(seed="x")  # type: ignore[arg-type]
-        kind(seed=-(2**90))
-
-
-def test_errors_are_what_callers_expect() -> None:
-    with pytest.raises(ValueError, match="not in the cluster"):
-        ask(DefaultPartitioner(), Asked(None))
-    with pytest.raises(TypeError, match="give bytes"):
-        ask(DefaultPartitioner(), Asked(3), "text")
-    with pytest.raises(KafkaAssignorsError):
-        ask(DefaultPartitioner(), Asked(None))
-
-
-def test_what_a_cluster_raises_arrives() -> None:
-    class Broken(Asked):
-        def partitions_for_topic(self, topic: str) -> set[int] | None:
-            raise OSError("broken")
-
-    with pytest.raises(OSError, match="broken"):
-        ask(DefaultPartitioner(), Broken(3))
