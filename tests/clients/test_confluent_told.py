@@ -32,7 +32,7 @@ def test_an_error_is_told_whatever_is_in_its_text() -> None:
     with Consumer(NOBODY) as consumer:
         consumer.subscribe(["orders"])
         code = KafkaError.UNKNOWN
-        member_of(consumer)._perform({"action": "error", "error_code": code, "message": STRANGE * 1_000})
+        member_of(consumer)._perform({"action": "error", "error_code": code, "topic": None, "message": STRANGE * 1_000})
         message = consumer.poll(0)
         assert message is not None
         error = message.error()

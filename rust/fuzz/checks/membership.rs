@@ -156,7 +156,10 @@ pub(crate) fn check(bytes: &[u8]) {
             11 => {
                 let topics = [&["t"][..], &["t", "u"], &["u"], &[]][usize::from(*which % 4)];
                 let topics = topics.iter().map(|&topic| topic.to_owned()).collect();
-                host.tell(Event::Subscribe { topics, all_topics: which & 4 != 0 });
+                host.tell(match which & 8 {
+                    0 => Event::Subscribe { topics, all_topics: which & 4 != 0 },
+                    _ => Event::Matched { topics },
+                });
             }
             12 => host.tell(Event::Unsubscribe),
             13 => host.tell(Event::Rejoin { reason: String::from_utf8_lossy(body).into_owned() }),

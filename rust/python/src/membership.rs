@@ -191,8 +191,8 @@ fn to_dict(py: Python<'_>, action: Action) -> PyResult<Bound<'_, PyDict>> {
         }
         Action::GroupRebalances { generation } => dict!(py, "action": "group-rebalances", "generation": generation),
         Action::ConvertedByBroker { message } => dict!(py, "action": "converted-by-broker", "message": message),
-        Action::Error { code, message } => {
-            dict!(py, "action": "error", "error_code": code.0, "message": message)
+        Action::Error { code, topic, message } => {
+            dict!(py, "action": "error", "error_code": code.0, "topic": topic, "message": message)
         }
         Action::Fatal { code, message } => {
             dict!(py, "action": "fatal", "error_code": code.0, "message": message)
@@ -324,7 +324,7 @@ impl Membership {
         self.handle(py, now_ms, Event::Poll)
     }
 
-    /// The application subscribes, or its expressions match other topics now.
+    /// The application subscribes.
     #[pyo3(signature = (now_ms, topics, all_topics = false))]
     fn subscribe<'py>(
         &self,
@@ -334,6 +334,11 @@ impl Membership {
         all_topics: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::Subscribe { topics, all_topics })
+    }
+
+    /// The topics that a subscription by expressions stands for now.
+    fn matched<'py>(&self, py: Python<'py>, now_ms: u64, topics: Vec<String>) -> PyResult<Bound<'py, PyList>> {
+        self.handle(py, now_ms, Event::Matched { topics })
     }
 
     /// The application gives its subscription up.

@@ -297,7 +297,7 @@ class Engine:
             case "converted-by-broker":
                 logger.warning("group %r: %s", self._config.group_id, printable(item["message"], SENTENCE))
             case "error":
-                return _message(item["error_code"], item["message"], item.get("topic"))
+                return _message(item["error_code"], item["message"], item["topic"])
             case "fatal":
                 self._fatal = client_error(item["error_code"], item["message"], fatal=True)
             case "closed":

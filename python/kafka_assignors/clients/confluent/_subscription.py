@@ -85,17 +85,16 @@ class Subscription:
         ]
 
     def refused(self, error: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An error of the core, which names the topic in its text if it is about one that is subscribed to by name."""
-        before, found, _ = error["message"].rpartition("': ")
-        name = before.removeprefix("topic '")
-        if not found or name not in self._names:
+        """An error of the core, as the client words it if it is about a topic that is subscribed to by name."""
+        topic = error["topic"]
+        if topic not in self._names:
             return error
-        self._missing |= {name}
+        self._missing |= {topic}
         code = error["error_code"]
         if code == KafkaError.TOPIC_EXCEPTION:
             # For librdkafka a name that no topic can have is that of one that is not there.
             code = KafkaError.UNKNOWN_TOPIC_OR_PART
-        return _error(name, error["message"], code)
+        return _error(topic, error["message"], code)
 
     def mark(self, notice: dict[str, Any]) -> None:
         """Adds to a change of the share what its owner knows of the topics: `gone`, topics of what is revoked that are

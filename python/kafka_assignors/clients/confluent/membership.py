@@ -121,7 +121,6 @@ class Member:
         self._connections: dict[int, Connection] = {}
         self._numbers: dict[Connection, int] = {}
         self._subscription = Subscription()
-        self._leaves = False
         self._ids = itertools.count(1)
         self._replies: dict[int, Reply] = {}
         # As the core last told it: whether the share is lost, and when the session ends (`time.monotonic`).
@@ -148,18 +147,12 @@ class Member:
         """These are the topics: by name, and by regular expressions that are matched against all of the cluster."""
         with self._lock:
             self._subscription.replace(names, expressions)
-            matched, leaves, self._leaves = sorted(self._subscription.matched()), self._leaves, False
-            if (leaves or self._core.rebalance_protocol == "eager") and self._core.is_subscribed():
-                # To the core a subscription that does not differ is none. The client gives up an eager share for it and
-                # asks again; and whoever unsubscribed just before gives its share up, and would never get another.
-                self._tell(lambda now: self._core.subscribe(now, [], bool(expressions)))
+            matched = sorted(self._subscription.matched())
             self._tell(lambda now: self._core.subscribe(now, matched, bool(expressions)))
 
     def unsubscribe(self) -> None:
         """Gives everything up and leaves the group, which is then told through the mailbox."""
-        with self._lock:
-            self._leaves = True
-            self._tell(self._core.unsubscribe)
+        self._tell(self._core.unsubscribe)
 
     def begin(self, ticket: int) -> bool:
         """Whether a notice still holds; from then on it is carried out."""
@@ -396,7 +389,7 @@ class Member:
                     missing = self._subscription.seen([name for name, _ in topics])
                     if self._subscription.expressions:
                         matched = sorted(self._subscription.matched())
-                        self._tell_core(lambda now: self._core.subscribe(now, matched, True))
+                        self._tell_core(lambda now: self._core.matched(now, matched))
                 for error in missing:
                     self._hand_over(error)
             case {"action": "error"}:

@@ -95,12 +95,19 @@ pub enum Event {
     Tick,
     /// The application asked for records: it lives.
     Poll,
-    /// The application subscribes, or its regular expressions match other topics now.
+    /// The application subscribes. An eager member gives its share up even if these are the topics that it had, as the
+    /// clients do; a cooperative one then keeps it.
     Subscribe {
         /// Names, not expressions.
         topics: Vec<String>,
         /// Whether the names come from expressions, so that all topics of the cluster matter.
         all_topics: bool,
+    },
+    /// The topics that a subscription by expressions stands for now, as an answer to [`Action::Topics`]. Without a change
+    /// nothing happens.
+    Matched {
+        /// Names, those that are subscribed to by name among them.
+        topics: Vec<String>,
     },
     /// The application gives its subscription up.
     Unsubscribe,
@@ -268,7 +275,7 @@ pub enum Action {
         /// For logs.
         reason: String,
     },
-    /// All topics of the cluster: match the expressions, and [`Event::Subscribe`] if the result has changed.
+    /// All topics of the cluster: match the expressions, and answer [`Event::Matched`].
     Topics {
         /// Name, and whether it belongs to Kafka itself.
         topics: Vec<(String, bool)>,
@@ -329,6 +336,8 @@ pub enum Action {
     Error {
         /// Kafka's code, or UNKNOWN_SERVER_ERROR for what has none.
         code: ErrorCode,
+        /// The subscribed topic that the error is about, if it is about one.
+        topic: Option<String>,
         /// What happened and what to do.
         message: String,
     },

@@ -148,7 +148,7 @@ impl Membership {
         let protocol = &self.identity.protocol;
         let message = format!("assignor '{protocol}' made no plan for group '{}': {message}", self.config.group_id);
         self.out.push(Action::Log { level: Level::Warning, message: message.clone() });
-        self.out.push(Action::Error { code: ErrorCode::UNKNOWN_SERVER_ERROR, message });
+        self.out.push(Action::Error { code: ErrorCode::UNKNOWN_SERVER_ERROR, topic: None, message });
         self.watched = None;
         self.join_again();
     }

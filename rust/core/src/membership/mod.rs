@@ -271,6 +271,7 @@ impl Membership {
             Event::Tick => {}
             Event::Poll => self.on_poll(),
             Event::Subscribe { topics, all_topics } => self.on_subscribe(topics, all_topics),
+            Event::Matched { topics } => self.on_matched(topics),
             Event::Unsubscribe => self.depart(false, self.config.request_timeout_ms),
             Event::Done { ticket, protocols } => self.on_done(ticket, protocols),
             Event::Planned { ticket, assignments } => self.on_planned(ticket, assignments),

@@ -3,6 +3,7 @@
 use super::event::{Action, Notice, NoticeKind, Partitions};
 use super::{Membership, RebalanceProtocol, Subscription};
 use crate::protocol::ErrorCode;
+use std::collections::BTreeSet;
 
 /// A notice that the application has not returned.
 #[derive(Debug, Clone)]
@@ -140,12 +141,13 @@ impl Membership {
         if self.closed || self.failed || self.departure.as_ref().is_some_and(|departure| departure.closes) {
             return;
         }
-        if self.departure.is_some() {
-            // Subscribed again before the old subscription was given up: it is not given up then.
-            self.departure = None;
-        }
+        // The member that was leaving stays. What its application was told to give up it gives up all the same, and gets
+        // back only by joining again, so that these topics count as new.
+        let was_leaving = self.departure.take().is_some();
         let topics = topics.into_iter().collect();
-        if let Some(wanted) = &mut self.subscription
+        let keeps_share = self.config.rebalance_protocol() == RebalanceProtocol::Cooperative && !was_leaving;
+        if keeps_share
+            && let Some(wanted) = &mut self.subscription
             && wanted.topics == topics
         {
             wanted.all_topics = all_topics;
@@ -154,6 +156,21 @@ impl Membership {
         if self.subscription.is_none() {
             self.liveness.stamp(self.now);
         }
+        self.want_topics(topics, all_topics);
+    }
+
+    pub(super) fn on_matched(&mut self, topics: Vec<String>) {
+        if self.closed || self.failed || self.departure.is_some() {
+            return;
+        }
+        let topics = topics.into_iter().collect();
+        let Some(wanted) = &self.subscription else { return };
+        if wanted.topics != topics {
+            self.want_topics(topics, wanted.all_topics);
+        }
+    }
+
+    fn want_topics(&mut self, topics: BTreeSet<String>, all_topics: bool) {
         self.subscriptions += 1;
         self.subscription = Some(Subscription { topics, all_topics, epoch: self.subscriptions });
         self.prepared = None;

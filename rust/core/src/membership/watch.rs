@@ -94,7 +94,8 @@ impl Membership {
                 ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => "it will be read once it exists",
                 _ => "no topic can have that name",
             };
-            self.out.push(Action::Error { code, message: format!("topic '{topic}': {code}: {remedy}") });
+            let message = format!("topic '{topic}': {code}: {remedy}");
+            self.out.push(Action::Error { code, topic: Some(topic), message });
         }
         if self.subscription.as_ref().is_some_and(|wanted| wanted.all_topics) && self.cluster.of_all {
             self.out.push(Action::Topics { topics: self.cluster.names() });

@@ -4,7 +4,7 @@ use crate::host::flat;
 use crate::script::{Asked, Script, owned, share};
 use crate::world::World;
 use crate::{config, group, world};
-use kafka_assignors_core::membership::{Action, Event, NoticeKind, Stage};
+use kafka_assignors_core::membership::{Action, Event, NoticeKind, Partitions, Stage};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::offsets::{OffsetFetchRequest, OffsetFetchResponse};
 use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
@@ -108,6 +108,53 @@ fn scenario_25_a_subscription_that_changes_during_a_rebalance_is_for_the_next() 
     let again: Asked<JoinGroupRequest> = script.asked();
     let metadata = Subscription::read(&again.body.protocols[0].metadata).unwrap();
     assert_eq!(metadata.topics.iter().collect::<Vec<_>>(), [b"u"]);
+}
+
+#[test]
+fn scenario_25_the_same_subscription_again_costs_an_eager_share_and_no_cooperative_one() {
+    for (assignor, gives_up) in [("sticky", true), ("cooperative-sticky", false)] {
+        let mut script = Script::new(config(1, &[assignor]));
+        script.stable(&[("t", &[0])]);
+        script.subscribe(&["t"]);
+        let revoked: Vec<Partitions> = script.notices().into_iter().map(|notice| notice.revoked).collect();
+        let all = owned(&[("t", &[0])]);
+        assert_eq!(revoked, if gives_up { vec![all] } else { Vec::new() }, "{assignor}");
+        // What expressions match is nothing new, whoever asks.
+        let before = script.notices().len();
+        script.tell(Event::Matched { topics: vec!["t".to_owned()] });
+        assert_eq!(script.notices().len(), before, "{assignor}");
+    }
+}
+
+#[test]
+fn scenario_25_subscribing_again_before_the_old_share_is_given_up() {
+    for assignor in ["sticky", "cooperative-sticky"] {
+        let mut script = Script::new(config(1, &[assignor]));
+        script.stable(&[("t", &[0])]);
+        script.tell(Event::Unsubscribe);
+        script.subscribe(&["t"]);
+        let notice = script.obey();
+        assert_eq!((notice.kind, notice.revoked), (NoticeKind::Leave, owned(&[("t", &[0])])), "{assignor}");
+        assert!(script.member.is_subscribed());
+        script.discover();
+        let notice = script.obey();
+        assert_eq!((notice.kind, notice.topics), (NoticeKind::Prepare, vec!["t".to_owned()]), "{assignor}");
+        assert!(script.asks(ApiKey::JoinGroup), "{assignor}");
+    }
+}
+
+#[test]
+fn scenario_25_what_expressions_match_does_not_keep_a_member_that_unsubscribes() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.tell(Event::Subscribe { topics: vec!["t".to_owned()], all_topics: true });
+    script.stable(&[("t", &[0])]);
+    script.tell(Event::Unsubscribe);
+    // The answer to Metadata was on its way.
+    for topics in [vec!["t".to_owned()], vec!["t".to_owned(), "u".to_owned()]] {
+        script.tell(Event::Matched { topics });
+    }
+    assert_eq!(script.obey().kind, NoticeKind::Leave);
+    assert!(!script.member.is_subscribed());
 }
 
 #[test]

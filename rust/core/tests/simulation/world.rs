@@ -282,7 +282,7 @@ impl World {
                         .map(|(name, _)| name)
                         .collect();
                     self.hosts[host].topics.clone_from(&matched);
-                    self.tell(host, Event::Subscribe { topics: matched, all_topics: true });
+                    self.tell(host, Event::Matched { topics: matched });
                 }
             }
             Action::Notify(notice) => {
@@ -316,7 +316,7 @@ impl World {
                     self.tell(host, event);
                 }
             }
-            Action::Error { code, message } => self.hosts[host].errors.push((code, message)),
+            Action::Error { code, message, .. } => self.hosts[host].errors.push((code, message)),
             Action::Fatal { code, message } => {
                 assert!(self.hosts[host].fatal.is_none(), "failed twice: {message}");
                 self.hosts[host].fatal = Some((code, message));
