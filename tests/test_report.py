@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from kafka_assignors.printable import escaped
 from kafka_assignors.report.canvas import compact, drawn_text
 from kafka_assignors.report.model import Quantiles, Report
-from kafka_assignors.report.names import printable, short_names, shortened
+from kafka_assignors.report.names import short_names, shortened
 from kafka_assignors.report.page import page, write
 from support.reports import HOSTILE, sample
 
@@ -69,7 +70,7 @@ def test_names_are_shown_and_do_nothing(parsed: Parsed) -> None:
     assert {tag for tag, _ in parsed.tags} <= allowed
     assert not [name for _, attributes in parsed.tags for name in attributes if name.startswith("on")]
     for name in HOSTILE:
-        assert any(printable(name) in text for text in parsed.texts), name
+        assert any(escaped(name) in text for text in parsed.texts), name
     unseen = re.compile("[\x00-\x08\x0b-\x1f\x7f\u200b\u202a-\u202e\u2066-\u2069]")
     invisible = [text for text in parsed.texts if unseen.search(text)]
     assert invisible == []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["LINE", "NAME", "SENTENCE", "listed", "printable"]
+__all__ = ["LINE", "NAME", "SENTENCE", "escaped", "listed", "printable"]
 
 NAME = 250
 """The most characters of a name: no topic's is longer."""
@@ -24,6 +24,18 @@ SENTENCE = 2_000
 """The most characters of a sentence that has names in it."""
 LINE = 20_000
 """The most characters of a line, or of a cell of a table, that lists what a program of ours has found."""
+
+
+def escaped(text: str) -> str:
+    """A text of any length whose invisible characters are written out: control characters, line ends, marks that turn
+    text around.
+
+    >>> escaped("orders\\x00\\u202e<b>")
+    'orders\\\\x00\\\\u202e<b>'
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def printable(text: object, most: int = NAME) -> str:
@@ -36,9 +48,7 @@ def printable(text: object, most: int = NAME) -> str:
     O(most).
     """
     whole = text if isinstance(text, str) else str(text)
-    kept = whole[:most]
-    if not kept.isprintable():
-        kept = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in kept)
+    kept = escaped(whole[:most])
     rest = len(whole) - most
     return f"{kept}… ({rest} characters more)" if rest > 0 else kept
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from kafka_assignors.report.names import printable
+from kafka_assignors.printable import escaped
 from kafka_assignors.report.svg import small
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _glyphs() -> frozenset[int]:
 
 def drawn_text(name: str) -> str:
     """A name as pictures can show it: what their font has no sign for is written out."""
-    plain = printable(name)
+    plain = escaped(name)
     glyphs = _glyphs()
     return "".join(each if ord(each) in glyphs else each.encode("unicode_escape").decode() for each in plain)
 

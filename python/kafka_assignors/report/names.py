@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kafka_assignors.printable import escaped
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["printable", "short_names", "shortened"]
-
-
-def printable(name: str) -> str:
-    """The name with everything invisible written out: control characters, line ends, marks that turn text around.
-
-    >>> printable("orders\\x00\\u202e<b>")
-    'orders\\\\x00\\\\u202e<b>'
-    """
-    if name.isprintable():
-        return name
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
+__all__ = ["short_names", "shortened"]
 
 
 def shortened(name: str, length: int) -> str:
@@ -33,7 +24,7 @@ def shortened(name: str, length: int) -> str:
     return f"{name[: length - 1 - tail]}…{name[-tail:]}" if tail else name[:length]
 
 
-def short_names(names: Iterable[str], length: int = 18, shown: Callable[[str], str] = printable) -> Mapping[str, str]:
+def short_names(names: Iterable[str], length: int = 18, shown: Callable[[str], str] = escaped) -> Mapping[str, str]:
     """A short name for each, all different: without what all begin with, if that is long, and without the middle.
 
     Args:

@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.errors import MissingDependencyError, OptionError
+from kafka_assignors.printable import escaped
 from kafka_assignors.report import charts, group_charts
 from kafka_assignors.report.canvas import COLOURS, Picture
 from kafka_assignors.report.model import OBSERVED, GroupReport, Ownership, Report
-from kafka_assignors.report.names import printable
 from kafka_assignors.report.recommend import KEEP, today
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def page(report: Report, json_name: str = "report.json") -> str:
         "figure": _figure,
         "share": _share,
         "time": _time,
-        "name": printable,
+        "name": escaped,
         "strategy": _strategy,
     }
     shown = [_group(each, place) for place, each in enumerate(report.worst, 1)]
@@ -177,7 +177,7 @@ def _lines(report: Report) -> list[str]:
 
 def _group(group: GroupReport, place: int) -> _Shown:
     timelines = [each for each in group.ownership if each.times and each.partitions]
-    group_id = printable(group.figures.group_id)
+    group_id = escaped(group.figures.group_id)
     by_strategy: Mapping[str, Mapping[str, int]] = group.lag.strategies if group.lag else {}
     picture = group.lag and any(any(lags.values()) for lags in by_strategy.values())
     columns = _lag_columns(group, by_strategy)
@@ -236,4 +236,4 @@ def _time(value: int | None) -> str:
 
 
 def _strategy(name: Any) -> str:
-    return "observed (today)" if name == OBSERVED else printable(str(name))
+    return "observed (today)" if name == OBSERVED else escaped(str(name))
