@@ -95,7 +95,7 @@ def test_automatic_commits_with_assign_only(any_kafka: Kafka, stores: bool) -> N
         part.poll()
         part.note("committed", part.committed("orders", 0))
         told = part.told("on_commit")
-        script.log[:] = [entry for entry in script.log if entry[1] != "on_commit"]
+        script.without_commits()
         part.note("told", told[0])
 
     log = same(any_kafka, play)
@@ -144,7 +144,7 @@ def test_the_application_takes_a_part_of_its_share(any_kafka: Kafka, strategy: s
         part.called("commit", asynchronous=False)
         part.note("read", sorted(part.read))
         script.close(part)
-        script.log[:] = [entry for entry in script.log if entry[1] != "on_commit"]
+        script.without_commits()
 
     log = same(any_kafka, play)
     assert ("", "within", [("orders", 0), ("orders", 2)]) in log
@@ -170,7 +170,7 @@ def test_a_manual_assign_in_an_eager_subscription(any_kafka: Kafka) -> None:
         part.called("unassign")
         part.called("assignment")
         part.note("committed", part.committed("orders", 0, 1, 2))
-        script.log[:] = [entry for entry in script.log if entry[1] != "on_commit"]
+        script.without_commits()
 
     log = same(any_kafka, play)
     assert ("", "read", [("others", 1, 1)]) in log
@@ -200,7 +200,7 @@ def test_a_manual_assign_in_a_cooperative_subscription_is_refused(any_kafka: Kaf
         script.after(0.2)
         part.called("assign", [script.at("others", 0)])
         part.called("assignment")
-        script.log[:] = [entry for entry in script.log if entry[1] != "on_commit"]
+        script.without_commits()
 
     log = same(any_kafka, play)
     assert log.count(("", "assign", ("KafkaException", "_STATE"))) == 3

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support.both_classes import same
-from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
 
 if TYPE_CHECKING:
     from support.both_classes import Entry, Script
@@ -16,11 +14,6 @@ if TYPE_CHECKING:
 
 BOTH_WAYS = pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 UNKNOWN = "UNKNOWN_TOPIC_OR_PART"
-
-
-def without_commits(script: Script) -> None:
-    """What was committed when is told by other scripts."""
-    script.log[:] = [entry for entry in script.log if entry[1] != "on_commit"]
 
 
 def callbacks(log: list[Entry], label: str = "") -> list[str]:
@@ -78,7 +71,7 @@ def test_a_topic_that_comes(any_kafka: Kafka, strategy: str, topic: str) -> None
         script.reads(part, 2)
         part.called("assignment")
         script.close(part)
-        without_commits(script)
+        script.without_commits()
 
     assert callbacks(same(any_kafka, play)) == ["on_assign", "on_revoke"]
 
@@ -103,7 +96,7 @@ def test_a_topic_that_goes(any_kafka: Kafka, strategy: str, others: bool) -> Non
         part.called("assignment")
         part.called("unsubscribe")
         script.after(1.0)
-        without_commits(script)
+        script.without_commits()
 
     log = same(any_kafka, play)
     gone = "on_lost" if strategy == "cooperative-sticky" else "on_revoke"
@@ -127,7 +120,7 @@ def test_a_topic_that_goes_from_an_expression(any_kafka: Kafka, strategy: str) -
             script.until(lambda label=label: (UNKNOWN, label) in part.told("error"), "it is told")  # type: ignore[misc]
             script.after(3.0)
         part.called("assignment")
-        without_commits(script)
+        script.without_commits()
         errors = {entry for entry in script.log if entry[1] == "error" and entry[3] in ("a", "b")}
         script.log[:] = [*sorted(errors), *(entry for entry in script.log if entry[1] != "error")]
 
@@ -157,7 +150,7 @@ def test_the_same_subscription_again(any_kafka: Kafka, strategy: str, again: str
         script.after(2.0)
         part.called("assignment")
         part.note("read", len(part.read))
-        without_commits(script)
+        script.without_commits()
 
     told = callbacks(same(any_kafka, play))
     if strategy == "range":
@@ -207,7 +200,7 @@ def test_unsubscribing_and_subscribing_at_once(any_kafka: Kafka, strategy: str) 
         script.until(lambda: len(part.told("on_assign")) == 2, "it has its share again")
         part.called("assignment")
         script.close(part)
-        without_commits(script)
+        script.without_commits()
 
     assert callbacks(same(any_kafka, play)) == ["on_assign", "on_revoke", "on_assign", "on_revoke"]
 
@@ -248,11 +241,6 @@ def test_what_the_application_chose_lasts(any_kafka: Kafka, strategy: str) -> No
 # Closing while the group waits.
 
 
-def metadata(topic: str) -> bytes:
-    """What a member joins with that wants one topic and owns nothing."""
-    return struct.pack(">hih", 1, 1, len(topic)) + topic.encode() + struct.pack(">ii", 0, 0)
-
-
 @BOTH_WAYS
 def test_closing_while_the_group_waits_for_a_dead_member(any_kafka: Kafka, strategy: str) -> None:
     """A cooperative member still has its share, and gives it up; nobody else can have been given it."""
@@ -262,24 +250,11 @@ def test_closing_while_the_group_waits_for_a_dead_member(any_kafka: Kafka, strat
         part = script.consumer(strategy)
         part.subscribe("orders")
         script.reads(part, 2)
-        others = [
-            RawMember(script.kafka.bootstrap_servers, script.group, name, strategy) for name in ("dead", "newcomer")
-        ]
-        for other in others:
-            other.send_join(metadata(script.topic("orders")))
-            if other.receive_join().error == MEMBER_ID_REQUIRED:
-                other.send_join(metadata(script.topic("orders")))
-            script.after(1.5)
-            if other.client_id == "dead":
-                # From then on nothing is heard of it.
-                assert other.receive_join().error == NONE
-        assert script.kafka.describe_group(script.group).state == "PREPARING_REBALANCING"
-        before = len(script.log)
-        script.close(part)
-        # Which of the partitions it had left depends on its name.
-        script.log[:] = [entry[:2] for entry in script.log[before:]]
-        without_commits(script)
-        for other in others:
-            other.close()
+        with script.waiting_for_a_dead_member("orders", strategy):
+            before = len(script.log)
+            script.close(part)
+            # Which of the partitions it had left depends on its name.
+            script.log[:] = [entry[:2] for entry in script.log[before:]]
+            script.without_commits()
 
     assert callbacks(same(any_kafka, play)) == (["on_revoke"] if strategy == "cooperative-sticky" else [])

@@ -112,6 +112,40 @@ def _(script: Script) -> None:
 
 
 @script(
+    "Commits of a member that goes while its group rebalances",
+    theirs=[("", "refused", "ILLEGAL_GENERATION")],
+    ours=[("", "refused", "REBALANCE_IN_PROGRESS")],
+)
+def _(script: Script) -> None:
+    script.make("orders", 2, 1)
+    part = script.consumer("cooperative-sticky", auto_commit_interval_ms=60_000)
+    part.subscribe("orders")
+    script.reads(part, 2)
+    with script.waiting_for_a_dead_member("orders", "cooperative-sticky"):
+        script.without_commits()
+        script.close(part)
+        ((error, _),) = part.told("on_commit")
+        part.note("refused", error)
+
+
+@script(
+    "`unsubscribe` while the group waits for a dead member",
+    theirs=[("", "told", 0)],
+    ours=[("", "told", 1)],
+)
+def _(script: Script) -> None:
+    script.make("orders", 2, 1)
+    part = script.consumer("cooperative-sticky", enable_auto_commit=False)
+    part.subscribe("orders")
+    script.reads(part, 2)
+    with script.waiting_for_a_dead_member("orders", "cooperative-sticky"):
+        before = len(part.told("on_revoke"))
+        part.called("unsubscribe")
+        script.after(2.0)
+        part.note("told", len(part.told("on_revoke")) - before)
+
+
+@script(
     "A subscription ends what `assign` set",
     theirs=[("", "assignment", [("others", 0)])],
     ours=[("", "assignment", [])],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import time
 from functools import partial
@@ -11,12 +12,14 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kafka_assignors.clients.confluent import Consumer
+from kafka_assignors.userdata import Subscription
 from support.broker import Kafka, unique
 from support.confluent_group import fill
+from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
 from support.threads import TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Entry = tuple[Any, ...]
 CLASSES: dict[str, type[confluent_kafka.Consumer]] = {"theirs": confluent_kafka.Consumer, "ours": Consumer}
@@ -204,6 +207,28 @@ class Script:
     def reads(self, part: Part, records: int) -> None:
         """Polls until so many records were read."""
         self.until(lambda: len(part.read) >= records, f"{records} records are read")
+
+    @contextlib.contextmanager
+    def waiting_for_a_dead_member(self, label: str, strategy: str) -> Iterator[None]:
+        """The group rebalances, and cannot end that: a member that has joined is not heard of any more."""
+        names = ("dead", "newcomer")
+        others = [RawMember(self.kafka.bootstrap_servers, self.group, name, strategy) for name in names]
+        metadata = Subscription([self.topic(label)]).encode()
+        for other in others:
+            other.send_join(metadata)
+            if other.receive_join().error == MEMBER_ID_REQUIRED:
+                other.send_join(metadata)
+            self.after(1.5)
+            if other.client_id == "dead":
+                assert other.receive_join().error == NONE
+        assert self.kafka.describe_group(self.group).state == "PREPARING_REBALANCING"
+        yield
+        for other in others:
+            other.close()
+
+    def without_commits(self) -> None:
+        """Takes the commits out of the log, for a script in which their time does not matter."""
+        self.log[:] = [entry for entry in self.log if entry[1] != "on_commit"]
 
     def close(self, part: Part) -> None:
         """Closes one."""
