@@ -10,8 +10,8 @@ from kafka_assignors.partitioners import Cluster
 _JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
 # Scope, skew, and the threshold if owners are to keep what they have.
 _LagOptions: TypeAlias = tuple[str, int | None, int | None]
-# A leader's plans with the generation of each, and whether instance ids are not told.
-_HandedOut: TypeAlias = tuple[list[tuple[int | None, Plan]], bool]
+# A leader's earlier plans with the generation of each, and whether its client keeps instance ids to itself.
+_EarlierPlans: TypeAlias = tuple[list[tuple[int | None, Plan]], bool]
 # Topic to partitions. A dict cannot be both without saying so.
 _Counts: TypeAlias = dict[str, int] | dict[str, int | Topic]
 _Lags: TypeAlias = dict[str, list[int]] | dict[str, Sequence[int]]
@@ -134,7 +134,7 @@ def perform_assignment(
     members: Iterable[_JoinedMember],
     partitions: _Counts,
     generation: int | None,
-    handed_out: _HandedOut | None = None,
+    handed_out: _EarlierPlans | None = None,
     seconds: float | None = None,
 ) -> tuple[dict[str, bytes], Plan]: ...
 def assign_by_lag(
@@ -150,7 +150,7 @@ def perform_assignment_by_lag(
     partitions: _Counts,
     lags: _Lags | None,
     generation: int | None,
-    handed_out: _HandedOut | None = None,
+    handed_out: _EarlierPlans | None = None,
     seconds: float | None = None,
 ) -> tuple[dict[str, bytes], Plan]: ...
 def codec_floor(

@@ -121,19 +121,19 @@ class Assignor:
         members: Iterable[JoinedMember],
         partitions: Mapping[str, int | Topic],
         generation: int | None,
-        handed_out: EarlierPlans | None = None,
+        earlier: EarlierPlans | None = None,
         seconds: float | None = None,
     ) -> tuple[dict[str, bytes], Plan]:
         """As `plan_assignment`, without its warning: inside a client, `-W error` would make that fail a rebalance.
 
-        With what the leader handed out before, claims that are false by it do not count. The search for the best plan
-        ends after so many seconds: `Plan.limited` says so.
+        Claims that the leader's `earlier` plans show to be false do not count. The search for the best plan ends after
+        so many `seconds`; `Plan.limited` then says so.
         """
         if not isinstance(partitions, dict):
             partitions = checked_topics(partitions)
         forming = known_generation(generation)
         options = self._options()
-        assignments, core = _core.perform_assignment(*options, members, partitions, forming, handed_out, seconds)
+        assignments, core = _core.perform_assignment(*options, members, partitions, forming, earlier, seconds)
         return assignments, Plan(core)
 
     def metadata(self, topics: Collection[str], state: MemberState) -> bytes:
@@ -150,6 +150,7 @@ class Assignor:
             GroupTypeError: `topics` is not a collection of strings.
             UserDataError: a value that the protocol has no form for, such as a name of more than 32,767 bytes.
 
+        >>> from kafka_assignors import StickyAssignor
         >>> StickyAssignor().metadata(["t"], MemberState(rack="a")).hex()
         '000300000001000174ffffffff00000000ffffffff000161'
         """
@@ -172,6 +173,7 @@ class Assignor:
             UserDataError: bytes that are no assignment; so are none at all, which a broker hands to a member that the
                 leader forgot.
 
+        >>> from kafka_assignors import StickyAssignor
         >>> state = MemberState()
         >>> StickyAssignor().on_assignment(Assignment({"t": [2]}, user_data=bytes([0, 0, 0, 7])).encode(), None, state)
         >>> state

@@ -358,7 +358,7 @@ class LagBasedAssignor(Assignor):
         members: Iterable[JoinedMember],
         partitions: Mapping[str, int | Topic],
         generation: int | None,
-        handed_out: EarlierPlans | None = None,
+        earlier: EarlierPlans | None = None,
         seconds: float | None = None,
     ) -> tuple[dict[str, bytes], Plan]:
         if not isinstance(partitions, dict):
@@ -367,7 +367,7 @@ class LagBasedAssignor(Assignor):
             told: dict[str, Sequence[int]] | LagError = self._gather(partitions)
         except LagError as error:
             told = error
-        return self._plan_with(told, members, partitions, generation, handed_out, seconds)
+        return self._plan_with(told, members, partitions, generation, earlier, seconds)
 
     def _plan_with(
         self,
@@ -375,7 +375,7 @@ class LagBasedAssignor(Assignor):
         members: Iterable[JoinedMember],
         partitions: dict[str, int | Topic],
         generation: int | None,
-        handed_out: EarlierPlans | None = None,
+        earlier: EarlierPlans | None = None,
         seconds: float | None = None,
     ) -> tuple[dict[str, bytes], Plan]:
         """As `_plan_assignment`, with the lags, or the reason why there are none."""
@@ -384,7 +384,7 @@ class LagBasedAssignor(Assignor):
         def plan(lags: dict[str, Sequence[int]] | None) -> tuple[dict[str, bytes], Plan]:
             options, forming = self._lag_options(), known_generation(generation)
             assignments, core = _core.perform_assignment_by_lag(
-                options, joined, partitions, lags, forming, handed_out, seconds
+                options, joined, partitions, lags, forming, earlier, seconds
             )
             return assignments, Plan(core)
 

@@ -90,11 +90,9 @@ def test_a_leader_that_lost_its_membership_knows_nothing(kind: str, build: Build
     a, group = build("a"), Group()
     group.rebalance(a)
     a.expel()
-    again = Group()
-    group = again
-    group.generation = 1
+    group = Group(generation=1)
     a.metadata()
-    assert a.assignor._handed_out.told() is None
+    assert a.assignor._handed_out.earlier_plans() is None
     claims = LEADERS[kind][2].metadata(["t"], MemberState({"t": EVERYTHING}, 1))
     group.rebalance(a, others=[("z", None, claims)])
     assert a.assignor.last_report.faults == {}
@@ -206,13 +204,13 @@ def planned(number: int) -> Any:
 
 
 def generations(memory: HandedOut) -> list[int | None]:
-    told = memory.told()
+    told = memory.earlier_plans()
     return [] if told is None else [generation for generation, _ in told[0]]
 
 
 def test_a_stored_plan_takes_the_place_of_all_before_it() -> None:
     memory = HandedOut()
-    assert memory.told() is None
+    assert memory.earlier_plans() is None
     memory.planned(3, planned(1))
     memory.taken(3, led=True)
     memory.planned(4, planned(1))
@@ -223,7 +221,7 @@ def test_a_stored_plan_takes_the_place_of_all_before_it() -> None:
     memory.taken(6, led=False)
     assert generations(memory) == [5, 5]
     memory.forget()
-    assert memory.told() is None
+    assert memory.earlier_plans() is None
 
 
 def test_a_plan_made_again_takes_the_place_of_the_one_before() -> None:
@@ -231,9 +229,9 @@ def test_a_plan_made_again_takes_the_place_of_the_one_before() -> None:
     first, second = planned(1), planned(2)
     memory.planned(3, first)
     memory.planned(3, second)
-    assert memory.told() == ([(3, second._core)], True)
+    assert memory.earlier_plans() == ([(3, second._core)], True)
     memory.taken(3, led=False)
-    assert memory.told() is None
+    assert memory.earlier_plans() is None
 
 
 def test_plans_that_never_reach_the_group_do_not_pile_up() -> None:

@@ -14,13 +14,13 @@ import math
 import time
 import weakref
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kafka_assignors.assignors import StickyStreamJoinAssignor
 from kafka_assignors.clients._codec import encode_assignment
 from kafka_assignors.clients._handed_out import HandedOut
-from kafka_assignors.clients._report import PLANNING_SHARE, RebalanceReport, compare, publish
+from kafka_assignors.clients._report import PLANNING_SHARE, Planned, publish, report_of
 from kafka_assignors.clients._unknown_topics import left_with_owners, merged
 from kafka_assignors.errors import OptionError, StateError
 from kafka_assignors.group import MemberState, Topic
@@ -28,6 +28,7 @@ from kafka_assignors.group import MemberState, Topic
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
+    from kafka_assignors.assignor import EarlierPlans
     from kafka_assignors.assignors import (
         Assignor,
         CooperativeStickyAssignor,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         RackOrder,
         StickyAssignor,
     )
+    from kafka_assignors.clients._report import RebalanceReport
     from kafka_assignors.group import Plan
 
 __all__ = ["ClientAdapter", "Membership", "StreamJoinAdapter", "calling"]
@@ -93,15 +95,6 @@ class Packed:
     racks: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    """What a leader made."""
-
-    plan: Plan
-    record_bytes: int
-    seconds: float
-
-
 class ClientAdapter(ABC):
     """An assignor of ours as a plug-in of one client, for one consumer.
 
@@ -141,7 +134,7 @@ class ClientAdapter(ABC):
         self._last_report: RebalanceReport | None = None
         self._held: Mapping[str, Sequence[int]] = {}
         self._expelled = False
-        self._planned: _Planned | None = None
+        self._planned: Planned | None = None
         self._handed_out = HandedOut(anonymous=self._anonymous)
         self._consumer: weakref.ref[Any] | None = None
         self._coordinator: weakref.ref[Any] | None = None
@@ -200,17 +193,17 @@ class ClientAdapter(ABC):
         kept: dict[str, dict[str, list[int]]] = {}
         keeping: Plan | None = None
         if unknown and not plan.joins:
-            # The numbers of a join are those of all its topics: what is not known takes no part.
+            # A join shares out the numbers of all its topics together, so a topic without metadata takes no part in it.
             kept, keeping = left_with_owners(
                 packed.members,
                 unknown,
                 generation,
-                self._handed_out.told(),
+                self._handed_out.earlier_plans(),
                 cooperative=self._assignor.cooperative,
             )
         assignments, longer = merged(assignments, kept)
         self._handed_out.planned(generation, *filter(None, (plan, keeping)))
-        self._planned = _Planned(plan, plan.record_bytes + longer, time.perf_counter() - started)
+        self._planned = Planned(plan, plan.record_bytes + longer, time.perf_counter() - started)
         return assignments
 
     def on_assignment(self, assignment: Any, generation: int | None = None) -> None:
@@ -259,11 +252,11 @@ class ClientAdapter(ABC):
         return None
 
     def _not_known_yet(self, cluster: Any, topics: set[str]) -> set[str]:
-        """Those topics without metadata that the client has not asked for yet; of all others, there are none."""
+        """Those of the topics without metadata that the client has not asked for yet. The others do not exist."""
         return set()
 
     def _rewound(self, kept: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
-        """What is kept, and yet read on from the commit, after the share that was taken last."""
+        """Those of the kept partitions that the client reads from the group's commit after this rebalance."""
         return {}
 
     # Shared machinery.
@@ -271,11 +264,18 @@ class ClientAdapter(ABC):
     def _plan(
         self, members: Sequence[JoinedMember], partitions: dict[str, int | Topic], generation: int | None
     ) -> tuple[dict[str, bytes], Plan]:
-        handed_out, seconds = self._handed_out.told(), self._planning_seconds()
-        return self._assignor._plan_assignment(members, partitions, generation, handed_out, seconds)
+        return self._planner()._plan_assignment(members, partitions, generation, *self._bounds())
+
+    def _planner(self) -> Assignor:
+        """The assignor of the next plan."""
+        return self._assignor
+
+    def _bounds(self) -> tuple[EarlierPlans | None, float | None]:
+        """The leader's earlier plans, and how many seconds it may search for the best one."""
+        return self._handed_out.earlier_plans(), self._planning_seconds()
 
     def _planning_seconds(self) -> float | None:
-        """How long the leader may look for the best plan; None if its session is not known."""
+        """How long the leader may search for the best plan; None if its session timeout is not known."""
         coordinator = self._serving()
         session = math.inf if coordinator is None else self._session(coordinator)[1]
         return session * PLANNING_SHARE if math.isfinite(session) else None
@@ -343,27 +343,9 @@ class ClientAdapter(ABC):
         return found
 
     def _report(self) -> None:
-        before, after = self._held, self._state.owned
-        if self._expelled:
-            gained, lost, kept = compare({}, after)[0], compare(before, {})[1], compare({}, {})[2]
-        else:
-            gained, lost, kept = compare(before, after)
-        planned = self._planned
-        report = RebalanceReport(
-            assignor=self.name,
-            generation=self._state.generation,
-            gained=gained,
-            lost=lost,
-            kept=kept,
-            expelled=self._expelled,
-            rewound=self._rewound(kept),
-            leader=planned is not None,
-            planning_seconds=None if planned is None else planned.seconds,
-            record_bytes=None if planned is None else planned.record_bytes,
-            faults={} if planned is None else planned.plan.faults,
-            limited=None if planned is None else planned.plan.limited,
-            plan=None if planned is None else planned.plan,
-        )
+        after, generation = self._state.owned, self._state.generation
+        report = report_of(self.name, generation, self._held, after, self._planned, expelled=self._expelled)
+        report = replace(report, rewound=self._rewound(report.kept))
         self._held, self._expelled, self._planned = dict(after), False, None
         self._last_report = report
         publish(report, self._on_rebalance)

@@ -1,8 +1,8 @@
 """What a member that leads remembers of its plans, so that nobody can claim what it was not given.
 
-The core decides which claims are false by it (`leader/handed_out.rs`); here is which plans it is told of. A plan counts
-from when its leader has been given its own share of it: then the broker has stored it, and no other plan of that
-generation can have reached anybody.
+The core decides which claims the plans make false (`leader/handed_out.rs`); this module decides which plans the core
+gets. A plan counts once its leader has been given its own share of it: then the broker has stored the plan, and no
+other plan of that generation can have reached any member.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kafka_assignors import _core
+    from kafka_assignors.assignor import EarlierPlans
     from kafka_assignors.group import Plan
 
 __all__ = ["HandedOut"]
 
-# Plans since the last one that counts, of which it is not known whether they reached the group. Each takes a few bytes
-# for each partition; a group in which more than these fail in a row has other sorrows.
+# The most plans after the last one that counts. It is not known whether they reached the group, and each takes a few
+# bytes for each partition.
 _MOST = 8
 
 
@@ -40,7 +40,7 @@ class HandedOut:
         self._open: list[_Made] = []
 
     def planned(self, generation: int | None, *plans: Plan) -> None:
-        """The member leads and has planned; one plan, or one for some of the topics and one for the others."""
+        """The member leads and has planned: one plan, or two with different topics."""
         self._drop(generation)
         self._open = [*self._open[1 - _MOST :], _Made(generation, plans)]
 
@@ -54,18 +54,18 @@ class HandedOut:
         if led and self._open and self._open[-1].generation == generation:
             self._stored, self._open = self._open[-1], []
         else:
-            # Somebody else made the plan of this generation after all: the coordinator has changed.
+            # The coordinator has changed, and another member made the plan of this generation.
             self._drop(generation)
 
     def _drop(self, generation: int | None) -> None:
         self._open = [made for made in self._open if made.generation != generation]
 
     def forget(self) -> None:
-        """The membership is lost: the group may be another one by now, which counts its generations anew."""
+        """The membership is lost. The group may have been made again since, with generations that begin at 1."""
         self._stored, self._open = None, []
 
-    def told(self) -> tuple[list[tuple[int | None, _core.Plan]], bool] | None:
-        """As the core takes it; None if there is nothing to tell."""
+    def earlier_plans(self) -> EarlierPlans | None:
+        """The plans as the core takes them; None if there are none."""
         made = [*filter(None, [self._stored]), *self._open]
         plans = [(each.generation, plan._core) for each in made for plan in each.plans]
         return (plans, self._anonymous) if plans else None

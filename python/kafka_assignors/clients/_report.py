@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from kafka_assignors.group import Plan
 
-__all__ = ["PLANNING_SHARE", "RebalanceReport", "publish"]
+__all__ = ["PLANNING_SHARE", "Planned", "RebalanceReport", "publish", "report_of"]
 
 logger = logging.getLogger("kafka_assignors")
 
-# How much of its session timeout a leader may look for the best plan: it may be that it sends no heartbeats meanwhile.
-# What is left is for the lags, and for the way to the members and back.
+# The share of its session timeout that a leader may search for the best plan. Some clients send no heartbeats
+# meanwhile, and the rest of the session must last for reading the lags and for the requests.
 PLANNING_SHARE = 0.25
 
 Partitions = MappingProxyType[str, tuple[int, ...]]
@@ -86,6 +86,60 @@ class RebalanceReport:
         """Leader: KIP-54's balance score of what was handed out; 0 is perfect. Partitions withheld until they are
         revoked, in cooperative rebalancing, are not in it yet."""
         return None if self.plan is None else self.plan.balance_score
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan of this member as the group's leader.
+
+    Attributes:
+        plan: the plan.
+        record_bytes: the size of the group's record with it.
+        seconds: how long planning took.
+    """
+
+    plan: Plan
+    record_bytes: int
+    seconds: float
+
+
+def report_of(
+    assignor: str,
+    generation: int | None,
+    before: Mapping[str, Iterable[int]],
+    after: Mapping[str, Iterable[int]],
+    planned: Planned | None,
+    *,
+    expelled: bool,
+) -> RebalanceReport:
+    """The report of a rebalance.
+
+    Args:
+        assignor: the strategy's name on the wire.
+        generation: of the group.
+        before: what the member had.
+        after: what it has now.
+        planned: the plan of this generation, if the member made it.
+        expelled: whether the membership was lost since `before`.
+    """
+    gained, lost, kept = compare(before, after)
+    if expelled:
+        # Other members may have read on in between, so everything counts as gone, and what came back as new.
+        (gained, _, _), (_, lost, _), kept = compare({}, after), compare(before, {}), MappingProxyType({})
+    return RebalanceReport(
+        assignor=assignor,
+        generation=generation,
+        gained=gained,
+        lost=lost,
+        kept=kept,
+        expelled=expelled,
+        leader=planned is not None,
+        planning_seconds=None if planned is None else planned.seconds,
+        record_bytes=None if planned is None else planned.record_bytes,
+        faults={} if planned is None else planned.plan.faults,
+        limited=None if planned is None else planned.plan.limited,
+        plan=None if planned is None else planned.plan,
+    )
 
 
 def compare(

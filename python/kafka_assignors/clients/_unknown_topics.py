@@ -1,8 +1,8 @@
-"""Topics that a leader cannot plan, since its client does not know them yet: who has their partitions keeps them.
+"""Topics that a leader cannot plan, since its client has no metadata of them yet: owners keep their partitions.
 
-kafka-python lets its leader plan without waiting for the metadata of topics that only others subscribe to. Left out of
-the plan, they would be taken from their owners, and come back to anybody a moment later, when the client knows them and
-rebalances again.
+kafka-python lets its leader plan without waiting for the metadata of topics that only other members subscribe to. If
+such a topic were left out of the plan, its owners would lose its partitions, and any member could get them a moment
+later, when the client has the metadata and rebalances again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from kafka_assignors.userdata import Assignment, StickyUserData, Subscription
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from kafka_assignors import _core
-    from kafka_assignors.assignors import JoinedMember
+    from kafka_assignors.assignor import EarlierPlans, JoinedMember
     from kafka_assignors.group import Plan
 
 __all__ = ["left_with_owners", "merged"]
@@ -29,28 +28,29 @@ def left_with_owners(
     members: Sequence[JoinedMember],
     topics: Collection[str],
     generation: int | None,
-    handed_out: tuple[list[tuple[int | None, _core.Plan]], bool] | None,
+    earlier: EarlierPlans | None,
     *,
     cooperative: bool,
 ) -> tuple[dict[str, Partitions], Plan | None]:
-    """What the members own of these topics, by the rules by which claims count, and the plan that says so.
+    """What the members own of these topics, by the rules that settle claims.
 
     Args:
         members: as the assignor gets them.
-        topics: those that are not known.
+        topics: those without metadata.
         generation: the one being formed.
-        handed_out: what the leader remembers.
-        cooperative: whether claims are the owned partitions of the subscription, and not in the user data.
+        earlier: the leader's earlier plans.
+        cooperative: whether claims are in the subscription's owned partitions; else they are in its user data.
 
     Returns:
-        Member id to what stays with it, members with nothing left out. Without any claim, no plan.
+        Member id to the partitions that stay with the member, without members that own nothing; and the plan that
+        says so, None if there is no claim.
     """
     counts = _counts(members, topics, cooperative=cooperative)
     if not counts:
         return {}, None
-    # Nothing that is validly owned moves; what nobody owns is dealt out, and taken out again below.
+    # This mode moves no partition that has an owner. It also hands out those without one, which are left out below.
     keeping = (CooperativeStickyAssignor if cooperative else StickyAssignor)(mode="sticky-yet-fair")
-    _, plan = keeping._plan_assignment(members, counts, generation, handed_out)
+    _, plan = keeping._plan_assignment(members, counts, generation, earlier)
     orphans = {(move.topic, move.partition) for move in plan.moves}
     kept: dict[str, Partitions] = {}
     for member_id, share in plan.items():
@@ -64,10 +64,10 @@ def left_with_owners(
 
 
 def _counts(members: Sequence[JoinedMember], topics: Collection[str], *, cooperative: bool) -> dict[str, int]:
-    """How many partitions the topics have at least, as far as claims tell.
+    """The least partition counts of the topics that the claims allow.
 
-    Partitions are numbered without gaps and healthy groups hold nearly all: numbers far beyond their count are false,
-    and would cost memory.
+    Partition numbers have no gaps, and a healthy group holds nearly all partitions. So a number far beyond the number
+    of claims is false; if it counted, one claim could make the leader plan two billion partitions.
     """
     wanted = set(topics)
     claims: dict[str, set[int]] = {}
@@ -88,7 +88,7 @@ def _counts(members: Sequence[JoinedMember], topics: Collection[str], *, coopera
 
 
 def merged(assignments: dict[str, bytes], kept: Mapping[str, Partitions]) -> tuple[dict[str, bytes], int]:
-    """The assignments with what stays with its owners, and how many bytes longer they are."""
+    """The assignments with the partitions that stay with their owners, and how many bytes longer they are."""
     result, longer = dict(assignments), 0
     for member_id, owned in kept.items():
         planned = Assignment.decode(assignments[member_id])

@@ -224,11 +224,9 @@ class LagBasedAssignor(LagAdapter, _ToldGeneration):
     ) -> tuple[dict[str, bytes], Plan]:
         asking = self._asking()
         if isinstance(asking.lags, Mapping):
-            handed_out, seconds = self._handed_out.told(), self._planning_seconds()
-            return asking._plan_assignment(members, partitions, generation, handed_out, seconds)
+            return asking._plan_assignment(members, partitions, generation, *self._bounds())
         lags = self._lags(asking, partitions)
-        handed_out, seconds = self._handed_out.told(), self._planning_seconds()
-        return asking._plan_with(lags, members, partitions, generation, handed_out, seconds)
+        return asking._plan_with(lags, members, partitions, generation, *self._bounds())
 
     def _lags(
         self, asking: assignors.LagBasedAssignor, partitions: Mapping[str, int | Topic]

@@ -53,8 +53,7 @@ from kafka_assignors.clients._kafka_python_producer import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from kafka_assignors.assignors import JoinedMember
-    from kafka_assignors.group import Plan, Topic
+    from kafka_assignors.group import Topic
     from kafka_assignors.lag import LagFunction, LagSource
 
 __all__ = [
@@ -91,13 +90,13 @@ class _KafkaPythonAdapter(ClientAdapter):
     _client = "kafka_python"
     # The membership of the latest assignment.
     _since: Membership | None = None
-    # Whether the client was told to begin at the group's commits with all of it.
+    # Whether the client begins at the group's commits with every partition of that assignment.
     _begins_anew: bool = False
 
     def _begin(self, *arguments: Any) -> None:
         super()._begin(*arguments)
-        # Topic to when the client began to care for it.
-        self._cares_since: dict[str, float] = {}
+        # Topic to the time from which on the client keeps its metadata, in milliseconds of `time.monotonic`.
+        self._metadata_since: dict[str, float] = {}
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """How partitions change hands: kafka-python asks once, while it builds a consumer."""
@@ -120,8 +119,8 @@ class _KafkaPythonAdapter(ClientAdapter):
         subscribed = list(topics)
         told = super().metadata(subscribed)
         if self._last_report is None or not self._last_report.leader:
-            # Of what only others read, only a leader's client keeps the metadata.
-            self._care_for(set(subscribed))
+            # A follower's client drops the metadata of topics that only other members subscribe to.
+            self._keep_metadata(set(subscribed))
         # A join that changed metadata caused is forgotten once the leader has planned: if `poll` returns before the
         # join has ended, nobody would ever take its result, and the member would be gone for good. Asked for in words,
         # the join is awaited until it has succeeded.
@@ -168,28 +167,29 @@ class _KafkaPythonAdapter(ClientAdapter):
             owned = [(each.topic, each.partitions) for each in told.owned_partitions or ()]
             metadata = writer.write(told.version, told.topics, told.user_data, owned, told.generation_id, told.rack_id)
             packed.append((member.member_id, member.group_instance_id, metadata))
-        self._care_for(writer.topics)
+        self._keep_metadata(writer.topics)
         return Packed(packed, writer.topics, racks)
 
     def _unpack(self, assignment: Any) -> tuple[int, Sequence[tuple[str, Sequence[int]]], bytes | None]:
         assigned = [(each.topic, each.partitions) for each in assignment.assigned_partitions or ()]
         return assignment.version, assigned, assignment.user_data
 
-    def _care_for(self, topics: set[str]) -> None:
+    def _keep_metadata(self, topics: set[str]) -> None:
+        """From now on the client keeps the metadata of these topics, and of no others."""
         now = time.monotonic() * 1000
-        self._cares_since = {topic: self._cares_since.get(topic, now) for topic in topics}
+        self._metadata_since = {topic: self._metadata_since.get(topic, now) for topic in topics}
 
     def _partitions(self, cluster: Any, packed: Packed) -> dict[str, int | Topic]:
         found = super()._partitions(cluster, packed)
-        # What was there and is not any more is gone, and not unknown.
-        self._cares_since.update(dict.fromkeys(found, -math.inf))
+        # A topic that was found once and is not found later has been deleted. The client need not ask again.
+        self._metadata_since.update(dict.fromkeys(found, -math.inf))
         return found
 
     def _not_known_yet(self, cluster: Any, topics: set[str]) -> set[str]:
         refreshed = refreshed_ms(cluster)
         if refreshed is None:
             return set()
-        return {topic for topic in topics if self._cares_since.get(topic, math.inf) >= refreshed}
+        return {topic for topic in topics if self._metadata_since.get(topic, math.inf) >= refreshed}
 
     def _rewound(self, kept: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
         return kept if self._begins_anew else {}
@@ -296,11 +296,8 @@ class LagBasedAssignor(LagAdapter, _KafkaPythonAdapter):
                 return of_consumer(consumer, timeout)
         return unknown("the consumer's settings could not be found; call attach(consumer), or give lags=")
 
-    def _plan(
-        self, members: Sequence[JoinedMember], partitions: dict[str, int | Topic], generation: int | None
-    ) -> tuple[dict[str, bytes], Plan]:
-        handed_out, seconds = self._handed_out.told(), self._planning_seconds()
-        return self._asking()._plan_assignment(members, partitions, generation, handed_out, seconds)
+    def _planner(self) -> assignors.LagBasedAssignor:
+        return self._asking()
 
 
 AbstractPartitionAssignor.register(_KafkaPythonAdapter)

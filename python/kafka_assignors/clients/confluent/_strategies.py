@@ -18,13 +18,14 @@ from kafka_assignors.assignors import (
     by_name,
 )
 from kafka_assignors.clients._handed_out import HandedOut
-from kafka_assignors.clients._report import RebalanceReport, compare, publish
+from kafka_assignors.clients._report import Planned, publish, report_of
 from kafka_assignors.errors import OptionError
 from kafka_assignors.group import MemberState, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from kafka_assignors.clients._report import RebalanceReport
     from kafka_assignors.group import Plan
 
 __all__ = ["Partition", "Strategies", "by_topic", "strategies_of"]
@@ -91,9 +92,10 @@ class Strategies:
         self._planning_seconds = planning_seconds
         self._held: Mapping[str, Sequence[int]] = {}
         self._expelled = False
-        self._planned: tuple[int, Plan, float] | None = None
+        # The latest plan, with its generation.
+        self._planned: tuple[int, Planned] | None = None
         self._handed_out = HandedOut()
-        # The assignments of the latest plan: whoever is given one of them has been given the plan.
+        # The assignments of the latest plan. If the member is given one of them, the broker has stored that plan.
         self._written: frozenset[bytes] = frozenset()
         self._lock = threading.Lock()
 
@@ -170,40 +172,23 @@ class Strategies:
             name: Topic(count, racks=racks) if racks else count for name, (count, racks) in topics.items()
         }
         with self._lock:
-            handed_out = self._handed_out.told()
+            earlier = self._handed_out.earlier_plans()
         assignments, plan = self.assignors[protocol]._plan_assignment(
-            list(members), partitions, generation, handed_out, self._planning_seconds
+            list(members), partitions, generation, earlier, self._planning_seconds
         )
         guarded = {member_id: _guarded(assignment, generation) for member_id, assignment in assignments.items()}
         with self._lock:
             self._handed_out.planned(generation, plan)
             self._written = frozenset(guarded.values())
-            self._planned = generation, plan, time.perf_counter() - started
+            self._planned = generation, Planned(plan, plan.record_bytes, time.perf_counter() - started)
         self.last_plan = plan
         return guarded
 
     def _report(self, protocol: str, generation: int, after: Mapping[str, Sequence[int]]) -> RebalanceReport:
-        before = self._held
-        if self._expelled:
-            gained, lost, kept = compare({}, after)[0], compare(before, {})[1], compare({}, {})[2]
-        else:
-            gained, lost, kept = compare(before, after)
         planned, self._planned = self._planned, None
-        plan, seconds = (planned[1], planned[2]) if planned is not None and planned[0] == generation else (None, None)
-        report = RebalanceReport(
-            assignor=protocol,
-            generation=self._states[protocol].generation,
-            gained=gained,
-            lost=lost,
-            kept=kept,
-            expelled=self._expelled,
-            leader=plan is not None,
-            planning_seconds=seconds,
-            record_bytes=None if plan is None else plan.record_bytes,
-            faults={} if plan is None else plan.faults,
-            limited=None if plan is None else plan.limited,
-            plan=plan,
-        )
+        own = planned[1] if planned is not None and planned[0] == generation else None
+        told = self._states[protocol].generation
+        report = report_of(protocol, told, self._held, after, own, expelled=self._expelled)
         self._held, self._expelled = {topic: list(numbers) for topic, numbers in after.items()}, False
         return report
 
