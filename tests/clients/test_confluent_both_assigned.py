@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.both_classes import logs, same
+from support.both_classes import BOTH_WAYS, logs, same
 
 if TYPE_CHECKING:
     from support.both_classes import Entry, Script
     from support.broker import Kafka
-
-BOTH_WAYS = pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 
 # Offsets that are stored.
 
@@ -157,14 +155,12 @@ def test_a_manual_assign_in_an_eager_subscription(any_kafka: Kafka) -> None:
         part = script.consumer("range", auto_commit_interval_ms=60_000)
         part.subscribe("orders")
         script.reads(part, 6)
-        for method, given in (
+        part.assigned_after(
             ("assign", [script.at("orders", 0)]),
             ("incremental_assign", [script.at("others", 0)]),
             ("incremental_unassign", [script.at("orders", 0)]),
             ("assign", [script.at("others", 1, 1)]),
-        ):
-            part.called(method, given)
-            part.note("assignment", script.plain(part.consumer.assignment(), offsets=False))
+        )
         script.reads(part, 7)
         part.note("read", part.read[6:])
         part.called("unassign")
@@ -184,16 +180,14 @@ def test_a_manual_assign_in_a_cooperative_subscription_is_refused(any_kafka: Kaf
         part = script.consumer("cooperative-sticky", auto_commit_interval_ms=60_000)
         part.subscribe("orders")
         script.reads(part, 4)
-        for method, given in (
+        part.assigned_after(
             ("assign", [script.at("orders", 0)]),
             ("assign", []),
             ("incremental_assign", [script.at("others", 0)]),
             ("incremental_assign", [script.at("others", 0)]),
             ("incremental_unassign", [script.at("others", 0)]),
             ("incremental_unassign", [script.at("others", 0)]),
-        ):
-            part.called(method, given)
-            part.note("assignment", script.plain(part.consumer.assignment(), offsets=False))
+        )
         part.called("unassign")
         part.called("unsubscribe")
         script.until(lambda: part.told("on_revoke"), "everything is given up")

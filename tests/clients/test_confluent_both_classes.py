@@ -12,14 +12,12 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kafka_assignors import errors
 from kafka_assignors.clients.confluent import Consumer, OptionError, Producer
-from support.both_classes import CLASSES, made, outcome, same
+from support.both_classes import BASE, BOTH_WAYS, CLASSES, made, outcome, same
 from support.broker import Kafka, unique
 
 if TYPE_CHECKING:
     from support.both_classes import Script
 
-BASE: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
-BOTH_WAYS = pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 
 # The constructor.
 

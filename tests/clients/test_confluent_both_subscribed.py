@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.both_classes import same
+from support.both_classes import BOTH_WAYS, same
 
 if TYPE_CHECKING:
     from support.both_classes import Entry, Script
     from support.broker import Kafka
 
-BOTH_WAYS = pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 UNKNOWN = "UNKNOWN_TOPIC_OR_PART"
 
 
@@ -61,8 +60,7 @@ def test_what_is_not_there_is_told_once(any_kafka: Kafka, strategy: str, topics:
 @pytest.mark.parametrize("topic", ["orders", "^orders"])
 def test_a_topic_that_comes(any_kafka: Kafka, strategy: str, topic: str) -> None:
     def play(script: Script) -> None:
-        name = script.topic(topic).removeprefix("^")
-        script._topics["orders"] = name
+        script.matched_by(topic, "orders")
         part = script.consumer(strategy)
         part.subscribe(topic)
         script.until(lambda: part.told("error"), "it is told")
@@ -110,7 +108,7 @@ def test_a_topic_that_goes_from_an_expression(any_kafka: Kafka, strategy: str) -
 
     def play(script: Script) -> None:
         for label in ("a", "b"):
-            script._topics[label] = script.topic("^orders")[1:] + label
+            script.matched_by("^orders", label, label)
             script.make(label, 1, 1)
         part = script.consumer(strategy)
         part.subscribe("^orders")
@@ -139,7 +137,7 @@ def test_the_same_subscription_again(any_kafka: Kafka, strategy: str, again: str
     """An eager member gives its share up and asks for it again. A cooperative one keeps it, also for an expression."""
 
     def play(script: Script) -> None:
-        script._topics["orders"] = script.topic("^orders")[1:]
+        script.matched_by("^orders", "orders")
         script.make("orders", 2, 1)
         part = script.consumer(strategy, enable_auto_commit=False)
         part.subscribe("orders")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import OFFSET_INVALID
 
-from support.both_classes import logs, made
+from support.both_classes import BASE, logs, made
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from support.broker import Kafka
 
 PAGE = Path(__file__).parents[2] / "docs" / "confluent.md"
-BASE: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
 
 SCRIPTS: dict[str, tuple[Callable[[Script], None], dict[str, list[Entry]]]] = {}
 
@@ -172,7 +171,7 @@ def _(script: Script) -> None:
 @script("A topic that is gone from an expression", theirs=[("", "again", True)], ours=[("", "again", False)])
 def _(script: Script) -> None:
     for label in ("a", "b"):
-        script._topics[label] = script.topic("^orders")[1:] + label
+        script.matched_by("^orders", label, label)
         script.make(label, 1, 1)
     part = script.consumer()
     part.subscribe("^orders")

@@ -41,10 +41,6 @@ def records_of(consumer: Observed, method: str) -> list[Any]:
     return [message for message in found if message.error() is None]
 
 
-def was_told(consumer: Observed, event: str) -> bool:
-    return event in [kind for kind, _ in consumer.events]
-
-
 def end_of_session(consumer: Observed) -> float:
     """When it is over, once nothing is answered any more."""
     member = member_of(consumer)
@@ -66,7 +62,7 @@ def test_nothing_is_handed_out_past_the_session(
     silence(consumer, monkeypatch)
     end = end_of_session(consumer)
     handed_out = 0.0
-    while not was_told(consumer, "on_lost"):
+    while not consumer.was_told("on_lost"):
         if records_of(consumer, method):
             handed_out = time.monotonic()
         # At full speed all of it would be read too soon.
@@ -96,7 +92,7 @@ def test_a_poll_that_waits_is_given_nothing_past_the_session(crowd: Crowd, monke
     def produce() -> None:
         wait_until(lambda: time.monotonic() >= end, "the session is over")
         number = 1
-        while not was_told(consumer, "on_lost") and time.monotonic() < late:
+        while not consumer.was_told("on_lost") and time.monotonic() < late:
             fill(crowd.kafka, topic, 1, 1, start=number)
             number += 1
 
@@ -106,7 +102,7 @@ def test_a_poll_that_waits_is_given_nothing_past_the_session(crowd: Crowd, monke
     message = native(late - time.monotonic())
     producing.join()
     assert message is None
-    assert was_told(consumer, "on_lost")
+    assert consumer.was_told("on_lost")
 
 
 def test_an_answer_in_time_goes_on_with_what_was_held_up(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from support.broker import Kafka, unique
-from support.confluent_group import Crowd, Observed, offsets, topic_of
+from support.confluent_group import Crowd, Observed, generation_in, offsets, topic_of
 from support.silence import member_of, silence, silence_all
 from support.threads import TIMEOUT, wait_until
 
@@ -64,15 +63,6 @@ class Transactions:
         assert error.txn_requires_abort()
 
 
-def generation_in(metadata: Any) -> int:
-    # Behind the magic of seven bytes.
-    return int.from_bytes(metadata[7:11], sys.byteorder, signed=True)
-
-
-def was_told(consumer: Observed, event: str) -> bool:
-    return event in [kind for kind, _ in consumer.events]
-
-
 @pytest.mark.parametrize("strategy", BOTH_WAYS)
 @pytest.mark.parametrize("state", ["expelled", "told", "late", "unsubscribed"])
 def test_offsets_of_whoever_is_no_member_are_refused(
@@ -88,7 +78,7 @@ def test_offsets_of_whoever_is_no_member_are_refused(
     assert member_id is not None
     if state == "unsubscribed":
         consumer.unsubscribe()
-        crowd.until(lambda: was_told(consumer, "on_revoke"), "it has given its partition up")
+        crowd.until(lambda: consumer.was_told("on_revoke"), "it has given its partition up")
     elif state != "late":
         silence(consumer, monkeypatch)
     other = crowd.add(strategy, enable_auto_commit=False).follow(topic)
@@ -96,7 +86,7 @@ def test_offsets_of_whoever_is_no_member_are_refused(
     other.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
     wait_until(lambda: state == "unsubscribed" or member_of(consumer).is_lost, "it knows")
     if state == "told":
-        crowd.until(lambda: was_told(consumer, "on_lost"), "it is told")
+        crowd.until(lambda: consumer.was_told("on_lost"), "it is told")
     assert member_of(consumer).identity[1] == -1
     metadata = consumer.consumer_group_metadata()
     assert member_id.encode() in metadata

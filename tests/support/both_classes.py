@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
+import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kafka_assignors.clients.confluent import Consumer
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Entry = tuple[Any, ...]
+BASE: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
+"""Settings of a consumer that reaches no broker."""
+BOTH_WAYS = pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 CLASSES: dict[str, type[confluent_kafka.Consumer]] = {"theirs": confluent_kafka.Consumer, "ours": Consumer}
 
 
@@ -79,6 +83,12 @@ class Part:
         found = tried(lambda: getattr(self.consumer, name)(*args, **kwargs))
         self.note(name, self.script.plain(found))
         return found
+
+    def assigned_after(self, *calls: tuple[str, list[TopicPartition]]) -> None:
+        """Calls methods that change what is assigned, and notes the assignment after each."""
+        for method, given in calls:
+            self.called(method, given)
+            self.note("assignment", self.script.plain(self.consumer.assignment(), offsets=False))
 
     def subscribe(self, *topics: str, **callbacks: Callable[..., object]) -> None:
         """Subscribes, with callbacks that note what they are told, and then call the script's."""
@@ -159,6 +169,10 @@ class Script:
             start = "^" if label.startswith("^") else ""
             self._topics[label] = start + unique(label.removeprefix("^"))
         return self._topics[label]
+
+    def matched_by(self, expression: str, label: str, suffix: str = "") -> None:
+        """Lets a label stand for a topic that the expression matches, or for the topic if it is none."""
+        self._topics[label] = self.topic(expression).removeprefix("^") + suffix
 
     def label(self, topic: str) -> str:
         """The label of a topic."""

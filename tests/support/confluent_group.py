@@ -24,6 +24,12 @@ SESSION_MS = 6000
 _FUNCTIONS = {"on_commit", "on_rebalance", "on_broker_assignor", "stats_cb", "error_cb", "oauth_cb"}
 
 
+def generation_in(metadata: Any) -> int:
+    """The generation that consumer-group metadata name."""
+    # Behind the magic of seven bytes.
+    return int.from_bytes(metadata[7:11], sys.byteorder, signed=True)
+
+
 class Observed(Consumer):
     """Remembers what its callbacks were told and what it read.
 
@@ -45,9 +51,7 @@ class Observed(Consumer):
             def note(consumer: Any, partitions: list[Any]) -> None:
                 self.events.append((name, sorted((each.topic, each.partition) for each in partitions)))
                 if name == "on_assign":
-                    # Behind the magic of seven bytes.
-                    metadata = consumer.consumer_group_metadata()
-                    self.assigned_in = int.from_bytes(metadata[7:11], sys.byteorder, signed=True)
+                    self.assigned_in = generation_in(consumer.consumer_group_metadata())
                 if name in callbacks:
                     callbacks[name](consumer, partitions)
 
@@ -55,6 +59,10 @@ class Observed(Consumer):
 
         self.subscribe(list(topics), **{name: noting(name) for name in ("on_assign", "on_revoke", "on_lost")})
         return self
+
+    def was_told(self, event: str) -> bool:
+        """Whether a callback of this name was called."""
+        return event in [kind for kind, _ in self.events]
 
     def turn(self, timeout: float = 0.02) -> None:
         """Polls once."""
