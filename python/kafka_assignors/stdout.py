@@ -1,4 +1,4 @@
-"""Standard output as the commands have it: characters that it lacks are escaped, and its end is not an answer."""
+"""Standard output of the commands: characters that it cannot encode are escaped, and a closed pipe ends a command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BAD_OUTPUT = 2
 
 
 class OutputError(Exception):
-    """Standard output takes no more. No `OSError`: typer and rich make their own exit statuses of those."""
+    """Standard output cannot be written. Not an `OSError`: typer and rich have exit statuses of their own for those."""
 
     def __init__(self, cause: OSError) -> None:
         super().__init__(cause.strerror)
@@ -42,10 +42,10 @@ class _Output(io.TextIOWrapper):
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Runs a command to its last byte: what is written late fails late, and must not be lost.
+    """Runs a command and flushes its output, so that an error of the last bytes is not lost.
 
-    A reader that goes away ends the process as it ends any other one, by SIGPIPE. What cannot be written for another
-    reason is one sentence on standard error, and exit status 2.
+    A reader that goes away ends the process by SIGPIPE, as it ends any other process. Any other error is one sentence
+    on standard error, and exit status 2.
     """
     plain = sys.stdout
     assert isinstance(plain, io.TextIOWrapper)
@@ -65,7 +65,7 @@ def guarded() -> Iterator[None]:
 
 
 def _discard() -> None:
-    """What is still in the buffer has nowhere to go; the interpreter would try once more at its end, and complain."""
+    """Empties the buffer into the null device: the interpreter would try to write it at its end, and complain."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -77,7 +77,7 @@ def _callback(settings: Mapping[str, Any], way: str) -> Callable[[str], Token]:
     if way == _TOKEN:
         return lambda _: of(str(settings[_TOKEN]).strip(), _LIFETIME, _TOKEN)
     if way == _FILE:
-        # Read each time: whoever renews the token does so in the file.
+        # Read for each connection: the token in the file may have been renewed.
         return lambda _: of(_read(str(settings[_FILE])), _LIFETIME, _FILE)
     lacking = [name for name in (_URL, _ID, _SECRET) if not settings.get(name)]
     if lacking:

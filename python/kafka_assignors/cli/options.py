@@ -104,7 +104,7 @@ Strategies = Annotated[
 ]
 
 _RESETS = ("latest", "earliest")
-# A client's own file has these too: they concern what it reads and writes, and no connection.
+# Settings that a client's own file may have as well. They do not concern connections.
 _OF_OTHERS = frozenset(
     (
         "acks",
@@ -183,7 +183,7 @@ def settings_of(bootstrap: str | None, settings: Sequence[str] | None, config: s
 
 
 def _checked(name: str, where: str) -> str:
-    """A setting that nobody reads is a slip of the pen, and a connection without it may be an open one."""
+    """Refuses a name that no connection reads: with a misspelt `security.protocol` it would not be encrypted."""
     if name in CONNECTION or name in NAMES:
         return name
     near = difflib.get_close_matches(name, sorted(CONNECTION | NAMES), 1)

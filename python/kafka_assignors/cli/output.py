@@ -100,12 +100,12 @@ def plain(value: Any) -> Any:
 
 def show_findings(out: Console, findings: Iterable[Finding]) -> None:
     """The rules that are not met, and what else is to be known; of many about one rule the first."""
-    told: Counter[tuple[str, bool]] = Counter()
+    counts: Counter[tuple[str, bool]] = Counter()
     for finding in findings:
-        told[finding.rule, finding.warning] += 1
-        if told[finding.rule, finding.warning] <= _OF_ONE_RULE:
+        counts[finding.rule, finding.warning] += 1
+        if counts[finding.rule, finding.warning] <= _OF_ONE_RULE:
             out.print(Text.assemble(_head(finding.rule, finding.warning), printable(finding.text, SENTENCE)))
-    for (rule, warning), count in told.items():
+    for (rule, warning), count in counts.items():
         if count > _OF_ONE_RULE:
             out.print(Text.assemble(_head(rule, warning), f"{count - _OF_ONE_RULE} more of these (--format json)"))
 

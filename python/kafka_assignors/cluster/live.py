@@ -336,7 +336,7 @@ class _Reader:
             before = len(found)
             answers = self._questions.ask_all(
                 [question for _, question in batch],
-                lambda done, before=before: self._progress("commits", before + done, len(questions)),  # type: ignore[misc]
+                self._progress_after("commits", before, len(questions)),
             )
             for (group_id, _), answer in zip(batch, answers, strict=True):
                 check(answer["error_code"], f"the offsets of group {group_id!r} cannot be read")
@@ -365,7 +365,7 @@ class _Reader:
     def _shapes(self, names: set[str]) -> tuple[list[_Shape], dict[int, Address]]:
         """The topics, and the brokers' addresses by id.
 
-        Nothing of the answer is kept: its rows take several times what is made of them here.
+        Nothing of the answer is kept: its rows take several times the memory of the result.
         """
         metadata = self._questions.ask("Metadata", sorted(names))
         nodes = _nodes(metadata)
@@ -390,18 +390,18 @@ class _Reader:
     def _offsets(
         self, topics: list[_Shape], brokers: Mapping[int, Address], at: int, isolation: int
     ) -> list[array[int]]:
-        """The first or the next offsets of each topic; -1 for a partition without a leader that tells."""
+        """The first or the next offsets of each topic; -1 for a partition whose leader does not tell them."""
         found = [array("q", [-1]) * len(shape.leaders) for shape in topics]
         place = {shape.name: offsets for shape, offsets in zip(topics, found, strict=True)}
         lanes = [(brokers[node], mine) for node, mine in _by_leader(topics).items() if node in brokers]
         what = "first offsets" if at == _BEGIN else "next offsets"
         done, total = 0, sum(-(-len(mine.numbers) // _OFFSETS_AT_ONCE) for _, mine in lanes)
         waiting = [_requests(topics, leader, mine, at, isolation) for leader, mine in lanes]
-        # Some requests of each broker at a time: all of them with their answers are several times what they tell.
+        # A few requests to each broker at a time: all answers together take several times the memory of the offsets.
         while batch := [each for lane in waiting for each in itertools.islice(lane, _BATCHES_AT_ONCE)]:
             answers = self._questions.ask_all(
                 batch,
-                lambda answered, before=done: self._progress(what, before + answered, total),  # type: ignore[misc]
+                self._progress_after(what, done, total),
             )
             done += len(batch)
             for answer in answers:
@@ -411,6 +411,10 @@ class _Reader:
                     if offsets is not None and row["error_code"] == 0 and number in range(len(offsets)):
                         offsets[number] = row["offset"]
         return found
+
+    def _progress_after(self, what: str, before: int, total: int) -> Callable[[int], object]:
+        """Reports the answers to a batch, of which so many have come before."""
+        return lambda answered: self._progress(what, before + answered, total)
 
     def record_limit(self) -> int | None:
         """What the broker allows; None where it may not be asked, or has no group yet."""
@@ -514,9 +518,9 @@ def _sorted(assignment: Iterable[tuple[str, list[int]]]) -> dict[str, tuple[int,
 
 
 def _matching(expressions: Iterable[str], topics: list[str], patience: float) -> dict[str, list[str]]:
-    """The topics that each expression matches: none where it cannot be read, or where time is up.
+    """The topics that each expression matches: none if it cannot be read, or if the time is up.
 
-    Strangers write the expressions. The cost of one is its size times the names, so the short ones come first.
+    Any member may write an expression. Matching costs its size times the number of names, so short ones come first.
     """
     found: dict[str, list[str]] = {}
     late = time.monotonic() + patience

@@ -390,7 +390,7 @@ class Connection:
             if isinstance(step, Job):
                 self._start_job(self, step.run)
             else:
-                self._put(step, ours=True)
+                self._put(step, by_script=True)
 
     def _opened(self, session: Session, now: float) -> None:
         self._script, self._deadline = None, None
@@ -412,11 +412,11 @@ class Connection:
             return
         one_by_one = self._session.lifetime is not None
         while self._held and not (one_by_one and self._owed):
-            self._put(self._held.popleft(), ours=False)
+            self._put(self._held.popleft(), by_script=False)
 
-    def _put(self, frame: bytes, *, ours: bool) -> None:
+    def _put(self, frame: bytes, *, by_script: bool) -> None:
         limit = _LIMITS.get(int.from_bytes(frame[_API_KEY], "big"), self._config.frame_limit)
-        self._owed.append(_Owed(bytes(frame[_CORRELATION]), ours, min(limit, self._config.frame_limit)))
+        self._owed.append(_Owed(bytes(frame[_CORRELATION]), by_script, min(limit, self._config.frame_limit)))
         self._sending += frame
 
     def _receive(self, now: float) -> None:

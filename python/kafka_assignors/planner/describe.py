@@ -207,7 +207,7 @@ def _member(
     without: Mapping[str, frozenset[int]],
 ) -> DescribedMember:
     partitions = standing.owned[member.id]
-    # Whoever assigned may have given it any number: what does not exist has no lag that could be known.
+    # A leader may assign any number. The lag of a partition that does not exist is not known.
     own = [
         (lags[topic][number] if _exists(standing, topic, number) else None, number in without.get(topic, ()))
         for topic, numbers in partitions.items()

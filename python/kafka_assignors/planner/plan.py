@@ -385,7 +385,7 @@ def _of_order(assignor: Assignor, by_order: tuple[int, int]) -> Finding:
 def _heavier(
     situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]], before: int, after: int
 ) -> list[Finding]:
-    """Says of a strategy by lag that somebody has more to read than anybody had, and which options do not do that.
+    """The finding that a member gets more to read than any had, with the options of the strategy that avoid it.
 
     Args:
         situation: the group and the change.

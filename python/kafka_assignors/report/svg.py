@@ -1,7 +1,8 @@
 """Small SVG: what matplotlib draws in a tenth of the bytes, with the same look.
 
 A page has dozens of pictures with thousands of letters and dots. matplotlib writes each of them in a group of its own
-with its style, in six decimals; here what is alike is said once, and coordinates have one or two decimals, of a point.
+with its style, in six decimals. Here equal groups become one definition, and coordinates have one or two decimals of a
+point.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def small(svg: str) -> str:
 
 
 def _without(element: Element, shared: Element) -> None:
-    """Takes out what has no look, and definitions, which go to one place."""
+    """Removes elements that are not drawn, and moves definitions to one place."""
     kept: list[Element] = []
     for child in element:
         if child.tag == "metadata":

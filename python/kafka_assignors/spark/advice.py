@@ -40,8 +40,8 @@ def by_group(rebalances: DataFrame, events: DataFrame | None = None) -> DataFram
     """One row a group, with a list of its strategies, and with what it runs."""
     import pyspark.sql.functions as f
 
-    # A row without figures does not count; without any other, this strategy failed for the group. Without a strategy,
-    # all failed for it.
+    # Rows without figures do not count. A strategy without other rows failed for the group; a row without a strategy
+    # says that all of them failed.
     sound = f.col("moved").isNotNull()
     named = rebalances.withColumn("strategy", f.coalesce("strategy", f.lit(ALL)))
     by_strategy = named.groupBy(*_KEYS, "strategy").agg(
@@ -69,7 +69,7 @@ def by_group(rebalances: DataFrame, events: DataFrame | None = None) -> DataFram
 def _in_use(events: DataFrame) -> DataFrame:
     """What each group runs: the protocol that was captured last, and whether the broker assigns the group.
 
-    A capture tells a classic group in snapshots, and only a KIP-848 group in joins and leaves.
+    A capture has snapshots of classic groups, and joins and leaves of KIP-848 groups only.
     """
     import pyspark.sql.functions as f
 
@@ -78,7 +78,7 @@ def _in_use(events: DataFrame) -> DataFrame:
     named = f.when(f.length("protocol") > 0, f.struct("seq", "row", by_broker.alias("by_broker"), "protocol"))
     last = f.max(f.struct("seq", "row", by_broker.alias("by_broker")))["by_broker"]
     found = own.groupBy(*_KEYS).agg(last.alias("by_broker"), f.max(named).alias("named"))
-    # The name from before a group's type changed is of no use after it.
+    # A protocol from before the group changed its type says nothing about it now.
     same = f.col("named.by_broker") == f.col("by_broker")
     return found.select(*_KEYS, f.when(same, f.col("named.protocol")).alias("running"), "by_broker")
 
@@ -111,7 +111,7 @@ def _recommended(
 ) -> Iterator[pyarrow.RecordBatch]:
     import pyarrow
 
-    # Compiled by each worker: it does not travel.
+    # Each worker compiles it, since a compiled expression cannot be pickled.
     expression = pattern(joined)
     for batch in batches:
         rows = []

@@ -16,7 +16,7 @@ __all__ = ["check_target", "write_report"]
 
 
 def check_target(spark: SparkSession, folder: str) -> None:
-    """Refuses what cannot be written to before there is anything to write.
+    """Refuses a target that cannot be written to, before the work for it begins.
 
     Raises:
         TableError: this Spark does not know the address's file system.

@@ -28,7 +28,7 @@ _OOM, _KILLED = 52, (-9, 137)
 
 
 def too_small(error: BaseException) -> str | None:
-    """What to set if an error is one of memory; None for all others. Looks at the JVM too, which may be gone."""
+    """The sentence for an error of memory; None for any other. If the JVM is gone, its exit status counts too."""
     texts = [_text(each) for each in _chain(error)]
     if any(name in text for text in texts for name in _OUT_OF_MEMORY):
         on_executors = not _master().startswith("local") and any(
@@ -78,7 +78,7 @@ def _lost(error: BaseException) -> bool:
 
 
 def _ended() -> int | None:
-    """How the JVM that this process has started came to its end."""
+    """The exit status of the JVM that this process has started; None if it still runs, or there is none."""
     try:
         from pyspark import SparkContext
 

@@ -52,8 +52,7 @@ def _summary(keys: str, counts: str) -> tuple[TableColumn, ...]:
     skew = "lag_skew_p50 double, lag_skew_p95 double, lag_skew_max double"
     return _columns(
         f"{keys}, rebalances bigint, errors bigint, share_moved double, unassigned_total bigint, "
-        f"share_unassigned double, "
-        f"{', '.join(figures)}, {skew}, {counts}"
+        f"share_unassigned double, {', '.join(figures)}, {skew}, {counts}"
     )
 
 

@@ -87,7 +87,7 @@ def session(master: str | None = None, jars: Iterable[str | os.PathLike[str]] = 
         **named,
     }
     if any(_PARTS in given and _FIRST_PARTS not in given for given in (submitted, named)):
-        # Spark would take the other number, and this one for nothing.
+        # Spark would take the initial number of parts, and ignore the number that was given.
         settings.pop(_FIRST_PARTS, None)
     builder = SparkSession.builder.master(master).appName("kafka-assignors")
     for name, value in settings.items():
@@ -121,7 +121,7 @@ def opened(
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stops a session. Where its JVM is gone there is nothing left to stop, and the error behind it is on its way."""
+    """Stops a session. If its JVM is gone there is nothing to stop, and the caller has the error already."""
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError, OSError):

@@ -1,7 +1,8 @@
-"""The commits of a consumer whose partitions its application assigned, without a group that decides.
+"""The commits of a consumer that has not subscribed: its application assigns the partitions.
 
-librdkafka makes all of them, but those on the interval: they are off in the data path, which must never commit behind a
-member's back. So this asks librdkafka for one when it is time and something is new.
+librdkafka makes every commit but those on the interval. These are off in the data path, since librdkafka would make
+them for a member as well, without its generation. So `Alone` asks librdkafka for a commit when the interval is over and
+there are new offsets.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Alone:
     """The automatic commits of one consumer while it has not subscribed.
 
     Attributes:
-        reads: whether the application has assigned partitions, and wants what it has read to be committed.
+        reads: whether the application has assigned partitions, with commits on the interval.
     """
 
     def __init__(self, consumer: confluent_kafka.Consumer, config: ConsumerConfig) -> None:
@@ -36,7 +37,7 @@ class Alone:
         self._stored = False
 
     def begin(self) -> bool:
-        """The application has assigned partitions; whether somebody has to look at the time from now on."""
+        """The application has assigned partitions. Returns whether they are committed on the interval."""
         self._asked.clear()
         self.reads = self._config.auto_commit and self._config.auto_commit_interval > 0
         return self.reads
@@ -46,11 +47,11 @@ class Alone:
         self._stored = True
 
     def committed(self) -> None:
-        """The application has committed what is new."""
+        """The application has committed the new offsets itself."""
         self._news()
 
     def commit(self) -> None:
-        """Commits what is new, if anything is; `on_commit` hears of it."""
+        """Commits the new offsets, if there are any; librdkafka calls `on_commit`."""
         if self._news():
             with contextlib.suppress(KafkaException):
                 _Native.commit(self._consumer, asynchronous=True)
@@ -72,7 +73,7 @@ class Alone:
             self._config.on_commit(None, done)
 
     def _news(self) -> bool:
-        """Whether there is something that was not asked to be committed yet: without, librdkafka calls it an error."""
+        """Whether there are offsets without a commit so far. To librdkafka a commit of none is an error."""
         if not self._config.auto_store:
             new, self._stored = self._stored, False
             return new

@@ -25,7 +25,7 @@ __all__ = ["Commits"]
 
 # Beyond what the membership itself takes for an answer.
 _GRACE = 5.0
-# For what may take as long as it likes, in seconds: what a lock can wait for, and the core count.
+# Stands for no limit, in seconds: a lock can wait that long, and the core can count it.
 _ENDLESS = 2_000_000.0
 # How long to ask whether a partition exists whose commit was not sent.
 _PATIENCE = 1.0
@@ -71,13 +71,13 @@ class Commits:
         self._wanted: dict[int, set[Partition]] = {}
 
     def send(self, offsets: Mapping[Partition, Position]) -> None:
-        """Commits without waiting; `on_commit` hears of it."""
+        """Commits without waiting; `on_commit` gets the result."""
         if offsets and self.member is not None:
             ident = self.member.commit(_wire(offsets), self._config.client.request_timeout, None)
             self._asked[ident] = dict(offsets)
 
     def nothing(self, partitions: Iterable[Partition]) -> None:
-        """There was nothing to commit, which `on_commit` hears of as well."""
+        """Reports to `on_commit` that there was nothing to commit."""
         self._mailbox.put(
             {"action": "commit-done", "id": 0, "error_code": KafkaError._NO_OFFSET, "partitions": sorted(partitions)}
         )
@@ -115,14 +115,14 @@ class Commits:
     ) -> tuple[KafkaError | None, list[TopicPartition]]:
         if answer["error_code"] != 0:
             return KafkaError(answer["error_code"]), [
-                _told(each, position, 0) for each, position in sorted(asked.items())
+                _result(each, position, 0) for each, position in sorted(asked.items())
             ]
         codes = {(topic, partition): code for topic, partition, code in answer["partitions"]}
         codes |= self._not_owned(answer["dropped"])
         for partition, position in asked.items():
             if codes.get(partition, 0) == 0:
                 self._share.committed(partition, position.offset)
-        outcome = [_told(each, position, codes.get(each, 0)) for each, position in sorted(asked.items())]
+        outcome = [_result(each, position, codes.get(each, 0)) for each, position in sorted(asked.items())]
         refused = [code for partition, code in codes.items() if code != 0 and partition in asked]
         if KafkaError.UNKNOWN_TOPIC_OR_PART in refused:
             # As librdkafka: one partition that does not exist is an error of the whole commit.
@@ -131,7 +131,7 @@ class Commits:
         return error, outcome
 
     def _not_owned(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Why these were not sent: they do not exist, or they are, or may be, somebody else's."""
+        """The errors of partitions that were not sent: they do not exist, or may belong to another member."""
         found: dict[Partition, int] = {}
         for topic, numbers in by_topic(partitions).items():
             there = self._partitions(topic)
@@ -142,7 +142,7 @@ class Commits:
         return found
 
     def _partitions(self, topic: str) -> frozenset[int] | None:
-        """The partitions of a topic; None where nobody says in time."""
+        """The partitions of a topic; None if no broker answers in time."""
         try:
             said = self._consumer.list_topics(topic, timeout=_PATIENCE).topics[topic]
         except (KafkaException, KeyError):
@@ -179,7 +179,7 @@ class Commits:
         found: dict[Partition, TopicPartition] = {}
         for topic, number, offset, epoch, metadata, refused in answer["offsets"]:
             known = OFFSET_INVALID if offset < 0 else offset
-            found[topic, number] = _told((topic, number), Position(known, epoch, _text(metadata)), refused)
+            found[topic, number] = _result((topic, number), Position(known, epoch, _text(metadata)), refused)
         return [found[each.topic, each.partition] for each in partitions]
 
     def fetch(self, partitions: Iterable[Partition]) -> None:
@@ -226,11 +226,11 @@ def _wire(offsets: Mapping[Partition, Position]) -> list[tuple[str, int, int, in
 
 
 def _text(metadata: str | None) -> str | None:
-    """Metadata as whoever committed it gave it: librdkafka's bindings add a NUL, and none of it is the empty text."""
+    """Metadata as it was committed: an empty text stands for none, and confluent-kafka adds a NUL to every text."""
     return metadata.partition("\0")[0] if metadata else None
 
 
-def _told(partition: Partition, position: Position, code: int) -> TopicPartition:
+def _result(partition: Partition, position: Position, code: int) -> TopicPartition:
     further: dict[str, Any] = {}
     if position.leader_epoch >= 0:
         further["leader_epoch"] = position.leader_epoch

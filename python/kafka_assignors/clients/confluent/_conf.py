@@ -170,7 +170,7 @@ class ConsumerConfig:
         auto_commit: whether positions are committed without being asked.
         auto_commit_interval: how often.
         auto_store: whether what was delivered counts as stored.
-        tells_end: whether the end of a partition is told.
+        tells_end: whether reaching the end of a partition is an event (`enable.partition.eof`).
         create_topics: whether subscribing to a missing topic may create it.
         on_commit: told what became of commits.
         on_rebalance: told of every rebalance.
@@ -220,6 +220,7 @@ class ConsumerConfig:
             raise ValueError("Failed to create consumer: group.id must be set")
         _refuse(settings)
         stats_interval = settings.integer("statistics.interval.ms", 0, 86_400_000, 0)
+        max_poll_interval = settings.integer("max.poll.interval.ms", 1, 86_400_000, 300_000)
         backoff = settings.integer("retry.backoff.ms", 1, 300_000, 100)
         read = cls(
             client=ClientConfig.from_confluent(config),
@@ -229,7 +230,7 @@ class ConsumerConfig:
             rack=settings.text("client.rack"),
             session_timeout_ms=settings.integer("session.timeout.ms", 1, 3_600_000, 45_000),
             heartbeat_interval_ms=settings.integer("heartbeat.interval.ms", 1, 3_600_000, 3_000),
-            max_poll_interval_ms=settings.integer("max.poll.interval.ms", 1, 86_400_000, 300_000),
+            max_poll_interval_ms=max_poll_interval,
             metadata_refresh_ms=settings.integer("topic.metadata.refresh.interval.ms", -1, 3_600_000, 300_000),
             retry_backoff_ms=backoff,
             retry_backoff_max_ms=max(backoff, settings.integer("retry.backoff.max.ms", 1, 300_000, 1_000)),
@@ -246,11 +247,9 @@ class ConsumerConfig:
             on_broker_assignor=_ON_BROKER_ASSIGNOR[
                 _ON_BROKER_ASSIGNOR.index(settings.choice("on_broker_assignor", _ON_BROKER_ASSIGNOR, "fail"))
             ],
-            data_path=_data_path(
-                config, stats_interval, settings.integer("max.poll.interval.ms", 1, 86_400_000, 300_000)
-            ),
+            data_path=_data_path(config, stats_interval, max_poll_interval),
         )
-        if read.max_poll_interval_ms < read.session_timeout_ms:
+        if max_poll_interval < read.session_timeout_ms:
             raise _invalid("`max.poll.interval.ms`must be >= `session.timeout.ms`")
         if read.heartbeat_interval_ms >= read.session_timeout_ms:
             raise OptionError(
@@ -286,7 +285,7 @@ def _on_commit(settings: Settings) -> Any:
 
 
 def _auto_commit(settings: Settings) -> bool:
-    # librdkafka never sees this one, so that nobody else refuses an empty value.
+    # librdkafka does not get this setting, so it cannot refuse an empty value.
     if "enable.auto.commit" in settings and settings.text("enable.auto.commit") is None:
         raise OptionError("enable.auto.commit is empty; give true or false")
     return settings.boolean("enable.auto.commit", default=True)

@@ -37,11 +37,11 @@ logger = logging.getLogger("kafka_assignors")
 # How long a departure may take before the consumer goes without a goodbye.
 _CLOSE_TIMEOUT = 30.0
 _JOIN_TIMEOUT = 5.0
-# While the group is about to say something: for how many seconds it is waited for, and records only looked for this
-# often; after that the group is looked for, each time after a tenth of how long it has been taking.
+# When an answer of the group is due, the application waits for the mailbox for so many seconds, and looks for records
+# only this often. An answer that takes longer is looked for each time after a tenth of its delay.
 _SUSPENSE = 0.25
 _GLANCE = 0.005
-# By how many of their intervals the next statistics are late at most.
+# The next statistics come within so many of their intervals.
 _LATE = 1.5
 
 
@@ -54,7 +54,7 @@ class Callbacks:
                 raise TypeError(f"{name} expects a callable")
         self.on_assign = on_assign
         self.on_revoke = on_revoke
-        # Without one, what is lost is told as what is revoked.
+        # As in the client.
         self.on_lost = on_lost or on_revoke
 
 
@@ -68,8 +68,9 @@ class Engine:
         commits: its commits.
         alone: its commits on the interval as long as it has not subscribed.
         member: None before the first subscription.
-        asks: who asks the coordinator, `member` or who becomes it; None before there was anything to ask.
-        holds_back: whether nothing may be delivered: everything was given up, and the new share is not there yet.
+        asks: the member that fetches committed offsets; with the first subscription it becomes `member`. None before
+            the first of both.
+        holds_back: whether no record may be delivered: the whole share was given up, and the new one is not there yet.
     """
 
     def __init__(
@@ -95,10 +96,10 @@ class Engine:
         self._turn = threading.RLock()
         self._starting = threading.Lock()
         self._busy = False
-        # Within a callback: what the application assigns there is its choice of what to read.
+        # The partitions that the application assigns within a callback: those of its share that it wants to read.
         self._assigning: dict[Partition, TopicPartition] | None = None
         self._in: str | None = None
-        # What came up where it could neither be raised nor returned.
+        # Errors and messages that came up within librdkafka, which can neither raise nor return them.
         self._later: list[BaseException | Message] = []
         self._fatal: KafkaError | None = None
         self._left = False
@@ -134,7 +135,7 @@ class Engine:
 
     @property
     def may_hand_out(self) -> bool:
-        """Whether a record that librdkafka gives is the application's: not once its partition is lost."""
+        """Whether the application may have librdkafka's records: others may have read those of a share that is lost."""
         return self.member is None or not self.member.is_lost
 
     @property
@@ -143,9 +144,9 @@ class Engine:
         return self.member is not None and self.member.is_in_doubt
 
     def hold_still(self) -> None:
-        """The application is blocked inside librdkafka, and looks again with the next statistics.
+        """Pauses the share if the session may end before the next statistics.
 
-        Nothing may come to it meanwhile if the session ends before.
+        The application is blocked inside librdkafka until then, which would hand out records of a lost share.
         """
         member = self.member
         seconds = _LATE * self._config.data_path["statistics.interval.ms"] / 1000
@@ -224,9 +225,10 @@ class Engine:
     # Work.
 
     def attend(self, *, native: bool = False) -> Message | None:
-        """Does what there is to do; returns an error that is to be delivered as a message.
+        """Does what is in the mailbox; returns an error that is to be delivered as a message.
 
-        `native` within librdkafka, which loses a message where a callback raises: what came up is kept for later.
+        `native` is for calls within librdkafka. It loses a message if a callback raises, so errors wait for the next
+        `poll`.
         """
         with self._turn:
             if self._busy:
@@ -246,7 +248,7 @@ class Engine:
         while (item := self.mailbox.take()) is not None:
             expelled = item["action"] == "max-poll-exceeded"
             if expelled and native:
-                # The application hears of it before it is told what it has lost, and it cannot hear of it here.
+                # `poll` returns this error before `on_lost` is called, and a callback of librdkafka cannot return it.
                 self.mailbox.put_back(item)
                 break
             try:
@@ -256,7 +258,7 @@ class Engine:
             else:
                 if message is not None:
                     self._later.append(message)
-                    # What is told comes before what follows from it, as there.
+                    # As in the client, an error is returned before the callbacks that follow from it.
                     expelled = expelled or not native
             if expelled:
                 break
@@ -330,7 +332,7 @@ class Engine:
         self.silence.look(self.share.reading(), statistics)
 
     def _found_silent(self) -> None:
-        """From a thread of its own."""
+        """Called on the thread of `Silence`."""
         self._is_silent = True
         self._summon()
 
@@ -361,7 +363,7 @@ class Engine:
         if lost:
             self.strategies.forget()
         elif self.strategies.cooperative:
-            # Nobody reads on what is not there any more.
+            # No member can read on the partitions of a deleted topic.
             gone = {(topic, number) for topic, number in revoked if topic in notice["gone"]}
             self._give_up(gone, failures, lost=True, parks=False, native=native)
         parks = kind == "prepare" and not self.strategies.cooperative and not lost
@@ -397,7 +399,7 @@ class Engine:
         owned = _flat(notice["owned"])
         member_id, generation = notice["member_id"], notice["generation"]
         if (member_id, generation - 1) != self._since and (member_id, generation) != self._since:
-            # Others had their turn meanwhile: what was given up has been read on by them.
+            # In the generation that this member missed, others may have read on the partitions that it gave up.
             self.share.unpark()
         self._since = (member_id, generation)
         share = {topic: list(numbers) for topic, numbers in notice["owned"]}
@@ -414,7 +416,7 @@ class Engine:
             self._call(self._callbacks.on_assign, told, "assign", failures)
         chosen, self._assigning = self._assigning, None
         if self.strategies.cooperative:
-            # The application chooses among what is new; it has chosen what it reads already.
+            # The application chooses among the new partitions only; those that it reads stay.
             stays = kept if chosen is not None else kept | told
             chosen = {each: TopicPartition(*each) for each in stays} | (chosen or {})
         missing = self.share.start(chosen)
@@ -532,17 +534,18 @@ def _flat(partitions: Iterable[tuple[str, Iterable[int]]]) -> set[Partition]:
 
 
 def _is_lost(notice: Mapping[str, Any]) -> bool:
-    """Whether what a change takes away may be somebody else's already.
+    """Whether the partitions that a change takes away may belong to another member already.
 
-    While a group rebalances, nobody is given what another one has joined with: who goes then gives up what is its own.
+    While a group rebalances, no member is given a partition that another one joined with. So a member that goes then
+    gives up partitions of its own.
     """
     return bool(notice["lost"]) and (notice["kind"] != "leave" or notice["generation"] < 0)
 
 
 def _is_idle(notice: Mapping[str, Any], gone: set[Partition]) -> bool:
-    """Whether a share without anything new is none that the client would tell of.
+    """Whether the client calls no `on_assign` for a share without new partitions.
 
-    It does not join for topics of which none is there, and gives up what is gone before it joins, not after.
+    The client does not join while no subscribed topic exists. It gives up a deleted topic before it joins, not after.
     """
     return bool(notice["nowhere"] or (gone and gone == _flat(notice["revoked"])))
 

@@ -17,21 +17,21 @@ __all__ = ["OptionError", "as_the_client", "client_error"]
 
 
 class OptionError(errors.OptionError, KafkaException):
-    """A setting with a value that cannot be used. Caught as ours, or as the client's with `_INVALID_ARG`."""
+    """A setting with a value that cannot be used. It is a `KafkaException` with `_INVALID_ARG` as well."""
 
     def __str__(self) -> str:
         return str(self.args[0].str())
 
 
-# The name under which the package has it, which tracebacks show and pickles look up.
+# Tracebacks show this module, and pickle looks the class up in it.
 OptionError.__module__ = "kafka_assignors.clients.confluent"
 
 
 def client_error(code: int, reason: str, *, fatal: bool = False) -> KafkaError:
-    """The client's error with a text that may have a broker's words in it.
+    """An error of the client, with a text that may contain a broker's words.
 
-    Its constructor raises for a NUL, and for half a surrogate pair: the error would be lost, and a consumer that is out
-    of its group for good would only look idle.
+    The constructor of `KafkaError` raises for a NUL and for half a surrogate pair. Then the error would be lost, and a
+    consumer that is out of its group for good would look idle.
     """
     return KafkaError(code, printable(reason, SENTENCE), fatal)
 

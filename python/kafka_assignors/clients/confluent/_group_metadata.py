@@ -48,13 +48,13 @@ def group_metadata(native: bytes, group_id: str, member_id: str, generation: int
 
 
 def group_metadata_of(member: Member, native: bytes, group_id: str, instance_id: str | None) -> bytes:
-    """What a consumer names that has subscribed: its membership, or the last one.
+    """The metadata of a consumer that has subscribed: they name its membership, or the last one.
 
-    Whoever gave its subscription up before it was a member is a consumer without a group.
+    Those of a consumer that unsubscribed before it was ever a member are librdkafka's, and name no member.
 
     Raises:
-        KafkaException: `_STATE`: it is to be a member, and is none yet. Offsets that name nobody are taken from
-            anybody.
+        KafkaException: `_STATE`: the consumer is subscribed and was never a member. A broker accepts offsets that name
+            no member from any producer.
     """
     named = member.fencing
     if named is not None:

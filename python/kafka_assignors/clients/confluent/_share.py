@@ -65,10 +65,11 @@ class Share:
         # Read because the application said so, though the group gave them to somebody else or to nobody.
         self._foreign: set[Partition] = set()
         self._introduced: set[str] = set()
-        # What the data consumer has. It could be asked, but makes whoever asks wait while another thread is in `poll`.
+        # The partitions of the data consumer. Asking it for them would wait while another thread is in `poll`.
         self._fetched: frozenset[Partition] = frozenset()
-        # Where each partition was begun or sought, with its position then, and where an earlier data path stood.
+        # The latest start or seek of each partition, with librdkafka's position then.
         self._begun: dict[Partition, tuple[TopicPartition, int]] = {}
+        # The positions at which an earlier data path ended.
         self._before: dict[Partition, Position] = {}
 
     @property
@@ -89,9 +90,9 @@ class Share:
     # Coming and going.
 
     def park(self, *, pause: bool) -> None:
-        """Everything is given up, and most of it will come back: nothing is delivered until then.
+        """Gives the share up, but keeps it in the data consumer, since most of it comes back.
 
-        `pause` where the application is inside librdkafka, which would go on delivering.
+        `pause` if the application is inside librdkafka, which would go on delivering records.
         """
         self._parked |= self.owned & self._fetched
         self.owned.clear()
@@ -101,25 +102,25 @@ class Share:
             _Native.pause(self._consumer, _partitions(self._stopped))
 
     def hold_up(self) -> None:
-        """Nothing is delivered until `go_on`."""
+        """Pauses the share until `go_on`."""
         reading = self.owned - self.waiting - self._paused - self._stopped
         if reading:
             self._stopped |= reading
             _Native.pause(self._consumer, _partitions(reading))
 
     def go_on(self) -> None:
-        """The end of `hold_up`; what was given up stays where it is."""
+        """The end of `hold_up`. Parked partitions stay paused."""
         stopped = self._stopped & self.owned
         if stopped:
             self._stopped -= stopped
             _Native.resume(self._consumer, _partitions(stopped - self._paused))
 
     def unpark(self) -> None:
-        """What was given up does not come back as it was."""
+        """Drops the parked partitions: if they come back, they begin at the group's commits."""
         self.drop(set(self._parked))
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """These are gone."""
+        """Takes partitions out of the share and out of the data consumer."""
         gone = set(partitions)
         if not gone:
             return
@@ -132,9 +133,10 @@ class Share:
         self.stop(gone)
 
     def take(self, owned: Iterable[Partition], *, spares: bool) -> None:
-        """This is the whole share from now on; what was parked and is not in it is gone.
+        """Takes a new share, and drops what was parked or owned and is not in it.
 
-        `spares` what the application reads beside its share: a cooperative rebalance takes away only what it names.
+        `spares` keeps the partitions that the application reads beside its share: a cooperative rebalance takes away
+        only the partitions that it names.
         """
         share = set(owned)
         self._foreign -= share
@@ -229,9 +231,10 @@ class Share:
             self._let_go(fetched)
 
     def _tell_ends(self, stays: list[Partition]) -> None:
-        """With `enable.partition.eof` the end is told again after a rebalance, also where nothing else begins again.
+        """Makes librdkafka report the ends of kept partitions once more (`enable.partition.eof`).
 
-        Nothing is fetched twice: at its end a partition has nothing in the queue.
+        The client does so after each rebalance, since it begins all partitions anew. No record is fetched twice: at its
+        end a partition has none in the queue.
         """
         if not self._tells_end:
             return
@@ -245,7 +248,7 @@ class Share:
             _Native.resume(self._consumer, ends)
 
     def begin(self, committed: Mapping[Partition, Position]) -> None:
-        """The group's commits are here: an offset of -1 where there is none. What has gone meanwhile does not count."""
+        """Begins to read at the group's commits, where -1 stands for none; only partitions that still wait for one."""
         begin = []
         for partition, position in sorted(committed.items()):
             if partition not in self.waiting:
@@ -300,14 +303,14 @@ class Share:
         self._paused -= {(each.topic, each.partition) for each in partitions}
 
     def start_at(self, start: TopicPartition) -> bool:
-        """Where a partition begins to be read that has not begun; false if it has."""
+        """Begins to read a partition here that waits for its start; false if it is read already."""
         if (start.topic, start.partition) not in self.waiting:
             return False
         self._read([start])
         return True
 
     def sought(self, start: TopicPartition) -> None:
-        """A partition goes on from here. librdkafka tells that as its position when the first record has come."""
+        """Notes a seek, which librdkafka shows in its positions only when the first record has come."""
         partition = start.topic, start.partition
         if partition in self._begun:
             (at,) = _Native.position(self._consumer, [TopicPartition(*partition)])
@@ -316,17 +319,17 @@ class Share:
     # A data path that has fallen silent.
 
     def reading(self) -> dict[Partition, int]:
-        """The offset that comes next of each partition that is read: a logical one where nothing has come yet."""
+        """The next offset of each partition that is read and not paused: a logical one before the first record."""
         reading = self.owned - self.waiting - self._paused
         return {partition: start.offset for partition, start in self._next(reading).items()}
 
     def renew(self, renew: Callable[[], None], resolved: Mapping[Partition, int]) -> None:
-        """Puts another data path in the place of this one, which goes on where this one is.
+        """Replaces the data path by a new one, which reads on at the same positions.
 
-        What was fetched and not delivered is fetched again.
+        Records that were fetched and not delivered are fetched again.
 
         Args:
-            renew: puts it there.
+            renew: makes the data consumer anew.
             resolved: the offsets behind starts at the beginning or the end, where they are known.
         """
         starts = self._next(self._fetched)
@@ -343,12 +346,12 @@ class Share:
         self._begun = {partition: (start, OFFSET_INVALID) for partition, start in starts.items()}
 
     def _next(self, partitions: Collection[Partition]) -> dict[Partition, TopicPartition]:
-        """Where each partition would go on."""
+        """The position at which each partition is read on."""
         found = {}
         if partitions:
             for each in _Native.position(self._consumer, _partitions(partitions)):
                 start, then = self._begun.get((each.topic, each.partition), (each, OFFSET_INVALID))
-                # Without a record since then it is still to begin there.
+                # Without a record since the start or the seek, reading still has to begin there.
                 found[each.topic, each.partition] = start if each.offset == then else each
         return found
 
@@ -360,7 +363,7 @@ class Share:
         return True
 
     def leaves(self, partition: Partition) -> None:
-        """The application goes somewhere else; where it was stays stored until it has read on."""
+        """The application is about to seek. Its position stays stored until it has read on."""
         if self._auto_store and partition in self.owned - self.waiting:
             self.stored |= self._reached({partition})
 
@@ -373,7 +376,7 @@ class Share:
         }
 
     def left(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
-        """Where others go on when these go: what was read or stored last, though it be less than what is committed."""
+        """The offsets to commit when partitions go: the last ones read or stored, even if lower than the commit."""
         return {
             partition: position
             for partition, position in self._positions().items()

@@ -1,10 +1,10 @@
 """Whether librdkafka still fetches what a consumer holds.
 
-A data path can fall silent while the membership lives: nothing is fetched, and no error is told. Three things have to
-come together before one is called silent:
+librdkafka may stop fetching without an error while the membership lives. A data path counts as silent if three things
+are true:
 
-1. A partition that is read has not advanced for `session.timeout.ms`, and nothing of it waits to be polled.
-2. Its leader has answered librdkafka nothing for as long. A fetch is answered every `fetch.wait.max.ms`, also without
+1. A partition that is read has not advanced for `session.timeout.ms`, and no record of it waits to be polled.
+2. Its leader has not answered librdkafka for as long. A broker answers a fetch after `fetch.wait.max.ms`, even without
    records.
 3. A new connection to that leader is answered, and there are records which the consumer has not had.
 
@@ -36,7 +36,7 @@ logger = logging.getLogger("kafka_assignors")
 # How many partitions are asked for at most, and for how many seconds each.
 _MOST_ASKED = 8
 _PATIENCE = 5.0
-# Settings of the data path that concern what it tells the application.
+# Settings of the data path that the client which asks for the ends of partitions has no use for.
 _UNWANTED = {"statistics.interval.ms", "logger", "log_level", "debug"}
 
 
@@ -50,7 +50,7 @@ class Silence:
 
     Attributes:
         credentials: a user name and a password that replaced those of the settings.
-        resolved: where librdkafka begins to read partitions that begin at a logical offset, as last seen.
+        resolved: for partitions that begin at a logical offset, the offset at which librdkafka begins to read.
     """
 
     def __init__(self, settings: Mapping[str, Any], limit: float, found: Callable[[], object]) -> None:
@@ -60,7 +60,7 @@ class Silence:
             if name not in _UNWANTED and (not callable(value) or name == "oauth_cb")
         }
         self._limit = limit
-        # Looks come with the statistics.
+        # `look` is called with each of the statistics.
         self._away = max(limit / 2, 2.5 * settings.get("statistics.interval.ms", 0) / 1000)
         self._found = found
         self.credentials: tuple[str, str] | None = None
@@ -71,7 +71,7 @@ class Silence:
         self._asking: threading.Thread | None = None
 
     def reset(self) -> None:
-        """What was seen so far does not count."""
+        """Forgets all positions."""
         self._standing.clear()
 
     def look(self, reading: Mapping[Partition, int], statistics: str) -> None:
@@ -83,7 +83,7 @@ class Silence:
         """
         now = time.monotonic()
         if now - self._last > self._away:
-            # The application was away: what stood still meanwhile did so because nobody polled.
+            # The application has not polled meanwhile, so no partition could advance.
             self._standing.clear()
         self._last = now
         before = self._standing
@@ -96,7 +96,7 @@ class Silence:
             return
         said = _Statistics(statistics)
         for partition in late:
-            # Looked into again after as long a time.
+            # The next statistics of this partition are read a session later.
             self._standing[partition] = (reading[partition], now)
         silent = [partition for partition in late if said.is_silent(partition, self._limit)]
         if silent:
@@ -136,14 +136,14 @@ def _has_more(consumer: confluent_kafka.Consumer, partition: Partition, offset: 
         # Its leader cannot be reached or is none: a new data path could not read it either.
         return False
     if found is None or offset == OFFSET_END:
-        # It would begin at the end, and has never got to know where that is.
+        # librdkafka is to begin at the end, and has never found it.
         return False
     first, end = found
     return bool(end > max(offset, first))
 
 
 class _Statistics:
-    """What librdkafka says of partitions and of the connections to their leaders."""
+    """librdkafka's statistics of partitions and of the connections to their leaders."""
 
     def __init__(self, statistics: str) -> None:
         read = json.loads(statistics)
@@ -162,5 +162,5 @@ class _Statistics:
         return bool(said.get("fetchq_cnt", 0) == 0 and (since < 0 or since >= limit * 1e6))
 
     def next_offset(self, partition: Partition) -> int:
-        """What would be fetched next; negative where that is not known."""
+        """The offset that librdkafka fetches next; negative if it is not known."""
         return int(self._of(partition).get("next_offset", -1))

@@ -1,4 +1,4 @@
-"""What `subscribe` takes, names of topics and expressions over them, and what of it is there."""
+"""The subscription of a consumer: names and expressions, the topics that they stand for, and those that are missing."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def expression(text: str) -> _core.Expression:
 
 
 class Subscription:
-    """The topics that one consumer wants. What of them is missing is told as the client tells it.
+    """The topics that one consumer subscribes to, and errors for those that do not exist.
 
-    That is once, until it is there. Not locked; its owner does that.
+    As in the client, a name or an expression has one error until there is a topic. Not locked: its owner does that.
 
     Attributes:
         expressions: by their text.
@@ -55,7 +55,7 @@ class Subscription:
         self._missing: frozenset[str] = frozenset()
 
     def replace(self, names: Iterable[str], expressions: Mapping[str, _core.Expression]) -> None:
-        """These are wanted from now on."""
+        """Replaces the subscription."""
         self._names, self.expressions = frozenset(names), dict(expressions)
         self._missing &= self._names | self.expressions.keys()
 
@@ -67,7 +67,7 @@ class Subscription:
         return itertools.compress(self._topics, expression.matches(self._topics))
 
     def seen(self, topics: list[str]) -> list[dict[str, Any]]:
-        """These are all topics of the cluster.
+        """Takes the names of all topics of the cluster.
 
         Returns:
             An error for each name and each expression that has no topic any more.
@@ -97,8 +97,10 @@ class Subscription:
         return _error(topic, error["message"], code)
 
     def mark(self, notice: dict[str, Any]) -> None:
-        """Adds to a change of the share what its owner knows of the topics: `gone`, topics of what is revoked that are
-        not there any more, and `nowhere`, whether nothing is there that the consumer wants.
+        """Adds two entries to a notice of the core.
+
+        `gone` are the topics of revoked partitions that no longer exist; `nowhere` is whether no topic of the
+        subscription exists.
         """
         self._missing -= {topic for topic, _ in notice["added"]}
         notice["gone"] = self._missing.intersection(topic for topic, _ in notice["revoked"])

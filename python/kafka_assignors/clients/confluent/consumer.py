@@ -51,7 +51,7 @@ __all__ = ["Consumer"]
 _Native = confluent_kafka.Consumer
 # How long a wait inside librdkafka lasts before the group is looked after again, in seconds.
 _SLICE = 0.1
-# How long an application that waits there is kept in a callback at most, in seconds.
+# For how many seconds a callback may keep an application that waits inside librdkafka.
 _MOMENT = 0.5
 # For a topic that subscribing is to create.
 _CREATE_TIMEOUT = 10.0
@@ -239,9 +239,9 @@ class Consumer(_Native):
                 self._switch.off(self)
 
     def _look(self, statistics: str) -> None:
-        """librdkafka lets us in while the application waits there."""
+        """Looks after the group, with librdkafka's statistics: the application may be waiting inside librdkafka."""
         if self._closed or self._renewing:
-            # In the middle of its end: a commit that begins now makes it abort the process.
+            # librdkafka is closing: a commit that begins now makes it abort the process.
             return
         self._last_poll = time.monotonic()
         engine = self._engine
@@ -257,7 +257,7 @@ class Consumer(_Native):
             engine.alone.commit()
 
     def _renew(self) -> None:
-        """Another librdkafka in the place of this one."""
+        """Replaces librdkafka's consumer by a new one with the same settings."""
         self._renewing = True
         try:
             _Native.close(self)
@@ -355,7 +355,7 @@ class Consumer(_Native):
             _Native.incremental_unassign(self, partitions)
 
     def _commits_alone(self) -> None:
-        """Nobody else tells a consumer without a group when it is time for a commit on the interval."""
+        """Makes `poll` look at the clock for commits on the interval: without a group no thread does."""
         if self._engine.alone.begin():
             with self._gate:
                 if not self._switch.is_on:

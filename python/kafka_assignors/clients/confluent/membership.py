@@ -58,7 +58,7 @@ class Mailbox:
             self._arrival.notify_all()
 
     def put_back(self, item: Any) -> None:
-        """What was taken is to be done later, before everything else."""
+        """Puts an item that was taken back to the front."""
         with self._arrival:
             self._items.appendleft(item)
 
@@ -123,10 +123,10 @@ class Member:
         self._subscription = Subscription()
         self._ids = itertools.count(1)
         self._replies: dict[int, Reply] = {}
-        # As the core last told it: whether the share is lost, and when the session ends (`time.monotonic`).
+        # From the core, after each event: whether the share is lost, and when the session ends (`time.monotonic`).
         self._lost = False
         self._session_end = float("inf")
-        # This long before that, the application's waits end with the session.
+        # If less than this is left of the session, waits of the application end with it.
         self._caution = _caution(config)
         self._next_pulse = 0.0
         self._pulse_interval = min(_PULSE, config.max_poll_interval_ms / 4000)
@@ -209,9 +209,9 @@ class Member:
 
     @property
     def is_lost(self) -> bool:
-        """Whether what the application holds may be somebody else's already: nothing of it may be handed out.
+        """Whether the share may belong to other members already, so that no record of it may be handed out.
 
-        Also when its session is over by the clock, and this member's thread has not come to see it.
+        A session that is over by the clock counts, even if this member's thread has not run since.
         """
         if not self._lost and time.monotonic() >= self._session_end:
             self._tell(self._core.tick)
@@ -219,12 +219,12 @@ class Member:
 
     @property
     def session_left(self) -> float:
-        """For how many seconds what the application holds is certainly its own, if no request is answered meanwhile."""
+        """For how many seconds the share is certainly this member's, if no request is answered meanwhile."""
         return 0.0 if self._lost else self._session_end - time.monotonic()
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether the coordinator has not answered for so long that the end of the session is to be looked at."""
+        """Whether the coordinator has not answered for so long that waits must end with the session."""
         return self._lost or self.session_left < self._caution
 
     @property
@@ -441,7 +441,7 @@ class Member:
 
 
 def _caution(config: ConsumerConfig) -> float:
-    """Between heartbeats that are answered in time, more than this is always left of a session."""
+    """The part of a session that is always left while heartbeats are answered in time, in seconds."""
     session, interval = config.session_timeout_ms, config.heartbeat_interval_ms
     return max(0.0, min(session / 2, session - 1.5 * interval)) / 1000
 
@@ -463,7 +463,7 @@ def _settings(config: ConsumerConfig, strategies: Strategies) -> dict[str, Any]:
         "max_poll_interval_ms": config.max_poll_interval_ms,
         "request_timeout_ms": int(client.request_timeout * 1000),
         "connect_timeout_ms": int(client.setup_timeout * 1000),
-        # For librdkafka less than one is never.
+        # Below 1 librdkafka never refreshes.
         "metadata_refresh_ms": config.metadata_refresh_ms if config.metadata_refresh_ms > 0 else 2**31 - 1,
         "backoff_ms": config.retry_backoff_ms,
         "max_backoff_ms": config.retry_backoff_max_ms,

@@ -39,7 +39,7 @@ def told() -> Iterator[None]:
 
     So does a heap that is too small, which ends in pages of Java's otherwise.
     """
-    # It logs each connection to a JVM that is gone.
+    # py4j logs each failed connection to a JVM that is gone.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
         yield
@@ -47,7 +47,7 @@ def told() -> Iterator[None]:
         typer.echo(f"kafka-assignors: {printable(error, SENTENCE)}", err=True)
         raise typer.Exit(BAD_INPUT) from error
     except OutputError:
-        # Behind it is a connection that is closed, as it is behind a JVM that has run out of memory.
+        # Its cause is a closed pipe, which `too_small` would take for the end of a JVM without memory.
         raise
     except Exception as error:
         sentence = too_small(error)
@@ -58,7 +58,7 @@ def told() -> Iterator[None]:
 
 
 def settings(conf: list[str] | None) -> dict[str, str]:
-    """What `--conf` was given; and that Java logs nothing, since what goes wrong comes here as an exception too.
+    """The settings of `--conf`. By default Java logs nothing, since its errors arrive here as exceptions.
 
     Raises:
         OptionError: no equals sign.
