@@ -205,10 +205,21 @@ class Issuer(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         Issuer.asked.append((self.headers["Authorization"], body))
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/token")
+            self.end_headers()
+            return
         known = self.headers["Authorization"] == "Basic " + base64.b64encode(b"me:hush").decode()
         self.send_response(200 if known else 401)
         self.end_headers()
         self.wfile.write(Issuer.answer if known else b'{"error": "hush \x1b[2J"}')
+
+    def do_GET(self) -> None:
+        Issuer.asked.append((self.headers["Authorization"], b""))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(Issuer.answer)
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -248,6 +259,13 @@ def test_an_issuer_that_gives_none(answer: bytes, issuer: str) -> None:
     with pytest.raises(SecurityError, match=r"gives no token: its a") as failure:
         token_of(oidc(issuer))
     assert "hush" not in str(failure.value)
+
+
+def test_a_secret_does_not_follow_a_redirect(issuer: str) -> None:
+    Issuer.answer = json.dumps({"access_token": "abc"}).encode()
+    with pytest.raises(SecurityError, match=r"gives no token: it answers with status 302"):
+        token_of(oidc(issuer.replace("/token", "/moved")))
+    assert len(Issuer.asked) == 1
 
 
 def test_an_issuer_that_refuses_or_is_not_there(issuer: str) -> None:

@@ -112,6 +112,13 @@ def _end_of(token: str) -> float | None:
         return None
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: urllib would send the client's secret to any address that the answer names."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def _fetched(settings: Mapping[str, Any], url: str) -> tuple[str, float]:
     """A token for the client's credentials (RFC 6749, 4.4), and how many seconds it lives."""
     form = {"grant_type": "client_credentials"}
@@ -123,7 +130,8 @@ def _fetched(settings: Mapping[str, Any], url: str) -> tuple[str, float]:
     try:
         context = ssl.create_default_context(cafile=settings.get(_CA) or None)
         request = urllib.request.Request(url, urllib.parse.urlencode(form).encode(), headers)
-        with urllib.request.urlopen(request, timeout=_TIMEOUT, context=context) as answer:
+        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect)
+        with opener.open(request, timeout=_TIMEOUT) as answer:
             found = json.loads(answer.read(_MOST_BYTES))
         token, lifetime = found["access_token"], float(found.get("expires_in") or _LIFETIME)
     except urllib.error.HTTPError as error:

@@ -173,11 +173,11 @@ class ClientAdapter(ABC):
         """What the member sends in JoinGroup."""
         membership = self._membership()
         self._planned = None
-        if membership is not None and membership.lost and (self._state.owned or self._state.generation is not None):
-            self._state.forget()
-            self._expelled = True
         if membership is not None and membership.lost:
             self._handed_out.forget()
+            if self._state.owned or self._state.generation is not None:
+                self._state.forget()
+                self._expelled = True
         subscribed = sorted(topics)
         return self._assignor.metadata(subscribed, self._claims(subscribed))
 
