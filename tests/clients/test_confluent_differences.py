@@ -213,10 +213,10 @@ def test_a_difference(any_kafka: Kafka, name: str) -> None:
     play, expected = SCRIPTS[name]
     found = logs(any_kafka, play)
     for which, entries in expected.items():
-        assert all(entry in found[which] for entry in entries), found[which]
+        assert all(entry in found[which] for entry in entries), (which, found[which])
         # Not by chance: what one class does the other does not.
         (other,) = expected.keys() - {which}
-        assert not all(entry in found[which] for entry in expected[other]), found[which]
+        assert not all(entry in found[which] for entry in expected[other]), (which, found[which])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a broker's words become on their way to the application, whoever chose them."""
+"""The texts of errors that hold a broker's words: nothing in them loses the error, and all of it is printable."""
 
 from __future__ import annotations
 
