@@ -4,7 +4,7 @@ use crate::budget::{Budget, Goal, Limit, Limited, Spent};
 use crate::group::{Csr, Group};
 use crate::subscribers::Subscribers;
 
-/// What the flows may take, and what more for each pair of a set of topics and a subscription.
+/// The steps that the flows may take, and the additional ones for each pair of a set of subscribers and a subscription.
 const STEPS: u64 = 1 << 25;
 const STEPS_PER_ITEM: u64 = 128;
 
@@ -19,8 +19,8 @@ pub fn lag_bound(group: &Group) -> u128 {
     lag_bound_within(group, &Limit::default()).0
 }
 
-/// As [`lag_bound`], within a limit. Where it was too small, the bound is one all the same, but a larger one may be proven; that
-/// is said.
+/// As [`lag_bound`], within a limit. Where the limit was too small, the bound holds all the same, but a larger one may be
+/// provable; the second value says so.
 #[must_use]
 pub fn lag_bound_within(group: &Group, limit: &Limit<'_>) -> (u128, Option<Limited>) {
     let topics = group.topics();
@@ -45,7 +45,8 @@ pub fn lag_bound_within(group: &Group, limit: &Limit<'_>) -> (u128, Option<Limit
     (crowded.max(largest.into()), budget.spent().map(|spent| spent.seeking(Goal::Lag)))
 }
 
-/// The largest share of a member, rounded up, over the sets of rows of `sets`; over those that were looked at, once all is spent.
+/// The largest share of a member, rounded up, over the sets of rows of `sets`. Once the budget is spent, only the sets that
+/// were examined count.
 fn most_crowded(sets: &Csr, supply: &[u128], size: &[u128], budget: &Budget<'_>) -> u128 {
     let mut crowd: Vec<u32> = (0..sets.len() as u32).filter(|&set| supply[set as usize] > 0).collect();
     let mut bound = 0;

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use super::level::Holdings;
 
-/// From how many times fewer on the subscribers of some partitions are looked at in place of all members.
+/// A search visits the subscribers of some partitions instead of all members where all members are more than this many times
+/// as many.
 const FEW: usize = 8;
 
-/// A change that takes `gain` of lag off the heavier member: what goes to the member at place `target`, and what comes back.
+/// A change that takes `gain` of lag off the heavier member: the partition `gives` goes to the member at place `target`, and in
+/// a swap the partition `takes` comes back.
 pub(super) struct Change {
     gain: u128,
     pub(super) gives: u32,
@@ -15,17 +17,17 @@ pub(super) struct Change {
     pub(super) takes: Option<u32>,
 }
 
-/// Why a look at candidates ended without an answer.
+/// Why a scan of candidates ended without an answer.
 enum Stop {
-    /// As many were looked at as were allowed.
+    /// The scan has examined as many candidates as it was allowed.
     Most,
-    /// All is spent.
+    /// The budget is spent.
     Spent,
 }
 
 impl Holdings<'_> {
-    /// The members that are lighter than the heaviest, lightest first, each with the difference. Those that may have nothing
-    /// of what the heaviest has can be left out. `None` once all is spent.
+    /// The members that are lighter than the heaviest, lightest first, each with the difference. Members that subscribe to none
+    /// of the heaviest member's topics may be left out. `None` once the budget is spent.
     fn lighter(&self, heaviest: usize) -> Option<Box<dyn Iterator<Item = (u128, usize)> + '_>> {
         let most = self.most();
         let sets = || self.held[heaviest].parts().iter().map(|&(set, _)| self.lineup(set));
@@ -45,8 +47,8 @@ impl Holdings<'_> {
         Some(Box::new(self.order.iter().map(move |&(lag, place)| (most - lag, place)).take_while(|&(gap, _)| gap > 0)))
     }
 
-    /// The most valuable move of one partition or, where none is worth anything, a swap. `None` if there is none, and once all
-    /// is spent: what was not looked at to the end is no reason to move anything.
+    /// The most valuable move of one partition or, where no move has a value, the most valuable swap. `None` if there is neither,
+    /// and once the budget is spent: the best of an unfinished search is no reason to move anything.
     pub(super) fn best_change(&self, heaviest: usize) -> Option<Change> {
         match self.best_move(heaviest)? {
             Some(change) => Some(change),
@@ -54,7 +56,7 @@ impl Holdings<'_> {
         }
     }
 
-    /// The most valuable move of one partition, if one is worth anything. `None` once all is spent.
+    /// The most valuable move of one partition, if a move has a value. `None` once the budget is spent.
     fn best_move(&self, heaviest: usize) -> Option<Option<Change>> {
         let row = &self.held[heaviest];
         self.spend(row.parts().len())?;
@@ -65,7 +67,8 @@ impl Holdings<'_> {
         for (gap, target) in self.lighter(heaviest)? {
             self.spend(1)?;
             let gain = best.as_ref().map_or(0, |best| best.gain);
-            // Nothing is worth more than half the difference, which is less for the others, or than itself.
+            // No move is worth more than half the difference, which is smaller for the members that follow, nor more than the
+            // partition's own lag.
             if gain >= (gap / 2).min(largest.unwrap_or(0)) && gain > 0 {
                 break;
             }
@@ -77,7 +80,7 @@ impl Holdings<'_> {
                 looks += row.parts().len();
                 self.nearest(row.parts(), target, gap, gain)?
             } else {
-                // So many targets that it pays to have all in one order.
+                // With so many targets, sorting all partitions once is cheaper than a look at every set for each target.
                 if merged.is_empty() {
                     self.spend(row.len())?;
                     let sets = row.parts().iter();
@@ -96,7 +99,7 @@ impl Holdings<'_> {
                     best = Some(Change { gain, gives, target, takes: None });
                 }
             }
-            // The lighter the target, the more a move is worth: if all may have all, nobody else gets more out of it.
+            // The lighter the target, the more a move is worth. With equal subscriptions no later target has a better one.
             if self.equal {
                 break;
             }
@@ -104,8 +107,8 @@ impl Holdings<'_> {
         Some(best)
     }
 
-    /// The partitions next to half of `gap` that a member may have: the one above, and the one that is not, as far as moving
-    /// them is worth more than `gain`. `None` once all is spent.
+    /// Of the partitions that a member may have, those with the lag nearest to half of `gap`: the nearest above it, and the
+    /// nearest of the others. Only partitions whose move is worth more than `gain` count. `None` once the budget is spent.
     fn nearest(&self, parts: &[(u32, Vec<u32>)], target: usize, gap: u128, gain: u128) -> Option<[Option<u32>; 2]> {
         self.spend(parts.len())?;
         let (mut above, mut below): (Option<u32>, Option<u32>) = (None, None);
@@ -121,7 +124,7 @@ impl Holdings<'_> {
         Some([above, below])
     }
 
-    /// As [`Holdings::nearest`], of partitions in one order, each with its set. At most so many are looked at on either side.
+    /// As [`Holdings::nearest`], of partitions in one order, each with its set. At most `most` are examined on either side.
     fn nearest_of_merged(
         &self,
         merged: &[(u32, u32)],
@@ -156,11 +159,12 @@ impl Holdings<'_> {
         Ok(None)
     }
 
-    /// The most valuable swap with the lightest member that has one. `None` once all is spent.
+    /// The most valuable swap with the lightest member that has one. `None` once the budget is spent.
     fn best_swap(&self, heaviest: usize) -> Option<Option<Change>> {
         let parts = |place: usize| self.held[place].parts().len();
         for (gap, target) in self.lighter(heaviest)? {
-            // What either may not have is left out once, and not passed over at every look.
+            // Partitions that the other member may not have are left out once here: the search below would pass over them
+            // again for each partition that is given.
             self.spend(1 + parts(heaviest) + parts(target))?;
             let gives = self.held[heaviest].merged(|set| self.is_in(target, set), |partition| self.key(partition));
             let takes = self.held[target].merged(|set| self.is_in(heaviest, set), |partition| self.key(partition));
@@ -172,10 +176,11 @@ impl Holdings<'_> {
             let Some(&least) = takes.first() else { continue };
             let mut best: Option<Change> = None;
             let mut last = None;
-            // No swap makes the heavier lighter unless what it gives is more than what it takes.
+            // A swap makes the heavier member lighter only if it gives more lag than it takes.
             for &gives in gives.iter().rev().take_while(|&&gives| self.lag(gives) > self.lag(least)) {
                 self.spend(1)?;
-                // What has the lag of the one before is worth the same, and nothing is worth more than half the difference.
+                // A partition with the lag of the one before is worth the same, and no swap is worth more than half the
+                // difference.
                 if last.replace(self.lag(gives)) == Some(self.lag(gives)) {
                     continue;
                 }
@@ -201,7 +206,7 @@ impl Holdings<'_> {
         Some(None)
     }
 
-    /// Whether it is quicker to look at the members of a set of subscribers than at all, in order, for one of them.
+    /// Whether a search among the members of a set of subscribers is quicker than one among all members in order of lag.
     pub(super) fn is_small(&self, set: u32) -> bool {
         !self.equal && self.lineup(set).len() < self.members.len() / FEW
     }

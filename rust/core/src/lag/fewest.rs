@@ -99,8 +99,8 @@ impl Holdings<'_> {
             let at_home = |&partition: &u32| self.before[partition as usize] == self.members[giver];
             let stayed = self.held[giver].iter().filter(at_home);
             let mut own: Vec<u32> = stayed.chain(given.iter().map(|&(_, partition)| partition)).collect();
-            // Nearly sorted, which this makes use of.
-            own.sort_by_key(|&partition| (self.lags[partition as usize], Reverse(partition)));
+            // A stable sort: the list is sorted but for its end.
+            own.sort_by_key(|&partition| self.key(partition));
             (giver, own)
         };
         given.chunk_by(|one, other| one.0 == other.0).map(of_one).collect()
@@ -123,7 +123,7 @@ impl Holdings<'_> {
         true
     }
 
-    /// The heaviest member of a set of subscribers that has at most `room`; `None` also once all is spent.
+    /// The heaviest member of a set of subscribers that has at most `room`; `None` also once the budget is spent.
     fn heaviest_within(&self, room: u128, set: u32) -> Option<usize> {
         if self.is_small(set) {
             let lineup = self.lineup(set);

@@ -1,9 +1,9 @@
-//! What one member has, by who may have it.
+//! The partitions of one member, by their subscribers.
 
 use std::borrow::Cow;
 
-/// The partitions of one member, those of topics with the same subscribers together: who looks for what another member may
-/// have never looks at what it may not.
+/// The partitions of one member. Those of topics with the same subscribers are together, so that a search for partitions that
+/// another member may have skips all others at once.
 #[derive(Default)]
 pub(super) struct Held {
     /// Sets of subscribers in ascending order, each with its partitions in order of their keys. None is empty.
@@ -27,7 +27,7 @@ impl Held {
         self.parts.iter().flat_map(|(_, part)| part).copied()
     }
 
-    /// Adds a partition whose set is that of the last one added, or a higher one, in any order of keys: see [`Held::sort_by_key`].
+    /// Adds a partition at the end of its set. The keys are in order only after [`Held::sort_by_key`].
     pub(super) fn push(&mut self, set: u32, partition: u32) {
         self.len += 1;
         match self.parts.binary_search_by_key(&set, |&(set, _)| set) {
@@ -42,7 +42,7 @@ impl Held {
         }
     }
 
-    /// Adds a partition at its place. Returns how many others had to make room.
+    /// Adds a partition at its place in the order. Returns how many elements moved for it.
     pub(super) fn insert<K: Ord>(&mut self, set: u32, partition: u32, key: impl Fn(u32) -> K) -> usize {
         self.len += 1;
         match self.parts.binary_search_by_key(&set, |&(set, _)| set) {
@@ -59,7 +59,7 @@ impl Held {
         }
     }
 
-    /// Takes a partition that is there. Returns how many others closed the gap.
+    /// Removes a partition that the member has. Returns how many elements moved for it.
     pub(super) fn remove<K: Ord>(&mut self, set: u32, partition: u32, key: impl Fn(u32) -> K) -> usize {
         let found = self.parts.binary_search_by_key(&set, |&(set, _)| set).expect("it is there");
         let part = &mut self.parts[found].1;
@@ -75,14 +75,14 @@ impl Held {
         behind
     }
 
-    /// The partitions of the sets that `may_have` says yes to, in order of their keys.
+    /// The partitions of the sets for which `may_have` is true, in order of their keys.
     pub(super) fn merged<K: Ord>(&self, may_have: impl Fn(u32) -> bool, key: impl Fn(u32) -> K) -> Cow<'_, [u32]> {
         let mut parts = self.parts.iter().filter(|&&(set, _)| may_have(set)).map(|(_, part)| part.as_slice());
         let (Some(first), second) = (parts.next(), parts.next()) else { return Cow::Borrowed(&[]) };
         let Some(second) = second else { return Cow::Borrowed(first) };
         let mut merged = [first, second].concat();
         parts.for_each(|part| merged.extend_from_slice(part));
-        // Runs that are sorted already, which this makes use of.
+        // A stable sort merges the runs, each of which is sorted already.
         merged.sort_by_key(|&partition| key(partition));
         Cow::Owned(merged)
     }

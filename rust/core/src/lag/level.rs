@@ -16,11 +16,17 @@ use super::held::Held;
 use crate::budget::Budget;
 use crate::group::{Csr, NONE, Topics};
 
-/// What a change costs besides the search for it.
+/// The steps of a change besides the search for it.
 const STEPS_PER_CHANGE: u64 = 64;
-/// So many neighbours in memory move in the time of a step.
+/// How many elements of a list move up in the time of a step.
 const MOVED_PER_STEP: usize = 256;
-/// Who may have what, and has it now. Members are meant by their place.
+
+/// The order of the partitions in a member's list: increasing lag and, among equal lags, decreasing number.
+fn key(lags: &[u64], partition: u32) -> (u64, Reverse<u32>) {
+    (lags[partition as usize], Reverse(partition))
+}
+
+/// The subscribers of each topic and the partitions that each member has now. A member is given by its place in `members`.
 pub(super) struct Holdings<'a> {
     pub(super) members: &'a [u32],
     topics: &'a Topics,
@@ -69,7 +75,7 @@ impl Placing<'_> {
             }
         }
         for row in &mut held {
-            row.sort_by_key(|partition| (self.lags[partition as usize], Reverse(partition)));
+            row.sort_by_key(|partition| key(self.lags, partition));
         }
         let mut counts = BTreeMap::new();
         held.iter().for_each(|row| *counts.entry(row.len()).or_insert(0) += 1);
@@ -93,7 +99,7 @@ impl Placing<'_> {
         loop {
             holdings.search(threshold, within, &mut moved);
             if self.budget.spent().is_some() {
-                // One pass over what moved, which is no more than there is.
+                // A single pass, whose length is bounded by the number of partitions.
                 holdings.sort_moved(&mut moved);
                 holdings.send_home_once(&mut moved);
                 return;
@@ -120,9 +126,8 @@ impl Holdings<'_> {
         self.order.last().map_or(0, |&(most, _)| most)
     }
 
-    /// The order in which rows are kept.
     pub(super) fn key(&self, partition: u32) -> (u64, Reverse<u32>) {
-        (self.lags[partition as usize], Reverse(partition))
+        key(self.lags, partition)
     }
 
     /// The set of the subscribers of a partition's topic.
@@ -193,7 +198,7 @@ impl Holdings<'_> {
         any
     }
 
-    /// What is not with its owner, each once, in increasing lag.
+    /// Keeps the partitions that are not with their owner, each once, in increasing lag.
     fn sort_moved(&self, moved: &mut Vec<u32>) {
         moved.sort_unstable_by_key(|&partition| (self.lags[partition as usize], partition));
         moved.dedup();
@@ -223,19 +228,18 @@ impl Holdings<'_> {
         self.put(partition, to);
     }
 
-    /// Leaves a partition with nobody, until it is put somewhere. What it costs is spent, but it is done in any case.
+    /// Leaves a partition with nobody, until it is put somewhere. It spends steps but never fails: a change that was begun must
+    /// be completed.
     pub(super) fn take(&mut self, partition: u32, from: usize) {
         let (lags, set) = (self.lags, self.set(partition));
-        let key = |partition: u32| (lags[partition as usize], Reverse(partition));
-        let behind = self.held[from].remove(set, partition, key);
+        let behind = self.held[from].remove(set, partition, |partition| key(lags, partition));
         let _ = self.spend(behind / MOVED_PER_STEP);
         self.recount(from, self.held[from].len() + 1, self.total[from] - self.lag(partition));
     }
 
     pub(super) fn put(&mut self, partition: u32, to: usize) {
         let (lags, set) = (self.lags, self.set(partition));
-        let key = |partition: u32| (lags[partition as usize], Reverse(partition));
-        let behind = self.held[to].insert(set, partition, key);
+        let behind = self.held[to].insert(set, partition, |partition| key(lags, partition));
         let _ = self.spend(behind / MOVED_PER_STEP);
         self.owner[partition as usize] = self.members[to];
         self.recount(to, self.held[to].len() - 1, self.total[to] + self.lag(partition));

@@ -7,12 +7,13 @@ use std::collections::binary_heap::PeekMut;
 use super::Totals;
 use crate::budget::{Budget, Spent};
 
-/// What it costs to bring an entry of a heap up to date.
+/// The steps of an update of one heap entry.
 const HEAP_STEPS: u64 = 8;
-/// How many members are looked at, one after the other, in the time of a step; and in the time of such an entry.
+/// How many members a linear scan passes in the time of a step.
 const SCANNED_PER_STEP: usize = 8;
+/// How many members a linear scan passes in the time of an update of one heap entry.
 const SCANNED_PER_ENTRY: usize = 64;
-/// Among how many members the one with the least is chosen once all is spent.
+/// How many members are compared for each partition once the budget is spent.
 const CHOICES: usize = 8;
 
 /// Heaps over one set of subscribers. What members have only grows, and may grow outside of this line too: an entry never
@@ -25,7 +26,7 @@ pub(super) struct Line {
     by_lag: BinaryHeap<Reverse<(u128, u32, u32)>>,
     /// Members that had too many when last looked at: number, member.
     parked: BinaryHeap<Reverse<(u32, u32)>>,
-    /// Whose turn it is to be looked at, once all is spent.
+    /// The place of the next member to be compared, once the budget is spent.
     turn: usize,
 }
 
@@ -42,8 +43,8 @@ impl Line {
         }
     }
 
-    /// Gives a partition with this lag to one of `members`, who are the line's and at least one. Once all is spent, only a few of
-    /// them are looked at, by turns.
+    /// Gives a partition with this lag to one of `members`, who are those of the line and at least one. Once the budget is spent,
+    /// each call compares only the next few of them.
     pub(super) fn place(
         &mut self,
         members: &[u32],
@@ -62,8 +63,8 @@ impl Line {
         member
     }
 
-    /// Who has the least. Where other lines gave something to most of its members since, it is quicker to look at each of them
-    /// than to bring the heaps up to date.
+    /// The member that has the least. Where other lines gave partitions to most of these members since the last call, a scan of
+    /// all members is quicker than an update of the heaps.
     fn least(
         &mut self,
         members: &[u32],
@@ -90,7 +91,7 @@ impl Line {
         Ok(lightest(all.filter(|&member| totals.count[member as usize] < ceiling), totals))
     }
 
-    /// Who has the least, by the heaps; `None` if more of their entries than `left` are out of date.
+    /// The member that has the least, by the heaps; `None` if more of their entries than `left` are out of date.
     fn top(&mut self, totals: &Totals, lag: u64, max_skew: Option<u32>, left: &mut usize) -> Option<u32> {
         match max_skew {
             Some(skew) if skew > 0 && lag > 0 => {

@@ -27,8 +27,8 @@ use line::Line;
 use order::Weighed;
 use sole::Sole;
 
-/// What placing and levelling may take together, and what more for each partition: what a group costs its leader must not hang
-/// on how its lags are spread. Ordinary groups of a million partitions stay below.
+/// The steps that placing and levelling may take together, and the additional ones for each partition. Without a limit the
+/// spread of the lags would decide how long a leader plans. Ordinary groups of a million partitions stay below it.
 const STEPS: u64 = 1 << 25;
 const STEPS_PER_PARTITION: u64 = 128;
 
@@ -86,7 +86,8 @@ pub fn assign(group: &Group, ownership: &Ownership, options: Options) -> Plan {
     assign_within(group, ownership, options, &Limit::default()).0
 }
 
-/// As [`assign`], within a limit. Where it was too small, the plan is valid all the same, and says so.
+/// As [`assign`], within a limit. Where the limit was too small, the plan is valid all the same, and the second value says
+/// which search ended early.
 #[must_use]
 pub fn assign_within(
     group: &Group,
@@ -176,7 +177,7 @@ struct Placing<'a> {
     open: Vec<Weighed>,
     spare: Vec<Weighed>,
     sole: Sole,
-    /// What placing and levelling may still cost together.
+    /// The steps that placing and levelling may still take together.
     budget: &'a Budget<'a>,
 }
 
