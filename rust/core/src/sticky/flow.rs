@@ -19,29 +19,12 @@ use crate::budget::{Budget, Spent};
 use crate::group::NONE;
 use crate::strategy::RackOrder;
 
-/// By arc, the share of the cheapest plan that the blocks allow.
+/// By arc, the share of the cheapest plan that the blocks allow; behind the problem's arcs come the detours, which lead to the
+/// subscribers that a row has no arc to.
 ///
 /// # Errors
-/// The budget is spent. Nothing is a plan before the last unit has found its way.
+/// The budget is spent. The flow is no plan before the last unit has reached a member.
 pub(super) fn cheapest(
-    problem: &Problem,
-    blocks: &Blocks,
-    proposed: &[u32],
-    order: RackOrder,
-    budget: &Budget<'_>,
-) -> Result<Vec<u32>, Spent> {
-    let detours = Detours::default();
-    // Two objectives fit 64 bits up to a billion nodes; the third needs more.
-    if problem.mismatch.is_empty() {
-        Flow::<i64>::new(problem, blocks, proposed, order, &detours).solve(budget)
-    } else {
-        Flow::<i128>::new(problem, blocks, proposed, order, &detours).solve(budget)
-    }
-}
-
-/// As [`cheapest`], where the problem has arcs for some of the subscribers only and detours lead to the others. First comes
-/// the share of the problem's arcs, then that of the detours.
-pub(super) fn cheapest_with(
     problem: &Problem,
     blocks: &Blocks,
     proposed: &[u32],
@@ -49,10 +32,15 @@ pub(super) fn cheapest_with(
     detours: &Detours,
     budget: &Budget<'_>,
 ) -> Result<Vec<u32>, Spent> {
-    Flow::<i128>::new(problem, blocks, proposed, order, detours).solve(budget)
+    // Two objectives fit 64 bits up to a billion nodes; the third needs more.
+    if problem.mismatch.is_empty() && detours.ways.is_empty() {
+        Flow::<i64>::new(problem, blocks, proposed, order, detours).solve(budget)
+    } else {
+        Flow::<i128>::new(problem, blocks, proposed, order, detours).solve(budget)
+    }
 }
 
-/// A node between rows and members.
+/// A node that a detour leads from or to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Row(u32),
@@ -60,24 +48,24 @@ pub(super) enum End {
     Member(u32),
 }
 
-/// A way for any number of partitions, none of which the member at its end holds or is proposed to have.
+/// An edge for any number of partitions. The member at the end of its path neither holds them nor is proposed to have them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Detour {
     pub from: End,
     pub to: End,
-    /// Whether the members at its end read the row from another rack.
+    /// Whether the members at the end of its path read the row from another rack.
     pub mismatch: bool,
 }
 
-/// Ways that rows share, over hubs: from a row to a hub, on to hubs of a lower number, and to members. What a partition costs
-/// is due on leaving the row. So the arcs are about as many as rows and subscriptions, not as their pairs.
+/// Paths over hubs, which rows share: from a row to a hub, on to hubs of a lower number, and to members. The edge out of the
+/// row carries the whole cost. So there are about as many edges as rows and subscriptions, not as pairs of them.
 #[derive(Debug, Default)]
 pub(super) struct Detours {
     pub hubs: u32,
     pub ways: Vec<Detour>,
 }
 
-/// What an entry of the heap costs besides its edges.
+/// The steps of an entry of the heap besides its edges.
 const HEAP_STEPS: u64 = 8;
 
 trait Cost: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Neg<Output = Self> + From<i32> {
@@ -110,7 +98,7 @@ struct Arc {
     held: u32,
     proposed: u32,
     mismatch: bool,
-    /// A detour beyond its first hub: what it carries has paid.
+    /// Whether the cost was due on an edge before: on a detour beyond its first hub.
     paid: bool,
 }
 
@@ -361,7 +349,6 @@ impl<C: Cost> Flow<C> {
                 }
                 return Ok(true);
             }
-            // An entry of the heap is worth some looks.
             budget.spend(HEAP_STEPS + self.edges_of(node).len() as u64)?;
             for edge in self.edges_of(node) {
                 if let Some(reduced) = self.reduced(node, edge) {

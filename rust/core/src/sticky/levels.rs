@@ -24,7 +24,7 @@ pub(super) struct Blocks {
     pub of_member: Vec<u32>,
     /// By row: the block that serves it. An arc to a member of another block carries nothing.
     pub of_row: Vec<u32>,
-    /// By arc, a plan that the blocks allow; nothing where the plan that the search began with is one.
+    /// By arc, a plan that the blocks allow; `None` where the blocks allow the plan that the search began with.
     pub flow: Option<Vec<u32>>,
 }
 
@@ -40,7 +40,7 @@ struct Piece {
 /// differ by at most one needs none.
 ///
 /// # Errors
-/// The budget is spent; with the plan that was reached, at least as even as `proposed`.
+/// The budget is spent. The error has the plan reached so far, which is at least as even as `proposed`.
 pub(super) fn split(problem: &Problem, proposed: &[u32], budget: &Budget<'_>) -> Result<Blocks, (Vec<u32>, Spent)> {
     let members: Vec<u32> =
         (0..problem.members as u32).filter(|&member| !problem.arcs_of.row(member).is_empty()).collect();

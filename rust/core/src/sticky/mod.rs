@@ -5,7 +5,7 @@
 //! it has and the rest is proposed to the least loaded (`proposal`), members are split into blocks in which every
 //! optimal plan has loads of `b` or `b + 1` (`levels`), inside them a minimum-cost flow leads from the proposal to the
 //! optimum (`flow`), and only then partitions are handed out one by one (`deal`). Where racks make too many pairs of a row and
-//! a subscriber, rows lead to members over hubs (`wide`).
+//! a subscriber, arcs lead from rows to members over hubs (`wide`).
 
 mod deal;
 mod flow;
@@ -21,14 +21,17 @@ use crate::group::{Group, NONE};
 use crate::ownership::Ownership;
 use crate::plan::Plan;
 use crate::strategy::{Mode, Objective};
+use flow::Detours;
 use rows::{Lineups, Problem, Rows};
 
-/// What the searches may take, and what more for each arc. Groups whose members join and leave stay far below.
+/// The steps that the searches may take, and the additional ones for each arc. Groups whose members join and leave stay far
+/// below.
 const STEPS: u64 = 1 << 26;
 const STEPS_PER_ARC: u64 = 256;
 
-/// The most pairs of a row and a subscriber that get an arc each where racks matter; where there are more, rows lead to
-/// most members over hubs. Without racks there are no more pairs than subscriptions.
+/// The most pairs of a row and a subscriber that get an arc each where racks matter. With more pairs, arcs lead from rows to
+/// most members over hubs: with an arc for each pair, 2,000 members on 78 of 80 topics and 20 racks (826 KB of metadata) took
+/// 2.7 GB. Without racks there are no more pairs than subscriptions.
 const MOST_ARCS: u64 = 1 << 16;
 
 /// Plans a group.
@@ -41,8 +44,9 @@ pub fn assign(group: &Group, ownership: &Ownership, objective: Objective) -> Pla
     assign_within(group, ownership, objective, &Limit::default()).0
 }
 
-/// As [`assign`], within a limit. Where it was too small, the plan is valid all the same, and what it may not be the best in
-/// is said: whoever has the least so far gets the next partition, made more even as far as there were steps.
+/// As [`assign`], within a limit. Where the limit was too small, the plan is valid all the same: each partition goes to the
+/// least loaded member, and the steps that there were have made the loads more even. The second value says which search ended
+/// early.
 #[must_use]
 pub fn assign_within(
     group: &Group,
@@ -90,7 +94,8 @@ fn dense(
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
     let (share, limited) = match levels::split(&problem, &proposed, &budget) {
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
-        Ok(blocks) => match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &budget) {
+        Ok(blocks) => match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &Detours::default(), &budget)
+        {
             Err(spent) => (blocks.flow.unwrap_or(proposed), Some(spent.seeking(Goal::Moves))),
             Ok(share) => (share, None),
         },

@@ -18,7 +18,7 @@ pub(super) struct Segment {
     pub end: u32,
 }
 
-/// Who may have the partitions of a topic, once for all topics with the same subscribers.
+/// The lineups: sets of subscribers, each once for all topics that have it.
 pub(super) struct Lineups {
     pub members_of_pattern: Csr,
     /// By topic, its lineup; [`NONE`] for a topic without partitions or subscribers.
@@ -72,7 +72,7 @@ impl Lineups {
     }
 }
 
-/// The rows and their partitions, without who may have them.
+/// The rows and their partitions, without the arcs to their subscribers.
 pub(super) struct Rows {
     /// By row, its lineup and its rack set, in order of their first partition.
     pub keys: Vec<(u32, u32)>,
@@ -91,7 +91,7 @@ impl Rows {
         rows.finish()
     }
 
-    /// A row for each lineup and each set of racks: what `set_of` makes of a lineup and the racks of the replicas.
+    /// A row for each lineup and each set that `set_of` makes of the lineup and the racks of the replicas.
     pub(super) fn of_racks(group: &Group, lineups: &Lineups, mut set_of: impl FnMut(u32, u32) -> u32) -> Self {
         let mut rows = Collector::new(lineups);
         for topic in (0..group.topics().len() as u32).filter(|&topic| lineups.of_topic[topic as usize] != NONE) {
@@ -206,8 +206,8 @@ pub(super) fn racks_matter(group: &Group) -> bool {
 }
 
 impl Problem {
-    /// The problem with an arc for each row and each of its subscribers. `owner` is who holds what; with `pinned`, holdings
-    /// are fixed load and only the rest is to be placed; `racks` if the rows are those of racks.
+    /// The problem with an arc for each row and each of its subscribers. `owner` is the holder of each partition. With `pinned`,
+    /// holdings are fixed load and only the other partitions are to be placed. `racks` says that the rows are those of racks.
     pub(super) fn new(group: &Group, lineups: &Lineups, rows: Rows, owner: &[u32], pinned: bool, racks: bool) -> Self {
         let mut arcs = Csr::new();
         let mut mismatch = Vec::new();
@@ -229,7 +229,7 @@ impl Problem {
         problem
     }
 
-    /// The problem with these arcs, and nothing counted yet.
+    /// The problem with these arcs, before [`Problem::count`].
     pub(super) fn with_arcs(members: usize, segments: Vec<Segment>, arcs: Csr, mismatch: Vec<bool>) -> Self {
         let rows = arcs.len();
         let mut arc_row = Vec::with_capacity(arcs.items().len());
@@ -252,7 +252,8 @@ impl Problem {
         }
     }
 
-    /// Fills in who holds how much of what. There must be an arc for everybody who holds something, unless with `pinned`.
+    /// Counts the holdings of each arc. Unless with `pinned`, the row of a held partition must have an arc to its holder: the
+    /// holding would be counted on another arc.
     pub(super) fn count(&mut self, owner: &[u32], pinned: bool) {
         let mut arc_of = vec![0u32; self.members];
         for row in 0..self.arcs.len() as u32 {

@@ -1,4 +1,4 @@
-//! Hubs: the members of a lineup that are on one rack, and which of them are near a partition.
+//! Hubs: the members of a lineup that are on one rack.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,13 @@ use rustc_hash::FxBuildHasher;
 use crate::group::{Csr, Group, NONE};
 use crate::sticky::rows::Lineups;
 
-/// Subscribers of a row on the same rack are alike to everything that no one of them holds, so rows lead to them over a hub.
+/// The hubs of all lineups. A partition that none of them holds costs the same for all subscribers on one rack, so rows share
+/// the arcs from a hub to its members.
 pub(super) struct Hubs {
-    /// By lineup, its first hub, and at the end the number of all hubs. In a lineup they are in order of their first member:
-    /// the numbers of racks depend on the order in which racks were read.
+    /// By lineup, its first hub, and at the end the number of all hubs. The hubs of a lineup are in order of their first member.
+    /// In order of their racks the plan would depend on the order in which racks were read.
     starts: Vec<u32>,
-    /// Along the hubs of each lineup: their racks, ascending, and the hub of each. [`NONE`] for members without a rack.
+    /// By lineup, its racks in ascending order, each with its hub. [`NONE`] is the rack of members without one.
     by_rack: Vec<(u32, u32)>,
     /// Hub to its members, ascending.
     pub members: Csr,
@@ -57,8 +58,8 @@ impl Hubs {
     }
 }
 
-/// The sets of hubs whose members read from their own rack, numbered. Racks on which a lineup has nobody make no difference
-/// to it, so sets of racks that differ in nothing else are one set of hubs.
+/// Numbered sets of hubs that are near a partition: their members read it from their own rack. Sets of racks that differ only
+/// in racks where the lineup has no member are one set of hubs.
 #[derive(Default)]
 pub(super) struct Sets {
     /// Set to its hubs, ascending.
@@ -77,7 +78,7 @@ impl Sets {
         if let Some(&set) = self.of.get(&(lineup, rack_set)) {
             return set;
         }
-        // A member without a rack is far from nothing.
+        // A member without a rack is near every partition.
         let racks = group.topics().racks().sets.row(rack_set).iter().copied().chain([NONE]);
         let mut near: Vec<u32> = racks.filter_map(|rack| hubs.on(lineup, rack)).collect();
         near.sort_unstable();
@@ -93,7 +94,7 @@ impl Sets {
         set
     }
 
-    /// Whether the members of a lineup on this rack read a row with this set from another one.
+    /// Whether the members of a lineup on this rack read a row with this set from another rack.
     pub(super) fn mismatch(&self, hubs: &Hubs, lineup: u32, set: u32, rack: u32) -> bool {
         hubs.on(lineup, rack).is_none_or(|hub| self.hubs.row(set).binary_search(&hub).is_err())
     }

@@ -1,12 +1,12 @@
-//! The ways over hubs, and who gets what went over them.
+//! The detours over hubs, and the members that get the partitions they carry.
 
 use super::{Gift, Lanes};
 use crate::sticky::flow::{Detour, Detours, End};
 use crate::sticky::levels::Blocks;
 use crate::sticky::rows::Lineups;
 
-/// Lays the ways: from each lane to the hubs near it and, over a hub of its lineup, to all of them; from hubs to their
-/// members. Only members of the lane's block count, and hubs that have some.
+/// Makes the detours: from each lane to its near hubs and, over one hub for the whole lineup, to all hubs; from hubs to their
+/// members. Members of another block than the lane's are left out, and hubs without a member in it.
 pub(super) fn lay(lanes: &Lanes, lineups: &Lineups, blocks: &Blocks) -> Detours {
     let Lanes { hubs, sets, rows, .. } = lanes;
     let mut block_of = vec![u32::MAX; lineups.sizes.len()];
@@ -42,8 +42,8 @@ pub(super) fn lay(lanes: &Lanes, lineups: &Lineups, blocks: &Blocks) -> Detours 
     detours
 }
 
-/// Who gets what the ways carry: at each hub what comes in goes out in order. Every division costs the same, for if one cost
-/// less than the hub was paid, the flow was not the cheapest.
+/// Divides the partitions that come into each hub among its outgoing edges, in order. Every division costs the same: none costs
+/// more than the edges out of the rows, which carry the whole cost, and none costs less, since the flow is the cheapest.
 pub(super) fn take(detours: &Detours, carried: &[u32]) -> Vec<Gift> {
     let mut into: Vec<Vec<(u32, u32)>> = vec![Vec::new(); detours.hubs as usize];
     let mut out: Vec<Vec<(End, u32)>> = vec![Vec::new(); detours.hubs as usize];

@@ -1,12 +1,12 @@
 //! Groups with more pairs of a row and a subscriber than a leader has time and memory for.
 //!
-//! Racks split a lineup's partitions into as many rows as there are sets of racks, and each pair of a row and a subscriber
-//! would be an arc: subscriptions times rack sets. But of all these arcs only few matter by themselves, those on which a
-//! member holds something or is proposed to; on all others a partition costs the same for all members on one rack. So rows
-//! lead to hubs, one for each lineup and rack, and hubs to their members: arcs are about as many as partitions and
-//! subscriptions. How loads are balanced has nothing to do with racks at all and is found on rows without them.
+//! Racks split a lineup's partitions into as many rows as there are sets of racks. With an arc for each pair of a row and a
+//! subscriber, there would be as many arcs as subscriptions times rack sets. Most of these arcs are alike: unless a member holds
+//! a partition of the row, or is proposed to have one, a partition costs the same for all members on one rack. So arcs lead from
+//! rows to hubs, one for each lineup and rack, and from hubs to their members, and there are about as many arcs as partitions and
+//! subscriptions. Racks have no part in the balance of loads, which is found on rows without racks.
 //!
-//! The plan is as good as that of all arcs, the distance to the proposal included. Where several are, it may be another one.
+//! The plan is as good as with all arcs, the distance to the proposal included. Among several such plans it may be another one.
 
 mod hubs;
 mod lay;
@@ -26,7 +26,7 @@ use crate::plan::Plan;
 use crate::strategy::{Mode, Objective};
 use hubs::{Hubs, Sets};
 
-/// Rows of a lineup and a set of near hubs.
+/// The lanes: rows of a lineup and a set of near hubs.
 struct Lanes {
     hubs: Hubs,
     sets: Sets,
@@ -48,7 +48,7 @@ impl Lanes {
         Self { hubs, sets, rows, merged_row }
     }
 
-    /// The problem with these arcs, each a lane and a member, ascending without repeats, and what is held counted.
+    /// The problem with these arcs, each a lane and a member, ascending and without repeats, and with the holdings counted.
     fn problem(&self, group: &Group, arcs: &[(u32, u32)], owner: &[u32], pinned: bool) -> Problem {
         let mut by_row = Csr::new();
         let (mut members, mut mismatch) = (Vec::new(), Vec::with_capacity(arcs.len()));
@@ -88,7 +88,7 @@ pub(super) fn assign(
     let lanes = Lanes::new(group, lineups, &merged);
     let merged = Problem::new(group, lineups, merged, &plan.owner, pinned, false);
 
-    // The arcs that matter by themselves, and the proposal on them.
+    // The arcs that are not like others: those of the proposal and of the holdings.
     let mut gifts: Vec<Gift> = Vec::new();
     let mut loads = merged.loads(&merged.held);
     proposal::propose(&lanes, lineups, &plan.owner, &mut loads, |lane, member| {
@@ -107,7 +107,7 @@ pub(super) fn assign(
     let proposed = with_gifts(&problem, problem.held.clone(), &gifts);
     drop(gifts);
 
-    // By subscriptions only: members pay for them with bytes of metadata, for partitions they do not.
+    // The budget grows with subscriptions, which cost a member bytes of metadata, and not with partitions, which cost it none.
     let budget = limit.budget(STEPS + STEPS_PER_ARC * merged.held.len() as u64);
     let even = settle::merge(&problem, &lanes, &merged, &proposed);
     let (share, gifts, limited) = match levels::split(&merged, &even, &budget) {
@@ -120,7 +120,7 @@ pub(super) fn assign(
             let Blocks { blocks, of_member, flow, .. } = blocks;
             let blocks = Blocks { blocks, of_member, of_row, flow: None };
             let detours = lay::lay(&lanes, lineups, &blocks);
-            match flow::cheapest_with(&problem, &blocks, &proposed, objective.racks, &detours, &budget) {
+            match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &detours, &budget) {
                 Ok(mut share) => {
                     let ways = share.split_off(proposed.len());
                     let gifts = lay::take(&detours, &ways);
@@ -135,7 +135,7 @@ pub(super) fn assign(
         }
     };
 
-    // Who gets something over a hub has an arc of its own now.
+    // A member that gets partitions over a hub needs an arc of its own for them to be dealt on.
     let given = gifts.iter().map(|gift| (gift.lane, gift.member));
     let mut with = arcs.clone();
     with.extend(given);

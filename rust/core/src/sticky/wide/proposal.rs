@@ -1,4 +1,4 @@
-//! The proposal over hubs: everybody keeps what it holds, the rest goes to the least loaded.
+//! The proposal over hubs: every member keeps its partitions, the others go to the least loaded.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,13 +7,13 @@ use super::Lanes;
 use crate::group::NONE;
 use crate::sticky::rows::Lineups;
 
-/// Members by the load they had when they were last looked at. Loads only grow, so an entry never overstates, and one that
-/// states the present load is the least.
+/// Members by their load at the last update of their entry. Loads only grow, so no entry overstates, and a top entry with the
+/// present load is the least loaded member.
 type Heap = BinaryHeap<Reverse<(u32, u32)>>;
 
-/// Gives every partition without an owner to the least loaded of its subscribers, ties to the smallest id, only to those near
-/// it where there are any; and tells `gave` the lane and the member. `loads` is what everybody holds, and grows by what it
-/// is given. The same proposal as that of all pairs of a row and a subscriber.
+/// Gives every partition without an owner to the least loaded of its near subscribers, or of all where none is near, ties to
+/// the smallest id, and calls `gave` with the lane and the member. `loads` begins as the members' holdings and grows with each
+/// partition given. The proposal is the same as with an arc for each pair of a row and a subscriber.
 pub(super) fn propose(
     lanes: &Lanes,
     lineups: &Lineups,

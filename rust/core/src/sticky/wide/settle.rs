@@ -1,10 +1,10 @@
-//! From the proposal to given loads, by the shortest way: what is left to do when the cheapest plan took too long.
+//! From the proposal to given loads with few changes, for a plan whose search for the fewest moves ended early.
 
 use super::{Gift, Lanes};
 use crate::group::Csr;
 use crate::sticky::rows::Problem;
 
-/// What lanes have in the problem without racks.
+/// The shares of the lanes, added up for each arc of the problem without racks.
 pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, share: &[u32]) -> Vec<u32> {
     let mut sum = vec![0; merged.held.len()];
     for (arc, &share) in (0u32..).zip(share) {
@@ -16,8 +16,9 @@ pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, share: &
     sum
 }
 
-/// Changes the proposed shares so that each lineup's members have what `target` says, in the problem without racks: takes
-/// from who has more, first what is neither held nor near, and gives to who has less, first what is near.
+/// Changes the proposed shares to those of `target`, which are by arc of the problem without racks. It takes partitions from
+/// members that have too many, first those that the member neither holds nor is near, and gives them to members that have too
+/// few, first those that are near.
 pub(super) fn settle(
     problem: &Problem,
     lanes: &Lanes,
@@ -55,7 +56,7 @@ pub(super) fn settle(
             }
         }
         let hubs = lanes.hubs.of_lineup(lanes.rows.keys[lanes_of.row(row)[0] as usize].0);
-        // By hub, how many of its members have got all they lack.
+        // By hub, how many of its members have all that they lack.
         let mut done = vec![0; hubs.len()];
         for near in [true, false] {
             for &lane in lanes_of.row(row) {
