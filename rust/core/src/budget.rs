@@ -1,16 +1,16 @@
 //! How much work a plan or a verification may take.
 //!
-//! Work is counted in steps, never measured by a clock: the same input is cut off at the same place on every machine, so
-//! its plan is the same too. A step is about a look at one arc, or at one partition and one member. Every loop that some
+//! Work is counted in steps, never measured by a clock: every machine ends the search for the same input at the same place, so
+//! two leaders have the same plan. A step is about a visit to one arc, or to one partition and one member. Every loop that some
 //! group can make long spends its steps inside the loop; a loop that spends them afterwards has no limit.
 
 use std::cell::Cell;
 use std::fmt;
 
-/// How many steps lie between two questions whether the work is to end: some microseconds.
+/// How many steps lie between two calls of `interrupted`: some microseconds.
 const STEPS_PER_POLL: u64 = 1 << 12;
 
-/// What the caller allows. The default is what the work itself thinks right for its input, and nobody interrupts it.
+/// The work that the caller allows. The default is the number of steps that the work sets for its input, without interruption.
 #[derive(Clone, Copy, Default)]
 pub struct Limit<'a> {
     steps: Option<u64>,
@@ -24,14 +24,14 @@ impl<'a> Limit<'a> {
         Self { steps: Some(steps), interrupted: None }
     }
 
-    /// Asks `interrupted` now and then; the work ends once it says true. What is left is then a matter of time, and so is the
-    /// plan: it is valid, but another run may have come farther.
+    /// Calls `interrupted` now and then; the work ends once it returns true. The plan then depends on time: it is valid, but
+    /// another run may have come farther.
     #[must_use]
     pub fn interrupted_by(self, interrupted: &'a dyn Fn() -> bool) -> Self {
         Self { interrupted: Some(interrupted), ..self }
     }
 
-    /// What there is to spend on work for which `steps` is enough whenever its input is an ordinary one.
+    /// The budget of work for which `steps` is enough where its input is an ordinary one.
     pub(crate) fn budget(&self, steps: u64) -> Budget<'a> {
         Budget::new(self.steps.map_or(steps, |given| given.min(steps)), self.interrupted)
     }
@@ -53,7 +53,7 @@ pub enum Cause {
     Interrupted,
 }
 
-/// What is sought, in words that a report can use.
+/// The objective of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
     /// The least balance score.
@@ -64,10 +64,10 @@ pub enum Goal {
     Lag,
 }
 
-/// A search that ended early: what was reached is valid, but something better may exist.
+/// A search that ended early: its result is valid, but a better one may exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limited {
-    /// What was being sought.
+    /// The objective of the search.
     pub goal: Goal,
     /// Why the search ended.
     pub cause: Cause,
@@ -88,7 +88,7 @@ impl fmt::Display for Limited {
     }
 }
 
-/// All that there was is spent, or the work was interrupted.
+/// The budget has no steps left, or the work was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spent(pub(crate) Cause);
 
@@ -98,11 +98,11 @@ impl Spent {
     }
 }
 
-/// What is left to spend. Once it is spent it stays so.
+/// The steps that are left. A spent budget stays spent.
 pub(crate) struct Budget<'a> {
-    /// What may be spent before the next poll.
+    /// The steps left before the next poll.
     near: Cell<u64>,
-    /// What is left beyond that.
+    /// The steps left after it.
     far: Cell<u64>,
     end: Cell<Option<Cause>>,
     interrupted: Option<&'a dyn Fn() -> bool>,
@@ -121,16 +121,17 @@ impl<'a> Budget<'a> {
             self.near.set(near - steps.max(1));
             return Ok(());
         }
-        self.turn(steps.max(1))
+        self.poll(steps.max(1))
     }
 
-    /// Why there is nothing left, if there is nothing left.
+    /// Why the budget is spent, if it is.
     pub(crate) fn spent(&self) -> Option<Spent> {
         self.end.get().map(Spent)
     }
 
+    /// Spends steps that reach beyond the next poll.
     #[cold]
-    fn turn(&self, steps: u64) -> Result<(), Spent> {
+    fn poll(&self, steps: u64) -> Result<(), Spent> {
         if let Some(cause) = self.end.get() {
             return Err(Spent(cause));
         }

@@ -9,8 +9,8 @@ use crate::group::{Group, NONE};
 /// A partition that several members claim with equal right; nobody owned it.
 pub const CONTESTED: u32 = u32::MAX - 1;
 
-/// The generation, and the epoch of a stream join, that nobody has ever been in: a claim of it is false. Were it to count, it
-/// could not be exceeded, so all later claims would be as old as it and none would win.
+/// The generation, and the epoch of a stream join, that no member has ever been in: a claim of it is false. If it counted, no
+/// later generation could exceed it, all later claims would tie with it, and nothing would be kept.
 pub const NEVER: i32 = i32::MAX;
 
 /// The settled claims.

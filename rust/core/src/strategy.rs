@@ -74,7 +74,7 @@ pub struct Outcome {
     pub ownership: Ownership,
     /// Of a stream join, the numbers.
     pub join: Option<stream_join::Numbers>,
-    /// What the plan may not be the best in, where the search for it ended early.
+    /// The search of the strategy that ended early, if one did: a better plan may exist.
     pub limited: Option<Limited>,
 }
 
@@ -118,7 +118,7 @@ impl Outcome {
         self.verify_within(group, strategy, &Limit::default())
     }
 
-    /// As [`Outcome::verify`], within a limit. Where it was too small for a bound, the plan is valid all the same.
+    /// As [`Outcome::verify`], within a limit. Where the limit was too small for a bound, the bound is `None`.
     ///
     /// # Errors
     /// As [`Outcome::verify`].

@@ -321,7 +321,7 @@ impl Group {
         &self.shrunk
     }
 
-    /// Puts other claims and numbers in place of all, each with where the members' own begin and the end.
+    /// Replaces the claims and numbers of all members: the starts of the members' rows with the end, and the items.
     pub(crate) fn replace_claims(&mut self, claims: (Vec<u32>, Vec<u32>), numbers: (Vec<u32>, Vec<u32>)) {
         debug_assert!(claims.0.len() == self.claim_starts.len() && numbers.0.len() == self.number_starts.len());
         (self.claim_starts, self.claims) = claims;

@@ -22,7 +22,7 @@ impl Csr {
     /// Appends one row.
     ///
     /// # Panics
-    /// With 2^32 items in all: their positions would begin anew, and rows would show each other's items.
+    /// With 2^32 items in all: their positions would wrap around, and rows would show each other's items.
     pub fn push_row(&mut self, row: &[u32]) {
         self.items.extend_from_slice(row);
         self.starts.push(position(self.items.len()));
@@ -170,10 +170,9 @@ pub struct Interner {
     table: HashTable<u32>,
 }
 
-/// Strangers choose what is hashed: topics, racks, subscriptions. With a seed that they could know they would choose such as
-/// all fall into one place of a table, and each look-up would pass all of them. The hash is hashbrown's own (foldhash), which
-/// a process seeds anew: SipHash makes a plan of 20,000 partitions a sixth slower. No result depends on the seed: tables are
-/// only looked up, never listed.
+/// Strangers choose the keys: topics, racks, subscriptions. If they knew the seed, they could choose keys that all have one
+/// hash, and each look-up would pass all of them. The hash is hashbrown's own (foldhash), which every process seeds anew:
+/// SipHash makes a plan of 20,000 partitions a sixth slower. No result depends on the seed, since no table is iterated over.
 static SEED: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
 pub(super) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
@@ -222,13 +221,13 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     #[test]
-    fn whoever_does_not_know_the_seed_cannot_tell_a_hash() {
-        // Without one, this would be the same number in every process.
+    fn hashes_have_a_seed() {
+        // Without a seed, the first would be the same number in every process.
         assert_ne!(hash_of(b"orders".as_slice()), rustc_hash::FxBuildHasher.hash_one(b"orders".as_slice()));
         assert_eq!(hash_of(b"orders".as_slice()), hash_of(b"orders".as_slice()));
     }
 
-    /// Elsewhere the keys of tables without a seed are ids that the core has given itself.
+    /// Solvers, verifiers and the catalogue of the broker may hash without a seed: their keys are ids that the core has given.
     #[test]
     fn tables_of_names_have_a_seed() {
         let mut left = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
@@ -240,7 +239,7 @@ mod tests {
                 unseeded.push(path);
             }
         }
-        // Solvers and verifiers see no name; here it stands for comparison.
+        // This file names it only for the comparison above.
         let solver = |path: &Path| path.iter().any(|part| part == "sticky" || part == "lag" || part == "verify");
         let known = |path: &Path| path.ends_with("broker/catalogue.rs") || path.ends_with("group/slab.rs");
         unseeded.retain(|path| !solver(path) && !known(path));

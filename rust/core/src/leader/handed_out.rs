@@ -1,8 +1,8 @@
-//! What a leader remembers of what it handed out, and the claims that are false by it.
+//! The plans that a leader remembers, and the claims that they prove false.
 //!
-//! A generation is no secret: a member that claims everything with the newest one would be as new as the owners, who would
-//! lose all of it with it, rebalance after rebalance, and in a cooperative group nobody would read on. A leader that made the
-//! plan of that generation knows better. What it does not know it believes.
+//! A generation is no secret. A member that claims everything with the newest generation ties with the owners, and contested
+//! partitions are nobody's: the owners would lose all of them, rebalance after rebalance, and in a cooperative group no member
+//! would read on. A leader that made the plan of that generation knows which claims are true. It believes all others.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,32 @@ use crate::group::{Group, NONE};
 use crate::ownership::CONTESTED;
 use crate::strategy::Outcome;
 
-/// A plan that the leader made, and what the members' claims of it carry.
+/// A plan that the leader made, and the generations that claims of its partitions carry.
 #[derive(Debug, Clone, Copy)]
 pub struct HandedOut<'a> {
-    /// The group's generation that it was made for, where the client told it.
+    /// The group's generation that the plan was made for, where the client tells it.
     pub generation: Option<i32>,
-    /// What was written into the assignments: see [`super::Performed::generation`].
+    /// The generation, or epoch, written into the assignments: see [`super::Performed::generation`].
     pub written: Option<i32>,
-    /// The group as it was planned.
+    /// The group that was planned.
     pub group: &'a Group,
-    /// What became of it.
+    /// The plan.
     pub outcome: &'a Outcome,
 }
 
-/// What a leader remembers.
+/// The plans that a leader remembers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Memory<'a> {
-    /// Its plans, oldest first: the last one that it knows to have reached the group, and those made since. Several may be of
+    /// The plans, oldest first: the last one that is known to have reached the group, and those made since. Several may be of
     /// one generation, each for other topics.
     pub plans: &'a [HandedOut<'a>],
-    /// Whether the client keeps the members' `group.instance.id` to itself. Then a member that was not there is taken for a
-    /// static one that came back under another id, as far as it claims what one that has gone was given.
+    /// Whether the client does not tell the members' `group.instance.id`. Then a new member may be a static one that came back
+    /// under another id, so its claims of partitions that an absent member was given are believed.
     pub anonymous: bool,
 }
 
-/// Takes the false claims out of a group, and out of `max_generation` the epochs. By member, how many claims were false.
+/// Removes the false claims from a group, and lowers `max_generation` to the newest epoch there has been, where that is known.
+/// By member, how many claims were false.
 /// O(plans × (claims + members × log members + topics)).
 pub(super) fn void_false_claims(
     group: &mut Group,
@@ -70,8 +71,8 @@ pub(super) fn void_false_claims(
         );
         claim_starts.push(claims.len() as u32);
         number_starts.push(numbers.len() as u32);
-        let told = group.claims(member).len() + group.numbers(member).len();
-        let false_ones = told - (claims.len() + numbers.len() - before);
+        let claimed = group.claims(member).len() + group.numbers(member).len();
+        let false_ones = claimed - (claims.len() + numbers.len() - before);
         if false_ones > 0 {
             voided.insert(member, false_ones as u32);
         }
@@ -82,26 +83,28 @@ pub(super) fn void_false_claims(
     voided
 }
 
-/// What the leader knows of a member's claims, all of which are of one generation.
+/// How a member's claims, which are all of one generation, are judged.
 enum Verdict {
-    /// Of a generation that somebody else may have planned.
+    /// Another leader may have planned the generation, or it is too old to withhold anything: all claims count.
     Believed,
-    /// Of a generation that has not been.
+    /// The generation, or epoch, has not been yet: no claim counts.
     False,
-    /// It must be in one of these plans, those of that generation; or held then, where partitions wait for who holds them.
+    /// These plans are of the generation. A claim counts if one of them gave the partition to the member or, where partitions
+    /// wait for their holder, found it with the member.
     Planned(Vec<usize>),
-    /// From before the plans, all of which the leader knows: it must be as the leader found it then.
+    /// The generation is older than the plans, and no other plan was made since the oldest of them. A claim counts if one of
+    /// them gave the partition to the member or found it with the member.
     Older,
 }
 
-/// A plan, as seen from the group of now.
+/// A remembered plan, and where the present group's members and topics are in it.
 struct Past<'a> {
     plan: HandedOut<'a>,
-    /// By member of now, who it was; [`NONE`] for one that was not there.
+    /// By present member, its id in the plan; [`NONE`] for a new member.
     member_of: Vec<u32>,
-    /// By topic of now, which it was; [`NONE`] if it was not planned.
+    /// By present topic, its id in the plan; [`NONE`] if it was not planned.
     topic_of: Vec<u32>,
-    /// By member of then, whether it is there.
+    /// By member of the plan, whether it is in the present group.
     present: Vec<bool>,
 }
 
@@ -128,7 +131,7 @@ impl<'a> Past<'a> {
         self.plan.outcome.join.is_some()
     }
 
-    /// The place of a partition in the plan, if it had one.
+    /// The flat partition in the plan, if it had the partition.
     fn place(&self, topic: u32, number: u32) -> Option<usize> {
         let topic = self.topic_of[topic as usize];
         if topic == NONE {
@@ -146,12 +149,12 @@ impl<'a> Past<'a> {
         owner != NONE && owner != CONTESTED && self.member_of[member as usize] == owner
     }
 
-    /// Whether the leader found it with the member then.
+    /// Whether the member held the partition when the plan was made.
     fn held(&self, member: u32, place: usize) -> bool {
         self.is(member, self.plan.outcome.ownership.held.get(place).copied().unwrap_or(NONE))
     }
 
-    /// Whether the owner of then may be the member of now, as far as an anonymous group tells.
+    /// Whether this member of the plan may be the present member. In an anonymous group a new member may be any that is absent.
     fn may_be(&self, member: u32, owner: u32, anonymous: bool) -> bool {
         let replaced = || {
             anonymous
@@ -162,22 +165,23 @@ impl<'a> Past<'a> {
     }
 }
 
+/// The remembered plans that may have reached the group.
 struct Known<'a> {
     pasts: Vec<Past<'a>>,
     joins: bool,
-    /// Whether partitions wait for those who hold them, so that an old claim can keep others out.
+    /// Whether partitions wait for their holder, so that an old claim withholds them from their new owner.
     holds: bool,
     anonymous: bool,
-    /// Whether nobody else made a plan since the oldest of these.
+    /// Whether no other leader made a plan since the oldest of these.
     complete: bool,
 }
 
 impl<'a> Known<'a> {
     fn new(group: &Group, source: ClaimSource, memory: &Memory<'a>, forming: Option<i32>) -> Self {
-        // A plan for the generation that is being formed has reached nobody.
-        let over =
+        // A plan for the generation that is being formed has reached no member.
+        let is_past =
             |plan: &&HandedOut<'a>| plan.generation.is_none_or(|past| forming.is_none_or(|forming| past < forming));
-        let pasts: Vec<_> = memory.plans.iter().filter(over).map(|plan| Past::new(group, *plan)).collect();
+        let pasts: Vec<_> = memory.plans.iter().filter(is_past).map(|plan| Past::new(group, *plan)).collect();
         let follows = |pair: &[Past<'_>]| match (pair[0].plan.generation, pair[1].plan.generation) {
             (Some(one), Some(next)) => next == one || one.checked_add(1) == Some(next),
             _ => false,
@@ -225,16 +229,16 @@ impl<'a> Known<'a> {
         match verdict {
             Verdict::Believed => true,
             Verdict::False => false,
-            // Some clients (Java's, when the connection breaks) say the generation that they have joined, though they never heard
-            // what they were given in it, and still have what they had.
+            // A client whose connection broke after JoinGroup (Java's, for one) claims the new generation with its old partitions:
+            // it has never received the assignment of that generation.
             Verdict::Planned(at) => at.iter().map(|&at| &self.pasts[at]).any(|past| {
                 let place = past.place(topic, number);
                 let owner = place.map(|place| past.plan.outcome.plan.owner[place]);
                 owner.is_some_and(|owner| past.may_be(member, owner, self.anonymous))
                     || self.holds && place.is_some_and(|place| past.held(member, place))
             }),
-            // Who missed the answer to SyncGroup still has what it had, until it is told to give it up. A topic that was not
-            // planned is nothing that the leader knows anything of.
+            // A member that missed the answer to SyncGroup keeps its partitions until it is told to give them up. Of a topic that
+            // was in none of the plans the leader knows nothing.
             Verdict::Older => {
                 let mut pasts = self.pasts.iter().filter(|past| past.knows_topic(topic)).peekable();
                 pasts.peek().is_none()

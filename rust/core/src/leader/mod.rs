@@ -63,8 +63,8 @@ pub fn perform_assignment(
 
 /// As [`perform_assignment`], within a limit, for a leader that remembers what it handed out.
 ///
-/// Where the limit was too small for what the strategy seeks, the plan is valid all the same, and the outcome says so. Claims
-/// that are false by the memory do not count, and are among the faults.
+/// Where the limit was too small, the plan is valid all the same, and the outcome says which search ended early. Claims that
+/// are false by the memory do not count, and are among the faults.
 ///
 /// # Errors
 /// As [`perform_assignment`].

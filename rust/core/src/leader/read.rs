@@ -50,8 +50,8 @@ impl ClaimSource {
     }
 
     /// The generation to write into the assignments; for a stream join the epoch, which has nothing to do with the group's
-    /// generation. After the last one that a claim may have, counting begins anew: with the last one written, every honest
-    /// claim would be false.
+    /// generation. Behind the last one that may be claimed, counting begins anew: if [`NEVER`] were written, every honest claim
+    /// would be false.
     pub(super) fn generation(self, forming: Option<i32>, max_generation: i32) -> Option<i32> {
         let after = |newest: i32, first| newest.checked_add(1).filter(|&next| next < NEVER).unwrap_or(first);
         match self {
@@ -89,7 +89,7 @@ pub enum Reason {
     /// The user data has no form that the assignor knows.
     #[error("it counts as without history: {0}")]
     UserData(UnknownForm),
-    /// So many claims are on partitions, or numbers, that the leader knows it was not given.
+    /// The number of claims on partitions, or numbers, that the leader knows not to have handed out to the member.
     #[error(
         "{0} of its claims are false and do not count: the leader knows that it did not hand these partitions to it"
     )]
@@ -105,7 +105,7 @@ pub struct Joined {
     pub order: Vec<u32>,
     /// What could not be read, by position in the input.
     pub faults: Vec<Fault>,
-    /// The newest generation, for a stream join the highest epoch, that any member claims and that may be true;
+    /// The newest generation, for a stream join the highest epoch, that any member claims, [`NEVER`] left out;
     /// [`NO_GENERATION`] if there is none.
     pub max_generation: i32,
 }
@@ -202,7 +202,7 @@ impl<'a> Reading<'a> {
         self.builder.push_member(member.id, instance_id, pattern, generation, &rack);
     }
 
-    /// False claims have no part in what comes after them.
+    /// Counts a claimed generation, or epoch, towards the newest. A false one would fix the next one for good.
     fn note_generation(&mut self, generation: i32) {
         if generation < NEVER {
             self.max_generation = self.max_generation.max(generation);

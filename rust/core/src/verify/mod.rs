@@ -146,7 +146,7 @@ pub struct Certificate {
     pub rack_misses: u64,
     /// The least possible number of them.
     pub rack_misses_bound: Option<u64>,
-    /// The search that ended early, if one did. The bounds that it was to prove, and those after them, are `None`.
+    /// The search that ended early, if one did. The bounds that it, and the searches after it, were to prove are `None`.
     pub limited: Option<Limited>,
 }
 
@@ -197,9 +197,9 @@ fn subscribed_topics(group: &Group) -> impl Iterator<Item = u32> {
 
 /// Checks a plan and proves how good a plan of this group can be.
 ///
-/// Fast where the plan is as good as it can be, a few passes over partitions, subscriptions and rows, with topics of equal
-/// subscribers and racks merged into rows; slower the more there is to improve, until the steps for it are spent and a bound
-/// is left out. For plans that nobody expects to be optimal, see [`verify_from`].
+/// For an optimal plan the proof takes a few passes over partitions, subscriptions and rows, with topics of equal subscribers
+/// and racks merged into rows. The farther the plan is from the optimum, the longer the search; once its steps are spent, the
+/// bounds that it has not proven are `None`. For plans that need not be optimal, see [`verify_from`].
 ///
 /// # Errors
 /// The first fault that makes the plan invalid. A plan that is valid but not optimal is no error.
@@ -212,9 +212,9 @@ pub fn verify(
     verify_from(group, ownership, plan, objective, plan, &Limit::default())
 }
 
-/// As [`verify`], seeking the best plan from `start`, another valid plan of the group, and within a limit. The bounds are the
-/// same and proven in the same way wherever the search starts; near an optimum, such as a sticky plan, it is shortest. A
-/// limit that is too small for a bound leaves it out; that the plan is valid is checked in any case.
+/// As [`verify`], but the search for the best plan starts from `start`, another valid plan of the group, and has a limit. The
+/// bounds are the same and proven in the same way wherever the search starts; it is shortest near an optimum, such as a sticky
+/// plan. A bound for which the limit was too small is `None`; the validity of the plan is checked in any case.
 ///
 /// # Errors
 /// As [`verify`]; also the first fault of `start`.
@@ -361,7 +361,7 @@ pub fn unassigned(
     Ok(reasons)
 }
 
-/// The values of a best plan, as far as they were proven.
+/// The values of a best plan; `None` where they were not proven.
 struct Best {
     score: Option<u128>,
     moved: Option<u64>,
@@ -372,7 +372,7 @@ struct Best {
 /// Why a search for the optimum ended without it.
 #[derive(Debug)]
 enum Stop {
-    /// The scratch copy is so far from the optimum that starting elsewhere is quicker.
+    /// The scratch copy is so far from the optimum that a search from another plan is quicker.
     TooFar,
     /// The budget is spent.
     Spent(Spent),
@@ -392,8 +392,9 @@ impl From<PlanFault> for Stop {
     }
 }
 
-/// What the search for the bounds may take, and what more for each arc of the network: some tens of looks at each arc of the
-/// largest, thousands at those of ordinary ones. The proof for a plan that is as good as can be takes a few.
+/// The steps that the search for the bounds may take, and the additional ones for each arc of the network. They visit each arc
+/// of the largest networks some tens of times and each arc of ordinary ones thousands of times; the proof for an optimal plan
+/// takes a few visits.
 const STEPS: u64 = 1 << 26;
 const STEPS_PER_ARC: u64 = 1 << 6;
 
@@ -432,7 +433,7 @@ fn best(
     }
 }
 
-/// Brings a network to its optimum and proves that it is there. Short of that, the least balance score if that is proven.
+/// Brings a network to its optimum and proves that it is there. The error has the least balance score, if that was proven.
 fn improve(network: &mut Network, patience: usize, budget: &Budget<'_>) -> Result<(), (Option<u128>, Stop)> {
     balance::level(network, patience, budget).map_err(|stop| (None, stop))?;
     let score = network.score();

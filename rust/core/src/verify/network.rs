@@ -12,16 +12,16 @@ use crate::score::balance_score;
 use crate::strategy::{Mode, Objective, RackOrder};
 use crate::subscribers::Subscribers;
 
-/// What levelling a row costs for each of its members, which are sorted and looked at several times.
+/// The steps of levelling a set of rows for each of its members, which are sorted and visited several times.
 const STEPS_PER_MEMBER: u64 = 16;
 
 /// Rows of interchangeable partitions, members, and how many partitions of a row each member has.
 ///
-/// Partitions with the same subscribers are one row; where racks matter, those that are near the same subscribers. Members
-/// with the same subscription (and rack) are one class: what an additional partition of a row costs is the same for all of a
-/// class. It is the same, too, for all classes on one rack that may have a row: these are a *party* of the row's set of
-/// subscribers. So a row has arcs to its few near parties and one to all of its set, and a *cell* of its own only for a member
-/// that has or owned something of it; there are far fewer arcs than pairs of a row and a class.
+/// Partitions with the same subscribers are one row; where racks matter, a row's partitions are also near the same subscribers.
+/// Members with the same subscription (and rack) are one class: an additional partition of a row costs the same for all members
+/// of a class. It costs the same, too, for all classes on one rack that may have the row: these are a *party* of the row's set
+/// of subscribers. So a row has arcs to its few near parties and one to its whole set, and a *cell* only for a member that has or
+/// owned a partition of it. There are far fewer arcs than pairs of a row and a class.
 pub(super) struct Network<'a> {
     group: &'a Group,
     pub(super) objective: Objective,
@@ -30,7 +30,7 @@ pub(super) struct Network<'a> {
     supply: Vec<u64>,
     /// By row, its set of subscribers.
     pub(super) set_of: Vec<u32>,
-    /// Row to the parties of its set that read it from their own rack; all where racks do not matter.
+    /// Row to its near parties: those that read it from their own rack; all parties where racks do not matter.
     pub(super) near_of: Csr,
     /// Set to its parties.
     pub(super) parties_of: Csr,
@@ -199,7 +199,7 @@ impl<'a> Network<'a> {
         (row_of, network)
     }
 
-    /// The number of all arcs, about: what a look at everything costs.
+    /// About the number of all arcs: the steps of one pass over the network.
     pub(super) fn size(&self) -> u64 {
         let arcs = [&self.near_of, &self.parties_of, &self.classes_of].map(|arcs| arcs.items().len());
         (arcs.iter().sum::<usize>() + self.cells.len() + self.rows() + self.loads.len()) as u64
@@ -259,7 +259,7 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Gives so much of each row of a set to members, so much to each, in order.
+    /// Gives the partitions of these rows, each with their number, to the members in order; `gets` is how many each gets.
     fn hand_out(&mut self, rows: &[(u32, u64)], members: &[u32], gets: &[u64]) {
         let mut rows = rows.iter().copied();
         let (mut row, mut left) = (0, 0);
@@ -280,8 +280,8 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Levels the rows of each set by themselves, all others as they are: whoever is above the common level gives what it has
-    /// of them, whoever is below gets it. Returns whether anything changed.
+    /// Levels the rows of each set by themselves, all other rows unchanged: members above the common level give partitions of
+    /// these rows to members below it. Returns whether anything changed.
     pub(super) fn level_sets(&mut self, budget: &Budget<'_>) -> Result<bool, Spent> {
         let mut changed = false;
         for (set, rows) in self.rows_of_sets() {

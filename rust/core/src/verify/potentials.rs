@@ -1,11 +1,11 @@
 //! Potentials under which no move pays: the proof that a scratch copy is the cheapest of its balance.
 //!
 //! Nodes are members, rows, sets of subscribers, parties, classes and, between any two loads that differ by one, a hub. An
-//! arc is a move that is possible: a member gives a partition back to its row (which takes back what it cost), a row gives one
-//! to a member that owned more than it has, or to any member of the classes of a near party, or of its whole set at the price
-//! of a rack miss: more than it costs where that member is near, and then the way over its party is the cheaper one. A member leads to the hub above its load and a hub to the members above it: one
-//! ends up with one more, the other with one fewer, and the balance is the same. Every difference between two plans of the
-//! least score is a set of cycles of such arcs.
+//! arc is a possible move. A member gives a partition back to its row (which takes back what it cost). A row gives a partition
+//! to a member that owned more than it has, to any member of the classes of a near party, or to any member of its set at the
+//! price of a rack miss; a near member costs more over the set than over its party, so the cheapest path has the right price.
+//! A member leads to the hub above its load and a hub to the members above it: one ends up with one more, the other with one
+//! fewer, and the balance is the same. Every difference between two plans of the least score is a set of cycles of such arcs.
 
 use std::collections::VecDeque;
 
@@ -291,7 +291,7 @@ impl Search {
             let Parent { node: from, cell } = self.parent[to as usize];
             if cell != NONE {
                 let Cell { has, owned, .. } = network.cells[cell as usize];
-                // From a row to a member that owned more, or from a member back to a row.
+                // The arc leads from a row to a member that owned more, or from a member back to its row.
                 let same = if from >= self.nodes.members {
                     owned - has
                 } else if has > owned {
@@ -308,7 +308,7 @@ impl Search {
             let Parent { node: from, cell } = self.parent[to as usize];
             if to < self.nodes.members && !self.nodes.is_hub(from) {
                 let taken = if cell == NONE {
-                    // Over the class, its party and perhaps the set from the row.
+                    // Back over the class, its party and perhaps the set to the row.
                     let mut row = from;
                     while row >= self.nodes.set(0) {
                         row = self.parent[row as usize].node;
