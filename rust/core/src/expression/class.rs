@@ -1,8 +1,8 @@
-//! Sets of ASCII characters: what is between brackets.
+//! Sets of ASCII characters, as between brackets.
 
 use std::fmt::Write as _;
 
-/// A set of characters. What is beyond ASCII is in none.
+/// A set of ASCII characters. No set has a character beyond ASCII.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Class {
     members: u128,
@@ -25,7 +25,7 @@ impl Class {
             "lower" => Self::of(|byte| byte.is_ascii_lowercase()),
             "print" => Self::of(|byte| matches!(byte, b' '..=b'~')),
             "punct" => Self::of(|byte| byte.is_ascii_punctuation()),
-            "space" => Self::of(|byte| matches!(byte, b' ' | b'\t'..=b'\r')),
+            "space" => Self::space(),
             "upper" => Self::of(|byte| byte.is_ascii_uppercase()),
             "xdigit" => Self::of(|byte| byte.is_ascii_hexdigit()),
             _ => return None,
@@ -35,6 +35,11 @@ impl Class {
     /// Letters, digits and the underscore.
     pub(super) fn word() -> Self {
         Self::of(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    }
+
+    /// White space as POSIX has it, the vertical tab included.
+    pub(super) fn space() -> Self {
+        Self::of(|byte| matches!(byte, b' ' | b'\t'..=b'\r'))
     }
 
     pub(super) fn insert(&mut self, first: char, last: char) {
@@ -52,7 +57,7 @@ impl Class {
         Self { members: !self.members }
     }
 
-    /// In the syntax of the `regex` crate. With `negated` everything else, by whole characters.
+    /// In the syntax of the `regex` crate. With `negated`, all other bytes.
     pub(super) fn write(&self, negated: bool, text: &mut String) {
         text.push_str(if negated { "[^" } else { "[" });
         let mut code = 0_u32;
@@ -65,7 +70,7 @@ impl Class {
             code += run + 1;
         }
         if self.members == 0 {
-            // A class has at least one member there: the bytes that are in no UTF-8 text.
+            // The crate refuses an empty class. This byte is in no UTF-8 text.
             text.push_str(r"\xFF");
         }
         text.push(']');

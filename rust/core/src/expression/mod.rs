@@ -10,19 +10,21 @@ mod re2;
 #[cfg(test)]
 mod tests;
 
+use output::Output;
 use regex::bytes::{Regex, RegexBuilder};
+use std::marker::PhantomData;
 use thiserror::Error;
 
-/// The longest name of a topic. Longer repetitions are cut to it, which no name can tell.
+/// The longest name of a topic. Counts of repetitions are cut off beyond it: no name is long enough to show the difference.
 const LONGEST_NAME: u32 = 249;
 
 /// How deep groups may be nested: the compiler recurses.
 const DEEPEST: u32 = 200;
 
-/// What an expression of the application itself may take: an alternation of tens of thousands of names fits.
+/// The limits of an application's own expression: an alternation of tens of thousands of names fits.
 const OWN: Limits = Limits { text: 4 << 20, compiled: 64 << 20, cache: 4 << 20 };
 
-/// What an expression of a stranger may take. Matching costs the product of this and of the names.
+/// The limits of a stranger's expression. The time of matching is the product of its size and the length of the names.
 const STRANGERS: Limits = Limits { text: 16 << 10, compiled: 64 << 10, cache: 1 << 20 };
 
 /// Bytes of the text, of the compiled program, and of the states kept while matching.
@@ -32,7 +34,7 @@ struct Limits {
     cache: usize,
 }
 
-/// An expression that is not taken; the text says why, and at which character.
+/// Why an expression is refused, and at which character.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ExpressionError(String);
@@ -52,31 +54,31 @@ impl ExpressionError {
 pub struct Expression(Regex);
 
 impl Expression {
-    /// POSIX extended syntax with GNU's additions, found anywhere in a name: how librdkafka reads a subscription, by `regcomp` of the
-    /// C library, in the C locale. Back-references are refused, since no engine matches them in linear time.
+    /// POSIX extended syntax with GNU's additions, found anywhere in a name. So librdkafka reads a subscription, by `regcomp` of
+    /// the C library, in the C locale. Back-references are refused, since no engine matches them in linear time.
     ///
     /// # Errors
     ///
-    /// What `regcomp` refuses, back-references, and what is too large.
+    /// An expression that `regcomp` refuses, that has back-references or that is too large.
     pub fn posix(text: &str) -> Result<Self, ExpressionError> {
         compile(text, &OWN, posix::translate)
     }
 
-    /// RE2's syntax, matched against the whole name: how a broker reads the subscription of a KIP-848 member.
+    /// RE2's syntax, matched against the whole name. So a broker reads the subscription of a KIP-848 member.
     ///
     /// # Errors
     ///
-    /// What RE2 refuses, and what is too large for an expression of a stranger.
+    /// An expression that RE2 refuses, or that is too large for one of a stranger.
     pub fn re2(text: &str) -> Result<Self, ExpressionError> {
         let whole = |text: &str| Ok(format!(r"\A(?:{})\z", re2::translate(text)?));
         compile(text, &STRANGERS, whole)
     }
 
-    /// RE2's syntax, found anywhere in a name: what an application asks for itself, of groups or topics.
+    /// RE2's syntax, found anywhere in a name: an application's own choice of groups or topics.
     ///
     /// # Errors
     ///
-    /// What RE2 refuses, and what is too large.
+    /// An expression that RE2 refuses, or that is too large.
     pub fn search(text: &str) -> Result<Self, ExpressionError> {
         compile(text, &OWN, re2::translate)
     }
@@ -85,6 +87,31 @@ impl Expression {
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.0.is_match(name.as_bytes())
+    }
+}
+
+/// An expression in the syntax `S`, read up to `at`, and the translation of that part.
+struct Parser<S> {
+    text: Vec<char>,
+    at: usize,
+    output: Output,
+    syntax: PhantomData<S>,
+}
+
+impl<S> Parser<S> {
+    /// The whole translation, by `read`, which reads the text to its end.
+    fn translate(
+        text: &str,
+        read: impl FnOnce(&mut Self) -> Result<(), ExpressionError>,
+    ) -> Result<String, ExpressionError> {
+        let mut parser = Self { text: text.chars().collect(), at: 0, output: Output::default(), syntax: PhantomData };
+        read(&mut parser)?;
+        Ok(parser.output.end())
+    }
+
+    /// The next character, which stays unread.
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at).copied()
     }
 }
 

@@ -1,16 +1,16 @@
-//! What a translation writes: the same expression in the syntax of the `regex` crate.
+//! The output of a translation: the same expression in the syntax of the `regex` crate.
 
 use super::class::Class;
 use super::{DEEPEST, ExpressionError, LONGEST_NAME};
 use std::fmt::Write as _;
 
-/// A repetition: at least, and at most or without end.
-type Bounds = (u32, Option<u32>);
+/// The least and the most repetitions; `None` for no end.
+pub(super) type Bounds = (u32, Option<u32>);
 
-/// What a repetition that follows applies to.
+/// The part that a following repetition applies to.
 struct Atom {
     start: usize,
-    /// The end of what is repeated, and how often.
+    /// Where the repeated part ends, and how often it is repeated, if it is.
     repeated: Option<(usize, Bounds)>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Output {
     atom: Option<Atom>,
     /// Where the open groups begin.
     groups: Vec<usize>,
-    /// Groups that were put around repetitions of repetitions.
+    /// The number of groups put around repetitions that are repeated again. It is limited, as the compiler recurses into them.
     wraps: u32,
 }
 
@@ -33,7 +33,7 @@ impl Output {
                 let _ = write!(self.text, r"\x{:02X}", other as u32);
             }
             other => {
-                // One thing for a repetition that follows.
+                // Its bytes in one group, or a following repetition would apply to the last byte only.
                 let _ = write!(self.text, "(?:{other})");
             }
         }
@@ -44,13 +44,13 @@ impl Output {
         class.write(negated, &mut self.text);
     }
 
-    /// Something of the `regex` crate's own syntax that can be repeated as it is.
+    /// A part in the `regex` crate's own syntax that can be repeated.
     pub(super) fn raw(&mut self, text: &str) {
         self.begin();
         self.text.push_str(text);
     }
 
-    /// Something that cannot be repeated: flags, an anchor.
+    /// A part that cannot be repeated: flags, an anchor.
     pub(super) fn unrepeatable(&mut self, text: &str) {
         self.text.push_str(text);
         self.atom = None;
@@ -77,9 +77,11 @@ impl Output {
         !self.groups.is_empty()
     }
 
-    /// Repeats what came last; false if there is nothing to repeat.
-    pub(super) fn repeat(&mut self, bounds: Bounds, position: usize) -> Result<bool, ExpressionError> {
-        let Some(atom) = &mut self.atom else { return Ok(false) };
+    /// Repeats the last part.
+    pub(super) fn repeat(&mut self, bounds: Bounds, position: usize) -> Result<(), ExpressionError> {
+        let Some(atom) = &mut self.atom else {
+            return Err(ExpressionError::at(position, "there is nothing to repeat"));
+        };
         let (least, most) = bounds;
         let mut bounds = (least.min(LONGEST_NAME + 1), most.filter(|&most| most <= LONGEST_NAME));
         match atom.repeated {
@@ -110,7 +112,7 @@ impl Output {
                 let _ = write!(self.text, "{{{least},}}");
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     pub(super) fn end(self) -> String {
@@ -122,7 +124,7 @@ impl Output {
     }
 }
 
-/// `*`, `+` or `?`: a pair of these is one of these.
+/// Whether the bounds are `*`, `+` or `?`. Two of these in a row mean the same as one of these.
 fn is_simple(bounds: Bounds) -> bool {
     matches!(bounds, (0 | 1, None) | (0, Some(1)))
 }

@@ -1,21 +1,21 @@
 //! POSIX extended expressions as glibc's `regcomp` reads them, with its GNU operators.
 //!
-//! The order of decisions is that of glibc's parser (`posix/regcomp.c`, `RE_SYNTAX_POSIX_EXTENDED`), so that what it takes is taken here
-//! and means the same.
+//! The order of decisions is that of glibc's parser (`posix/regcomp.c`, `RE_SYNTAX_POSIX_EXTENDED`), so that every expression
+//! that it takes is taken here and means the same.
 
-use super::ExpressionError;
 use super::class::Class;
-use super::output::Output;
+use super::output::Bounds;
+use super::{ExpressionError, Parser};
 
-/// What glibc allows as a count.
+/// The largest count that glibc allows.
 const MOST_REPEATS: u32 = 0x7fff;
-/// One character more than what a name in `[: :]`, `[. .]` or `[= =]` may have.
-const LONGEST_CLASS_NAME: usize = 32;
+/// A name in `[: :]`, `[. .]` or `[= =]` has fewer characters.
+const CLASS_NAME_END: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token {
     End,
-    /// A character, also one whose backslash means nothing.
+    /// A character, with or without a backslash before it.
     Literal(char),
     Alternative,
     Open,
@@ -25,7 +25,7 @@ enum Token {
     CloseCount,
     Repeat(u32, Option<u32>),
     Any,
-    /// A position: nothing is taken, and it cannot be repeated.
+    /// A position, which matches no character and cannot be repeated.
     Anchor(&'static str),
     Word {
         negated: bool,
@@ -37,19 +37,13 @@ enum Token {
     LoneBackslash,
 }
 
-struct Parser {
-    text: Vec<char>,
-    at: usize,
-    output: Output,
-}
+struct Posix;
 
 pub(super) fn translate(text: &str) -> Result<String, ExpressionError> {
-    let mut parser = Parser { text: text.chars().collect(), at: 0, output: Output::default() };
-    parser.run()?;
-    Ok(parser.output.end())
+    Parser::<Posix>::translate(text, Parser::run)
 }
 
-impl Parser {
+impl Parser<Posix> {
     fn run(&mut self) -> Result<(), ExpressionError> {
         loop {
             let start = self.at;
@@ -61,7 +55,7 @@ impl Parser {
                 Token::Alternative => self.output.unrepeatable("|"),
                 Token::Open => self.output.open("(?:", start)?,
                 Token::Close => {
-                    // Without a group that is open it is a character.
+                    // Without an open group it is a character.
                     if !self.output.close() {
                         self.output.literal(')');
                     }
@@ -70,14 +64,11 @@ impl Parser {
                 Token::Any => self.output.raw("(?s:.)"),
                 Token::Anchor(text) => self.output.unrepeatable(text),
                 Token::Word { negated } => self.output.class(&Class::word(), negated),
-                Token::Space { negated } => {
-                    let space = Class::of(|byte| matches!(byte, b' ' | b'\t'..=b'\r'));
-                    self.output.class(&space, negated);
-                }
-                Token::Repeat(least, most) => self.repeat((least, most), start)?,
+                Token::Space { negated } => self.output.class(&Class::space(), negated),
+                Token::Repeat(least, most) => self.output.repeat((least, most), start)?,
                 Token::OpenCount => {
                     let bounds = self.count(start)?;
-                    self.repeat(bounds, start)?;
+                    self.output.repeat(bounds, start)?;
                 }
                 Token::BackReference => {
                     return Err(ExpressionError::at(start, "a back-reference, which is not supported,"));
@@ -87,20 +78,12 @@ impl Parser {
         }
     }
 
-    fn repeat(&mut self, bounds: (u32, Option<u32>), start: usize) -> Result<(), ExpressionError> {
-        if self.output.repeat(bounds, start)? {
-            Ok(())
-        } else {
-            Err(ExpressionError::at(start, "there is nothing to repeat"))
-        }
-    }
-
     fn next(&mut self) -> Token {
-        let Some(&first) = self.text.get(self.at) else { return Token::End };
+        let Some(first) = self.peek() else { return Token::End };
         self.at += 1;
         match first {
             '\\' => {
-                let Some(&second) = self.text.get(self.at) else { return Token::LoneBackslash };
+                let Some(second) = self.peek() else { return Token::LoneBackslash };
                 self.at += 1;
                 match second {
                     '1'..='9' => Token::BackReference,
@@ -133,8 +116,8 @@ impl Parser {
         }
     }
 
-    /// What is in braces: `{n}`, `{n,}`, `{,m}`, `{n,m}`.
-    fn count(&mut self, start: usize) -> Result<(u32, Option<u32>), ExpressionError> {
+    /// The bounds in braces, after the opening one: `n}`, `n,}`, `,m}`, `n,m}`.
+    fn count(&mut self, start: usize) -> Result<Bounds, ExpressionError> {
         let wrong = || ExpressionError::at(start, "no count, as in {2} or {2,5},");
         let (least, end) = self.number().ok_or_else(wrong)?;
         let (least, most) = match (least, end) {
@@ -154,7 +137,7 @@ impl Parser {
         Ok((least, most))
     }
 
-    /// A number, if there is one, and the comma or brace behind it; None where something else is.
+    /// A number, if there is one, and the comma or brace behind it; None where anything else is behind it.
     fn number(&mut self) -> Option<(Option<u32>, Token)> {
         let mut number: Option<u32> = None;
         loop {
@@ -173,14 +156,14 @@ impl Parser {
 
     fn bracket(&mut self, start: usize) -> Result<(), ExpressionError> {
         let unfinished = || ExpressionError::at(start, "a bracket has no end");
-        let negated = self.text.get(self.at) == Some(&'^');
+        let negated = self.peek() == Some('^');
         if negated {
             self.at += 1;
         }
         let mut class = Class::default();
         let mut is_first = true;
         loop {
-            match self.text.get(self.at) {
+            match self.peek() {
                 None => return Err(unfinished()),
                 Some(']') if !is_first => {
                     self.at += 1;
@@ -197,7 +180,7 @@ impl Parser {
                 }
                 Element::One(first) => first,
             };
-            let is_range = self.text.get(self.at) == Some(&'-') && !self.is_triple_hyphen();
+            let is_range = self.peek() == Some('-') && !self.is_triple_hyphen();
             match self.text.get(self.at + 1) {
                 Some(']') | None => class.insert(first, first),
                 Some(_) if is_range => {
@@ -217,15 +200,13 @@ impl Parser {
         Ok(())
     }
 
-    /// Three hyphens are one, and no range.
+    /// Whether three hyphens follow, which are one hyphen and no range.
     fn is_triple_hyphen(&self) -> bool {
         self.text[self.at..].starts_with(&['-', '-', '-'])
     }
 
     fn element(&mut self, start: usize, takes_hyphen: bool) -> Result<Element, ExpressionError> {
-        let Some(&first) = self.text.get(self.at) else {
-            return Err(ExpressionError::at(start, "a bracket has no end"));
-        };
+        let first = self.peek().ok_or_else(|| ExpressionError::at(start, "a bracket has no end"))?;
         if first == '['
             && let Some(&kind @ ('.' | '=' | ':')) = self.text.get(self.at + 1)
         {
@@ -249,7 +230,7 @@ impl Parser {
     fn named(&mut self, start: usize, kind: char) -> Result<Element, ExpressionError> {
         let rest = &self.text[self.at..];
         let end = rest.windows(2).position(|pair| pair == [kind, ']']);
-        let Some(length) = end.filter(|&length| length < LONGEST_CLASS_NAME) else {
+        let Some(length) = end.filter(|&length| length < CLASS_NAME_END) else {
             return Err(ExpressionError::at(start, "a name between brackets has no end"));
         };
         let name: String = rest[..length].iter().collect();
@@ -272,7 +253,7 @@ impl Parser {
     }
 }
 
-/// Something between brackets.
+/// An element between brackets.
 enum Element {
     One(char),
     Class(Class),

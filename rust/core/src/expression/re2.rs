@@ -1,30 +1,24 @@
 //! RE2's syntax, which brokers read by RE2/J.
 //!
-//! The `regex` crate descends from RE2, and differs between brackets, in counts that are none, in quotation, octal numbers and
-//! Unicode classes. So all of it is read here, and only what both read alike is handed on.
+//! The `regex` crate descends from RE2, but differs between brackets, in braces without a count, in quotation, octal numbers and
+//! Unicode classes. So all of an expression is read here, and the crate gets only syntax that both read alike.
 
-use super::ExpressionError;
 use super::class::Class;
-use super::output::Output;
+use super::output::Bounds;
+use super::{ExpressionError, Parser};
 
-/// What RE2 allows as a count.
+/// The largest count that RE2 allows.
 const MOST_REPEATS: u32 = 1000;
 
-struct Parser {
-    text: Vec<char>,
-    at: usize,
-    output: Output,
-}
+struct Re2;
 
 pub(super) fn translate(text: &str) -> Result<String, ExpressionError> {
-    let mut parser = Parser { text: text.chars().collect(), at: 0, output: Output::default() };
-    parser.run()?;
-    Ok(parser.output.end())
+    Parser::<Re2>::translate(text, Parser::run)
 }
 
-impl Parser {
+impl Parser<Re2> {
     fn run(&mut self) -> Result<(), ExpressionError> {
-        while let Some(&first) = self.text.get(self.at) {
+        while let Some(first) = self.peek() {
             let start = self.at;
             self.at += 1;
             match first {
@@ -37,7 +31,7 @@ impl Parser {
                 }
                 '[' => self.bracket(start)?,
                 '.' => self.output.raw("."),
-                // Unlike in POSIX these can be repeated.
+                // Unlike those of POSIX, these anchors can be repeated.
                 '^' => self.output.raw("(?:^)"),
                 '$' => self.output.raw("(?:$)"),
                 '*' => self.repeat((0, None), start)?,
@@ -57,10 +51,7 @@ impl Parser {
         Ok(())
     }
 
-    fn peek(&self) -> Option<char> {
-        self.text.get(self.at).copied()
-    }
-
+    /// Reads `wanted`, if it comes next. Whether it did.
     fn take(&mut self, wanted: &str) -> bool {
         let wanted: Vec<char> = wanted.chars().collect();
         let found = self.text[self.at..].starts_with(&wanted);
@@ -70,21 +61,17 @@ impl Parser {
         found
     }
 
-    fn repeat(&mut self, (least, most): (u32, Option<u32>), start: usize) -> Result<(), ExpressionError> {
+    fn repeat(&mut self, (least, most): Bounds, start: usize) -> Result<(), ExpressionError> {
         if most.unwrap_or(least) > MOST_REPEATS || most.is_some_and(|most| most < least) {
             return Err(ExpressionError::at(start, "a count is out of range"));
         }
-        // How much is preferred does not matter to whether it matches.
+        // A reluctant repetition matches the same names.
         self.take("?");
-        if self.output.repeat((least, most), start)? {
-            Ok(())
-        } else {
-            Err(ExpressionError::at(start, "there is nothing to repeat"))
-        }
+        self.output.repeat((least, most), start)
     }
 
-    /// `{n}`, `{n,}` or `{n,m}`, after the brace; anything else is no count.
-    fn count(&mut self) -> Option<(u32, Option<u32>)> {
+    /// The bounds in braces, after the opening one: `n}`, `n,}` or `n,m}`. None for anything else, which stays unread.
+    fn count(&mut self) -> Option<Bounds> {
         let start = self.at;
         let found = self.bounds();
         if found.is_none() {
@@ -93,7 +80,7 @@ impl Parser {
         found
     }
 
-    fn bounds(&mut self) -> Option<(u32, Option<u32>)> {
+    fn bounds(&mut self) -> Option<Bounds> {
         let least = self.number()?;
         let most = if !self.take(",") {
             Some(least)
@@ -132,9 +119,9 @@ impl Parser {
         self.at += flags.len();
         let is_known = flags.matches('-').count() <= 1 && !flags.ends_with('-');
         if is_known && self.take(":") {
-            self.output.open(&format!("(?{flags}:"), start)
+            self.output.open(&format!("(?{}:", distinct(&flags)), start)
         } else if is_known && !flags.is_empty() && self.take(")") {
-            self.output.unrepeatable(&format!("(?{flags})"));
+            self.output.unrepeatable(&format!("(?{})", distinct(&flags)));
             Ok(())
         } else {
             Err(ExpressionError::at(start, "a group of an unknown kind"))
@@ -189,7 +176,7 @@ impl Parser {
         Ok(Some((class, letter.is_ascii_uppercase())))
     }
 
-    /// A Unicode property by its name, as far as ASCII has it.
+    /// The ASCII characters of a Unicode property by its name, and whether they are negated.
     fn property(&mut self, start: usize) -> Result<(Class, bool), ExpressionError> {
         let wrong = || ExpressionError::at(start, "a Unicode class without a name");
         if !self.take("{") {
@@ -305,6 +292,15 @@ impl Parser {
         self.at += 1;
         if first == '\\' { self.character(start) } else { Ok(first) }
     }
+}
+
+/// The same flags, each once: the `regex` crate refuses repetitions. A flag on both sides of the hyphen is off.
+fn distinct(flags: &str) -> String {
+    let (on, off) = flags.split_once('-').unwrap_or((flags, ""));
+    let of = |test: &dyn Fn(char) -> bool| "imsU".chars().filter(|&flag| test(flag)).collect::<String>();
+    let on = of(&|flag| on.contains(flag) && !off.contains(flag));
+    let off = of(&|flag| off.contains(flag));
+    if off.is_empty() { on } else { format!("{on}-{off}") }
 }
 
 fn code(digits: &str, radix: u32) -> Option<char> {

@@ -76,6 +76,7 @@ fn re2_is_read_as_brokers_read_it() {
     assert!(re2("orders|payments-.*", "payments-eu"));
     assert!(re2("(?i)ORD[A-F]rs", "ordErs"));
     assert!(!re2("(?i)[^A]", "a"));
+    assert!(re2("(?ii)A(?s-i:b)", "ab") && !re2("(?i-i:A)", "a") && re2("(?i)(?-ii)A", "A"));
     assert!(re2("(?P<region>eu|us)-(?<kind>x)(?:y)", "eu-xy"));
     assert!(re2(r"\Qa.b\E.", "a.bc") && !re2(r"\Qa.b\E.", "axbc"));
     assert!(re2(r"a{,2}", "a{,2}") && re2("a{x", "a{x"));
