@@ -132,7 +132,7 @@ pub enum ConfigError {
     Twice(String),
 }
 
-/// A broker holds a client back by this long at most before we ask again: longer is no throttling but an attack.
+/// The longest throttle that is observed, whatever the session: a longer one is an attack.
 const LONGEST_THROTTLE_MS: u64 = 300_000;
 
 /// The longest time in a protocol field.
@@ -206,8 +206,8 @@ impl Config {
         self.assignors.iter().find(|assignor| assignor.name == name)
     }
 
-    /// A heartbeat that waits for longer than this may come when the session is over: the broker's own quotas never ask for
-    /// more than a second or so.
+    /// The longest throttle that is observed. A heartbeat that waits longer may come after the end of the session; the quotas of
+    /// a broker never ask for more than about a second.
     pub(super) fn longest_throttle_ms(&self) -> u64 {
         (self.session_timeout_ms / 2).min(LONGEST_THROTTLE_MS)
     }

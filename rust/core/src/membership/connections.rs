@@ -112,8 +112,8 @@ impl Connection {
         if self.buffer.len() < 4 + length {
             return Ok(None);
         }
-        // The frame has the memory that it came in, so that a large answer is not there twice, nor for as long as the
-        // connection lives.
+        // The frame takes over the memory of the buffer: otherwise a large answer would be in memory twice, once for as long as
+        // the connection lives.
         let behind = self.buffer.split_off(4 + length);
         let mut frame = std::mem::replace(&mut self.buffer, behind);
         frame.drain(..4);

@@ -59,9 +59,9 @@ impl Membership {
         if self.notice.is_some() {
             return;
         }
-        let lost = self.identity.generation < 0 && !self.ownership.is_empty();
+        let lost = self.is_lost();
         if self.prepared.is_none() || lost {
-            // What is lost is given up at once. Joining waits for the topics of now.
+            // Lost partitions are given up at once. A join waits for the present topics.
             if lost || self.matches_the_topics_since(wanted_at) {
                 self.prepare(lost);
             }
@@ -80,13 +80,14 @@ impl Membership {
         }
     }
 
-    /// Whether the topics are known that expressions are to be matched against, if there are any.
+    /// Whether the topics are as new as `wanted_at`, where the subscription has expressions to match against them.
     fn matches_the_topics_since(&self, wanted_at: u64) -> bool {
         let all_topics = self.subscription.as_ref().is_some_and(|wanted| wanted.all_topics);
         !all_topics || self.cluster.of_all && self.cluster.asked_at.is_some_and(|at| at >= wanted_at)
     }
 
-    /// Whether what is written for a join now may be joined with.
+    /// Whether the metadata that assignors write now may go into a join: expressions must have been matched against the topics
+    /// of that moment.
     pub(super) fn may_be_prepared(&self) -> bool {
         self.join_wanted_at.is_none_or(|wanted_at| self.matches_the_topics_since(wanted_at))
     }

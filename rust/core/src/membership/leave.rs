@@ -118,8 +118,8 @@ impl Membership {
         self.ownership.forget_released();
     }
 
-    /// A farewell that is late is over. It comes before all that waits for it: this puts nothing out, so nothing would look at
-    /// what has become possible until some other deadline.
+    /// Ends a farewell at its deadline. It must run before the steps that wait for the farewell: its end gives no action, so they
+    /// would not run again before another deadline.
     pub(super) fn expire_farewell(&mut self) {
         if self.farewell.as_ref().is_some_and(|farewell| self.now >= farewell.deadline) {
             self.farewell = None;

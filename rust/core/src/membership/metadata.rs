@@ -99,12 +99,12 @@ impl Cluster {
         names.into_iter().filter_map(shape).collect()
     }
 
-    /// Whether an answer said anything of the topic.
+    /// Whether an answer named the topic.
     pub(super) fn has_heard_of(&self, topic: &str) -> bool {
         self.topics.contains_key(topic) || self.refused.contains_key(topic)
     }
 
-    /// How many partitions a topic has, none if it does not exist; `None` if that cannot be said.
+    /// How many partitions a topic has, 0 if it does not exist; `None` if that is not known.
     pub(super) fn count(&self, topic: &str) -> Option<u32> {
         match (self.topics.get(topic), self.refused.get(topic)) {
             (Some(shape), _) => Some(shape.partitions),
@@ -118,8 +118,8 @@ impl Cluster {
     }
 }
 
-/// The brokers' racks, and the sets of them that partitions have. A partition has a reference to its set: with names of its
-/// own, an answer of 15 MB would become 600 MB.
+/// The brokers' racks, and the sets of racks that partitions have. Partitions refer to a shared set: with names of their own, an
+/// answer of 15 MB would become 600 MB.
 struct Racks {
     of_node: BTreeMap<i32, Arc<str>>,
     sets: BTreeMap<Vec<Arc<str>>, RackSet>,

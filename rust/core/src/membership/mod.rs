@@ -163,7 +163,7 @@ pub struct Membership {
     subscription: Option<Subscription>,
     subscriptions: u64,
     identity: Identity,
-    /// The newest identity in a generation there was.
+    /// Member id and generation of the newest generation that the member was in.
     fencing: Option<(String, i32)>,
     session: Session,
     phase: Phase,
@@ -199,7 +199,7 @@ pub struct Membership {
     /// What the leader watches.
     watched: Option<Watched>,
     converted: bool,
-    /// A share before its application hears of it.
+    /// A share that the application has not been told of yet.
     unchecked: Option<Unchecked>,
     left_out: LeftOut,
     audit: Audit,
@@ -372,8 +372,8 @@ impl Membership {
         (&self.identity.member_id, self.identity.generation)
     }
 
-    /// Member id and generation for a transactional producer; `None` before the first generation. A member that is out of
-    /// its generation keeps the last ones: a broker refuses those, but takes offsets that name nobody from anybody.
+    /// Member id and generation for a transactional producer; `None` before the first generation. A member outside a generation
+    /// keeps the last ones: a broker refuses their offsets, whereas it accepts offsets without a member id from any client.
     #[must_use]
     pub fn fencing(&self) -> Option<(&str, i32)> {
         self.fencing.as_ref().map(|(member_id, generation)| (member_id.as_str(), *generation))

@@ -35,7 +35,7 @@ impl Membership {
         owned: Partitions,
         assignment: Vec<u8>,
     ) {
-        // One change at a time: a share that is still being looked at belongs to what ends here.
+        // One change at a time: a share that is still unchecked belongs to the generation that ends here.
         self.unchecked = None;
         self.last_ticket += 1;
         let subscription = self.subscription.as_ref();

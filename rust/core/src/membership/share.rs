@@ -1,8 +1,9 @@
-//! The share received: what of it is taken.
+//! The member's share of a plan, and which of its partitions the member takes.
 //!
-//! A leader may have planned with other topics than there are, or be no friend: a megabyte names 250,000 partitions of a
-//! topic that has six. What does not exist is not taken, so that nobody builds objects, positions and claims for it. But the
-//! leader may also know better, since topics grow: before anything is left out, the topics are asked for once more.
+//! A leader may have planned with other topics than there are, or be hostile: a megabyte names 250,000 partitions of a topic
+//! that has six. Partitions that do not exist are left out, or the application would build objects, positions and claims for
+//! them. The leader may also have newer metadata, since topics grow: before a partition is left out, the member asks for its
+//! topics once more.
 
 use super::audit::Audit;
 use super::event::Partitions;
@@ -11,33 +12,34 @@ use crate::wire::assignment::{self, Assignment};
 use crate::wire::topic_partitions::CanonicalPartitions;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many topics a line of the log names.
+/// The most topics that a line of the log names.
 const NAMED: usize = 3;
 
-/// A share with partitions that the member does not know of, until its topics have been asked for again.
+/// A share that has not been compared with the topics yet.
 #[derive(Debug)]
 pub(super) struct Unchecked {
     share: Partitions,
+    /// Topics in the plan that the member does not subscribe to.
     foreign: Vec<String>,
     bytes: Vec<u8>,
     generation: i32,
-    /// The topics must have been asked for at this time or later.
+    /// Metadata that was asked for at this time or later decides.
     since: u64,
-    /// When to go on with what is known.
+    /// When the known topics decide, however old they are.
     deadline: u64,
 }
 
-/// Partitions of the last share that were left out since they do not exist.
+/// Partitions of the last share that were left out because they do not exist.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
-    /// Topic to the least of them.
+    /// Topic to the least of its partitions that were left out.
     least: BTreeMap<String, i32>,
-    /// Until when the topics are asked for often: not every broker knows at once that a topic has grown.
+    /// Until when the topics are asked for often: a broker learns some time later that a topic has grown.
     hope_until: u64,
 }
 
 impl Membership {
-    /// The member is in its generation and has a share, of whatever quality.
+    /// The member is in its generation and has a share, which it reads and checks.
     pub(super) fn take_share(&mut self, bytes: Vec<u8>) {
         let (share, foreign) = match self.read_share(&bytes) {
             Ok(read) => read,
@@ -74,7 +76,7 @@ impl Membership {
         self.drive_share();
     }
 
-    /// Whether the topics have to be asked for before the share can be taken.
+    /// Whether a share waits for newer metadata.
     pub(super) fn share_needs_topics(&self) -> bool {
         self.unchecked.as_ref().is_some_and(|unchecked| !self.has_topics_since(unchecked.since))
     }
@@ -87,7 +89,7 @@ impl Membership {
         self.unchecked.as_ref().map(|unchecked| unchecked.deadline)
     }
 
-    /// Takes the share as soon as it is known what of it exists.
+    /// Takes the share as soon as it is known which of its partitions exist.
     pub(super) fn drive_share(&mut self) {
         let Some(unchecked) = &self.unchecked else { return };
         if !matches!(self.phase, Phase::Stable) || unchecked.generation != self.identity.generation {
@@ -103,7 +105,7 @@ impl Membership {
         }
         let Some(unchecked) = self.unchecked.take() else { return };
         let Unchecked { mut share, foreign, mut bytes, .. } = unchecked;
-        if self.leave_out_what_does_not_exist(&mut share)
+        if self.leave_out_missing(&mut share)
             && let Some(rest) = encoded(&share, &bytes)
         {
             bytes = rest;
@@ -126,7 +128,7 @@ impl Membership {
         }
     }
 
-    /// How many of these partitions, ascending, exist as far as is known. Of a topic that cannot be described, all.
+    /// How many of these partitions, ascending, exist as far as is known; all of a topic whose size is not known.
     fn existing(&self, topic: &str, numbers: &[i32]) -> usize {
         match self.cluster.count(topic) {
             Some(count) => numbers.partition_point(|&number| i64::from(number) < i64::from(count)),
@@ -134,17 +136,17 @@ impl Membership {
         }
     }
 
-    /// Whether there was anything to leave out.
-    fn leave_out_what_does_not_exist(&mut self, share: &mut Partitions) -> bool {
-        let mut told = Vec::new();
+    /// Leaves out the partitions that do not exist. Whether there were any.
+    fn leave_out_missing(&mut self, share: &mut Partitions) -> bool {
+        let mut named = Vec::new();
         let (mut topics, mut partitions) = (0, 0);
         let mut least = BTreeMap::new();
         for (topic, numbers) in share.iter_mut() {
             let exist = self.existing(topic, numbers);
             let Some(&first) = numbers.get(exist) else { continue };
             let count = self.cluster.count(topic).unwrap_or_default();
-            if told.len() < NAMED {
-                told.push(format!("{} of {topic:?}, which has {count}", numbers.len() - exist));
+            if named.len() < NAMED {
+                named.push(format!("{} of {topic:?}, which has {count}", numbers.len() - exist));
             }
             topics += 1;
             partitions += numbers.len() - exist;
@@ -157,23 +159,23 @@ impl Membership {
         }
         share.retain(|(_, numbers)| !numbers.is_empty());
         let more =
-            if topics > told.len() { format!(", and of {} more topics", topics - told.len()) } else { String::new() };
+            if topics > named.len() { format!(", and of {} more topics", topics - named.len()) } else { String::new() };
         self.warn(format!(
             "the leader's plan gives this member {partitions} partitions that do not exist: {}{more}. They are left out until \
              they do",
-            told.join(", ")
+            named.join(", ")
         ));
         self.left_out = LeftOut { least, hope_until: self.now + self.config.request_timeout_ms };
         true
     }
 
-    /// Whether topics may have grown a moment ago, so that they are asked for more often.
+    /// Whether partitions were left out a short time ago, so that the topics are asked for more often.
     pub(super) fn hopes_for_partitions(&self) -> bool {
         !self.left_out.least.is_empty() && self.now < self.left_out.hope_until
     }
 
-    /// What was left out exists now: nobody reads it before the next plan.
-    pub(super) fn look_for_what_was_left_out(&mut self) {
+    /// Joins again once a partition that was left out exists: no member reads it before the next plan.
+    pub(super) fn look_for_left_out(&mut self) {
         let exists = |(topic, &least): (&String, &i32)| self.existing(topic, &[least]) == 1;
         if matches!(self.phase, Phase::Stable) && self.left_out.least.iter().any(exists) {
             self.left_out = LeftOut::default();
@@ -182,7 +184,7 @@ impl Membership {
         }
     }
 
-    /// The share, and topics in it that are not subscribed to.
+    /// The share, and the topics in the plan that are not subscribed to.
     fn read_share(&self, bytes: &[u8]) -> Result<(Partitions, Vec<String>), String> {
         let read = Assignment::read(bytes).map_err(|error| error.to_string())?;
         let wanted = self.subscription.as_ref();
@@ -206,7 +208,7 @@ impl Membership {
     }
 }
 
-/// An assignment of this share with the user data of that one.
+/// The assignment in `bytes` with this share in place of its partitions.
 fn encoded(share: &Partitions, bytes: &[u8]) -> Option<Vec<u8>> {
     let user_data = Assignment::read(bytes).ok()?.user_data;
     let list = CanonicalPartitions::new(share.iter().map(|(topic, numbers)| (topic.as_str(), numbers.iter().copied())));

@@ -1,4 +1,4 @@
-//! The plan handed in, its answer.
+//! SyncGroup: the leader's plan goes to the coordinator, each member's share comes back.
 
 use super::connections::{Broken, Pending};
 use super::event::Role;

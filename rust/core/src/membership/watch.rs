@@ -78,7 +78,7 @@ impl Membership {
 
     pub(super) fn on_metadata(&mut self, conn: u64, pending: &Pending, frame: Vec<u8>) -> Result<(), Broken> {
         let response: MetadataResponse = read_response(&pending.header, &frame)?;
-        // The largest of all answers: what is made of it below would come on top.
+        // The largest of all answers: its bytes would stay in memory beside the structures made of it below.
         drop(frame);
         self.throttle(conn, response.throttle_time_ms);
         self.discovery.brokers_stale = false;
@@ -101,7 +101,7 @@ impl Membership {
             self.out.push(Action::Topics { topics: self.cluster.names() });
         }
         self.look_for_changes();
-        self.look_for_what_was_left_out();
+        self.look_for_left_out();
         Ok(())
     }
 
