@@ -90,10 +90,10 @@ fn eligible(group: &Group) -> (u32, u32) {
 ///
 /// The newest epoch wins a number. Members that claim it with the same newest epoch all lose it, as with generations: one of
 /// them must be wrong. What stands in for missing data, with the group's generation, loses to every epoch; `forming` is the
-/// generation that is being formed, and such a claim must be older. A claim of epoch [`NEVER`] is false. Numbers that are not eligible, and claims of members that
-/// subscribe to nothing, do not count.
+/// generation that is being formed, and such a claim must be older. A claim of epoch [`NEVER`] is false. Numbers that are not
+/// eligible, and claims of members that subscribe to nothing, do not count.
 ///
-/// Who owned a number owned, in the result, that number of every topic that it subscribes to.
+/// The owner of a number owned, in the result, that number of every topic that it subscribes to.
 #[must_use]
 pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
     let topics = group.topics();
@@ -179,8 +179,9 @@ fn expand(group: &Group, numbers: &[u32]) -> Vec<u32> {
     let mut used = vec![false; group.patterns().len()];
     group.pattern_of().iter().for_each(|&pattern| used[pattern as usize] = true);
     let subscriptions = used.iter().filter(|used| **used).count();
-    // By topic, the subscriptions that have it; by subscription, the last topic that it was found to have.
+    // By topic, the subscriptions that have it.
     let having = group.patterns().transpose(group.topics().len());
+    // By subscription, the last topic of the loop below that it has.
     let mut last = vec![NONE; group.patterns().len()];
     for topic in topics_of(group) {
         let mut have = 0;
@@ -190,7 +191,7 @@ fn expand(group: &Group, numbers: &[u32]) -> Vec<u32> {
         }
         let start = group.topics().range(topic).start as usize;
         for (slot, &member) in owner[start..].iter_mut().zip(numbers) {
-            // Mostly all have it.
+            // Mostly all subscriptions have the topic, which saves the look-up.
             let has = member != NONE
                 && (have == subscriptions || last[group.pattern_of()[member as usize] as usize] == topic);
             *slot = if has { member } else { NONE };

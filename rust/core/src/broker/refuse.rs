@@ -44,7 +44,7 @@ pub(super) fn refuse(
             write_response(header, &response)
         }
         ApiKey::ApiVersions if !header.api.speaks(version) => {
-            // As where it is served: the client does not know yet which versions we have, and reads version 0.
+            // In version 0, as without a fault: the client does not know the broker's versions yet.
             let header = RequestHeader { version: 0, ..header.clone() };
             write_response(&header, &ApiVersionsResponse { error_code: code, ..Default::default() })
         }

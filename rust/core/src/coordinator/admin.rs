@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Groups = BTreeMap<String, Group>;
 
-/// The type of every group here: the members assign, not the broker.
+/// The type of every group here: a member assigns, not the broker.
 const CLASSIC: &str = "classic";
 
 /// Subscriptions and the protocol's name show only while the group is Stable.

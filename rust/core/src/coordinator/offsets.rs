@@ -143,13 +143,14 @@ fn found(partition_index: i32, committed: &Committed) -> OffsetFetchPartitionRes
 
 /// The offsets asked for; all there are when `asked` is null.
 ///
-/// A partition that is named again gets INVALID_REQUEST instead of its offset and metadata: what a request of a megabyte asks
-/// for would otherwise be a thousand times as large.
+/// A partition that is named again gets INVALID_REQUEST instead of its offset and metadata: the answer to a request of a
+/// megabyte would otherwise be a thousand times as large.
 fn select(offsets: Option<&Offsets>, asked: Option<Vec<OffsetFetchTopic>>) -> Vec<OffsetFetchTopicResponse> {
+    let mut seen: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
     match asked {
         Some(asked) => asked
             .into_iter()
-            .scan(BTreeMap::<String, BTreeSet<i32>>::new(), |seen, topic| {
+            .map(|topic| {
                 let committed = offsets.and_then(|offsets| offsets.get(&topic.name));
                 let seen = seen.entry(topic.name.clone()).or_default();
                 let partition = |index: i32| match committed.and_then(|committed| committed.get(&index)) {
@@ -158,7 +159,7 @@ fn select(offsets: Option<&Offsets>, asked: Option<Vec<OffsetFetchTopic>>) -> Ve
                     None => no_offset(index, ErrorCode::NONE),
                 };
                 let partitions = topic.partition_indexes.into_iter().map(partition).collect();
-                Some(OffsetFetchTopicResponse { name: topic.name, partitions })
+                OffsetFetchTopicResponse { name: topic.name, partitions }
             })
             .collect(),
         None => offsets
@@ -173,7 +174,7 @@ fn select(offsets: Option<&Offsets>, asked: Option<Vec<OffsetFetchTopic>>) -> Ve
 }
 
 /// Serves a fetch. An unknown group has no offsets; that is no error. There are no transactions here, so every offset is
-/// stable. A group that is named again gets INVALID_REQUEST: 10,000 times one group would make 10,000 times its offsets.
+/// stable. A group that is named again gets INVALID_REQUEST: a request that names it 10,000 times would get its offsets as often.
 pub(super) fn fetch(
     groups: &BTreeMap<String, Group>,
     request: OffsetFetchRequest,

@@ -423,9 +423,9 @@ fn commit<'a>(group: &'a str, topic: &'a str, partition: i32, value: Value<'a>, 
 fn of_group<'a>(group: &'a str, metadata: &GroupMetadata<'a>, mut visit: impl FnMut(Row<'a>)) {
     let GroupMetadata { protocol_type, generation, protocol, members, .. } = *metadata;
     let key = Key::Group { group };
-    // Before anybody has joined a group it has no type yet; the record says no more than that nobody is there.
-    let not_yet = protocol_type.is_empty() && members.is_empty();
-    if protocol_type != CONSUMER && !not_yet {
+    // A coordinator writes a new group before its first member has said the type.
+    let is_new = protocol_type.is_empty() && members.is_empty();
+    if protocol_type != CONSUMER && !is_new {
         return visit(reject(Some(key), None, Reason::NotConsumer, protocol_type));
     }
     let mut left = MOST_BYTES;

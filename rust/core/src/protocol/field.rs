@@ -199,9 +199,9 @@ impl<T: Field> Nullable for Vec<T> {
             }
         };
         let Some(count) = count else { return Ok(None) };
-        // An element in memory can be much larger than its least form on the wire; without the allowance a count of elements
-        // of one byte each would reserve a hundred times the frame. Within it, what is reserved is exact: a vector that
-        // grows would hold up to twice its elements.
+        // An element in memory can be much larger than its least form on the wire: without the allowance, a count of elements
+        // of one byte each would reserve a hundred times the frame. The capacity is exact, as a vector that grows may reserve
+        // twice its elements.
         reader.hold(count.saturating_mul(size_of::<T>()), what)?;
         let mut elements = Vec::with_capacity(count);
         for _ in 0..count {

@@ -100,7 +100,7 @@ pub(super) struct Step {
     pub(super) counts_changed: bool,
     /// Whether it makes the group rebalance.
     pub(super) rebalances: bool,
-    /// Whether the partition count of some topic that is subscribed to is known; also where nothing is subscribed to.
+    /// Whether the partition count of a subscribed topic is known; true where no member subscribes to anything.
     pub(super) counted: bool,
     pub(super) error: Option<String>,
 }
@@ -153,11 +153,12 @@ pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<St
     }
 }
 
-/// What is wrong with a step: each kind of problem once, however many members have it.
+/// The problems of a step: each kind once, however many members have it.
 struct Problems<'a> {
     seq: i64,
-    /// In the order of their first appearance.
+    /// In the order of their first appearance, each with the members or topics.
     found: Vec<(Problem, BTreeSet<&'a str>)>,
+    /// Events without a member id, which have no names to count.
     nameless: usize,
 }
 
@@ -184,26 +185,21 @@ impl<'a> Problems<'a> {
         let Self { seq, found, nameless } = self;
         found.into_iter().fold(None, |told, (problem, names)| {
             let name = names.first().copied().unwrap_or_default();
-            let (text, many) = match problem {
-                Problem::Nameless => (format!("seq {seq}: an event without a member id"), nameless),
-                Problem::Twice => (format!("seq {seq}: member {name:?} is in the snapshot twice"), names.len()),
-                Problem::LeavesAbsent => {
-                    (format!("seq {seq}: member {name:?} leaves but is not in the group"), names.len())
-                }
-                Problem::SubscribesAbsent => {
-                    (format!("seq {seq}: member {name:?} subscribes but is not in the group"), names.len())
-                }
-                Problem::UnknownTopic => {
-                    (format!("seq {seq}: topic {name:?} has no known partition count"), names.len())
-                }
+            let text = match problem {
+                Problem::Nameless => "an event without a member id".to_owned(),
+                Problem::Twice => format!("member {name:?} is in the snapshot twice"),
+                Problem::LeavesAbsent => format!("member {name:?} leaves but is not in the group"),
+                Problem::SubscribesAbsent => format!("member {name:?} subscribes but is not in the group"),
+                Problem::UnknownTopic => format!("topic {name:?} has no known partition count"),
             };
+            let many = if problem == Problem::Nameless { nameless } else { names.len() };
             let others = if many > 1 { format!(" (and {} more)", many - 1) } else { String::new() };
-            joined(told, Some(text + &others))
+            joined(told, Some(format!("seq {seq}: {text}{others}")))
         })
     }
 }
 
-/// Refuses counts that cannot be replayed, before anything is as large as they are. O(counts).
+/// Refuses counts that cannot be replayed, before any allocation of their size. O(counts).
 fn check(counts: &[CountChange<'_>]) -> Result<(), ReplayError> {
     let mut now: BTreeMap<&str, u64> = BTreeMap::new();
     let mut total = 0_u128;
@@ -300,7 +296,7 @@ impl<'a> Timeline<'a> {
         !self.history.observed.is_empty()
     }
 
-    /// Whether it is known what was assigned in a generation.
+    /// Whether the assignment of a generation was observed.
     pub(super) fn is_observed(&self, generation: i32) -> bool {
         self.history.observed.binary_search_by_key(&generation, |entry| entry.generation).is_ok()
     }
@@ -369,7 +365,7 @@ impl<'a> Timeline<'a> {
                     snapshot.insert("");
                     false
                 }
-                // Nobody ever has an empty id, so such an event changes nothing.
+                // No member has an empty id, so such an event changes nothing.
                 _ if event.member_id.is_empty() => {
                     problems.add(Problem::Nameless, "");
                     false

@@ -14,14 +14,14 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use thiserror::Error;
+
 pub use history::{CountChange, Event, History, Kind, LagChange, ObservedPartitions};
 use history::{Step, Timeline};
 pub use measure::Figures;
 use owners::Owners;
 
 use crate::budget::Limit;
-use thiserror::Error;
-
 use crate::group::{Group, GroupBuilder, GroupError, NONE, Topics};
 use crate::plan::Plan;
 use crate::sticky;
@@ -59,8 +59,7 @@ pub struct Row {
     pub generation: i32,
     /// Why.
     pub cause: Cause,
-    /// What came of it. None before the partition count of any topic that somebody subscribes to is known: nothing was
-    /// planned then.
+    /// The measures of the plan. None as long as no subscribed topic has a known partition count: nothing was planned then.
     pub figures: Option<Figures>,
     /// How long the strategy took, in nanoseconds; 0 for what was observed.
     pub kernel_ns: u64,
@@ -68,27 +67,27 @@ pub struct Row {
     pub error: Option<String>,
 }
 
-/// The most partitions that the topics of a group may have together at any moment. Each strategy remembers the owner of
-/// each, so that a single count could ask for gigabytes otherwise.
+/// The most partitions that the topics of a group may have together at any moment. Each strategy remembers the owner of every
+/// partition, so a single large count would take gigabytes.
 pub const MOST_PARTITIONS: u64 = 1_000_000;
 
 /// Why a history as a whole cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReplayError {
-    /// More than [`MOST_PARTITIONS`]. Named is the topic that has the most of them at that moment.
+    /// More than [`MOST_PARTITIONS`].
     #[error(
         "topic {topic:?} has {count} partitions, and all topics of the group have {total}; a replay takes at most \
          {MOST_PARTITIONS} of a group"
     )]
     TooManyPartitions {
-        /// The largest topic.
+        /// The largest topic at that moment.
         topic: String,
         /// Its partitions.
         count: u64,
         /// Those of all topics together.
         total: u128,
     },
-    /// What no group can be.
+    /// Partition counts that no group can have.
     #[error(transparent)]
     Group(#[from] GroupError),
 }
@@ -96,16 +95,15 @@ pub enum ReplayError {
 /// Replays a history. `clock` gives nanoseconds from any start; `row` gets the rows, step by step and within a step in the
 /// order of the strategies, what was observed last.
 ///
-/// A step is all events with one `seq`, or a change of partition counts that concerns a present member. A step after which
-/// nobody is there gives no row; the partitions had an owner all the same, and move to whoever comes next. Events of a step
-/// are applied in the order leave, join, subscribe, snapshot; equal events count once, whatever the order in which they are
-/// given.
+/// A step is all events with one `seq`, or a change of partition counts that concerns a present member. A step that leaves no
+/// member gives no row; the partitions keep their owners, and move when the next member joins. Events of a step are applied in
+/// the order leave, join, subscribe, snapshot; equal events count once, whatever the order in which they are given.
 ///
 /// O(events + steps × (members + partitions + what the strategy costs)).
 ///
 /// # Errors
-/// A negative partition count, or more than [`MOST_PARTITIONS`]: the history as a whole cannot be replayed. No row was given
-/// and nothing of that size allocated then.
+/// A negative partition count, or more than [`MOST_PARTITIONS`]: the history as a whole cannot be replayed. The error comes
+/// before the first row and before any allocation of that size.
 pub fn replay(
     history: History<'_>,
     strategies: &[Strategy],
@@ -279,24 +277,25 @@ impl Life {
                 (plan, 0, 0, history::joined(step.error.clone(), error), Some(needed))
             }
         };
-        self.count(rounds, &mut error);
+        self.advance(rounds, &mut error);
         let moved = self.owners.moved(moment, &plan);
         let figures = measure::figures(group, &moment.subscribed, &plan, moved, needed.unwrap_or(moved));
         self.owners.take(moment, &plan);
         Some((self.row(step, Some(figures), kernel_ns, error), plan))
     }
 
-    /// A rebalance of which it is not known what there was to assign: a generation, and nothing else.
+    /// The row of a rebalance without any known partition count: a generation, and nothing else.
     fn without_counts(&mut self, group: &Group, timeline: &Timeline<'_>, step: &Step) -> Option<(Row, Plan)> {
         let mut error = step.error.clone();
         match self.source {
-            Source::Strategy(_) => self.count(1, &mut error),
+            Source::Strategy(_) => self.advance(1, &mut error),
             Source::Observed => self.generation = step.generation.filter(|&each| timeline.is_observed(each))?,
         }
         Some((self.row(step, None, 0, error), Plan::unassigned(group)))
     }
 
-    fn count(&mut self, rounds: i32, error: &mut Option<String>) {
+    /// Adds the generations of a rebalance.
+    fn advance(&mut self, rounds: i32, error: &mut Option<String>) {
         self.generation = match self.generation.checked_add(rounds) {
             Some(generation) => generation,
             None => {

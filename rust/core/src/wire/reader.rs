@@ -2,8 +2,8 @@
 //!
 //! The bytes come from other members and from the network. No length or count is believed: each is checked against the
 //! bytes that remain before anything is sliced or reserved, so work and memory stay linear in the input. Linear is not
-//! enough where a few bytes become a large structure: a reader of a whole frame also has an allowance of memory, which
-//! everything that is kept is held against.
+//! enough where a few bytes become a large structure: a reader of a whole frame also has an allowance of memory, from which
+//! every structure that is kept takes its size.
 
 use thiserror::Error;
 
@@ -37,16 +37,16 @@ pub enum Problem {
     /// A negative version.
     #[error("version {0} does not exist")]
     Version(i16),
-    /// What is read would take more memory than any honest message of this length.
+    /// The message would take more memory than any honest message of its length.
     #[error("what the message describes takes more than {MEMORY_PER_BYTE} times its bytes")]
     Memory,
 }
 
-/// How many bytes of memory a frame may become for each byte that it has. The most that an honest one needs is 5: a
-/// partition of a Metadata answer without replicas has 18 bytes and becomes 88.
+/// The most bytes of memory for each byte of a frame. A large honest frame needs at most 5: a partition of a Metadata answer
+/// without replicas has 18 bytes and takes 88.
 pub const MEMORY_PER_BYTE: usize = 6;
 
-/// What even the shortest frame may become, in bytes: the ratio means nothing for a few of them.
+/// The bytes of memory that every frame may take: a short honest frame may exceed the ratio.
 pub const MEMORY_AT_LEAST: usize = 1 << 20;
 
 /// A cursor over bytes.
@@ -58,20 +58,20 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the start, without an allowance: for callers that keep about as much as they read.
+    /// Reads from the start, without an allowance, for callers that keep about as many bytes as they read.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, allowance: usize::MAX }
     }
 
-    /// Reads a frame from its start. What is kept of it may take [`MEMORY_PER_BYTE`] times its bytes, and
-    /// [`MEMORY_AT_LEAST`] in any case.
+    /// Reads a frame from its start, with an allowance of [`MEMORY_PER_BYTE`] times its bytes, and at least
+    /// [`MEMORY_AT_LEAST`].
     #[must_use]
     pub fn of_frame(bytes: &'a [u8]) -> Self {
         Self { allowance: bytes.len().saturating_mul(MEMORY_PER_BYTE).max(MEMORY_AT_LEAST), ..Self::new(bytes) }
     }
 
-    /// Takes `bytes` of memory from the allowance, before they are reserved; an error where it has not so many left.
+    /// Takes `bytes` of memory from the allowance, before they are reserved; an error where fewer are left.
     #[inline]
     pub fn hold(&mut self, bytes: usize, what: &'static str) -> Result<(), ReadError> {
         match self.allowance.checked_sub(bytes) {
