@@ -67,11 +67,11 @@ fn to_dict<'py>(py: Python<'py>, group: &Group, assignments: Assignments) -> PyR
     Ok(bytes)
 }
 
-/// What a leader remembers: its plans with the generations that they were made for, and whether instance ids are not told.
+/// A leader's memory: its plans with the generations that they were made for, and whether the client hides instance ids.
 pub(crate) type Remembered = (Vec<(Option<i32>, Py<Plan>)>, bool);
 
-/// Plans a rebalance, bytes to bytes; other Python threads run while it is planned. With the generation that is being formed
-/// comes how many seconds the search for the best plan may take.
+/// Plans a rebalance, bytes to bytes; other Python threads run while it is planned. `forming` is the generation that is being
+/// formed, `seconds` how long the search for the best plan may take.
 pub(crate) fn perform_assignment<'py>(
     py: Python<'py>,
     strategy: Strategy,
@@ -86,7 +86,7 @@ pub(crate) fn perform_assignment<'py>(
     let topics = PyTopics::read(partitions)?.number_and_weigh(lags)?;
     let performed = interruptible(py, seconds, |limit| {
         let joined: Vec<_> = members.iter().map(Member::joined).collect();
-        let (plans, anonymous) = remembered.as_ref().map_or((&[][..], false), |(plans, told)| (plans, *told));
+        let (plans, anonymous) = remembered.as_ref().map_or((&[][..], false), |(plans, anonymous)| (plans, *anonymous));
         let plans: Vec<HandedOut<'_>> =
             plans.iter().map(|(generation, plan)| plan.get().handed_out(*generation)).collect();
         let memory = Memory { plans: &plans, anonymous };

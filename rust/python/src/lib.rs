@@ -101,8 +101,8 @@ mod _core {
         Plan::solve(py, read_group(topics, members, None)?, strategy, generation)
     }
 
-    /// Plans a rebalance, bytes to bytes. `handed_out` is what the leader remembers; the search for the best plan may take so many
-    /// seconds.
+    /// Plans a rebalance, bytes to bytes. `handed_out` is the leader's memory, `seconds` how long the search for the best plan may
+    /// take.
     #[pyfunction]
     #[pyo3(signature = (name, mode, racks, members, partitions, generation, handed_out=None, seconds=None))]
     #[expect(clippy::too_many_arguments, reason = "what Python gives, one by one")]

@@ -131,8 +131,8 @@ fn notice_dict(py: Python<'_>, notice: Notice) -> PyResult<Bound<'_, PyDict>> {
     ))
 }
 
-/// The set as Python has it. Partitions that share a set in the core share it here, too: a set of its own for each takes 216
-/// bytes. The keys are addresses, which stay alive as long as the action.
+/// A set of racks as a frozenset. Partitions that share a set in the core share the frozenset, which takes 216 bytes. `sets` is by
+/// address in the core; the action keeps the core's sets alive, so no address is used twice.
 fn rack_set<'py>(
     py: Python<'py>,
     sets: &mut HashMap<*const Arc<str>, Bound<'py, PyFrozenSet>>,
@@ -456,8 +456,8 @@ impl Membership {
         })
     }
 
-    /// Whether what the member owns may be somebody else's already, so that nothing of it may be read on; and when its
-    /// session ends unless a request is answered before, `None` where it does not count.
+    /// Whether the member's partitions may belong to another member already, so that the application must not read on; and when
+    /// its session ends unless a request is answered before, `None` outside a session.
     fn standing(&self, py: Python<'_>) -> (bool, Option<u64>) {
         py.detach(|| {
             let core = self.core();
@@ -465,8 +465,8 @@ impl Membership {
         })
     }
 
-    /// Member id and generation to name in a transaction, those of the last generation where the member is in none; `None`
-    /// before its first.
+    /// Member id and generation to name in a transaction: those of the last generation, also after the member has left it. `None`
+    /// before the first.
     fn fencing(&self, py: Python<'_>) -> Option<(String, i32)> {
         py.detach(|| self.core().fencing().map(|(member_id, generation)| (member_id.to_owned(), generation)))
     }

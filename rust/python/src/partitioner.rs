@@ -76,8 +76,7 @@ impl<S: Chooser> Choices<S> {
         }
     }
 
-    /// Of a topic that has gone there is nothing to choose: the client calls this on its way to send, and the record's fate is
-    /// for it to tell.
+    /// Does nothing for a topic that is gone: an error would come out of the client's send, which reports the record itself.
     fn on_new_batch(&self, asked: &Asked<'_>, previous: i64, new: impl FnOnce() -> S) -> PyResult<()> {
         if self.topics.unchanged(asked, |state, _| state.settle(previous)) == Some(true) {
             return Ok(());

@@ -40,7 +40,7 @@ pub(crate) struct Plan {
     outcome: Outcome,
     faults: Vec<Fault>,
     record_bytes: u64,
-    /// What was written into the assignments, if they were.
+    /// The generation, or epoch, in the assignments, if they were written.
     written: Option<i32>,
     elapsed: Duration,
     by_member: OnceLock<Csr>,
@@ -63,7 +63,7 @@ impl Plan {
         Self { written, ..self }
     }
 
-    /// As a leader remembers it.
+    /// The plan in a leader's memory.
     pub(crate) fn handed_out(&self, generation: Option<i32>) -> HandedOut<'_> {
         HandedOut { generation, written: self.written, group: &self.group, outcome: &self.outcome }
     }

@@ -1,4 +1,4 @@
-//! How Python ends work of the core before it is done: by a signal, or since its time is up.
+//! How Python interrupts work of the core: by a signal, or when its time is up.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use kafka_assignors_core::budget::Limit;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-/// How often the interpreter is asked for signals: often enough for a person, and seldom enough to cost nothing.
+/// How often the interpreter is asked for signals. A check attaches to the interpreter, which other threads may hold.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// What work asks now and then.
+/// Whether work has to end.
 struct Watch {
     until: Option<Instant>,
-    /// When to ask for signals next; never outside of the main thread, where Python does not handle them.
+    /// When to ask for signals next; `None` outside the main thread, where Python handles no signals.
     next: Cell<Option<Instant>>,
     raised: RefCell<Option<PyErr>>,
 }
@@ -41,8 +41,7 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     threading.call_method0(intern!(py, "get_ident"))?.eq(main)
 }
 
-/// Does work while other Python threads run. It is told to end when so many seconds are over; what it has by then is returned.
-/// A signal ends it as well.
+/// Does work while other Python threads run. After `seconds` the work ends with the result it has by then. A signal ends it, too.
 ///
 /// # Errors
 /// What the handler of a signal raised: `KeyboardInterrupt` for a Ctrl-C.

@@ -117,7 +117,7 @@ impl<S: TopicState> KnownTopics<S> {
         self.learn(asked, all, new)
     }
 
-    /// As [`KnownTopics::know`]; `None` if the topic is not there, or has no partitions.
+    /// As [`KnownTopics::know`]; `None` if the topic does not exist or has no partitions.
     pub(super) fn know_if_there(
         &self,
         asked: &Asked<'_>,

@@ -5,9 +5,8 @@ use kafka_assignors_core::protocol::cluster::*;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use super::rows::Rows;
+use super::rows::{Rows, Shared};
 use super::{body, frame};
 use crate::errors::ProtocolError;
 
@@ -112,7 +111,7 @@ pub(crate) struct Metadata {
 #[pyfunction]
 pub(crate) fn decode_metadata(py: Python<'_>, version: i16, correlation_id: i32, frame: &[u8]) -> PyResult<Metadata> {
     let read: MetadataResponse = body(py, version, correlation_id, frame)?;
-    let partition = |partition: &MetadataPartition| Partition {
+    let partition = |_: Python<'_>, partition: &MetadataPartition| Partition {
         error_code: partition.error_code.0,
         partition_index: partition.partition_index,
         leader_id: partition.leader_id,
@@ -121,28 +120,24 @@ pub(crate) fn decode_metadata(py: Python<'_>, version: i16, correlation_id: i32,
         isr_nodes: partition.isr_nodes.clone(),
         offline_replicas: partition.offline_replicas.clone(),
     };
-    let topic = move |topics: &Arc<Vec<MetadataTopic>>, at: usize| {
-        let (topic, all) = (&topics[at], topics.clone());
-        Topic {
-            error_code: topic.error_code.0,
-            name: topic.name.clone(),
-            is_internal: topic.is_internal,
-            partitions: Rows::new(topic.partitions.len(), move |_, number| partition(&all[at].partitions[number])),
-        }
+    let topic = move |topic: Shared<MetadataTopic>| Topic {
+        error_code: topic.error_code.0,
+        name: topic.name.clone(),
+        is_internal: topic.is_internal,
+        partitions: topic.rows(|topic| &topic.partitions, partition),
     };
-    let node = |broker: &MetadataBroker| Node {
+    let node = |broker: Shared<MetadataBroker>| Node {
         node_id: broker.node_id,
         host: broker.host.clone(),
         port: broker.port,
         rack: broker.rack.clone(),
     };
-    let (brokers, topics) = (read.brokers, Arc::new(read.topics));
     Ok(Metadata {
         throttle_time_ms: read.throttle_time_ms,
-        brokers: Rows::new(brokers.len(), move |_, at| node(&brokers[at])),
+        brokers: Rows::of(read.brokers, node),
         cluster_id: read.cluster_id,
         controller_id: read.controller_id,
-        topics: Rows::new(topics.len(), move |_, at| topic(&topics, at)),
+        topics: Rows::of(read.topics, topic),
     })
 }
 

@@ -3,12 +3,10 @@
 use kafka_assignors_core::protocol::group_admin::*;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::Arc;
 
-use crate::errors::ProtocolError;
-
-use super::rows::Rows;
+use super::rows::{Rows, Shared};
 use super::{body, frame};
+use crate::errors::ProtocolError;
 
 #[pyfunction]
 pub(crate) fn encode_describe_groups(
@@ -64,23 +62,18 @@ pub(crate) fn decode_describe_groups(
         member_metadata: PyBytes::new(py, &member.member_metadata).unbind(),
         member_assignment: PyBytes::new(py, &member.member_assignment).unbind(),
     };
-    let group = move |groups: &Arc<Vec<DescribedGroup>>, at: usize| {
-        let (group, all) = (&groups[at], groups.clone());
-        Group {
-            error_code: group.error_code.0,
-            group_id: group.group_id.clone(),
-            group_state: group.group_state.clone(),
-            protocol_type: group.protocol_type.clone(),
-            protocol_data: group.protocol_data.clone(),
-            members: Rows::new(group.members.len(), move |py, number| member(py, &all[at].members[number])),
-        }
+    let group = move |group: Shared<DescribedGroup>| Group {
+        error_code: group.error_code.0,
+        group_id: group.group_id.clone(),
+        group_state: group.group_state.clone(),
+        protocol_type: group.protocol_type.clone(),
+        protocol_data: group.protocol_data.clone(),
+        members: group.rows(|group| &group.members, member),
     };
-    let groups = Arc::new(read.groups);
-    let rows = Rows::new(groups.len(), move |_, at| group(&groups, at));
-    Ok(DescribeGroups { throttle_time_ms: read.throttle_time_ms, groups: rows })
+    Ok(DescribeGroups { throttle_time_ms: read.throttle_time_ms, groups: Rows::of(read.groups, group) })
 }
 
-/// No group has more partitions; as integers of Python they take nine times their bytes in an answer.
+/// The most partitions that are believed of a group. As integers of Python they take nine times their bytes in an answer.
 const MOST_PARTITIONS: usize = 1_000_000;
 
 /// Asks for groups that the broker assigns.
@@ -147,10 +140,7 @@ pub(crate) fn decode_consumer_group_describe(
             )));
         }
     }
-    let partitions = |assignment: &DescribedAssignment| {
-        assignment.topic_partitions.iter().map(|topic| (topic.topic_name.clone(), topic.partitions.clone())).collect()
-    };
-    let member = move |member: &DescribedConsumer| ConsumerMember {
+    let member = |_: Python<'_>, member: &DescribedConsumer| ConsumerMember {
         member_id: member.member_id.clone(),
         instance_id: member.instance_id.clone(),
         rack_id: member.rack_id.clone(),
@@ -159,26 +149,25 @@ pub(crate) fn decode_consumer_group_describe(
         client_host: member.client_host.clone(),
         subscribed_topic_names: member.subscribed_topic_names.clone(),
         subscribed_topic_regex: member.subscribed_topic_regex.clone(),
-        assignment: partitions(&member.assignment),
-        target_assignment: partitions(&member.target_assignment),
+        assignment: partitions_of(&member.assignment),
+        target_assignment: partitions_of(&member.target_assignment),
         member_type: member.member_type,
     };
-    let group = move |groups: &Arc<Vec<DescribedConsumerGroup>>, at: usize| {
-        let (group, all) = (&groups[at], groups.clone());
-        ConsumerGroup {
-            error_code: group.error_code.0,
-            error_message: group.error_message.clone(),
-            group_id: group.group_id.clone(),
-            group_state: group.group_state.clone(),
-            group_epoch: group.group_epoch,
-            assignment_epoch: group.assignment_epoch,
-            assignor_name: group.assignor_name.clone(),
-            members: Rows::new(group.members.len(), move |_, number| member(&all[at].members[number])),
-        }
+    let group = move |group: Shared<DescribedConsumerGroup>| ConsumerGroup {
+        error_code: group.error_code.0,
+        error_message: group.error_message.clone(),
+        group_id: group.group_id.clone(),
+        group_state: group.group_state.clone(),
+        group_epoch: group.group_epoch,
+        assignment_epoch: group.assignment_epoch,
+        assignor_name: group.assignor_name.clone(),
+        members: group.rows(|group| &group.members, member),
     };
-    let groups = Arc::new(read.groups);
-    let rows = Rows::new(groups.len(), move |_, at| group(&groups, at));
-    Ok(ConsumerGroupDescribe { throttle_time_ms: read.throttle_time_ms, groups: rows })
+    Ok(ConsumerGroupDescribe { throttle_time_ms: read.throttle_time_ms, groups: Rows::of(read.groups, group) })
+}
+
+fn partitions_of(assignment: &DescribedAssignment) -> Vec<(String, Vec<i32>)> {
+    assignment.topic_partitions.iter().map(|topic| (topic.topic_name.clone(), topic.partitions.clone())).collect()
 }
 
 /// `states_filter` counts from version 4 on.
@@ -216,16 +205,15 @@ pub(crate) fn decode_list_groups(
     frame: &[u8],
 ) -> PyResult<ListGroups> {
     let read: ListGroupsResponse = body(py, version, correlation_id, frame)?;
-    let row = |group: &ListedGroup| ListedGroupRow {
+    let row = |group: Shared<ListedGroup>| ListedGroupRow {
         group_id: group.group_id.clone(),
         protocol_type: group.protocol_type.clone(),
         group_state: group.group_state.clone(),
         group_type: group.group_type.clone(),
     };
-    let groups = read.groups;
     Ok(ListGroups {
         throttle_time_ms: read.throttle_time_ms,
         error_code: read.error_code.0,
-        groups: Rows::new(groups.len(), move |_, at| row(&groups[at])),
+        groups: Rows::of(read.groups, row),
     })
 }

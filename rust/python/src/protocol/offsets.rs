@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
 
-use super::rows::Rows;
+use super::rows::{Rows, Shared};
 use super::{body, frame};
 use crate::errors::ProtocolError;
 
@@ -59,19 +59,19 @@ pub(crate) fn decode_list_offsets(
     frame: &[u8],
 ) -> PyResult<ListOffsets> {
     let read: ListOffsetsResponse = body(py, version, correlation_id, frame)?;
-    let row = |(topic, partition): &(Arc<str>, ListOffsetsPartitionResponse)| ListedOffset {
-        topic: topic.to_string(),
-        partition_index: partition.partition_index,
-        error_code: partition.error_code.0,
-        timestamp: partition.timestamp,
-        offset: partition.offset,
-        leader_epoch: partition.leader_epoch,
+    let row = |row: Shared<(Arc<str>, ListOffsetsPartitionResponse)>| {
+        let (topic, partition) = &*row;
+        ListedOffset {
+            topic: topic.to_string(),
+            partition_index: partition.partition_index,
+            error_code: partition.error_code.0,
+            timestamp: partition.timestamp,
+            offset: partition.offset,
+            leader_epoch: partition.leader_epoch,
+        }
     };
     let partitions = flat(read.topics.into_iter().map(|topic| (topic.name, topic.partitions)));
-    Ok(ListOffsets {
-        throttle_time_ms: read.throttle_time_ms,
-        partitions: Rows::new(partitions.len(), move |_, at| row(&partitions[at])),
-    })
+    Ok(ListOffsets { throttle_time_ms: read.throttle_time_ms, partitions: Rows::of(partitions, row) })
 }
 
 /// Each partition with its topic, whose name all of them share.
@@ -149,18 +149,21 @@ pub(crate) fn decode_offset_fetch(
             (group.error_code, group.topics)
         }
     };
-    let row = |(topic, partition): &(Arc<str>, OffsetFetchPartitionResponse)| FetchedOffset {
-        topic: topic.to_string(),
-        partition_index: partition.partition_index,
-        committed_offset: partition.committed_offset,
-        committed_leader_epoch: partition.committed_leader_epoch,
-        metadata: partition.metadata.clone(),
-        error_code: partition.error_code.0,
+    let row = |row: Shared<(Arc<str>, OffsetFetchPartitionResponse)>| {
+        let (topic, partition) = &*row;
+        FetchedOffset {
+            topic: topic.to_string(),
+            partition_index: partition.partition_index,
+            committed_offset: partition.committed_offset,
+            committed_leader_epoch: partition.committed_leader_epoch,
+            metadata: partition.metadata.clone(),
+            error_code: partition.error_code.0,
+        }
     };
     let partitions = flat(topics.into_iter().map(|topic| (topic.name, topic.partitions)));
     Ok(OffsetFetch {
         throttle_time_ms: read.throttle_time_ms,
         error_code: error_code.0,
-        partitions: Rows::new(partitions.len(), move |_, at| row(&partitions[at])),
+        partitions: Rows::of(partitions, row),
     })
 }

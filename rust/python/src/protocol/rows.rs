@@ -1,7 +1,10 @@
-//! The rows of an answer, made when they are asked for.
+//! The rows of an answer, each made when it is asked for.
 //!
-//! A row as a dict of Python takes ten times what it takes in the core, and an answer has as many rows as a stranger wrote.
-//! Whoever goes through them needs one at a time.
+//! A row takes ten times as much memory as a dict of Python as it does in the core, and a stranger decides how many rows an
+//! answer has. A loop over them needs one at a time.
+
+use std::ops::Deref;
+use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyIndexError;
@@ -18,8 +21,18 @@ pub(crate) struct Rows {
 type MakeRow = dyn Fn(Python<'_>, usize) -> PyResult<Py<PyAny>> + Send + Sync;
 
 impl Rows {
-    /// So many rows, each made by its index.
-    pub(crate) fn new<R>(length: usize, row: impl Fn(Python<'_>, usize) -> R + Send + Sync + 'static) -> Self
+    /// A row for each value of the answer.
+    pub(crate) fn of<T, R>(values: Vec<T>, row: impl Fn(Shared<T>) -> R + Send + Sync + 'static) -> Self
+    where
+        T: Send + Sync + 'static,
+        R: for<'py> IntoPyObject<'py>,
+    {
+        let values = Arc::new(values);
+        Self::new(values.len(), move |_, at| row(Shared { values: values.clone(), at }))
+    }
+
+    /// `length` rows, each made from its index.
+    fn new<R>(length: usize, row: impl Fn(Python<'_>, usize) -> R + Send + Sync + 'static) -> Self
     where
         R: for<'py> IntoPyObject<'py>,
     {
@@ -50,6 +63,30 @@ impl Rows {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(self.list(py)?.repr()?.to_string())
+    }
+}
+
+/// A value of an answer that has rows of its own, which keep it in memory.
+pub(crate) struct Shared<T> {
+    values: Arc<Vec<T>>,
+    at: usize,
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.values[self.at]
+    }
+}
+
+impl<T: Send + Sync + 'static> Shared<T> {
+    /// A row for each value of a list in this value.
+    pub(crate) fn rows<U: 'static, R>(self, list: fn(&T) -> &Vec<U>, row: fn(Python<'_>, &U) -> R) -> Rows
+    where
+        R: for<'py> IntoPyObject<'py> + 'static,
+    {
+        Rows::new(list(&self).len(), move |py, at| row(py, &list(&self)[at]))
     }
 }
 
