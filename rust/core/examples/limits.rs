@@ -1,7 +1,9 @@
 //! What planning the hardest groups known takes: `limits [CASE]`, without an argument all of them, each in a process of its own.
 //!
-//! Some are what a stranger can make a leader plan with a record of at most a megabyte: these have to end within 2 s and
-//! 300 MB, limited or not. The others are large and ordinary: what the strategy seeks has to be reached, no limit in the way.
+//! Some are groups that a stranger can make a leader plan with a record of at most a megabyte: these have to end within 2 s and
+//! 300 MB, limited or not. The others are large and ordinary: their searches have to end below the limit.
+
+mod process;
 
 use std::process::{Command, ExitCode};
 
@@ -9,7 +11,8 @@ use kafka_assignors_core::budget::Limit;
 use kafka_assignors_core::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
 use kafka_assignors_core::lag::{self, Keep, Options, Scope};
 use kafka_assignors_core::ownership::Ownership;
-use kafka_assignors_core::strategy::{Outcome, Strategy, plan};
+use kafka_assignors_core::strategy::{Strategy, plan};
+use process::{cpu_seconds, megabytes};
 
 const RULE: Options = Options { scope: Scope::Topic, max_skew: Some(0), keep: Keep::None };
 const BY_LAG: Options = Options { scope: Scope::Group, max_skew: None, keep: Keep::None };
@@ -40,13 +43,13 @@ impl Case {
         self.topics.len() as u32 - 1
     }
 
-    /// The topics' partitions belong to whom the strategy gives them while the lags are as they are now.
+    /// Makes the members of the strategy's plan for the present lags the owners.
     fn settle(&mut self, options: Options) {
         let (group, ownership) = self.build();
         self.owner = plan(&group, Strategy::Lag(options), ownership, &Limit::default()).plan.owner;
     }
 
-    /// What these members own is nobody's.
+    /// Takes all partitions from these members.
     fn replace(&mut self, members: impl Fn(u32) -> bool) {
         self.owner.iter_mut().filter(|owner| **owner != NONE && members(**owner)).for_each(|owner| *owner = NONE);
     }
@@ -76,7 +79,7 @@ impl Random {
     }
 }
 
-/// Thousands of swaps of equal worth, each behind partitions that the heaviest member may not have.
+/// Thousands of swaps of equal value, each behind partitions that the heaviest member may not have.
 fn swaps() -> Case {
     let mut case = Case::default();
     let x = case.topic(5_200, |number| 1_000_000 - u64::from(number >= 5_000));
@@ -87,7 +90,7 @@ fn swaps() -> Case {
     case
 }
 
-/// One member has all of what everybody may have; the others fill up with what is only theirs.
+/// One member has all partitions that every member may have; each of the others has a topic of its own besides.
 fn newcomers(members: u32, shared: u32, own: u32) -> Case {
     let (mut case, mut random) = (Case::default(), Random(5));
     // A little heavier, so that there is something to give.
@@ -101,7 +104,8 @@ fn newcomers(members: u32, shared: u32, own: u32) -> Case {
     case
 }
 
-/// Every topic has its own subscribers, nearly all there are, and each gives to members that every other one looks at.
+/// Every topic has its own set of subscribers, nearly all members, so each partition placed changes the loads that the other sets
+/// compare.
 fn tangle(topics: u32, partitions: u32) -> Case {
     let (mut case, mut random) = (Case::default(), Random(7));
     for _ in 0..topics {
@@ -126,7 +130,7 @@ fn chain(members: u32, partitions: u32) -> Case {
     drift(case, &mut random)
 }
 
-/// Lags 20 % off what they were when the owners got theirs, and a tenth of the members replaced.
+/// Changes the lags by up to 20 % since the owners got their partitions, and replaces a tenth of the members.
 fn drift(mut case: Case, random: &mut Random) -> Case {
     case.lags.iter_mut().for_each(|lag| *lag = *lag * (800 + random.below(400)) / 1_000);
     case.replace(|member| member % 10 == 3);
@@ -182,33 +186,17 @@ const CASES: [Named; 15] = [
     ("ordinary: a chain of 40", KEEPING, || chain(40, 10_000)),
 ];
 
-/// CPU seconds of this process so far, and the most memory it ever had, in bytes; only on Linux.
-fn spent() -> (f64, f64) {
-    let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
-    let stat = read("stat");
-    let after = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: f64 = after.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
-    let status = read("status");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = peak.and_then(|peak| peak.split_whitespace().next()?.parse::<f64>().ok());
-    (ticks / 100.0, kilobytes.unwrap_or(f64::NAN) * 1024.0)
-}
-
 fn run((name, options, case): Named) {
     let case = case();
     let (group, ownership) = case.build();
     drop(case);
-    let (before, memory) = spent();
-    let outcome: Outcome = plan(&group, Strategy::Lag(options), ownership, &Limit::default());
-    let (after, peak) = spent();
+    let (start, memory) = (cpu_seconds(), megabytes("VmHWM:"));
+    let outcome = plan(&group, Strategy::Lag(options), ownership, &Limit::default());
+    let (seconds, peak) = (cpu_seconds() - start, megabytes("VmHWM:"));
     let heaviest = lag::lag_by_member(&group, &outcome.plan).into_iter().max().unwrap_or(0);
     let ended = outcome.limited.map_or_else(|| "to the end".to_owned(), |limited| limited.to_string());
-    let megabytes = |bytes: f64| bytes / 1e6;
     println!(
-        "{name}: {:.2} s, {:.0} MB (the group itself {:.0}), heaviest {heaviest} (at least {}), {} moved, {ended}",
-        after - before,
-        megabytes(peak),
-        megabytes(memory),
+        "{name}: {seconds:.2} s, {peak:.0} MB (the group itself {memory:.0}), heaviest {heaviest} (at least {}), {} moved, {ended}",
         lag::lag_bound(&group),
         outcome.kept_and_moved().1,
     );

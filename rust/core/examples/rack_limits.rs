@@ -1,7 +1,9 @@
 //! What the heaviest groups of one record cost a leader, and the verification: `rack_limits CASE STRATEGY [verify|bare]`.
 //!
 //! One line: the size of the members' metadata, CPU seconds and peak memory of the plan and of its verification, what they
-//! found, and a digest by which plans of two builds are compared. Linux only: both are read from `/proc/self`.
+//! found, and a digest by which plans of two builds are compared.
+
+mod process;
 
 use std::hash::Hasher;
 use std::process::ExitCode;
@@ -14,6 +16,7 @@ use kafka_assignors_core::verify::verify;
 use kafka_assignors_core::wire::subscription::SubscriptionFields;
 use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
 use kafka_assignors_core::wire::user_data::encode_sticky;
+use process::{cpu_seconds, megabytes};
 use rustc_hash::FxHasher;
 
 /// A group by names: topics with the replicas of each partition, members with topics, claims and rack.
@@ -70,7 +73,7 @@ fn case(name: &str) -> Option<Case> {
     let (size, most): (usize, u32) = (size.parse().ok()?, most.parse().ok()?);
     let mut case;
     match kind {
-        // Nearly everybody on nearly everything, no two alike, replicas at random.
+        // Every member on nearly all topics, no two members alike, replicas at random.
         "racks" | "racks-claimed" => {
             case = Case::new(20, (0..80).map(|_| 400));
             (0..2000).for_each(|_| case.join(some(80, 78, random), random));
@@ -81,7 +84,7 @@ fn case(name: &str) -> Option<Case> {
             let patterns: Vec<Vec<usize>> = (0..8).map(|_| some(80, 78, random)).collect();
             (0..2000).for_each(|at| case.join(patterns[at % 8].clone(), random));
         }
-        // Everybody reads a topic with each of two neighbours.
+        // Each member shares a topic with each of its two neighbours.
         "chain" | "chain-claimed" | "plain-chain" | "plain-chain-claimed" => {
             let racks = if kind.starts_with("plain") { 0 } else { 20 };
             case = Case::new(racks, (0..=size).map(|_| random.u32(1..=most)).collect::<Vec<_>>().into_iter());
@@ -94,7 +97,7 @@ fn case(name: &str) -> Option<Case> {
             case = Case::new(racks, (0..size).map(count));
             (0..2000).for_each(|_| case.join(some(size, 20, random), random));
         }
-        // An ordinary large group: everybody on everything, but for one.
+        // An ordinary large group: every member on all topics, except one member.
         "ordinary" | "ordinary-claimed" => {
             case = Case::new(0, (0..500).map(|_| 2000));
             (0..2000).for_each(|at| case.join((0..500 - usize::from(at == 0)).collect(), random));
@@ -111,20 +114,6 @@ fn case(name: &str) -> Option<Case> {
         case.claim(random);
     }
     Some(case)
-}
-
-/// User and system time of this process.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    let ticks = stat.rsplit(") ").next().expect("fields").split(' ').skip(11).take(2);
-    ticks.map(|ticks| ticks.parse::<f64>().expect("ticks")).sum::<f64>() / 100.0
-}
-
-/// A line of `/proc/self/status`, in MB.
-fn megabytes(what: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix(what)).expect("the line");
-    line.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().expect("kB") / 1024
 }
 
 fn main() -> ExitCode {
@@ -174,7 +163,7 @@ fn main() -> ExitCode {
     let topics = Topics::new(specs.collect()).expect("topics with different names");
     let bytes: usize = metadata.iter().map(Vec::len).sum();
     let (before, ready) = (megabytes("VmRSS:"), cpu_seconds());
-    // As a leader does, but with claims for strategies that have no memory, too: then the verification has moves to count.
+    // As a leader does, but with claims also for strategies that ignore them: then the verification has moves to count.
     let Joined { group, .. } = read_group(&joined, topics, ClaimSource::Sticky);
     let ownership = strategy::settle(&group, kind, None);
     let outcome = strategy::plan(&group, kind, ownership, &Limit::default());
@@ -184,12 +173,12 @@ fn main() -> ExitCode {
     let mut digest = FxHasher::default();
     outcome.plan.owner.iter().for_each(|&owner| digest.write_u32(owner));
     print!(
-        "{} {} bytes {bytes} partitions {} plan {:.2} s, {before} + {} MB, {:016x} limited {:?}",
+        "{} {} bytes {bytes} partitions {} plan {:.2} s, {before:.0} + {:.0} MB, {:016x} limited {:?}",
         arguments[0],
         arguments[1],
         outcome.plan.owner.len(),
         planned - ready,
-        peak.saturating_sub(before),
+        peak - before,
         digest.finish(),
         outcome.limited
     );
@@ -202,9 +191,9 @@ fn main() -> ExitCode {
         }
         .expect("a valid plan");
         print!(
-            " verify {:.2} s, {} MB, score {} of {:?}, misses {} of {:?}, moved {} of {:?}, limited {:?}",
+            " verify {:.2} s, {:.0} MB, score {} of {:?}, misses {} of {:?}, moved {} of {:?}, limited {:?}",
             cpu_seconds() - start,
-            megabytes("VmHWM:").saturating_sub(before),
+            megabytes("VmHWM:") - before,
             c.score,
             c.score_bound,
             c.rack_misses,

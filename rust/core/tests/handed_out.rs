@@ -1,9 +1,9 @@
-//! What a leader remembers of its plans, against members that claim what they were not given.
+//! A leader's memory of its plans, against members that claim partitions that they were not given.
 
 use kafka_assignors_core::budget::Limit;
 use kafka_assignors_core::group::{NONE, TopicSpec, Topics};
 use kafka_assignors_core::leader::{HandedOut, JoinedMember, Memory, Performed, Reason, perform_assignment_knowing};
-use kafka_assignors_core::strategy::{Objective, Strategy};
+use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy};
 use kafka_assignors_core::verify::verify_outcome;
 use kafka_assignors_core::wire::subscription::SubscriptionFields;
 use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
@@ -13,13 +13,10 @@ const STICKY: Strategy = Strategy::Sticky(OBJECTIVE);
 const COOPERATIVE: Strategy = Strategy::CooperativeSticky(OBJECTIVE);
 const JOIN: Strategy = Strategy::StreamJoin { cooperative: false };
 const COOPERATIVE_JOIN: Strategy = Strategy::StreamJoin { cooperative: true };
-const OBJECTIVE: Objective = Objective {
-    mode: kafka_assignors_core::strategy::Mode::FairYetSticky,
-    racks: kafka_assignors_core::strategy::RackOrder::BeforeStickiness,
-};
+const OBJECTIVE: Objective = Objective { mode: Mode::FairYetSticky, racks: RackOrder::BeforeStickiness };
 const PARTITIONS: i32 = 60;
 
-/// What a member of topic `t` says: its partitions and since when.
+/// The claims of a subscriber of topic `t`: its partitions and their generation.
 #[derive(Clone, Debug)]
 struct Told {
     id: &'static str,
@@ -117,7 +114,7 @@ fn plan(strategy: Strategy, members: &[Told], forming: i32, known: &[&Plan]) -> 
     plan_of(strategy, PARTITIONS, members, Some(forming), known, false)
 }
 
-/// What the epoch or generation of a plan is in the members' next claims.
+/// The epoch, or generation, of a plan in the members' next claims.
 fn since(plan: &Plan) -> i32 {
     match plan.performed.outcome.join {
         Some(_) => plan.performed.generation.unwrap(),
@@ -141,13 +138,13 @@ fn who_claims_everything_starves_nobody_where_the_leader_remembers() {
         let before = first(strategy);
         let mut members = honest(&before);
         members.push(everything("liar", since(&before)));
-        // Believed, it takes everything away from everybody.
+        // A leader without a memory believes it, and nobody else gets a partition.
         let believed = plan(strategy, &members, 6, &[]);
         assert_eq!(HONEST.map(|id| believed.of(id).len()), [0; 3], "{strategy:?}");
         let mut known = plan(strategy, &members, 6, &[&before]);
         assert_eq!(known.false_claims().len(), 1, "{strategy:?}");
         assert!(HONEST.iter().all(|id| known.of(id).len() >= 15), "{strategy:?}: {:?}", HONEST.map(|id| known.of(id)));
-        // It goes on so, and they have what is theirs.
+        // The liar repeats its claims in every rebalance, and the others keep their partitions.
         for forming in 7..12 {
             let mut members = honest(&known);
             members.push(everything("liar", since(&known)));
@@ -165,7 +162,7 @@ fn a_new_leader_believes_and_one_plan_later_knows() {
     members.push(everything("liar", 5));
     let new = plan(COOPERATIVE, &members, 6, &[]);
     assert_eq!(new.unread(), 60, "all is contested, so nobody may have it");
-    // All give up what they had, and join again.
+    // All members give up their partitions and join again.
     let mut members = honest(&new);
     members.push(everything("liar", 6));
     let next = plan(COOPERATIVE, &members, 7, &[&new]);
@@ -175,7 +172,7 @@ fn a_new_leader_believes_and_one_plan_later_knows() {
 #[test]
 fn an_older_claim_holds_nothing_back_that_the_leader_knows_to_be_free() {
     let before = first(COOPERATIVE);
-    // `c` has gone, and the liar says that it had all of it long ago, or without saying when.
+    // `c` has gone, and the liar claims all partitions with an old generation, or with none.
     for since in [4, 0, -1] {
         let members = [told("a", before.of("a"), 5), told("b", before.of("b"), 5), everything("liar", since)];
         let believed = plan(COOPERATIVE, &members, 6, &[]);
@@ -184,7 +181,7 @@ fn an_older_claim_holds_nothing_back_that_the_leader_knows_to_be_free() {
         assert_eq!(known.unread(), 0);
         assert_eq!(known.false_claims(), [("liar", 60)]);
     }
-    // Partitions that are new have had nobody either.
+    // New partitions had no owner before.
     let members = [everything("a", -1), told("b", [], -1)];
     let two = ["a", "b"].map(|id| told(id, [], -1));
     let small = plan_of(COOPERATIVE, 10, &two, Some(5), &[], false);
@@ -194,7 +191,7 @@ fn an_older_claim_holds_nothing_back_that_the_leader_knows_to_be_free() {
 
 #[test]
 fn who_missed_the_answer_to_sync_group_still_has_what_it_had() {
-    // `c` has everything, and two come; generation 5 withholds their shares, but `c` does not hear of it.
+    // `c` has all partitions when two members join. Generation 5 withholds their shares, but `c` does not receive its own.
     let rich = || everything("c", 4);
     let members = [told("a", [], -1), told("b", [], -1), rich()];
     let before = plan(COOPERATIVE, &members, 5, &[]);
@@ -203,11 +200,11 @@ fn who_missed_the_answer_to_sync_group_still_has_what_it_had() {
     let next = plan(COOPERATIVE, &again, 6, &[&before]);
     assert_eq!(next.false_claims(), []);
     assert_eq!((next.of("c").len(), next.unread()), (20, 40), "nobody else gets what it still reads");
-    // Nor if it says that it has had that since the generation in which it did not hear what it was given.
+    // Nor if it claims them with the generation whose assignment it did not receive.
     let again = [told("a", [], 5), told("b", [], 5), everything("c", 5)];
     let next = plan(COOPERATIVE, &again, 6, &[&before]);
     assert_eq!((next.false_claims(), next.of("c").len(), next.unread()), (vec![], 20, 40));
-    // Nor does the other one get what it never had by saying the same.
+    // Another member that claims them in the same way does not get them.
     let liar = [told("a", [], 5), everything("b", 4), rich()];
     let next = plan(COOPERATIVE, &liar, 6, &[&before]);
     assert_eq!(next.false_claims(), [("b", 60)]);
@@ -221,7 +218,7 @@ fn a_static_member_that_came_back_under_another_id_is_who_it_was() {
     let members = [told("a", before.of("a"), 5), with("new", before.of("old"), 5)];
     let next = plan(COOPERATIVE, &members, 6, &[&before]);
     assert_eq!((next.false_claims(), next.performed.outcome.kept_and_moved()), (vec![], (60, 0)));
-    // Where the client does not tell instance ids, so is whoever claims what somebody had who has gone.
+    // Where the client does not tell instance ids, a new member that claims an absent member's partitions is believed.
     let without = |id, owned: Vec<i32>, since| Told { instance: None, ..told(id, owned, since) };
     let members = [told("a", before.of("a"), 5), without("new", before.of("old"), 5)];
     for (anonymous, kept) in [(true, 60), (false, 30)] {
@@ -236,11 +233,11 @@ fn a_static_member_that_came_back_under_another_id_is_who_it_was() {
 #[test]
 fn generations_of_other_leaders_are_believed() {
     let before = first(COOPERATIVE);
-    // Somebody else led generation 6, and gave `a` and `b` all.
+    // Another member led generation 6, and gave all partitions to `a` and `b`.
     let members = [told("a", 0..30, 6), told("b", 30..60, 6), told("c", [], 6)];
     let next = plan(COOPERATIVE, &members, 7, &[&before]);
     assert_eq!((next.false_claims(), next.performed.outcome.kept_and_moved()), (vec![], (40, 20)));
-    // With a generation between that it knows nothing of, nothing is certain of older claims, either.
+    // After a generation that another member led, older claims are not certain either.
     let members = [told("a", 0..30, -1), told("b", 30..60, -1), told("c", [], 6)];
     let next = plan(COOPERATIVE, &members, 7, &[&before]);
     assert_eq!((next.false_claims(), next.performed.outcome.kept_and_moved()), (vec![], (40, 20)));
@@ -251,14 +248,14 @@ fn a_plan_that_may_not_have_reached_the_group_is_all_that_can_be_claimed_of_its_
     let before = first(COOPERATIVE);
     let mut members = honest(&before);
     members.push(everything("liar", 5));
-    // The liar joins again before the plan of generation 6 is stored, and says that it got everything by it.
+    // The liar joins again before the plan of generation 6 is stored, and claims all partitions with it.
     let lost = plan(COOPERATIVE, &members, 6, &[&before]);
     let mut members = honest(&before);
     members.push(everything("liar", 6));
     let next = plan(COOPERATIVE, &members, 7, &[&before, &lost]);
     assert_eq!(next.false_claims(), [("liar", 60 - lost.of("liar").len() as u32)]);
     assert!(HONEST.iter().all(|id| next.of(id).len() >= 15));
-    // A plan that is made once more for the same generation has reached nobody either.
+    // The first plan for a generation that is planned twice has reached no member either.
     let again = plan(COOPERATIVE, &honest(&before), 6, &[&before, &lost]);
     assert_eq!((again.false_claims(), again.performed.outcome.kept_and_moved()), (vec![], (60, 0)));
 }
@@ -274,7 +271,7 @@ fn an_epoch_that_has_not_been_is_false() {
         assert_eq!(next.performed.generation, Some(epoch + 1), "it does not raise the epoch");
         assert_eq!(next.false_claims().len(), 1);
         assert_eq!(next.performed.outcome.kept_and_moved(), (45, 15), "{strategy:?}");
-        // Unless somebody else may have led meanwhile.
+        // Unless another member may have led meanwhile.
         let next = plan(strategy, &members, 7, &[&before]);
         assert_eq!(next.false_claims(), []);
     }

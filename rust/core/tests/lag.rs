@@ -465,8 +465,8 @@ fn sums_of_the_largest_lags_are_exact() {
     assert_eq!(totals, [5 * u128::from(HEAVY)]);
 }
 
-/// Every topic has nearly all members, each another set of them: what the heaps of one topic know is out of date by the time
-/// that its next partition comes.
+/// Every topic has nearly all members, each another set of them: the heaps of one topic are out of date when its next partition
+/// is placed.
 #[test]
 fn tangled_subscriptions_as_the_rule_says() {
     for (topics, members, seed) in [(40, 40, 1), (150, 150, 2), (12, 150, 3)] {

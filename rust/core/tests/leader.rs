@@ -94,7 +94,7 @@ fn the_generation_is_the_one_being_formed_where_it_is_known() {
     assert_eq!(generation(4, Strategy::RoundRobin, None), None);
     // The cooperative assignor reads sticky user data for its generation where the field is missing.
     assert_eq!(generation(4, COOPERATIVE, None), Some(5));
-    // What no claim may have is not written, or all claims of the next rebalance would be false.
+    // The generation that cannot be claimed is not written, or all claims of the next rebalance would be false.
     assert_eq!(generation(i32::MAX - 1, STICKY, None), Some(0));
     assert_eq!(generation(i32::MAX, STICKY, None), Some(0), "a false claim is no newest one");
 }

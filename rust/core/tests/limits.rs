@@ -1,4 +1,4 @@
-//! Planning within a limit: whatever it is, the plan is valid, and it says whether something better may exist.
+//! Planning within a limit: under any limit the plan is valid, and the outcome says whether a better one may exist.
 
 mod oracle;
 
@@ -53,7 +53,7 @@ fn group(seed: u64) -> Group {
 }
 
 proptest! {
-    /// Wherever the steps end, or the time, every strategy has a valid plan; what was not limited is what it is without a limit.
+    /// Wherever the steps or the time end, every strategy has a valid plan; a plan that was not limited is that without a limit.
     #[test]
     fn valid_under_any_limit(seed in any::<u64>(), steps in prop_oneof![Just(0u64), 0u64..40, 0u64..2_000]) {
         let group = group(seed);
@@ -84,12 +84,12 @@ proptest! {
         let stays = Options { keep: Keep::Owners { threshold: u64::MAX }, ..KEEPING };
         let none = planned(&group, Strategy::Lag(stays), &Limit::default());
         let some = planned(&group, Strategy::Lag(KEEPING), &Limit::of_steps(steps));
-        // What nobody owned is placed first, and not by lag any more where the steps end while that is done.
+        // Partitions without an owner are placed first, and no longer by lag once the steps have ended.
         let none_open = none.ownership.owner.iter().all(|&owner| owner != kafka_assignors_core::group::NONE);
         prop_assert!(!none_open || heaviest(&group, &some) <= heaviest(&group, &none));
     }
 
-    /// A bound that was not found to the end is a lower one, and still a bound.
+    /// A bound whose search ended early is lower, and still a bound.
     #[test]
     fn a_lag_bound_within_a_limit_is_no_more_than_the_whole(seed in any::<u64>(), steps in 0u64..200) {
         let group = group(seed);
@@ -99,8 +99,8 @@ proptest! {
     }
 }
 
-/// The first member has `of_one` of `x`, of lag 1,000, the second a tenth as many, of 999, and so many of `y`, which the first may
-/// not have and which are between these in order.
+/// The first member has `of_one` partitions of `x` with lag 1,000. The second has a tenth as many with lag 999, and `behind`
+/// partitions of `y`, which the first may not have and whose lags are below them.
 fn swaps(of_one: u32, behind: u32) -> Group {
     let mut def = GroupDef::new(
         &[("x", of_one + of_one / 10), ("y", behind)],
@@ -113,13 +113,13 @@ fn swaps(of_one: u32, behind: u32) -> Group {
     def.members[1].owned = [owned("x", of_one..of_one + of_one / 10), owned("y", 0..behind)].concat();
     def.members.iter_mut().for_each(|member| member.generation = 3);
     let theirs = (of_one..of_one + of_one / 10).map(|_| 999);
-    // All in all the second is lighter by two for each of its own partitions of `x`.
+    // In all, the second is lighter by two for each of its partitions of `x`.
     let (all, each) = (u64::from(of_one) * 1_000 - u64::from(of_one / 10) * 1_001, u64::from(behind));
     let ys = (0..each).map(|number| if number == 0 { all - (each - 1) * 998 } else { 998 });
     def.build_with_lags((0..of_one).map(|_| 1_000).chain(theirs).chain(ys).collect())
 }
 
-/// Steps that a plan takes: the fewest, as a power of two, that do not limit it.
+/// The steps that a plan takes: the least power of two that does not limit it.
 fn steps(group: &Group, strategy: Strategy) -> u64 {
     let enough = |steps: &u64| planned(group, strategy, &Limit::of_steps(*steps)).limited.is_none();
     (0..40).map(|power| 1 << power).find(enough).expect("a group of ordinary size")
@@ -164,7 +164,7 @@ fn placing_among_tangled_subscriptions_is_counted() {
     assert_eq!(whole.limited, None);
     let within = planned(&group, rule, &Limit::of_steps(10_000));
     assert_eq!(within.limited, Some(Limited { goal: Goal::Lag, cause: Cause::Steps }));
-    // The rest by count: everybody has about a 60th, and no more than what was placed by lag on top.
+    // The rest is placed by count: every member has about a 60th.
     let loads = within.plan.loads(60);
     assert!(loads.iter().all(|&load| (10..=30).contains(&load)), "{loads:?}");
     assert!(heaviest(&group, &within) < 2 * heaviest(&group, &whole));

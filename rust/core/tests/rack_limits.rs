@@ -1,4 +1,4 @@
-//! What the heaviest groups with racks that fit into one record cost: counted in bytes and steps, never timed.
+//! The memory and the steps that the heaviest groups with racks take, of those that fit into one record.
 
 mod oracle;
 
@@ -11,25 +11,35 @@ use oracle::Random;
 
 const STICKY: Strategy = Strategy::Sticky(Objective { mode: Mode::FairYetSticky, racks: RackOrder::BeforeStickiness });
 
-/// Everybody reads all topics but two, three replicas of each partition are on racks at random: no two members are alike,
-/// nearly no two partitions, and each member could have nearly each partition.
-fn members_by_partitions(topics: usize, partitions: usize, members: usize) -> Group {
-    let random = &mut Random::new(23);
+/// A group whose topics have these numbers of partitions. Three replicas of each partition and every member are on racks at
+/// random; `subscribed` draws a member's topics.
+fn group(
+    random: &mut Random,
+    counts: impl Iterator<Item = usize>,
+    members: usize,
+    mut subscribed: impl FnMut(&mut Random) -> Vec<u32>,
+) -> Group {
     let racks: Vec<String> = (0..20).map(|rack| format!("r{rack}")).collect();
-    let names: Vec<String> = (0..topics).map(|topic| format!("t{topic}")).collect();
-    let specs = names.iter().map(|name| {
+    let topics: Vec<(String, usize)> = counts.enumerate().map(|(topic, count)| (format!("t{topic}"), count)).collect();
+    let specs = topics.iter().map(|(name, count)| {
         let mut set = || (0..3).map(|_| racks[random.below(20)].as_str()).collect();
-        TopicSpec { name, partitions: partitions as i64, racks: Some((0..partitions).map(|_| set()).collect()) }
+        TopicSpec { name, partitions: *count as i64, racks: Some((0..*count).map(|_| set()).collect()) }
     });
     let mut builder = GroupBuilder::new(Topics::new(specs.collect()).unwrap());
     for member in 0..members {
-        let without = [random.below(topics), random.below(topics)];
-        let subscribed: Vec<u32> =
-            (0..topics).filter(|topic| !without.contains(topic)).map(|topic| topic as u32).collect();
-        let pattern = builder.pattern(&subscribed);
+        let pattern = builder.pattern(&subscribed(random));
         builder.push_member(&format!("m{member:04}"), "", pattern, 0, &racks[random.below(20)]);
     }
     builder.finish()
+}
+
+/// Every member reads all topics but two: no two members are alike, nearly no two partitions, and each member could have nearly
+/// each partition.
+fn members_by_partitions(topics: usize, partitions: usize, members: usize) -> Group {
+    group(&mut Random::new(23), std::iter::repeat_n(partitions, topics), members, |random| {
+        let without = [random.below(topics), random.below(topics)];
+        (0..topics).filter(|topic| !without.contains(topic)).map(|topic| topic as u32).collect()
+    })
 }
 
 #[test]
@@ -48,25 +58,15 @@ fn memory_grows_with_partitions_and_subscriptions_not_with_their_product() {
     assert!(allocated.bytes_max < 12_000_000, "{allocated:?}");
 }
 
-/// Topics of very different sizes, each member on some of them, replicas and members on racks at random.
+/// Topics of very different sizes, each member on some of them.
 fn skewed(topics: usize, members: usize) -> Group {
-    let random = &mut Random::new(29);
-    let racks: Vec<String> = (0..20).map(|rack| format!("r{rack}")).collect();
-    let names: Vec<String> = (0..topics).map(|topic| format!("t{topic}")).collect();
-    let specs = (1..).zip(&names).map(|(rank, name)| {
-        let partitions = 1 + 6 * topics / rank;
-        let mut set = || (0..3).map(|_| racks[random.below(20)].as_str()).collect();
-        TopicSpec { name, partitions: partitions as i64, racks: Some((0..partitions).map(|_| set()).collect()) }
-    });
-    let mut builder = GroupBuilder::new(Topics::new(specs.collect()).unwrap());
-    for member in 0..members {
+    let counts = (1..=topics).map(|rank| 1 + 6 * topics / rank);
+    group(&mut Random::new(29), counts, members, |random| {
         let mut subscribed: Vec<u32> = (0..10).map(|_| random.below(topics) as u32).collect();
         subscribed.sort_unstable();
         subscribed.dedup();
-        let pattern = builder.pattern(&subscribed);
-        builder.push_member(&format!("m{member:04}"), "", pattern, 0, &racks[random.below(20)]);
-    }
-    builder.finish()
+        subscribed
+    })
 }
 
 #[test]

@@ -282,7 +282,7 @@ fn the_epoch_is_one_more_than_the_highest_that_may_be_true() {
     assert_eq!(epoch(&[metadata(None, &[], None)]), Some(1));
     assert_eq!(epoch(&[data(&[], 0), data(&[1], 6)]), Some(7));
     assert_eq!(epoch(&[data(&[0], i32::MAX), data(&[1], 6)]), Some(7));
-    // What no claim may have is not written: it begins anew.
+    // The epoch that cannot be claimed is not written: counting begins anew.
     assert_eq!(epoch(&[data(&[0], i32::MAX - 1), data(&[1], 6)]), Some(1));
     // The group's generation has nothing to do with it.
     assert_eq!(epoch(&[metadata(None, &[("clicks", &[0])], Some(30)), data(&[], -9)]), Some(1));
@@ -293,7 +293,7 @@ fn a_false_epoch_does_not_stay() {
     let liar = || data(&[0, 1, 2, 3], i32::MAX);
     let mut owned: Vec<Vec<i32>> = vec![vec![0, 1], vec![2, 3], vec![]];
     let mut epoch = 6;
-    // Rebalance after rebalance the liar repeats it, and the others keep what they have.
+    // The liar repeats it in every rebalance, and the others keep their numbers.
     for _ in 0..4 {
         let result = performed(&[data(&owned[0], epoch), data(&owned[1], epoch), liar()], &BOTH, EAGER, None);
         assert_eq!(result.generation, Some(epoch + 1));

@@ -85,7 +85,7 @@ pub(crate) fn check(input: &[u8]) {
     let (joined, floor) = codec_floor(&members, topics(counts), ClaimSource::of(strategy)).expect("short names");
     assert_eq!((joined.order, floor.len()), (performed.order, performed.assignments.len()));
 
-    // The next leader is this one: what counts of claims of this plan was in it.
+    // The same leader plans again: of the claims of its plan, only those count that the plan gave.
     let past =
         HandedOut { generation: forming, written: again.generation, group: &again.group, outcome: &again.outcome };
     let memory = Memory { plans: &[past], anonymous: choice & 0x40 != 0 };

@@ -59,7 +59,7 @@ fn an_applications_own_is_re2_found_anywhere() {
     assert!(found("^join-", "join-orders-1") && !found("^join-", "rejoin-1"));
     assert!(found(r"-\d{2}|x$", "a-17-b") && !found(r"-\d{2}|x$", "xa-1"));
     assert!(Expression::search("a)|(b").is_err() && Expression::search("(?=a)").is_err());
-    // Not what a stranger may ask for.
+    // For a stranger's expression it is too large.
     let many: Vec<String> = (0..5_000).map(|number| format!("group-{number:05}")).collect();
     assert!(Expression::re2(&many.join("|")).is_err());
     assert!(found(&many.join("|"), "group-04999") && !found(&many.join("|"), "group-05000"));

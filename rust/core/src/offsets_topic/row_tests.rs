@@ -177,7 +177,7 @@ fn groups_that_are_empty_gone_or_not_of_consumers() {
     let empty = group("consumer", 3, "", &[]);
     assert_eq!(shown_all(record(&key, Some(&empty))), [r#"snapshot g Some(3) Some("") nobody"#]);
     assert_eq!(shown_all(record(&key, None)), [r#"tombstone Some(2) Some("g") None: a record of kind 2"#]);
-    // What a coordinator writes of a new group, before the first member has said of which kind it is.
+    // A coordinator writes this record of a new group, before the first member has said the type.
     let new = group("", 0, "", &[]);
     assert_eq!(shown_all(record(&key, Some(&new))), [r#"snapshot g Some(0) Some("") nobody"#]);
     let strange = group("", 1, "range", &[("w", vec![1], vec![2])]);

@@ -146,7 +146,7 @@ fn snapshots_say_who_is_there_and_observations_are_measured_the_same_way() {
     };
     let rows = run(&history, &[STICKY]);
     assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 2, 2), (4, 3, 2, 2)]);
-    // Nobody was there at 13; what b had all of before went to c.
+    // Generation 13 had no member; all partitions were b's before, and went to c.
     assert_eq!(moves(&rows, Source::Observed), [(1, 11, 0, 0), (2, 12, 2, 2), (4, 14, 4, 2)]);
     let last = rows.last().expect("a row");
     assert_eq!((made(last).min_count, made(last).max_count, made(last).balance_score), (0, 4, 4));
@@ -436,7 +436,7 @@ fn what_an_emptied_group_had_goes_to_whoever_comes_next() {
             event(2, Kind::Leave, "a", &[]),
             event(3, Kind::Join, "b", &["t"]),
             event(4, Kind::Leave, "b", &[]),
-            // Back as who it was: nothing has moved.
+            // The same member comes back: nothing has moved.
             event(5, Kind::Join, "b", &["t"]),
         ],
         counts: vec![count(0, "t", 4), count(250, "t", 3)],
@@ -498,7 +498,7 @@ fn without_any_known_count_there_are_no_figures() {
             (strategy, 3, 4, Some(4), None),
             (strategy, 4, 5, Some(4), Some(errors[3].as_str())),
             (Source::Observed, 4, 14, Some(4), Some(errors[3].as_str())),
-            // Whoever wants nothing is not waiting for counts.
+            // A member without a subscription needs no counts.
             (strategy, 5, 6, Some(0), None),
         ]
     );
@@ -517,7 +517,7 @@ fn more_partitions_than_can_be_replayed_are_refused_before_there_is_any_row() {
         assert_eq!(rows, 0);
         error
     };
-    // A single count beyond anything, later than rows there would be.
+    // A single huge count, later than the first events.
     let error = refused(vec![count(0, "t", 4), count(0, "u", 2), count(150, "t", i64::MAX)]);
     assert_eq!(
         error.to_string(),
@@ -527,7 +527,7 @@ fn more_partitions_than_can_be_replayed_are_refused_before_there_is_any_row() {
     let most = MOST_PARTITIONS.cast_signed();
     let error = refused(vec![count(0, "t", most / 2), count(0, "u", most / 2 + 1)]);
     assert_eq!(error, ReplayError::TooManyPartitions { topic: "u".to_owned(), count: 500_001, total: 1_000_001 });
-    // At each moment alone it is not too much, and topics of nobody do not count.
+    // The total is within the limit at each moment, and topics without subscribers do not count.
     let fitting = vec![count(0, "t", most), count(50, "u", most), count(50, "t", 0), count(0, "v", 9 * most)];
     let mut assigned = Vec::new();
     replay(history(fitting), &[Strategy::Range], || 0, |row| assigned.push(made(&row).assigned)).expect("just so many");

@@ -31,7 +31,7 @@ impl World {
         }
     }
 
-    /// Nobody reads whose coordinator may have expelled it.
+    /// No host reads after its coordinator may have expelled it.
     pub(crate) fn check_reading(&mut self, host: usize) {
         let process = &self.hosts[host];
         let session_ms = process.config.session_timeout_ms;
@@ -42,7 +42,8 @@ impl World {
         }
     }
 
-    /// Whoever has been in a generation names one in its transactions: a broker takes offsets that name none from anybody.
+    /// A member that has been in a generation names one in its transactions: a broker accepts offsets without a member id from any
+    /// client.
     pub(crate) fn check_fencing(&mut self, host: usize) {
         let process = &self.hosts[host];
         let named = process.member.fencing().map(|(id, generation)| (id.to_owned(), generation));

@@ -308,7 +308,7 @@ fn a_farewell_that_could_not_be_said_in_time_keeps_nobody_waiting() {
     let mut script = Script::new(config(1, &["sticky"]));
     let asked = script.joining();
     script.answer(&asked, &script.follows(1));
-    // No connection is left, or comes, to say it on.
+    // There is no connection for the farewell.
     script.connects = false;
     if script.conns.values().any(|&role| role == Role::Offsets) {
         script.cut(Role::Offsets);

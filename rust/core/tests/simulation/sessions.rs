@@ -1,4 +1,4 @@
-//! Scenarios 19, 20 and 39: a member's own clock for its session, and who it is for a transaction.
+//! Scenarios 19, 20 and 39: a member's own clock for its session, and the identity that a transaction names.
 
 use crate::script::{Asked, Script, owned, share};
 use crate::world::World;
@@ -12,6 +12,33 @@ use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 /// `session.timeout.ms` of `config`.
 const SESSION: u64 = 10_000;
 
+/// A member in generation 1 that owns partition 0 of `t`.
+#[track_caller]
+fn stable(assignor: &str) -> Script {
+    let mut script = Script::new(config(1, &[assignor]));
+    script.stable(&[("t", &[0])]);
+    script
+}
+
+/// That member, whose JoinGroup for generation 2 is unanswered.
+#[track_caller]
+fn rejoining() -> Script {
+    let mut script = stable("cooperative-sticky");
+    script.pass(500);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.obey();
+    assert!(script.asks(ApiKey::JoinGroup));
+    script
+}
+
+/// Answers the JoinGroup with this generation, led by another member.
+#[track_caller]
+fn joined(script: &mut Script, generation: i32) {
+    let asked: Asked<JoinGroupRequest> = script.asked();
+    let response = script.follows(generation);
+    script.answer(&asked, &response);
+}
+
 fn polled(script: &mut Script, milliseconds: u64) {
     script.pass(milliseconds);
     script.tell(Event::Poll);
@@ -23,7 +50,7 @@ fn scenario_19_a_session_without_an_answered_heartbeat_is_a_lost_membership() {
         let mut script = Script::new(config(1, &[assignor]));
         script.stable(&[("t", &[0, 2])]);
         let joined = script.now;
-        // Asked, and never answered; and the connection stays.
+        // A heartbeat is asked and never answered, and the connection stays.
         script.pass(SESSION - 1);
         assert!(script.asks(ApiKey::Heartbeat));
         assert_eq!(script.member.session_end(), Some(joined + SESSION));
@@ -55,14 +82,14 @@ fn scenario_19_what_is_lost_is_told_without_waiting_for_a_broker() {
     let names = || vec!["t".to_owned()];
     script.tell(Event::Subscribe { topics: names(), all_topics: true });
     script.stable(&[("t", &[0])]);
-    // No broker answers, so expressions have no topics of now to be matched against.
+    // No broker answers, so there are no present topics to match expressions against.
     script.connects = false;
     script.cut(Role::Group);
     script.cut(Role::Bootstrap);
     script.pass(SESSION);
     let notice = script.obey();
     assert!(notice.lost);
-    // What was written meanwhile is not joined with: expressions may match other topics.
+    // The metadata written meanwhile does not go into a join: expressions may match other topics.
     script.connects = true;
     for conn in script.conns.keys().copied().collect::<Vec<_>>() {
         let versions = script.versions.clone();
@@ -79,32 +106,29 @@ fn scenario_19_what_is_lost_is_told_without_waiting_for_a_broker() {
 
 #[test]
 fn scenario_19_a_session_counts_from_when_the_answered_request_was_sent() {
-    let mut script = Script::new(config(1, &["sticky"]));
-    script.stable(&[("t", &[0])]);
+    let mut script = stable("sticky");
     script.pass(500);
     let sent = script.now;
     let asked: Asked<HeartbeatRequest> = script.asked();
-    // Its answer is slow: the broker counts from when it got the request, and that may be long ago.
+    // The answer is slow: the broker counts from the arrival of the request, which may be long ago.
     script.pass(4_000);
     script.answer(&asked, &HeartbeatResponse::default());
     assert_eq!(script.member.session_end(), Some(sent + SESSION));
-    // A member that rebalances is counted too; one whose coordinator loads is not.
+    // REBALANCE_IN_PROGRESS renews the session, too; errors of a coordinator that does not know the member do not.
     for (code, renews) in [
         (ErrorCode::REBALANCE_IN_PROGRESS, true),
         (ErrorCode::COORDINATOR_LOAD_IN_PROGRESS, false),
         (ErrorCode::UNKNOWN_SERVER_ERROR, false),
     ] {
-        let mut script = Script::new(config(1, &["sticky"]));
-        script.stable(&[("t", &[0])]);
+        let mut script = stable("sticky");
         let before = script.member.session_end();
         script.pass(500);
         script.heartbeat(code);
         let end = if renews { Some(script.now + SESSION) } else { before };
         assert_eq!(script.member.session_end(), end, "{code}");
     }
-    // A commit that is accepted is as good as a heartbeat, one that is refused is not.
-    let mut script = Script::new(config(1, &["sticky"]));
-    script.stable(&[("t", &[0])]);
+    // An accepted commit renews the session as a heartbeat does, a refused one does not.
+    let mut script = stable("sticky");
     let before = script.member.session_end();
     script.pass(5_000);
     script.commit(1, &[("t", 0, 9)]);
@@ -117,19 +141,17 @@ fn scenario_19_a_session_counts_from_when_the_answered_request_was_sent() {
 
 #[test]
 fn scenario_19_an_answer_that_was_read_late_but_sent_in_time_counts() {
-    let mut script = Script::new(config(1, &["sticky"]));
-    script.stable(&[("t", &[0])]);
+    let mut script = stable("sticky");
     script.pass(500);
     let asked: Asked<HeartbeatRequest> = script.asked();
-    // The process stood still from here, beyond the end of the session before, until just before the new one's.
+    // The process stands still beyond the end of the old session, until just before the end of the renewed one.
     script.now += SESSION - 1;
     script.answer(&asked, &HeartbeatResponse::default());
     assert!(!script.member.is_lost());
     script.tell(Event::Tick);
     assert_eq!(script.member.stage(), Stage::Stable);
-    // And until after that one's.
-    let mut script = Script::new(config(1, &["sticky"]));
-    script.stable(&[("t", &[0])]);
+    // Another process stands still until the end of the renewed session.
+    let mut script = stable("sticky");
     script.pass(500);
     let asked: Asked<HeartbeatRequest> = script.asked();
     script.now += SESSION;
@@ -139,19 +161,12 @@ fn scenario_19_an_answer_that_was_read_late_but_sent_in_time_counts() {
 
 #[test]
 fn scenario_19_the_clock_stands_while_the_coordinator_holds_a_join_or_a_sync() {
-    let mut script = Script::new(config(1, &["cooperative-sticky"]));
-    script.stable(&[("t", &[0])]);
-    script.pass(500);
-    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
-    script.obey();
-    assert!(script.asks(ApiKey::JoinGroup));
-    // Others take long, longer than a session.
+    let mut script = rejoining();
+    // The other members take longer than a session.
     polled(&mut script, 25_000);
     assert_eq!(script.member.session_end(), None);
     assert!(!script.member.is_lost());
-    let asked: Asked<JoinGroupRequest> = script.asked();
-    let joined = script.follows(2);
-    script.answer(&asked, &joined);
+    joined(&mut script, 2);
     polled(&mut script, 25_000);
     assert!(script.asks(ApiKey::SyncGroup));
     assert!(!script.member.is_lost());
@@ -164,15 +179,9 @@ fn scenario_19_the_clock_stands_while_the_coordinator_holds_a_join_or_a_sync() {
 #[test]
 fn scenario_19_the_clock_goes_on_where_it_stood_when_a_join_or_a_sync_breaks() {
     for api in [ApiKey::JoinGroup, ApiKey::SyncGroup] {
-        let mut script = Script::new(config(1, &["cooperative-sticky"]));
-        script.stable(&[("t", &[0])]);
-        script.pass(500);
-        script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
-        script.obey();
+        let mut script = rejoining();
         if api == ApiKey::SyncGroup {
-            let asked: Asked<JoinGroupRequest> = script.asked();
-            let joined = script.follows(2);
-            script.answer(&asked, &joined);
+            joined(&mut script, 2);
         }
         assert!(script.asks(api));
         let asked_at = script.now;
@@ -189,26 +198,20 @@ fn scenario_19_the_clock_goes_on_where_it_stood_when_a_join_or_a_sync_breaks() {
 
 #[test]
 fn scenario_19_a_join_that_nobody_answers_at_all_is_no_proof_of_life() {
-    let mut script = Script::new(config(1, &["cooperative-sticky"]));
-    script.stable(&[("t", &[0])]);
-    script.pass(500);
-    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
-    script.obey();
-    assert!(script.asks(ApiKey::JoinGroup));
-    // As long as a rebalance may take, and as the broker may be late: no answer, and the connection stays.
+    let mut script = rejoining();
+    // There is no answer for as long as a rebalance may take and a broker may be late, and the connection stays.
     for _ in 0..34 {
         polled(&mut script, 1_000);
         assert!(!script.member.is_lost());
     }
     polled(&mut script, 1_000);
-    assert!(script.member.is_lost(), "given up, after a time in which nobody was heard");
+    assert!(script.member.is_lost(), "nothing was heard from the coordinator all that time");
 }
 
 #[test]
 fn scenario_19_a_throttle_ends_before_the_session_does() {
     for throttle_time_ms in [i32::MAX, SESSION as i32, -1] {
-        let mut script = Script::new(config(1, &["sticky"]));
-        script.stable(&[("t", &[0])]);
+        let mut script = stable("sticky");
         script.pass(500);
         for _ in 0..20 {
             let asked: Asked<HeartbeatRequest> = script.asked();
@@ -238,7 +241,7 @@ fn scenario_19_brokers_that_go_for_longer_than_a_session_cost_it_and_for_less_do
     assert_eq!((lost(&world), world.settled()), (0, true));
     (1..=3).for_each(|node| world.node_down(node));
     world.run(SESSION + 1_000);
-    // Everybody has heard of it before there is anybody to tell.
+    // Every member gives up its partitions while there is no broker yet.
     assert_eq!(lost(&world), 3);
     assert!(world.hosts.iter().all(|host| host.held.is_empty()));
     (1..=3).for_each(|node| world.node_up(node));
@@ -249,8 +252,7 @@ fn scenario_19_brokers_that_go_for_longer_than_a_session_cost_it_and_for_less_do
 
 #[test]
 fn scenario_20_what_an_application_has_that_does_not_poll_is_lost_until_it_is_told() {
-    let mut script = Script::new(config(1, &["sticky"]));
-    script.stable(&[("t", &[0])]);
+    let mut script = stable("sticky");
     for _ in 0..9 {
         script.heartbeat(ErrorCode::NONE);
     }
@@ -282,48 +284,43 @@ fn scenario_39_a_transaction_names_the_last_generation_until_there_is_a_new_one(
             if code == ErrorCode::FENCED_INSTANCE_ID {
                 continue;
             }
-            let asked: Asked<JoinGroupRequest> = script.asked();
-            let joined = script.follows(7);
-            script.answer(&asked, &joined);
+            joined(&mut script, 7);
             assert!(script.asks(ApiKey::SyncGroup));
             assert_eq!(script.member.fencing(), Some(("me", 7)));
         }
     }
-    // Its session is over, it does not poll, it unsubscribes, it subscribes again, it is closed.
-    let steps: [fn(&mut Script); 4] = [
-        |script| script.pass(SESSION),
-        |script| (0..12).for_each(|_| script.pass(3_000)),
-        |script| script.tell(Event::Unsubscribe),
-        |script| script.tell(Event::Close { timeout_ms: 100 }),
+    type Step = (&'static str, (&'static str, i32), fn(&mut Script));
+    let steps: [Step; 4] = [
+        ("its session ends", ("me", -1), |script| script.pass(SESSION)),
+        ("it does not poll", ("", -1), |script| (0..12).for_each(|_| script.pass(3_000))),
+        ("it unsubscribes", ("", -1), |script| script.tell(Event::Unsubscribe)),
+        ("it closes", ("", -1), |script| script.tell(Event::Close { timeout_ms: 100 })),
     ];
-    for (number, step) in steps.into_iter().enumerate() {
-        let mut script = Script::new(config(1, &["sticky"]));
-        script.stable(&[("t", &[0])]);
+    for (what, identity, step) in steps {
+        let mut script = stable("sticky");
         step(&mut script);
         script.tell(Event::Poll);
         script.obey();
         script.pass(100);
-        assert_eq!(script.member.fencing(), Some(("me", 1)), "{number}");
-        assert_eq!(script.member.identity(), if number == 0 { ("me", -1) } else { ("", -1) }, "{number}");
-        if number == 2 {
+        assert_eq!(script.member.fencing(), Some(("me", 1)), "{what}");
+        assert_eq!(script.member.identity(), identity, "{what}");
+        if what == "it unsubscribes" {
             assert!(!script.member.is_subscribed());
             script.subscribe(&["t"]);
-            assert_eq!(script.member.fencing(), Some(("me", 1)));
+            assert_eq!(script.member.fencing(), Some(("me", 1)), "it subscribes again");
         }
     }
 }
 
 #[test]
 fn scenario_39_a_rebalance_does_not_take_the_generation_away() {
-    let mut script = Script::new(config(1, &["sticky"]));
-    script.stable(&[("t", &[0])]);
+    let mut script = stable("sticky");
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     assert_eq!(script.member.fencing(), Some(("me", 1)));
     script.obey();
-    let asked: Asked<JoinGroupRequest> = script.asked();
+    assert!(script.asks(ApiKey::JoinGroup));
     assert_eq!(script.member.fencing(), Some(("me", 1)));
-    let joined = script.follows(2);
-    script.answer(&asked, &joined);
+    joined(&mut script, 2);
     assert_eq!(script.member.fencing(), Some(("me", 2)));
     let asked: Asked<SyncGroupRequest> = script.asked();
     assert_eq!(asked.body.generation_id, 2);

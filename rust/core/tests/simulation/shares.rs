@@ -1,9 +1,9 @@
-//! What a member takes of the share that a leader gives it.
+//! The partitions that a member takes of its share.
 
 use crate::config;
 use crate::script::{Asked, Script, owned, share};
 use kafka_assignors_core::membership::{Action, Event, Level, NoticeKind, Stage};
-use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
+use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 use kafka_assignors_core::wire::assignment::Assignment;
 
@@ -21,7 +21,7 @@ fn given(partitions: &[(&str, &[i32])]) -> Script {
     let asked = script.joining();
     script.answer(&asked, &script.follows(1));
     script.actions.clear();
-    // What is known of the topics is older than the share.
+    // The member's metadata is older than the share.
     script.pass(1);
     script.sync(share(partitions, 1));
     script
@@ -37,7 +37,7 @@ fn what_does_not_exist_is_left_out_in_one_line() {
     let notice = script.obey();
     assert_eq!((notice.kind, &notice.owned), (NoticeKind::Assign, &owned(&[("t", &[0, 1, 2, 3])])));
     assert_eq!(script.member.owned(), owned(&[("t", &[0, 1, 2, 3])]));
-    // What the assignor remembers and will claim is made of these bytes; the user data stays.
+    // The assignor makes its next claims of these bytes, so they are without those partitions; the user data stays.
     let read = Assignment::read(&notice.assignment).unwrap();
     assert_eq!((read.partitions.partitions(), read.generation()), (4, Some(1)));
     let [line] = warnings(&script)[..] else { panic!("{:?}", warnings(&script)) };
@@ -64,7 +64,7 @@ fn what_is_known_to_exist_is_taken_at_once() {
 
 #[test]
 fn what_was_left_out_is_planned_anew_once_it_exists() {
-    // The broker that was asked did not know yet that the topic has grown.
+    // The first broker does not know yet that the topic has grown.
     let mut script = given(&[("t", &[0, 4])]);
     script.describe();
     assert_eq!(script.obey().owned, owned(&[("t", &[0])]));
@@ -93,7 +93,7 @@ fn a_partition_that_never_exists_is_not_asked_for_for_ever() {
             script.heartbeat(ErrorCode::NONE);
         }
     }
-    // Once in a while during request_timeout_ms, then as ever.
+    // At most once per max_backoff_ms during request_timeout_ms, then at the usual interval.
     assert!((2..=22).contains(&asked), "{asked}");
     assert_eq!(script.member.stage(), Stage::Stable);
 }
@@ -118,7 +118,7 @@ fn a_rebalance_overtakes_a_share_that_is_looked_at() {
     assert_eq!(script.obey().kind, NoticeKind::Prepare);
     script.describe();
     assert!(script.notices().iter().all(|notice| notice.kind == NoticeKind::Prepare), "{:?}", script.notices());
-    let joining: Asked<kafka_assignors_core::protocol::join_group::JoinGroupRequest> = script.asked();
+    let joining: Asked<JoinGroupRequest> = script.asked();
     script.answer(&joining, &script.follows(2));
     script.sync(share(&[("t", &[1])], 2));
     assert_eq!(script.obey().owned, owned(&[("t", &[1])]));
@@ -131,16 +131,7 @@ fn a_topic_that_is_gone_has_no_partitions() {
     let asked = script.joining();
     script.answer(&asked, &script.follows(1));
     script.pass(1);
-    let syncing: Asked<SyncGroupRequest> = script.asked();
-    let protocol_name = Some("sticky".to_owned());
-    let assignment = share(&[("t", &[0]), ("u", &[0, 1])], 1);
-    let body = SyncGroupResponse {
-        protocol_type: Some("consumer".to_owned()),
-        protocol_name,
-        assignment,
-        ..Default::default()
-    };
-    script.answer(&syncing, &body);
+    script.sync(share(&[("t", &[0]), ("u", &[0, 1])], 1));
     script.discover();
     assert_eq!(script.obey().owned, owned(&[("t", &[0])]));
 }

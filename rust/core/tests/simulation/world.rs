@@ -70,7 +70,7 @@ pub(crate) struct World {
     order: u64,
     links: BTreeMap<u64, Link>,
     heard: Heard,
-    /// What each host's member named for transactions, by host and life.
+    /// By host and life, the identity that the member last named for transactions.
     pub(crate) fenced: BTreeMap<(usize, u32), (String, i32)>,
     /// Their numbers by host, life and the host's own number.
     numbers: BTreeMap<(usize, u32, u64), u64>,
@@ -483,7 +483,7 @@ impl World {
             }
             return;
         }
-        // As the data path: what is lost is not read, also before the application has been told.
+        // As the data path does: lost partitions are not read, even before the application has been told.
         if self.hosts[host].member.is_lost() {
             return;
         }

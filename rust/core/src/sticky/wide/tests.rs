@@ -18,7 +18,7 @@ fn random_group(random: &mut fastrand::Rng, topics: usize, partitions: usize, me
     group_reading(random, topics, partitions, members, |set| set)
 }
 
-/// As `random_group`; `read` is the order in which the racks of a partition are read.
+/// As `random_group`; `read` orders the racks of each partition.
 fn group_reading(
     random: &mut fastrand::Rng,
     topics: usize,
@@ -60,7 +60,7 @@ fn start(ownership: &Ownership, objective: Objective) -> Plan {
     plan
 }
 
-/// How far a plan is from another, by lane: lineup and near hubs.
+/// The distance between two plans, by lane: lineup and near hubs.
 fn distance(group: &Group, a: &Plan, b: &Plan) -> u32 {
     let lineups = Lineups::new(group);
     let lanes = wide::Lanes::new(group, &lineups, &Rows::of_lineups(group, &lineups));
@@ -157,7 +157,7 @@ fn the_order_in_which_racks_are_read_means_nothing() {
     assert!(numbered_otherwise > 100, "{numbered_otherwise}");
 }
 
-/// Whatever the limit, the plan is valid; with the steps for it, even, and says that it may not be the best otherwise.
+/// Under any limit the plan is valid and, with enough steps for the balance, even; it says which search ended early.
 #[test]
 fn every_limit_ends_in_a_valid_plan() {
     let mut ends = BTreeSet::new();

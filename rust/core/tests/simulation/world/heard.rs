@@ -1,4 +1,4 @@
-//! What a host has heard of its coordinator, read off the bytes: a second opinion on the member's own clock.
+//! When a host last heard from its coordinator, by the bytes of its connections: a check of the member's own clock.
 
 use kafka_assignors_core::protocol::heartbeat::HeartbeatResponse;
 use kafka_assignors_core::protocol::offsets::OffsetCommitResponse;
@@ -6,17 +6,17 @@ use kafka_assignors_core::protocol::{ApiKey, ErrorCode, RequestHeader, read_resp
 use kafka_assignors_core::wire::reader::Reader;
 use std::collections::BTreeMap;
 
-/// A host's number, and which of its lives.
+/// A host's number, and the number of its process.
 type Life = (usize, u32);
 
-/// The requests that wait, and what the answers said.
+/// The unanswered requests, and the newest proof of each session.
 #[derive(Default)]
 pub(super) struct Heard {
-    /// By connection and correlation id: what was asked, and when.
+    /// By connection and correlation id, the request and when it was sent.
     asked: BTreeMap<(u64, i32), (Life, RequestHeader, u64)>,
-    /// By connection: the beginning of a frame.
+    /// By connection, the beginning of a frame.
     partial: BTreeMap<u64, Vec<u8>>,
-    /// Until when the coordinator has certainly counted the host, give or take a session.
+    /// The latest time at which the coordinator certainly had the member; its session may end a session timeout later.
     alive_at: BTreeMap<Life, u64>,
 }
 
@@ -40,7 +40,8 @@ impl Heard {
             let frame: Vec<u8> = buffer.drain(..4 + length).skip(4).collect();
             let id = frame.first_chunk::<4>().map_or(0, |id| i32::from_be_bytes(*id));
             if let Some((life, header, sent_at)) = self.asked.remove(&(link, id)) {
-                // Whoever waited is counted until the answer, whatever it is; everybody else from the request.
+                // The coordinator has a member that waits in JoinGroup or SyncGroup until the answer, whatever it is; any other
+                // answered request proves the time at which it was sent.
                 if is_parked(&header) {
                     self.alive(life, now);
                 } else if counts(&header, &frame) {
@@ -51,7 +52,7 @@ impl Heard {
         self.partial.insert(link, buffer);
     }
 
-    /// A connection is gone; who waited on it was counted until now.
+    /// A connection is gone. The coordinator had a member that waited on it until now.
     pub(super) fn ends(&mut self, link: u64, now: u64) {
         self.partial.remove(&link);
         let ids: Vec<(u64, i32)> = self.asked.range((link, i32::MIN)..=(link, i32::MAX)).map(|(&id, _)| id).collect();
@@ -69,14 +70,14 @@ impl Heard {
         *known = at.max(*known);
     }
 
-    /// Whether the coordinator may not have heard of the host for longer than a session.
+    /// Whether the coordinator may not have heard from the host for a session timeout.
     pub(super) fn is_overdue(&self, life: Life, session_ms: u64, now: u64) -> bool {
         let waits = self.asked.values().any(|(other, header, _)| *other == life && is_parked(header));
         !waits && self.alive_at.get(&life).is_none_or(|at| now >= at + session_ms)
     }
 }
 
-/// Whether the answer means that the coordinator counts the member.
+/// Whether the answer proves that the coordinator has the member.
 fn counts(header: &RequestHeader, frame: &[u8]) -> bool {
     match header.api {
         ApiKey::Heartbeat => {
