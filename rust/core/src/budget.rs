@@ -18,7 +18,7 @@ pub struct Limit<'a> {
 }
 
 impl<'a> Limit<'a> {
-    /// At most so many steps for each part of the work, however large the input.
+    /// At most `steps` for each search of the work, however large the input.
     #[must_use]
     pub fn of_steps(steps: u64) -> Self {
         Self { steps: Some(steps), interrupted: None }
@@ -113,7 +113,7 @@ impl<'a> Budget<'a> {
         Self { near: Cell::new(0), far: Cell::new(steps), end: Cell::new(None), interrupted }
     }
 
-    /// Spends so many steps, at least one.
+    /// Spends steps, at least one.
     #[inline]
     pub(crate) fn spend(&self, steps: u64) -> Result<(), Spent> {
         let near = self.near.get();

@@ -44,7 +44,7 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
 /// Does work while other Python threads run. After `seconds` the work ends with the result it has by then. A signal ends it, too.
 ///
 /// # Errors
-/// What the handler of a signal raised: `KeyboardInterrupt` for a Ctrl-C.
+/// The exception that the handler of a signal raised: `KeyboardInterrupt` for Ctrl-C.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     seconds: Option<f64>,

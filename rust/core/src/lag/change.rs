@@ -80,7 +80,7 @@ impl Holdings<'_> {
                 looks += row.parts().len();
                 self.nearest(row.parts(), target, gap, gain)?
             } else {
-                // With so many targets, sorting all partitions once is cheaper than a look at every set for each target.
+                // With so many targets, sorting all partitions once is cheaper than a search of every set for each target.
                 if merged.is_empty() {
                     self.spend(row.len())?;
                     let sets = row.parts().iter();

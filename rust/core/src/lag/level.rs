@@ -145,7 +145,7 @@ impl Holdings<'_> {
         self.lineups.row(set)
     }
 
-    /// Spends so many steps; `None` if there are none left.
+    /// Spends steps; `None` once the budget is spent.
     pub(super) fn spend(&self, steps: usize) -> Option<()> {
         self.budget.spend(steps as u64).ok()
     }

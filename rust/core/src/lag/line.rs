@@ -157,13 +157,13 @@ impl Line {
     }
 }
 
-/// Who has the least number.
+/// The member with the fewest partitions.
 fn fewest(members: impl Iterator<Item = u32>, totals: &Totals) -> u32 {
     let has = |&member: &u32| (totals.count[member as usize], totals.lag[member as usize], member);
     members.min_by_key(has).expect("a line has members")
 }
 
-/// Who has the least lag.
+/// The member with the least lag.
 fn lightest(members: impl Iterator<Item = u32>, totals: &Totals) -> u32 {
     let has = |&member: &u32| (totals.lag[member as usize], totals.count[member as usize], member);
     members.min_by_key(has).expect("a line has members")
