@@ -63,12 +63,14 @@ def test_nothing_is_handed_out_past_the_session(
     end = end_of_session(consumer)
     handed_out = 0.0
     while not consumer.was_told("on_lost"):
+        called = time.monotonic()
         if records_of(consumer, method):
-            handed_out = time.monotonic()
+            handed_out = called
         # At full speed all of it would be read too soon.
         time.sleep(0.005)
         assert time.monotonic() < end + SESSION_MS / 1000, "it is not told"
-    assert end - SESSION_MS / 4000 < handed_out < end + MOMENT
+    # A busy machine may take this thread off its processor for a good part of a session.
+    assert end - SESSION_MS / 2000 < handed_out < end + MOMENT
     assert not consumer.held
     assert records_of(consumer, method) == []
     # Heard again it is a member again.

@@ -35,7 +35,7 @@ def by_java(key: bytes) -> int:
     return (hash & 0x7FFFFFFF) % PARTITIONS
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_sink_writes_where_java_would(spark: SparkSession, kafka_broker: Kafka) -> None:
     topic = kafka_broker.create_topic(unique("spark"), PARTITIONS)
     frame = spark.createDataFrame([(key, b"x") for key in keys()], "key binary, value binary")
@@ -54,7 +54,7 @@ def test_the_sink_writes_where_java_would(spark: SparkSession, kafka_broker: Kaf
     assert all(partition == by_java(key) for key, partition in records if key is not None)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_columns_of_all_kinds(spark: SparkSession) -> None:
     from pyspark.sql.functions import col
 
@@ -71,7 +71,7 @@ def test_columns_of_all_kinds(spark: SparkSession) -> None:
     assert schema.fields[0].dataType.simpleString() == "int"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_bad_input(spark: SparkSession) -> None:
     from pyspark.errors import PythonException
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from support.fixtures import StartMember
     from support.trace import Trace
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
 
 KINDS: dict[str, Callable[..., Any]] = {
     "java": JavaMember,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from support.broker import Kafka
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
 
 
 def run(*command: str, **environment: str) -> tuple[int, str]:

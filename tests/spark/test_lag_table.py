@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
 
 COMMITS = "cluster string, group_id string, ts bigint, topic string, partition int, committed bigint, src_offset bigint"
 OFFSETS = "cluster string, topic string, partition int, ts bigint, begin bigint, end bigint"

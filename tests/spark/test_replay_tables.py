@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
 
 GROUPS = {f"g{seed}": drawn(seed) for seed in range(40)}
 KEYS = {"membership_events": "events", "topic_partitions": "counts", "lags": "lags", "observed_assignments": "observed"}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.report.model import Report
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
 
 GROUPS = 40
 

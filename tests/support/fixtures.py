@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from contextlib import ExitStack
+import signal
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 import pytest
@@ -152,8 +152,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 terminalreporter.write_line(f"{report.nodeid}: {value}")
 
 
+# The brokers that this process started for the whole run. They may outlive its tests, and a process that Python forgets
+# while it runs is a warning.
+_STARTED: list[ApacheKafka] = []
+
+
 class _Attached(Kafka):
-    """A broker that another process of this test run started."""
+    """The broker of the whole test run, whichever of its processes started it."""
 
     def __init__(self, bootstrap_servers: str, version: str, log_path: Path) -> None:
         super().__init__(bootstrap_servers, version)
@@ -161,16 +166,17 @@ class _Attached(Kafka):
 
 
 class _State(TypedDict):
-    starter: int
+    broker: int
     bootstrap_servers: str
     users: list[int]
 
 
 class _SharedBroker:
-    """One broker for several processes: whoever comes first starts it, and stops it when all others have let go.
+    """One broker for several processes: the first one starts it, and the last one that lets go stops it.
 
-    The file beside it says where it is and which processes use it; it is read and written under a lock. A user that
-    died without letting go does not count.
+    Nobody waits for the others: their tests may go on for longer than a test may take. The file beside the broker says
+    where it is and which processes use it; it is read and written under a lock. A user that died without letting go
+    does not count.
     """
 
     kafka: Kafka
@@ -184,32 +190,27 @@ class _SharedBroker:
     def acquire(self) -> None:
         with jars.locked(self._lock):
             state = self._read()
-            if state is not None and _alive(state["starter"]):
-                self.kafka = _Attached(state["bootstrap_servers"], self.version, self.directory / "broker.log")
-                state["users"].append(os.getpid())
-                self._write(state)
-                return
-            own = ApacheKafka(self.directory, self.version)
-            own.start()
-            self.kafka = own
-            self._write({"starter": os.getpid(), "bootstrap_servers": own.bootstrap_servers, "users": []})
+            if state is None or not _alive(state["broker"]):
+                own = ApacheKafka(self.directory, self.version)
+                own.start()
+                assert own.pid is not None
+                _STARTED.append(own)
+                state = {"broker": own.pid, "bootstrap_servers": own.bootstrap_servers, "users": []}
+            self.kafka = _Attached(state["bootstrap_servers"], self.version, self.directory / "broker.log")
+            state["users"].append(os.getpid())
+            self._write(state)
 
     def release(self) -> None:
-        if not isinstance(self.kafka, ApacheKafka):
-            with jars.locked(self._lock):
-                state = self._read()
-                if state is not None:
-                    state["users"].remove(os.getpid())
-                    self._write(state)
-            return
-        while True:
-            with jars.locked(self._lock):
-                state = self._read()
-                if state is None or not any(_alive(pid) for pid in state["users"]):
-                    self._state.unlink(missing_ok=True)
-                    self.kafka.stop()
-                    return
-            time.sleep(0.05)
+        with jars.locked(self._lock):
+            state = self._read()
+            if state is None:
+                return
+            state["users"].remove(os.getpid())
+            self._write(state)
+            if not any(_alive(pid) for pid in state["users"]):
+                self._state.unlink()
+                with suppress(ProcessLookupError):
+                    os.kill(state["broker"], signal.SIGTERM)
 
     def _read(self) -> _State | None:
         try:
