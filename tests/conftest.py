@@ -26,6 +26,16 @@ def pytest_sessionstart() -> None:
         pytest.exit(f"the package under test is {kafka_assignors.__file__}, not the installed wheel", returncode=4)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A group is kept together by its name behind the test's; otherwise four Spark sessions run side by side."""
+    if not getattr(config.option, "loadgroup", False):
+        return
+    for item in items:
+        if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]:
+            raise pytest.UsageError(f"{item.nodeid} has lost its group: this pytest-xdist does not fit this pytest")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
