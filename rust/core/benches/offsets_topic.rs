@@ -1,17 +1,21 @@
 //! How fast the records of `__consumer_offsets` are decoded: offset commits, and group metadata with its members'
 //! subscriptions, user data and assignments. `cargo bench --package kafka-assignors-core --bench offsets_topic`
 //!
-//! Prints JSON: seconds for each kind on as many threads as said, with the records and bytes; and beside each the floor,
-//! reading every byte once. The least of several rounds.
+//! Prints JSON: for each kind the seconds on the given number of threads, with the records and bytes, and the seconds of the
+//! floor, which reads every byte once. Seconds are the least of several rounds.
+
+#[path = "../tests/encode/mod.rs"]
+mod encode;
 
 use std::hint::black_box;
 use std::time::Instant;
 
+use encode::{SubscriptionFields, bytes, encode_sticky, string};
 use kafka_assignors_core::offsets_topic::{Value, read};
-use kafka_assignors_core::wire::assignment::{self, Assignment};
-use kafka_assignors_core::wire::subscription::{Subscription, SubscriptionFields};
-use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
-use kafka_assignors_core::wire::user_data::{StickyUserData, encode_sticky};
+use kafka_assignors_core::protocol::assignment::{self, Assignment};
+use kafka_assignors_core::protocol::subscription::Subscription;
+use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
+use kafka_assignors_core::protocol::user_data::StickyUserData;
 
 const THREADS: usize = 2;
 const ROUNDS: usize = 7;
@@ -45,16 +49,6 @@ impl Records {
             (&self.bytes[start..key_end], &self.bytes[key_end..end])
         })
     }
-}
-
-fn string(out: &mut Vec<u8>, text: &str) {
-    out.extend((text.len() as i16).to_be_bytes());
-    out.extend(text.as_bytes());
-}
-
-fn long_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend((bytes.len() as i32).to_be_bytes());
-    out.extend(bytes);
 }
 
 fn commits() -> Records {
@@ -108,15 +102,15 @@ fn groups() -> Records {
             string(&mut value, "/10.0.0.1");
             value.extend(300_000i32.to_be_bytes());
             value.extend(45_000i32.to_be_bytes());
-            long_bytes(&mut value, &fields.encode().expect("short names"));
-            long_bytes(&mut value, &assignment::encode(&owned, None).expect("short names"));
+            bytes(&mut value, &fields.encode().expect("short names"));
+            bytes(&mut value, &assignment::encode(&owned, None).expect("short names"));
         }
         records.push(&key, &value);
     }
     records
 }
 
-/// Everything that the pipeline's tables hold is looked at; the sum keeps the work from being left out.
+/// Reads every field of the pipeline's tables. The sum keeps the compiler from leaving the work out.
 fn decode(key: &[u8], value: &[u8]) -> i64 {
     match read(Some(key), Some(value)).expect("records as brokers write them") {
         (key, Value::OffsetCommit(commit)) => {
@@ -143,7 +137,7 @@ fn floor(key: &[u8], value: &[u8]) -> i64 {
     key.iter().chain(value).map(|&byte| i64::from(byte)).sum()
 }
 
-/// The least seconds of several rounds.
+/// The least number of seconds of several rounds.
 fn seconds(records: &Records, each: impl Fn(&[u8], &[u8]) -> i64 + Sync) -> f64 {
     let round = || {
         let start = Instant::now();

@@ -6,14 +6,15 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use kafka_assignors_core::group::{TopicSpec, Topics};
-use kafka_assignors_core::leader::{JoinedMember, Performed, perform_assignment};
-use kafka_assignors_core::strategy::{Objective, Strategy};
+use kafka_assignors_core::planning::group::{TopicSpec, Topics};
+use kafka_assignors_core::planning::leader::{JoinedMember, Performed, perform_assignment};
+use kafka_assignors_core::planning::objective::Objective;
+use kafka_assignors_core::planning::strategy::Strategy;
 
-/// As many as the deliberate slowdown of `make gate-proof` takes until it has happened once.
+/// The slowdown of `make gate-proof` is due in every third call, so with three calls it happens once.
 const CALLS: usize = 3;
 
-/// A partition's replicas are on as many racks, counted from its own number on.
+/// The number of a partition's replicas. They are on consecutive racks, from that of the partition's number on.
 const REPLICAS: usize = 2;
 
 /// Reads a file whose lengths are trusted: a wrong one ends the program.
@@ -41,7 +42,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// What the gate counts, and nothing else in this program.
+/// The only part of this program that the gate counts.
 #[inline(never)]
 fn counted(members: &[JoinedMember<'_>], topics: Topics, strategy: Strategy) -> Performed {
     perform_assignment(members, topics, strategy, None).expect("topics whose names the protocol allows")

@@ -1,17 +1,18 @@
-//! What planning the hardest groups known takes: `limits [CASE]`, without an argument all of them, each in a process of its own.
+//! The time and the memory that planning the hardest known groups takes: `limits [CASE]`. Without an argument, all of them,
+//! each in a process of its own.
 //!
-//! Some are groups that a stranger can make a leader plan with a record of at most a megabyte: these have to end within 2 s and
-//! 300 MB, limited or not. The others are large and ordinary: their searches have to end below the limit.
+//! Some are groups that a hostile member can make a leader plan with a record of at most a megabyte: these have to end within 2
+//! s and 300 MB, limited or not. The others are large and ordinary: their searches have to end below the limit.
 
 mod process;
 
 use std::process::{Command, ExitCode};
 
-use kafka_assignors_core::budget::Limit;
-use kafka_assignors_core::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
-use kafka_assignors_core::lag::{self, Keep, Options, Scope};
-use kafka_assignors_core::ownership::Ownership;
-use kafka_assignors_core::strategy::{Strategy, plan};
+use kafka_assignors_core::planning::budget::Limit;
+use kafka_assignors_core::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
+use kafka_assignors_core::planning::lag::{self, Keep, Options, Scope};
+use kafka_assignors_core::planning::ownership::Ownership;
+use kafka_assignors_core::planning::strategy::{Strategy, plan};
 use process::{cpu_seconds, megabytes};
 
 const RULE: Options = Options { scope: Scope::Topic, max_skew: Some(0), keep: Keep::None };
@@ -43,7 +44,7 @@ impl Case {
         self.topics.len() as u32 - 1
     }
 
-    /// Makes the members of the strategy's plan for the present lags the owners.
+    /// Plans with the present lags; the members of the plan become the owners.
     fn settle(&mut self, options: Options) {
         let (group, ownership) = self.build();
         self.owner = plan(&group, Strategy::Lag(options), ownership, &Limit::default()).plan.owner;
@@ -62,8 +63,8 @@ impl Case {
         topics.set_lags(self.lags.clone());
         let mut builder = GroupBuilder::new(topics);
         for (member, topics) in self.topics.iter().enumerate() {
-            let pattern = builder.pattern(topics);
-            builder.push_member(&format!("m{member:06}"), "", pattern, 1, "");
+            let subscription = builder.subscription(topics);
+            builder.member(&format!("m{member:06}"), subscription).generation(1).finish();
         }
         (builder.finish(), Ownership { owner: self.owner.clone(), held: Vec::new() })
     }
@@ -79,7 +80,7 @@ impl Random {
     }
 }
 
-/// Thousands of swaps of equal value, each behind partitions that the heaviest member may not have.
+/// Thousands of swaps of equal value. Before each come partitions that the heaviest member may not have.
 fn swaps() -> Case {
     let mut case = Case::default();
     let x = case.topic(5_200, |number| 1_000_000 - u64::from(number >= 5_000));
@@ -93,7 +94,7 @@ fn swaps() -> Case {
 /// One member has all partitions that every member may have; each of the others has a topic of its own besides.
 fn newcomers(members: u32, shared: u32, own: u32) -> Case {
     let (mut case, mut random) = (Case::default(), Random(5));
-    // A little heavier, so that there is something to give.
+    // A little heavier, so that it has a partition to give.
     let x = case.topic(shared, |_| 2_030 + random.below(1_000));
     let owner = case.member(vec![x]);
     case.owner.fill(owner);
@@ -117,7 +118,7 @@ fn tangle(topics: u32, partitions: u32) -> Case {
     case
 }
 
-/// Members that each share a topic with the next one only.
+/// Each member shares a topic with the next one only.
 fn chain(members: u32, partitions: u32) -> Case {
     let (mut case, mut random) = (Case::default(), Random(11));
     for _ in 0..=members {

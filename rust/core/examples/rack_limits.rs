@@ -1,21 +1,25 @@
-//! What the heaviest groups of one record cost a leader, and the verification: `rack_limits CASE STRATEGY [verify|bare]`.
+//! The cost of the heaviest groups of one record for a leader and for the verification: `rack_limits CASE STRATEGY
+//! [verify|bare]`.
 //!
-//! One line: the size of the members' metadata, CPU seconds and peak memory of the plan and of its verification, what they
-//! found, and a digest by which plans of two builds are compared.
+//! Prints one line: the size of the members' metadata, CPU seconds and peak memory of the plan and of its verification, their
+//! results, and a digest by which the plans of two builds are compared.
 
 mod process;
+
+#[path = "../tests/encode/mod.rs"]
+mod encode;
 
 use std::hash::Hasher;
 use std::process::ExitCode;
 
-use kafka_assignors_core::budget::Limit;
-use kafka_assignors_core::group::{TopicSpec, Topics};
-use kafka_assignors_core::leader::{ClaimSource, Joined, JoinedMember, read_group, write_assignments};
-use kafka_assignors_core::strategy::{self, Objective, Strategy};
-use kafka_assignors_core::verify::verify;
-use kafka_assignors_core::wire::subscription::SubscriptionFields;
-use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
-use kafka_assignors_core::wire::user_data::encode_sticky;
+use encode::{SubscriptionFields, encode_sticky};
+use kafka_assignors_core::planning::budget::Limit;
+use kafka_assignors_core::planning::group::{TopicSpec, Topics};
+use kafka_assignors_core::planning::leader::{ClaimSource, Joined, JoinedMember, read_group, write_assignments};
+use kafka_assignors_core::planning::objective::Objective;
+use kafka_assignors_core::planning::strategy::{self, Strategy};
+use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
+use kafka_assignors_core::verify::{verify, verify_outcome_from};
 use process::{cpu_seconds, megabytes};
 use rustc_hash::FxHasher;
 
@@ -78,7 +82,7 @@ fn case(name: &str) -> Option<Case> {
             case = Case::new(20, (0..80).map(|_| 400));
             (0..2000).for_each(|_| case.join(some(80, 78, random), random));
         }
-        // Eight patterns, so that members are alike but for their racks.
+        // Eight different subscriptions, so that members differ mostly by their racks.
         "patterns" | "patterns-claimed" => {
             case = Case::new(20, (0..80).map(|_| 400));
             let patterns: Vec<Vec<usize>> = (0..8).map(|_| some(80, 78, random)).collect();
@@ -163,7 +167,7 @@ fn main() -> ExitCode {
     let topics = Topics::new(specs.collect()).expect("topics with different names");
     let bytes: usize = metadata.iter().map(Vec::len).sum();
     let (before, ready) = (megabytes("VmRSS:"), cpu_seconds());
-    // As a leader does, but with claims also for strategies that ignore them: then the verification has moves to count.
+    // As a leader does, but with claims for strategies that ignore them too: so the verification has moves to count.
     let Joined { group, .. } = read_group(&joined, topics, ClaimSource::Sticky);
     let ownership = strategy::settle(&group, kind, None);
     let outcome = strategy::plan(&group, kind, ownership, &Limit::default());
@@ -186,8 +190,11 @@ fn main() -> ExitCode {
         let start = cpu_seconds();
         let c = match how.as_str() {
             // Without a sticky plan to start from.
-            "bare" => verify(&group, &outcome.ownership, outcome.target(), Objective::default()),
-            _ => outcome.verify(&group, kind),
+            "bare" => verify(&group, None, &outcome.ownership, outcome.target(), Objective::default()),
+            _ => {
+                let start = strategy::near_optimum(&group, kind, &outcome, &Limit::default());
+                verify_outcome_from(&group, kind.rules(), None, &outcome, &start, &Limit::default())
+            }
         }
         .expect("a valid plan");
         print!(

@@ -1,30 +1,39 @@
 //! Who gets which partition of a Kafka consumer group.
 //!
-//! The crate is pure: no I/O, no clock, no randomness of its own. Names are interned once at the edge
-//! ([`group`]); inside there are dense ids and flat arrays.
+//! The crate is pure: it does no I/O, reads no clock and draws no random number. Names become dense ids once, at the edge
+//! ([`planning::group`]); behind it there are only ids and flat arrays.
+//!
+//! A room knows the rooms that its arrows lead to, and no other (`tests/test_core_architecture.py` of the repository):
+//!
+//! ```text
+//!      verify            a proof: knows the values of planning (group, ownership, objective, plan), no solver
+//!         │
+//!         ▼
+//!     planning     embedded     member     offsets_topic     partitioner
+//!         │           │           │              │                │
+//!         └───────────┴───────────┼──────────────┴────────────────┘
+//!                                 ▼
+//!                             protocol       split_mix (numbers from a seed): member and embedded know it
+//! ```
 #![forbid(unsafe_code)]
 
-pub mod broker;
-pub mod budget;
-pub mod cooperative;
-pub mod coordinator;
-pub mod expression;
-pub mod group;
-pub mod lag;
-pub mod leader;
-pub mod membership;
+/// The example of README, run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
+
+/// The crate under the name that the encoders of the tests know it by.
+#[cfg(test)]
+extern crate self as kafka_assignors_core;
+#[path = "../tests/encode/mod.rs"]
+#[cfg(test)]
+mod encode;
+
+pub mod embedded;
+pub mod member;
 pub mod offsets_topic;
-pub mod ownership;
 pub mod partitioner;
-pub mod plan;
+pub mod planning;
 pub mod protocol;
-pub mod range;
-pub mod replay;
-pub mod round_robin;
-pub mod score;
-pub mod sticky;
-pub mod strategy;
-pub mod stream_join;
-mod subscribers;
+pub mod split_mix;
 pub mod verify;
-pub mod wire;

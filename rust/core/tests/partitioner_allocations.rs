@@ -1,4 +1,4 @@
-//! No record allocates: whatever partitioners need is there from the first record of a topic on.
+//! Partitioners allocate only for the first record of a topic, and not for later records.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use allocation_counter::measure;
 use kafka_assignors_core::partitioner::adaptive::{Adaptive, Load};
 use kafka_assignors_core::partitioner::round_robin::{Repeats, Turn};
 use kafka_assignors_core::partitioner::sticky::Sticky;
-use kafka_assignors_core::partitioner::topics::Topics;
+use kafka_assignors_core::partitioner::topics::ByTopic;
 use kafka_assignors_core::partitioner::{Chooser, Partitions, column, murmur2};
 
 fn partitions() -> Partitions {
@@ -22,18 +22,18 @@ fn the_counter_counts() {
     assert!(allocations(|| drop(std::hint::black_box(vec![1]))) > 0);
 }
 
-/// Records and new batches in turn, found by name as a client asks.
+/// Records and new batches in turn. The state is found by the topic's name, as for a client.
 fn send(state: impl Chooser) {
-    let (topics, partitions, mut random) = (Topics::default(), partitions(), fastrand::Rng::with_seed(1));
+    let (topics, partitions, mut random) = (ByTopic::default(), partitions(), fastrand::Rng::with_seed(1));
     let mut draw = |bound| random.u64(..bound);
-    // The first choice by a load makes its table.
+    // The first choice by a load allocates the table.
     state.partition(1_000_000, &partitions, &mut draw);
     topics.write("orders", || state, |_| ());
     let counted = allocations(|| {
         for record in 0..10_000_u64 {
             let sent = topics.read("orders", |topic| {
                 let partition = topic.peek(100).unwrap_or_else(|| topic.partition(100, &partitions, &mut draw));
-                if record % 7 == 0 && !topic.settle(i64::from(partition)) {
+                if record % 7 == 0 && !topic.keeps(i64::from(partition)) {
                     topic.next(i64::from(partition), &partitions, &mut draw);
                 }
                 topic.keyed();
@@ -60,7 +60,7 @@ fn adaptive_does_not_allocate() {
 #[test]
 fn round_robin_does_not_allocate() {
     let (turn, repeats, partitions) = (Arc::new(Turn::default()), Repeats::default(), partitions());
-    // The first note makes room; it stays.
+    // The first note allocates memory, which later notes reuse.
     repeats.note(1, &turn, 0);
     let counted = allocations(|| {
         for _ in 0..10_000 {

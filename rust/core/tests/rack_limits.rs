@@ -1,18 +1,19 @@
-//! The memory and the steps that the heaviest groups with racks take, of those that fit into one record.
+//! The memory and the steps of the largest groups with racks that fit into one record.
 
 mod oracle;
 
 use allocation_counter::measure;
-use kafka_assignors_core::budget::Limit;
-use kafka_assignors_core::group::{Group, GroupBuilder, TopicSpec, Topics};
-use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy, plan, settle};
+use kafka_assignors_core::planning::budget::Limit;
+use kafka_assignors_core::planning::group::{Group, GroupBuilder, TopicSpec, Topics};
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::strategy::{Strategy, plan, settle};
 use kafka_assignors_core::verify::verify_outcome_from;
 use oracle::Random;
 
 const STICKY: Strategy = Strategy::Sticky(Objective { mode: Mode::FairYetSticky, racks: RackOrder::BeforeStickiness });
 
-/// A group whose topics have these numbers of partitions. Three replicas of each partition and every member are on racks at
-/// random; `subscribed` draws a member's topics.
+/// A group whose topics have these partition counts. Each partition has three replicas on random racks, and each member
+/// is on a random rack. `subscribed` draws the topics of a member.
 fn group(
     random: &mut Random,
     counts: impl Iterator<Item = usize>,
@@ -27,14 +28,15 @@ fn group(
     });
     let mut builder = GroupBuilder::new(Topics::new(specs.collect()).unwrap());
     for member in 0..members {
-        let pattern = builder.pattern(&subscribed(random));
-        builder.push_member(&format!("m{member:04}"), "", pattern, 0, &racks[random.below(20)]);
+        let subscription = builder.subscription(&subscribed(random));
+        let rack = &racks[random.below(20)];
+        builder.member(&format!("m{member:04}"), subscription).generation(0).rack(rack).finish();
     }
     builder.finish()
 }
 
-/// Every member reads all topics but two: no two members are alike, nearly no two partitions, and each member could have nearly
-/// each partition.
+/// Every member subscribes to all topics except two. So all members differ, nearly all partitions differ, and nearly
+/// each partition can go to nearly each member.
 fn members_by_partitions(topics: usize, partitions: usize, members: usize) -> Group {
     group(&mut Random::new(23), std::iter::repeat_n(partitions, topics), members, |random| {
         let without = [random.below(topics), random.below(topics)];
@@ -52,7 +54,7 @@ fn memory_grows_with_partitions_and_subscriptions_not_with_their_product() {
     // 4,800 partitions, 31,200 subscriptions, 20 racks; but 1,900,000 pairs of a partition and a member.
     assert!(allocated.bytes_max < 12_000_000, "{allocated:?}");
     let mut verified = None;
-    let allocated = measure(|| verified = Some(outcome.verify(&group, STICKY)));
+    let allocated = measure(|| verified = Some(oracle::verified(&group, STICKY, None, &outcome)));
     let certificate = verified.unwrap().unwrap();
     assert!(certificate.is_optimal(), "{certificate:?}");
     assert!(allocated.bytes_max < 12_000_000, "{allocated:?}");
@@ -75,8 +77,8 @@ fn a_range_plan_of_a_skewed_group_is_verified_in_few_steps() {
     let range = plan(&group, Strategy::Range, settle(&group, Strategy::Range, None), &Limit::default());
     let start = plan(&group, STICKY, settle(&group, STICKY, None), &Limit::default());
     let limit = Limit::of_steps(150_000);
-    let certificate = verify_outcome_from(&group, Strategy::Range, &range, &start.plan, &limit).unwrap();
+    let certificate = verify_outcome_from(&group, Strategy::Range.rules(), None, &range, &start.plan, &limit).unwrap();
     assert_eq!(certificate.limited, None);
     assert!(certificate.score_bound.unwrap() < certificate.score, "{certificate:?}");
-    assert_eq!(Ok(certificate), range.verify(&group, Strategy::Range));
+    assert_eq!(Ok(certificate), oracle::verified(&group, Strategy::Range, None, &range));
 }

@@ -1,7 +1,7 @@
-//! What is read as an assignment stays inside its bytes, and its canonical form reads as the same.
+//! An assignment borrows only from its bytes, and its canonical form has the same content.
 
-use kafka_assignors_core::wire::assignment::{self, Assignment};
-use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
+use kafka_assignors_core::protocol::assignment::{self, Assignment};
+use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
 
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(read) = Assignment::read(bytes) else { return };

@@ -1,8 +1,7 @@
-//! Cooperative user data, and stream-join user data, on the same bytes.
+//! Cooperative user data and stream-join user data, read from the same bytes.
 
-use kafka_assignors_core::wire::user_data::{
-    StickyUserData, StreamJoinUserData, encode_cooperative, encode_stream_join, read_cooperative_generation,
-};
+use crate::encode::{encode_cooperative, encode_stream_join};
+use kafka_assignors_core::protocol::user_data::{StickyUserData, StreamJoinUserData, read_cooperative_generation};
 
 pub(crate) fn check(bytes: &[u8]) {
     if let Ok(generation) = read_cooperative_generation(Some(bytes)) {

@@ -1,13 +1,14 @@
-//! A coordinator that anybody may talk to: no bytes on any connection make it panic or break its groups.
+//! The coordinator with untrusted clients: no bytes on any connection make it panic or break the invariants of its
+//! groups.
 
 use std::collections::BTreeSet;
 
-use kafka_assignors_core::coordinator::{Config, Coordinator};
+use kafka_assignors_core::embedded::coordinator::{Config, Coordinator};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Frames from several connections, each behind two bytes of length; the length's upper four bits are the connection, and
-/// time goes on by 200 ms with each frame.
+/// Frames of several connections, each after two bytes. Their upper four bits are the connection, the others the
+/// length. The time advances by 200 ms with each frame.
 pub(crate) fn check(bytes: &[u8]) {
     let mut coordinator = Coordinator::new(Config::default());
     coordinator.set_topics(NAMES.iter().map(|&name| (name.to_owned(), 3)).collect());
@@ -19,7 +20,7 @@ pub(crate) fn check(bytes: &[u8]) {
         rest = &tail[length..];
         now += 200;
         let mut replies = coordinator.tick(now);
-        // One request at a time per connection, as brokers serve them.
+        // One request at a time for each connection, as a broker serves them.
         if !coordinator.is_waiting(connection) {
             match coordinator.handle(now, connection, frame) {
                 Ok(more) => replies.extend(more),

@@ -1,16 +1,18 @@
-//! A whole rebalance from arbitrary bytes: whatever the members send, each has an assignment, and the plan is right.
+//! A whole rebalance from arbitrary bytes: for any metadata, each member gets an assignment, and the plan passes the
+//! verification.
 //!
 //! The input: a byte for the strategy; then blocks of one length byte and so many bytes. The first block's bytes are
 //! partition counts (modulo 16) and, in their high bit, whether the topic has racks; each further block is one member.
 
-use kafka_assignors_core::budget::Limit;
-use kafka_assignors_core::group::{NONE, TopicSpec, Topics};
-use kafka_assignors_core::leader::{
+use kafka_assignors_core::planning::budget::Limit;
+use kafka_assignors_core::planning::group::{NONE, TopicSpec, Topics};
+use kafka_assignors_core::planning::leader::{
     ClaimSource, HandedOut, JoinedMember, Memory, codec_floor, perform_assignment, perform_assignment_knowing,
 };
-use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy};
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::strategy::Strategy;
+use kafka_assignors_core::protocol::assignment::Assignment;
 use kafka_assignors_core::verify::verify_outcome;
-use kafka_assignors_core::wire::assignment::Assignment;
 
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "", "t"];
 const RACKS: [&str; 3] = ["r1", "r2", "x"];
@@ -21,7 +23,7 @@ fn strategy(byte: u8) -> Strategy {
     let racks = if byte & 0x40 == 0 { RackOrder::BeforeStickiness } else { RackOrder::AfterStickiness };
     let objective = Objective { mode, racks };
     match byte & 3 {
-        // Two bits are too few: the highest number of a mode stands for these.
+        // The lowest two bits have no room for the stream joins. The highest mode selects them.
         _ if byte & 0x3c == 0x3c => Strategy::StreamJoin { cooperative: byte & 1 == 1 },
         0 => Strategy::Sticky(objective),
         1 => Strategy::CooperativeSticky(objective),
@@ -58,7 +60,8 @@ pub(crate) fn check(input: &[u8]) {
     let forming = (choice & 0x80 != 0).then_some(i32::from(choice));
     let performed = perform_assignment(&members, topics(counts), strategy, forming).expect("short names");
 
-    let certificate = verify_outcome(&performed.group, strategy, &performed.outcome).expect("a right plan");
+    let certificate = verify_outcome(&performed.group, strategy.rules(), performed.forming, &performed.outcome)
+        .expect("a right plan");
     assert!(ClaimSource::of(strategy) == ClaimSource::None || certificate.is_optimal());
 
     let names = performed.group.topics().names();
@@ -85,14 +88,14 @@ pub(crate) fn check(input: &[u8]) {
     let (joined, floor) = codec_floor(&members, topics(counts), ClaimSource::of(strategy)).expect("short names");
     assert_eq!((joined.order, floor.len()), (performed.order, performed.assignments.len()));
 
-    // The same leader plans again: of the claims of its plan, only those count that the plan gave.
+    // The same leader plans again. Claims of its plan's generation count only for partitions that the plan assigned.
     let past =
         HandedOut { generation: forming, written: again.generation, group: &again.group, outcome: &again.outcome };
     let memory = Memory { plans: &[past], anonymous: choice & 0x40 != 0 };
     let formed = forming.map(|generation| generation + 1);
     let next = perform_assignment_knowing(&members, topics(counts), strategy, formed, &Limit::default(), &memory)
         .expect("short names");
-    verify_outcome(&next.group, strategy, &next.outcome).expect("a right plan");
+    verify_outcome(&next.group, strategy.rules(), next.forming, &next.outcome).expect("a right plan");
     let planned = forming.or(again.generation).filter(|_| next.outcome.join.is_none() && unique);
     let held = &again.outcome.ownership.held;
     for (place, (&owner, &given)) in next.outcome.ownership.owner.iter().zip(&again.outcome.plan.owner).enumerate() {

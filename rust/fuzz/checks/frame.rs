@@ -1,10 +1,10 @@
-//! A request or a response of the group protocol: what was read survives being written and read again.
+//! A request or a response of the group protocol: a body that was read is the same after writing and reading it again.
 
+use kafka_assignors_core::protocol::reader::Reader;
 use kafka_assignors_core::protocol::{
     Body, cluster, format_of, group_admin, heartbeat, join_group, leave_group, offsets, read_body, records, sasl,
     sync_group, topics,
 };
-use kafka_assignors_core::wire::reader::Reader;
 
 fn body<B: Body + PartialEq + std::fmt::Debug>(bytes: &[u8], version: i16) {
     let Ok(format) = format_of::<B>(version) else { return };
@@ -61,7 +61,7 @@ bodies![
     topics::DescribeConfigsResponse,
 ];
 
-/// A request or a response: byte 0 which, byte 1 the version, then the body.
+/// Byte 0 selects the request or response, byte 1 is the version, then follows the body.
 pub(crate) fn check(bytes: &[u8]) {
     let [kind, version, rest @ ..] = bytes else { return };
     BODIES[usize::from(*kind) % BODIES.len()](rest, i16::from(*version));

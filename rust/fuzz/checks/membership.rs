@@ -1,12 +1,12 @@
-//! A member whose brokers and application may do anything, in any order: nothing makes it panic, send where nobody listens,
-//! or have two commits in flight.
+//! A member with arbitrary brokers and an arbitrary application: no sequence of events makes it panic, send on a closed
+//! connection, or have two commits in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kafka_assignors_core::broker::Broker;
-use kafka_assignors_core::membership::{Action, Assignor, CommitOffset, Config, Event, Membership};
+use kafka_assignors_core::embedded::broker::Broker;
+use kafka_assignors_core::member::{Action, Assignor, CommitOffset, Config, Event, Membership};
+use kafka_assignors_core::protocol::reader::Reader;
 use kafka_assignors_core::protocol::{ApiKey, RequestHeader};
-use kafka_assignors_core::wire::reader::Reader;
 
 struct Host {
     member: Membership,
@@ -60,7 +60,7 @@ impl Host {
         open.get(usize::from(which) % open.len().max(1)).copied()
     }
 
-    /// An answer to the oldest request on a connection: a good header, and any body.
+    /// A response to the oldest request on a connection: a valid header, and any body.
     fn answer(&mut self, which: u8, body: &[u8]) {
         let waiting: Vec<u64> =
             self.conns.iter().filter(|(_, pending)| !pending.is_empty()).map(|(&conn, _)| conn).collect();
@@ -71,13 +71,11 @@ impl Host {
             frame.push(0);
         }
         frame.extend_from_slice(body);
-        let mut bytes = (frame.len() as u32).to_be_bytes().to_vec();
-        bytes.extend_from_slice(&frame);
-        self.tell(Event::Received { conn, bytes });
+        self.tell(Event::Received { conn, frame });
     }
 }
 
-/// Each step is one byte of what, one of which, one of length, and so many bytes.
+/// Each step is a byte for the event, a byte for its object, a byte for the length, and so many bytes of data.
 pub(crate) fn check(bytes: &[u8]) {
     let assignor = |name: &str, cooperative| Assignor {
         name: name.to_owned(),
@@ -117,7 +115,7 @@ pub(crate) fn check(bytes: &[u8]) {
             2 => host.answer(*which, body),
             3 => {
                 if let Some(conn) = host.pick(*which) {
-                    host.tell(Event::Received { conn, bytes: body.to_vec() });
+                    host.tell(Event::Received { conn, frame: body.to_vec() });
                 }
             }
             4 => {

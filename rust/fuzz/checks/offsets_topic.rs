@@ -1,4 +1,5 @@
-//! A record of `__consumer_offsets`: it holds all that its counts promise, and what follows its fields changes nothing.
+//! A record of `__consumer_offsets`: each list has as many items as its count, and bytes after the fields have no
+//! effect.
 
 use kafka_assignors_core::offsets_topic::{Key, TopicIdPartitions, TopicList, Value, read};
 
@@ -41,7 +42,7 @@ fn held(value: &Value<'_>, bytes: usize) {
     }
 }
 
-/// Byte 0 the length of the key, 255 for no key; byte 1 even for no value; then the key and the value.
+/// Byte 0 is the length of the key, 255 for no key. Byte 1 is even for no value. Then follow the key and the value.
 pub(crate) fn check(bytes: &[u8]) {
     let [length, has_value, rest @ ..] = bytes else { return };
     let (key, value) = rest.split_at(usize::from(*length).min(rest.len()));

@@ -1,5 +1,5 @@
-//! A client at work: records, notices true and stale, leaders that come and go, topics that grow and shrink, loads of any
-//! kind. Every record goes to a partition that there is, and the partitioners keep KIP-480's and KIP-794's rules.
+//! A client with records, current and stale notices, changing leaders, changing partition counts, and any loads. Every
+//! record goes to an existing partition, and the partitioners follow the rules of KIP-480 and KIP-794.
 
 use kafka_assignors_core::partitioner::adaptive::{Adaptive, Load};
 use kafka_assignors_core::partitioner::column;
@@ -29,7 +29,7 @@ pub(crate) fn check(bytes: &[u8]) {
             1 => {
                 let before = sticky.current();
                 let previous = i64::from(a) - 1;
-                let settled = sticky.settle(previous);
+                let settled = sticky.keeps(previous);
                 sticky.next(previous, &partitions, &mut random);
                 let after = sticky.current().expect("chosen by now");
                 let stale = before.is_some_and(|before| i64::from(before) != previous);
@@ -49,7 +49,7 @@ pub(crate) fn check(bytes: &[u8]) {
             }
             3 => {
                 let previous = i64::from(a) - 1;
-                if !adaptive.settle(previous) {
+                if !adaptive.keeps(previous) {
                     adaptive.next(previous, &partitions, &mut random);
                 }
                 if b == 0 {

@@ -1,11 +1,13 @@
-//! A group's history that nobody vouches for: it is replayed or refused, the same in any order, and the figures fit together.
+//! An untrusted history of a group: it is replayed or refused, with the same result in any order of its items, and the
+//! figures are consistent.
 
 use std::collections::BTreeMap;
 
-use kafka_assignors_core::replay::{
-    CountChange, Event, History, Kind, LagChange, ObservedPartitions, Row, Source, replay,
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::replay::{
+    CountChange, GroupEvent, History, Kind, LagChange, ObservedPartitions, Row, Source, replay,
 };
-use kafka_assignors_core::strategy::{Objective, Strategy};
+use kafka_assignors_core::planning::strategy::Strategy;
 
 const SUBSCRIPTIONS: [&[&str]; 8] =
     [&[], &["t"], &["u"], &["t", "u"], &["u", "t", "u"], &["v"], &["", "t"], &["t", "u", "v"]];
@@ -17,14 +19,8 @@ const WILD: [i64; 6] = [-1, i64::MIN, i64::MAX, i32::MAX as i64 + 1, 100_000_001
 
 /// The first three are complete and by number; the last two need not be.
 const STRATEGIES: [Strategy; 6] = [
-    Strategy::Sticky(Objective {
-        mode: kafka_assignors_core::strategy::Mode::FairYetSticky,
-        racks: kafka_assignors_core::strategy::RackOrder::BeforeStickiness,
-    }),
-    Strategy::CooperativeSticky(Objective {
-        mode: kafka_assignors_core::strategy::Mode::FairYetSticky,
-        racks: kafka_assignors_core::strategy::RackOrder::BeforeStickiness,
-    }),
+    Strategy::Sticky(Objective { mode: Mode::FairYetSticky, racks: RackOrder::BeforeStickiness }),
+    Strategy::CooperativeSticky(Objective { mode: Mode::FairYetSticky, racks: RackOrder::BeforeStickiness }),
     Strategy::Range,
     Strategy::RoundRobin,
     Strategy::StreamJoin { cooperative: false },
@@ -34,7 +30,7 @@ const STICKY: usize = 0;
 const COOPERATIVE: usize = 1;
 const COMPLETE: usize = 4;
 
-/// Small numbers mostly, and a few that are out of all proportion.
+/// Mostly small numbers, and a few extreme ones.
 fn number(byte: u8) -> i64 {
     match usize::from(byte).checked_sub(250) {
         Some(wild) => WILD[wild],
@@ -51,7 +47,7 @@ fn generation(bits: u8) -> Option<i32> {
     }
 }
 
-/// Five bytes each.
+/// Each item takes five bytes.
 fn history(bytes: &[u8]) -> History<'static> {
     let mut history = History::default();
     for chunk in bytes.as_chunks::<5>().0 {
@@ -60,7 +56,7 @@ fn history(bytes: &[u8]) -> History<'static> {
         let topic = TOPICS[usize::from(who & 7) % TOPICS.len()];
         let kinds = [Kind::Leave, Kind::Join, Kind::Subscribe, Kind::Snapshot];
         match usize::from(what % 8) {
-            kind @ 0..4 => history.events.push(Event {
+            kind @ 0..4 => history.events.push(GroupEvent {
                 seq: number(when),
                 kind: kinds[kind],
                 member_id,

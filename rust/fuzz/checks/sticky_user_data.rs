@@ -1,7 +1,8 @@
-//! Sticky user data: the short way to read it and the long way agree, and the canonical form reads as the same.
+//! Sticky user data: the fast reader and the full reader agree, and the canonical form has the same content.
 
-use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
-use kafka_assignors_core::wire::user_data::{StickyUserData, encode_sticky};
+use crate::encode::encode_sticky;
+use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
+use kafka_assignors_core::protocol::user_data::StickyUserData;
 
 pub(crate) fn check(bytes: &[u8]) {
     let mut visited = Vec::new();

@@ -1,7 +1,8 @@
-//! What is read as a subscription stays inside its bytes, and its canonical form reads as the same.
+//! A subscription borrows only from its bytes, and its canonical form has the same content.
 
-use kafka_assignors_core::wire::subscription::{Subscription, SubscriptionFields};
-use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
+use crate::encode::SubscriptionFields;
+use kafka_assignors_core::protocol::subscription::Subscription;
+use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
 
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(subscription) = Subscription::read(bytes) else { return };

@@ -1,5 +1,7 @@
 #![no_main]
 
+#[path = "../../core/tests/encode/mod.rs"]
+mod encode;
 #[path = "../checks/sticky_user_data.rs"]
 mod sticky_user_data;
 

@@ -1,14 +1,15 @@
-//! Callbacks that a client written in C calls.
+//! Callbacks for a client that is written in C.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// A callback of confluent-kafka out of which no interrupt comes.
+/// A callback for confluent-kafka that never raises `KeyboardInterrupt`.
 ///
-/// A Ctrl-C during a blocked `poll` is handled by whatever runs Python first, which may be a callback: before its first
-/// line, where it cannot catch it. The client loses what comes out of a callback there: it goes on waiting, or fails with a
-/// `SystemError`. Here it is caught outside, and the signal raised again, for `poll` to see.
+/// Ctrl-C during a blocked `poll` raises `KeyboardInterrupt` in the first Python code that runs. That can be a
+/// callback, before its first line, where it has no `try` yet. The client loses an exception of a callback: `poll`
+/// continues to wait, or fails with a `SystemError`. This wrapper catches the interrupt outside of the callback and
+/// raises the signal again, so that `poll` ends with it.
 #[pyclass(frozen, module = "kafka_assignors._core")]
 pub(crate) struct Uninterrupted {
     function: Py<PyAny>,

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kafka_assignors_core::broker::{Broker, Config, TopicError};
-use kafka_assignors_core::coordinator::{self, Reply};
+use kafka_assignors_core::embedded::broker::{Broker, Config, TopicError};
+use kafka_assignors_core::embedded::coordinator::{self, Reply};
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ type GroupRow<'py> = (String, String, i32, Option<String>, Option<String>, Optio
 pub(crate) struct EmbeddedBroker(Mutex<Broker>);
 
 impl EmbeddedBroker {
-    /// A panic while the lock was held would have been a defect of ours; the state is as whole as it was before.
+    /// Ignores the poison of a panic in another thread: the next request is served with the state as it is.
     fn lock(&self) -> MutexGuard<'_, Broker> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -90,19 +90,19 @@ impl EmbeddedBroker {
         Self(Mutex::new(Broker::new(config)))
     }
 
-    /// The requests that are served: Kafka's name and the key.
+    /// The APIs that are served: Kafka's name and the API key.
     #[staticmethod]
     fn apis() -> Vec<(&'static str, i16)> {
         Broker::apis().map(|api| (api.name(), api.code())).collect()
     }
 
-    /// Sets the address that clients are told.
+    /// Sets the address in Metadata and FindCoordinator.
     fn listen(&self, host: String, port: i32) {
         self.lock().listen(host, port);
     }
 
-    /// Serves a request frame: whether its response comes later, and the frames that are now due. `ValueError` says
-    /// that the connection must be closed.
+    /// Serves a request frame. Returns whether its response comes later, and the frames to send now. On `ValueError`
+    /// close the connection.
     fn handle<'py>(
         &self,
         py: Python<'py>,
@@ -116,24 +116,24 @@ impl EmbeddedBroker {
         Ok((handled.parked, frames(py, handled.replies)?))
     }
 
-    /// Lets time pass: the frames that are now due.
+    /// Advances the time. Returns the frames to send now.
     fn tick<'py>(&self, py: Python<'py>, now_ms: u64) -> PyResult<Frames<'py>> {
         let replies = py.detach(|| self.lock().tick(now_ms));
         frames(py, replies)
     }
 
-    /// When to call `tick` next.
+    /// The time to call `tick` next.
     fn next_deadline(&self) -> Option<u64> {
         self.lock().next_deadline()
     }
 
-    /// A connection is gone: the frames that are now due to others.
+    /// A connection was closed. Returns the frames to send to other connections now.
     fn disconnect<'py>(&self, py: Python<'py>, now_ms: u64, connection: u64) -> PyResult<Frames<'py>> {
         let replies = py.detach(|| self.lock().disconnect(now_ms, connection));
         frames(py, replies)
     }
 
-    /// Makes a topic.
+    /// Creates a topic.
     fn create_topic(
         &self,
         name: &str,
@@ -144,7 +144,7 @@ impl EmbeddedBroker {
         self.lock().create_topic(name, partitions, replication_factor, settings).map_err(topic_error)
     }
 
-    /// Gives a topic more partitions.
+    /// Increases the partition count of a topic to `partitions`.
     fn grow_topic(&self, name: &str, partitions: i32) -> PyResult<()> {
         self.lock().grow_topic(name, partitions).map_err(topic_error)
     }
@@ -164,7 +164,7 @@ impl EmbeddedBroker {
         self.lock().offsets(name).map_err(topic_error)
     }
 
-    /// The groups as they stand.
+    /// The current state of the groups.
     fn groups<'py>(&self, py: Python<'py>) -> Vec<GroupRow<'py>> {
         let groups = self.lock().groups();
         let row = |group: coordinator::GroupView| {

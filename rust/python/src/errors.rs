@@ -1,6 +1,6 @@
 //! The Python exceptions that the bindings raise; they are defined in `kafka_assignors.errors`.
 
-use kafka_assignors_core::group::GroupError as CoreGroupError;
+use kafka_assignors_core::planning::group::GroupError as CoreGroupError;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -32,12 +32,12 @@ pub(crate) fn wrong_type(what: &str, value: &Bound<'_, PyAny>, wanted: &str) -> 
     GroupTypeError::new_err(of_type(what, value, wanted))
 }
 
-/// A [`PartitionerTypeError`], in the same words.
+/// A [`PartitionerTypeError`] with the same message as [`wrong_type`].
 pub(crate) fn partitioner_type(what: &str, value: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
     PartitionerTypeError::new_err(of_type(what, value, wanted))
 }
 
-/// The error of a failed conversion of `what` to `wanted`: of the wrong type, or of the right one but not representable.
+/// The error of a failed conversion of `what` to `wanted`: the type is wrong, or the value has no representation.
 pub(crate) fn conversion(error: &PyErr, what: &str, value: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
     if error.is_instance_of::<PyTypeError>(value.py()) {
         wrong_type(what, value, wanted)

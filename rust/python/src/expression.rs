@@ -1,7 +1,7 @@
 //! Expressions over names.
 
 use crate::errors::OptionError;
-use kafka_assignors_core::expression::{Expression as Core, ExpressionError};
+use kafka_assignors_core::member::expression::{Expression as Core, ExpressionError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
@@ -13,25 +13,25 @@ pub(crate) struct Expression {
 
 #[pymethods]
 impl Expression {
-    /// POSIX extended syntax, found anywhere in a name: so librdkafka reads a subscription.
+    /// POSIX extended syntax, matched anywhere in the name, as in a subscription of librdkafka.
     #[staticmethod]
     fn posix(text: &str) -> PyResult<Self> {
         Self::of(text, Core::posix)
     }
 
-    /// RE2's syntax, matched against the whole name: so a broker reads the subscription of a KIP-848 member.
+    /// RE2 syntax, matched against the whole name, as in the subscription of a KIP-848 member.
     #[staticmethod]
     fn re2(text: &str) -> PyResult<Self> {
         Self::of(text, Core::re2)
     }
 
-    /// RE2's syntax, found anywhere in a name: an application's own choice of names.
+    /// RE2 syntax, matched anywhere in the name: for filters of the application.
     #[staticmethod]
     fn search(text: &str) -> PyResult<Self> {
         Self::of(text, Core::search)
     }
 
-    /// By name, whether it matches.
+    /// For each name, whether it matches.
     #[expect(clippy::needless_pass_by_value, reason = "extracted from Python as a value")]
     fn matches(&self, py: Python<'_>, names: Vec<PyBackedStr>) -> Vec<bool> {
         py.detach(|| names.iter().map(|name| self.core.matches(name)).collect())

@@ -1,11 +1,12 @@
-//! Python's description of a group, read into the core's dense ids.
+//! Converts Python's description of a group to the core's dense ids.
 
 use std::collections::HashMap;
 use std::ops::Deref;
 
-use kafka_assignors_core::group::{
-    Group, GroupBuilder, NO_GENERATION, ReplicaRacks, TopicSpec, Topics, sorted_members,
+use kafka_assignors_core::planning::group::{
+    Group, GroupBuilder, MemberBuilder, ReplicaRacks, TopicSpec, Topics, sorted_members,
 };
+use kafka_assignors_core::protocol::subscription::NO_GENERATION;
 use pyo3::ffi::PyObject;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,12 +15,12 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString};
 
 use crate::errors::{GroupError, conversion, group_error, wrong_type};
 
-/// A string of Python's, without a copy.
+/// The text of a Python string, without a copy.
 pub(crate) fn text(value: &Bound<'_, PyAny>, what: &dyn Fn() -> String) -> PyResult<PyBackedStr> {
     value.extract().map_err(|error: PyErr| conversion(&error, &what(), value, "a string of valid Unicode"))
 }
 
-/// As [`text`], where None is allowed.
+/// As [`text`], but None is allowed.
 pub(crate) fn optional_text(value: &Bound<'_, PyAny>, what: &dyn Fn() -> String) -> PyResult<Option<PyBackedStr>> {
     if value.is_none() { Ok(None) } else { text(value, what).map(Some) }
 }
@@ -28,14 +29,14 @@ fn or_empty(value: &Option<PyBackedStr>) -> &str {
     value.as_ref().map_or("", Deref::deref)
 }
 
-/// The topics of a group, as read from Python.
+/// The topics of a group as Python passed them.
 pub(crate) struct PyTopics<'py> {
     names: Vec<(Bound<'py, PyString>, PyBackedStr)>,
     counts: Vec<i64>,
     racks: Vec<Option<PyRacks>>,
 }
 
-/// Rack sets, and by partition which of them.
+/// The distinct rack sets, and for each partition the index of its set.
 struct PyRacks {
     sets: Vec<Vec<PyBackedStr>>,
     of_partition: Vec<u32>,
@@ -79,8 +80,8 @@ impl<'py> PyTopics<'py> {
         Topics::new(specs.collect()).map_err(group_error)
     }
 
-    /// As [`PyTopics::number`], with lags if there are any: a mapping that has, for every topic, one lag for each of its partitions. What it
-    /// has of other topics is ignored.
+    /// As [`PyTopics::number`], with the lags if given. `lags` maps every topic to one lag for each partition. Topics
+    /// that the group does not have are ignored.
     pub(crate) fn number_and_weigh(&self, lags: Option<&Bound<'_, PyDict>>) -> PyResult<Topics> {
         let mut topics = self.number()?;
         let Some(lags) = lags else { return Ok(topics) };
@@ -101,7 +102,7 @@ impl<'py> PyTopics<'py> {
         Ok(topics)
     }
 
-    /// The names as Python has them, by the core's id.
+    /// The topic names as Python objects, indexed by the core's id.
     fn by_id(&self, topics: &Topics) -> Vec<&Bound<'py, PyString>> {
         let mut order: Vec<_> = self.names.iter().collect();
         order.sort_unstable_by(|a, b| a.1.as_bytes().cmp(b.1.as_bytes()));
@@ -147,10 +148,11 @@ fn count_error(error: &PyErr, topic: &str, count: &Bound<'_, PyAny>) -> PyErr {
     conversion(error, &what, count, "an integer that fits 64 bits, or a Topic")
 }
 
-/// A set that comes again is known by its identity: a `Topic` has one object for all its equal sets.
+/// Reads the rack sets of a topic. An object that was seen before is recognised by its identity and not read again: a
+/// `Topic` uses one object for equal sets.
 fn read_racks(racks: &Bound<'_, PyAny>, topic: &str) -> PyResult<PyRacks> {
     let mut read = PyRacks { sets: Vec::new(), of_partition: Vec::new() };
-    // Kept, or another set could come to be where one was.
+    // Keep a reference to each set: Python could reuse the address of a freed set, and `known` is keyed by the address.
     let mut seen: Vec<Bound<'_, PyAny>> = Vec::new();
     let mut known: HashMap<*mut PyObject, u32> = HashMap::new();
     for set in racks.try_iter()? {
@@ -167,7 +169,7 @@ fn read_racks(racks: &Bound<'_, PyAny>, topic: &str) -> PyResult<PyRacks> {
             for rack in set.try_iter()? {
                 names.push(text(&rack?, &what)?);
             }
-            // Python's sets have an order of their own, another in each process.
+            // Sort: the iteration order of a Python set differs between processes, and the plan must not.
             names.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
         }
         read.sets.push(names);
@@ -176,7 +178,8 @@ fn read_racks(racks: &Bound<'_, PyAny>, topic: &str) -> PyResult<PyRacks> {
     Ok(read)
 }
 
-/// Looks topics up by the identity of the Python string before its text: names are mostly the same objects everywhere.
+/// Finds topics by the identity of the Python string first, then by its text: mostly the members share one string
+/// object.
 struct Lookup<'a, 'py> {
     names: Vec<&'a Bound<'py, PyString>>,
     guess: u32,
@@ -201,8 +204,7 @@ impl<'py> Lookup<'_, 'py> {
 
 /// Reads `Group.topics` and `Group.members` of Python.
 ///
-/// Topics that do not exist are left out of subscriptions and claims, and so are claims out of range. `lags` are those of
-/// the topics, where they are known.
+/// Unknown topics in subscriptions and claims are ignored, and so are claims out of range. `lags` may be `None`.
 pub(crate) fn read_group(
     topics: &Bound<'_, PyDict>,
     members: &Bound<'_, PyAny>,
@@ -237,7 +239,8 @@ pub(crate) fn read_group(
                 None => builder.note_missing(&text(&topic, &|| "a topic".to_owned())?),
             }
         }
-        let pattern = builder.pattern(&subscription);
+        let subscribed = builder.subscription(&subscription);
+        let mut built = builder.member(id, subscribed);
         let owned = member.getattr(intern!(py, "owned"))?;
         if !owned.is_none() {
             lookup.guess = 0;
@@ -245,8 +248,8 @@ pub(crate) fn read_group(
                 wrong_type(&format!("owned of member {id:?}"), &owned, "a mapping of topic to partition numbers")
             })?;
             for (topic, partitions) in owned {
-                if let Some(topic) = lookup.find(builder.topics(), &topic, id, "owned")? {
-                    read_claims(&mut builder, topic, &partitions, id)?;
+                if let Some(topic) = lookup.find(built.topics(), &topic, id, "owned")? {
+                    read_claims(&mut built, topic, &partitions, id)?;
                 }
             }
         }
@@ -255,7 +258,7 @@ pub(crate) fn read_group(
         let rack = optional_text(&member.getattr(intern!(py, "rack"))?, &|| format!("rack of member {id:?}"))?;
         let instance_id = member.getattr(intern!(py, "instance_id"))?;
         let instance_id = optional_text(&instance_id, &|| format!("instance_id of member {id:?}"))?;
-        builder.push_member(id, or_empty(&instance_id), pattern, generation, or_empty(&rack));
+        built.instance_id(or_empty(&instance_id)).generation(generation).rack(or_empty(&rack)).finish();
     }
     Ok(builder.finish())
 }
@@ -267,14 +270,15 @@ fn read_generation(generation: &Bound<'_, PyAny>, member: &str) -> PyResult<i32>
     })
 }
 
-fn read_claims(builder: &mut GroupBuilder, topic: u32, partitions: &Bound<'_, PyAny>, member: &str) -> PyResult<()> {
-    let range = builder.topics().range(topic);
+fn read_claims(built: &mut MemberBuilder<'_>, topic: u32, partitions: &Bound<'_, PyAny>, member: &str) -> PyResult<()> {
+    let range = built.topics().range(topic);
     let mut beyond = false;
     let mut read = |number: &Bound<'_, PyAny>| match number.extract::<i64>() {
         Ok(number) => {
-            // Too large for the topic is also too large for any: claims of partitions that do not exist are no claims.
+            // Ignore a claim of a partition that does not exist: its flat number would be that of another topic's
+            // partition.
             if (0..i64::from(range.end - range.start)).contains(&number) {
-                builder.push_claim(range.start + number as u32);
+                built.claim(range.start + number as u32);
             } else {
                 beyond |= number >= 0;
             }
@@ -291,7 +295,7 @@ fn read_claims(builder: &mut GroupBuilder, topic: u32, partitions: &Bound<'_, Py
         partitions.try_iter()?.try_for_each(|number| read(&number?))?;
     }
     if beyond {
-        builder.note_shrunk(topic);
+        built.note_shrunk(topic);
     }
     Ok(())
 }

@@ -1,19 +1,19 @@
-//! How Python interrupts work of the core: by a signal, or when its time is up.
+//! Interrupts work of the core: on a signal, or at the time limit.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-use kafka_assignors_core::budget::Limit;
+use kafka_assignors_core::planning::budget::Limit;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-/// How often the interpreter is asked for signals. A check attaches to the interpreter, which other threads may hold.
+/// The interval between two checks for signals. A check attaches to the interpreter and may wait for other threads.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Whether work has to end.
+/// Decides whether the work must end.
 struct Watch {
     until: Option<Instant>,
-    /// When to ask for signals next; `None` outside the main thread, where Python handles no signals.
+    /// The time of the next check for signals. `None` outside the main thread: Python handles signals only there.
     next: Cell<Option<Instant>>,
     raised: RefCell<Option<PyErr>>,
 }
@@ -41,7 +41,8 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     threading.call_method0(intern!(py, "get_ident"))?.eq(main)
 }
 
-/// Does work while other Python threads run. After `seconds` the work ends with the result it has by then. A signal ends it, too.
+/// Runs the work while other Python threads run. After `seconds` the work returns the best result up to then. A signal
+/// ends it with an error.
 ///
 /// # Errors
 /// The exception that the handler of a signal raised: `KeyboardInterrupt` for Ctrl-C.
@@ -53,7 +54,7 @@ pub(crate) fn interruptible<T: Send>(
     let signals = is_main_thread(py)?;
     py.detach(|| {
         let now = Instant::now();
-        // A time too long for the clock is no limit.
+        // A duration that the clock cannot represent is no limit.
         let until = seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok())
             .and_then(|seconds| now.checked_add(seconds));

@@ -1,23 +1,23 @@
-//! The leader's part: the members' bytes in, their assignments' bytes out.
+//! The leader's task: read the members' metadata bytes, write the bytes of their assignments.
 
 use std::time::Instant;
 
-use kafka_assignors_core::group::Group;
-use kafka_assignors_core::leader::{self, Assignments, ClaimSource, HandedOut, JoinedMember, Memory};
-use kafka_assignors_core::strategy::Strategy;
-use kafka_assignors_core::wire::writer::WriteError;
+use kafka_assignors_core::planning::group::Group;
+use kafka_assignors_core::planning::leader::{self, Assignments, HandedOut, JoinedMember, Memory};
+use kafka_assignors_core::planning::strategy::Strategy;
+use kafka_assignors_core::protocol::writer::WriteError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::errors::{GroupError, GroupTypeError, wrong_type};
 use crate::group::{PyTopics, optional_text, text};
+use crate::interrupt::interruptible;
 use crate::plan::Plan;
-use crate::watch::interruptible;
 
 const SHAPE: &str = "(member id, metadata) or (member id, instance id, metadata)";
 
-/// One member as the coordinator listed it; Python's own strings and bytes, borrowed.
+/// One member as the coordinator listed it. Its strings and bytes are borrowed from Python.
 struct Member {
     id: PyBackedStr,
     instance_id: Option<PyBackedStr>,
@@ -67,21 +67,30 @@ fn to_dict<'py>(py: Python<'py>, group: &Group, assignments: Assignments) -> PyR
     Ok(bytes)
 }
 
-/// A leader's memory: its plans with the generations that they were made for, and whether the client hides instance ids.
+/// A leader's memory: its plans with their generations, and whether the client hides instance ids.
 pub(crate) type Remembered = (Vec<(Option<i32>, Py<Plan>)>, bool);
 
-/// Plans a rebalance, bytes to bytes; other Python threads run while it is planned. `forming` is the generation that is being
-/// formed, `seconds` how long the search for the best plan may take.
+/// The rebalance that a leader plans for.
+pub(crate) struct Rebalance {
+    /// The generation that is being formed.
+    pub(crate) generation: Option<i32>,
+    /// The time limit of the search for the best plan.
+    pub(crate) seconds: Option<f64>,
+    /// The plans that the leader remembers.
+    pub(crate) remembered: Option<Remembered>,
+}
+
+/// Plans a rebalance, from metadata bytes to assignment bytes. Other Python threads run meanwhile.
 pub(crate) fn perform_assignment<'py>(
     py: Python<'py>,
     strategy: Strategy,
     members: &Bound<'py, PyAny>,
     partitions: &Bound<'py, PyDict>,
     lags: Option<&Bound<'py, PyDict>>,
-    (forming, seconds): (Option<i32>, Option<f64>),
-    remembered: Option<Remembered>,
+    rebalance: Rebalance,
 ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
     let start = Instant::now();
+    let Rebalance { generation: forming, seconds, remembered } = rebalance;
     let members = read_members(members)?;
     let topics = PyTopics::read(partitions)?.number_and_weigh(lags)?;
     let performed = interruptible(py, seconds, |limit| {
@@ -93,14 +102,15 @@ pub(crate) fn perform_assignment<'py>(
         leader::perform_assignment_knowing(&joined, topics, strategy, forming, limit, &memory)
     })?
     .map_err(write_error)?;
-    let leader::Performed { outcome, group, assignments, generation, faults, record_bytes, .. } = performed;
+    let leader::Performed { outcome, group, forming, assignments, generation, faults, record_bytes, .. } = performed;
     let bytes = to_dict(py, &group, assignments)?;
     let faults = faults.into_iter().map(|fault| (fault.member_id, fault.reason.to_string())).collect();
-    let plan = Plan::new(group, strategy, outcome, faults, record_bytes, start.elapsed());
+    let plan = Plan::new(group, strategy, forming, outcome, faults, record_bytes, start.elapsed());
     Ok((bytes, plan.written(generation)))
 }
 
-/// What reading the same bytes and writing as many costs, nothing balanced.
+/// Reads the same bytes and writes as many, without planning: the cost of decoding and encoding alone.
+#[cfg(feature = "bench")]
 pub(crate) fn codec_floor<'py>(
     py: Python<'py>,
     strategy: Strategy,
@@ -112,7 +122,7 @@ pub(crate) fn codec_floor<'py>(
     let (joined, assignments) = py
         .detach(|| {
             let joined: Vec<_> = members.iter().map(Member::joined).collect();
-            leader::codec_floor(&joined, topics, ClaimSource::of(strategy))
+            leader::codec_floor(&joined, topics, leader::ClaimSource::of(strategy))
         })
         .map_err(write_error)?;
     to_dict(py, &joined.group, assignments)

@@ -2,18 +2,18 @@
 
 mod arrow;
 mod callback;
-mod coordinator;
 mod embedded;
 mod errors;
 mod expression;
 mod group;
+mod interrupt;
 mod leader;
 mod membership;
 mod options;
 mod partitioner;
 mod plan;
 mod protocol;
-mod watch;
+mod server_side;
 mod wire;
 
 use pyo3::prelude::*;
@@ -21,8 +21,8 @@ use pyo3::prelude::*;
 /// Bindings of the Rust core. Private: the public names live in `kafka_assignors`.
 #[pymodule]
 mod _core {
-    use kafka_assignors_core::leader::DEFAULT_RECORD_LIMIT;
-    use kafka_assignors_core::score;
+    use kafka_assignors_core::planning::score;
+    use kafka_assignors_core::protocol::record_batch::DEFAULT_RECORD_LIMIT;
     use pyo3::prelude::*;
     use pyo3::pybacked::PyBackedStr;
     use pyo3::types::PyDict;
@@ -32,8 +32,6 @@ mod _core {
     #[pymodule_export]
     use crate::callback::Uninterrupted;
     #[pymodule_export]
-    use crate::coordinator::Coordinator;
-    #[pymodule_export]
     use crate::embedded::EmbeddedBroker;
     #[pymodule_export]
     use crate::expression::Expression;
@@ -42,10 +40,13 @@ mod _core {
     #[pymodule_export]
     use crate::membership::Membership;
     use crate::options::{lag_strategy, strategy};
+    #[cfg(feature = "bench")]
+    #[pymodule_export]
+    use crate::partitioner::partition_floor;
     #[pymodule_export]
     use crate::partitioner::{
         AdaptivePartitioner, DefaultPartitioner, RoundRobinPartitioner, UniformStickyPartitioner, murmur2,
-        murmur2_column, partition_floor, partitions_of, partitions_of_column,
+        murmur2_column, partitions_of, partitions_of_column, register_cluster_type,
     };
     #[pymodule_export]
     use crate::plan::Plan;
@@ -71,6 +72,8 @@ mod _core {
     use crate::protocol::topics::{decode_describe_topic_configs, encode_describe_topic_configs};
     #[pymodule_export]
     use crate::protocol::{error_name, protocol_versions};
+    #[pymodule_export]
+    use crate::server_side::ServerSideGroup;
     #[pymodule_export]
     use crate::wire::{
         decode_assignment, decode_cooperative_user_data, decode_sticky_user_data, decode_stream_join_user_data,
@@ -101,8 +104,8 @@ mod _core {
         Plan::solve(py, read_group(topics, members, None)?, strategy, generation)
     }
 
-    /// Plans a rebalance, bytes to bytes. `handed_out` is the leader's memory, `seconds` how long the search for the best plan may
-    /// take.
+    /// Plans a rebalance, from metadata bytes to assignment bytes. `handed_out` is the leader's memory, `seconds` the
+    /// time limit of the search for the best plan.
     #[pyfunction]
     #[pyo3(signature = (name, mode, racks, members, partitions, generation, handed_out=None, seconds=None))]
     #[expect(clippy::too_many_arguments, reason = "what Python gives, one by one")]
@@ -117,11 +120,12 @@ mod _core {
         handed_out: Option<leader::Remembered>,
         seconds: Option<f64>,
     ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
-        let (strategy, forming) = (strategy(name, mode, racks)?, (generation, seconds));
-        leader::perform_assignment(py, strategy, members, partitions, None, forming, handed_out)
+        let rebalance = leader::Rebalance { generation, seconds, remembered: handed_out };
+        leader::perform_assignment(py, strategy(name, mode, racks)?, members, partitions, None, rebalance)
     }
 
-    /// Plans a group of Python objects by lag; `options` are scope, skew and, to keep owners, threshold. Without lags owners keep what they have.
+    /// Plans a group of Python objects by lag. `options` are scope, skew and threshold; a threshold keeps owners.
+    /// Without lags the owners keep their partitions.
     #[pyfunction]
     #[pyo3(signature = (options, topics, members, lags, generation))]
     fn assign_by_lag(
@@ -136,8 +140,8 @@ mod _core {
         Plan::solve(py, read_group(topics, members, lags)?, strategy, generation)
     }
 
-    /// Plans a rebalance by lag, bytes to bytes; `options` as for `assign_by_lag`, `seconds` as for `perform_assignment`. Without
-    /// lags owners keep what they have.
+    /// Plans a rebalance by lag, from metadata bytes to assignment bytes. `options` as for `assign_by_lag`, `seconds`
+    /// as for `perform_assignment`. Without lags the owners keep their partitions.
     #[pyfunction]
     #[pyo3(signature = (options, members, partitions, lags, generation, handed_out=None, seconds=None))]
     #[expect(clippy::too_many_arguments, reason = "what Python gives, one by one")]
@@ -151,12 +155,14 @@ mod _core {
         handed_out: Option<leader::Remembered>,
         seconds: Option<f64>,
     ) -> PyResult<(Bound<'py, PyDict>, Plan)> {
-        let (strategy, forming) = (lag_strategy(&options.0, options.1, options.2)?, (generation, seconds));
-        leader::perform_assignment(py, strategy, members, partitions, lags, forming, handed_out)
+        let rebalance = leader::Rebalance { generation, seconds, remembered: handed_out };
+        let strategy = lag_strategy(&options.0, options.1, options.2)?;
+        leader::perform_assignment(py, strategy, members, partitions, lags, rebalance)
     }
 
-    /// Reads what `perform_assignment` reads and writes as much as it writes, without balancing anything: what the bytes
-    /// alone cost.
+    /// Reads and writes as many bytes as `perform_assignment`, without planning: the cost of decoding and encoding
+    /// alone.
+    #[cfg(feature = "bench")]
     #[pyfunction]
     #[pyo3(signature = (name, mode, racks, members, partitions, generation))]
     fn codec_floor<'py>(

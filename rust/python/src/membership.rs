@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kafka_assignors_core::membership::{
+use kafka_assignors_core::member::{
     Action, Assignor, CommitOffset, Config, Converted, Event, Level, Membership as Core, Notice, NoticeKind,
     Partitions, RackSet, RebalanceProtocol,
 };
@@ -24,63 +24,72 @@ type OffsetRow = (String, i32, i64, i32, Option<String>);
 ///
 /// # Driving it
 /// One thread (the membership thread) owns the sockets. `now_ms` is any clock in milliseconds that never runs backwards
-/// (`time.monotonic`). Every method that takes `now_ms` returns a list of actions: dicts with the key `"action"`. Whoever
-/// called must see that they are carried out **in the order of the list, and lists in the order of the calls** (the
-/// application's thread hands its list to the membership thread under the lock under which it made the call). Any thread
-/// may call any method; calls take turns and never wait for I/O. After each call look at `next_deadline()` and call `tick`
-/// then; `None` means that only an event can change anything.
+/// (`time.monotonic`). Every method that takes `now_ms` returns a list of actions: dicts with the key `"action"`. The
+/// caller carries them out **in the order of the list, and lists in the order of the calls**. Therefore the
+/// application's thread passes its list to the membership thread while it still holds the lock of the call. Any thread
+/// may call any method; a lock serializes the calls, and no call waits for I/O. After each call read `next_deadline()`
+/// and call `tick` at that time; `None` means that only an event can cause an action.
 ///
 /// Actions for the membership thread:
-/// - `connect` (`conn`, `node_id`, `host`, `port`, `role`): open a connection, TCP, TLS, ApiVersions and SASL included, and
-///   call `connected(conn, versions)` with ApiVersions' ranges, or `disconnected(conn, reason, fatal_code)`. `fatal_code`
-///   (58, 33, 34) only where trying again is no use: wrong credentials, a certificate that is refused. The member gives a
-///   connection `connect_timeout_ms`, then says `close`. Renewing an authentication (KIP-368) is the transport's business.
-/// - `send` (`conn`, `data`): send the bytes, a frame with its length. Each frame that comes back goes to `received(conn,
-///   frame)`, without its length. Correlation ids are checked by the member.
-/// - `close` (`conn`, `reason`): close it, or stop opening it. It needs no `disconnected`, and gets nothing any more.
-/// - `topics` (`topics`: (name, is internal)): for a subscription by expression, all topics of the cluster. Match, then
-///   `subscribe` again (no change, no effect), before the actions behind it in the list are carried out.
-/// - `plan` (`ticket`, `generation`, `protocol`, `members`, `topics`): this member leads. Compute, on a third thread, since
-///   heartbeats must go on, and answer `planned(ticket, assignments)` or `plan_failed(ticket, message)`. `members` is what
-///   `perform_assignment` takes; `topics` maps each existing topic to its partition count and, for each partition, the racks
-///   of its replicas (empty where no broker has a rack). An answer that comes too late is ignored.
-/// - `group-rebalances` (`generation`): the coordinator has just said so. To be handed to the other members of the group in
-///   this process, as `group_rebalances(generation)`: they ask at once instead of at their next heartbeat. Told once a
-///   generation. `neighbours(place, count)` spreads their heartbeats over the interval, so that one of them hears soon.
+/// - `connect` (`conn`, `node_id`, `host`, `port`, `role`): open a connection, TCP, TLS, ApiVersions and SASL included,
+///   and call `connected(conn, versions)` with ApiVersions' ranges, or `disconnected(conn, reason, fatal_code)`. Pass
+///   `fatal_code` (58, 33, 34) only if every retry would fail too: wrong credentials, a refused certificate. A
+///   connection that is not open after `connect_timeout_ms` gets the action `close`. The transport renews the
+///   authentication (KIP-368).
+/// - `send` (`conn`, `data`): send the bytes, a frame with its length. Pass each complete response frame, without its
+///   length, to `received(conn, frame)`. The transport limits the length; the member checks the correlation id.
+/// - `close` (`conn`, `reason`): close the connection, or stop opening it. Do not call `disconnected` for it. No `send`
+///   for this connection follows.
+/// - `topics` (`topics`: (name, is internal)): all topics of the cluster, for a subscription by expression. Match them
+///   and call `matched` with the result before the next action of the list is carried out. An unchanged result has no
+///   effect.
+/// - `plan` (`ticket`, `generation`, `protocol`, `members`, `topics`): this member is the leader. Compute the
+///   assignment on a third thread, because the membership thread must continue to send heartbeats. Then call
+///   `planned(ticket, assignments)` or `plan_failed(ticket, message)`; a late call is ignored. `members` is the
+///   argument of `perform_assignment`. `topics` maps each existing topic to its partition count and, for each
+///   partition, the racks of its replicas (empty if no broker has a rack).
+/// - `group-rebalances` (`generation`): the coordinator reported a rebalance. Call `group_rebalances(generation)` on
+///   the other members of the group in this process: they send a heartbeat at once. At most one for each generation.
+///   `neighbours(place, count)` spreads the heartbeats of these members over the interval, so that one of them learns
+///   of a rebalance early.
 /// - `log` (`level`: "info" or "warning", `message`).
 ///
 /// Actions for the application's thread:
-/// - `notify`: a change of what is owned, to be carried out inside `poll`, `consume`, `close` or `unsubscribe`. Keep the
-///   one with the highest ticket: it replaces all before. First `begin(ticket)`: **if false, drop it** (overtaken). Then, by `kind`:
-///   - `"prepare"`: commit if wanted, call on_revoke (or, if `lost`, on_lost without any commit) for `revoked` where it is
-///     not empty, stop reading them, then `done(ticket, protocols)` with `(name, metadata)` for **every assignor in the
-///     order given to the constructor**. Metadata is written for `topics`, with `owned` as the owned partitions. If
-///     `revoked` is empty, any thread may answer at once. In an eager group `revoked` is everything: stop delivering, but
-///     keep positions and fetched records until the next `"assign"`, which mostly brings the same partitions back.
-///   - `"assign"`: call on_revoke for `revoked` (commit first if wanted), let go of them, remember `owned` and `generation`
-///     (the assignor's `on_assignment(assignment, generation, state)`), call on_assign for `added`, then `done(ticket)`.
-///     Starting offsets come from `fetch_offsets`. Both lists may be empty.
+/// - `notify`: a change of the owned partitions. Carry it out inside `poll`, `consume`, `close` or `unsubscribe`. Keep
+///   only the notice with the highest ticket: it replaces the earlier ones. First call `begin(ticket)`. **If it returns
+///   false, drop the notice**: a later one has replaced it. Otherwise, by `kind`:
+///   - `"prepare"`: commit if auto-commit is on; call on_revoke for `revoked` unless it is empty (if `lost`: on_lost,
+///     without a commit); stop reading these partitions. Then call `done(ticket, protocols)` with `(name, metadata)`
+///     for **every assignor in the order given to the constructor**. The metadata contains `topics`, and `owned` as the
+///     owned partitions. If `revoked` is empty, any thread may call `done` at once. In an eager group `revoked`
+///     contains all partitions: stop delivering, but keep positions and fetched records until the next `"assign"`,
+///     because it usually assigns the same partitions again.
+///   - `"assign"`: call on_revoke for `revoked` (after the commit, if auto-commit is on) and release them; store
+///     `owned` and `generation` (the assignor's `on_assignment(assignment, generation, state)`); call on_assign for
+///     `added`; then call `done(ticket)`. Starting offsets come from `fetch_offsets`. Both lists may be empty.
 ///   - `"leave"`: before leaving, or after `fatal`: as "prepare", but `done(ticket)` without metadata.
-///   Callbacks that raise are the host's to handle: `done` must come in any case. While a callback runs, heartbeats go on.
+///   Call `done` even if a callback raises: without it the rebalance waits. Heartbeats continue during a callback.
 ///   Lists of partitions are `[(topic, [numbers])]`, ascending.
 /// - `commit-done` (`id`, `error_code`, `partitions`: (topic, partition, error code), `dropped`: (topic, partition)):
-///   answers `commit(id, …)`; exactly one for each. `error_code` is 0 where the broker answered for each partition. 7: not
-///   in time. 27: refused, since the callback that waits for it holds up the rebalance. 22 or 25: the member is out of its
-///   generation. `dropped` were not owned any more, or not owned without a break since the commit was asked for.
-/// - `offsets-fetched` (`id`, `error_code`, `offsets`: (topic, partition, offset or -1, leader epoch or -1, metadata, error
-///   code)): answers `fetch_offsets(id, …)`; exactly one for each. Goes on across rebalances: whether the partition is
-///   still owned when it comes is the host's to check (remember the ticket of the notice).
-/// - `error` (`error_code`, `message`): raise it once from poll; the member carries on.
-/// - `fatal` (`error_code`, `message`): raise it from poll; the member is out of the group for good, and only `close` does
-///   anything. A "leave" notice with `lost` follows if it owned anything.
-/// - `max-poll-exceeded` (`interval_ms`): the application did not poll; the next `poll` brings a "prepare" with `lost`.
-/// - `converted-by-broker` (`message`): the brokers' own assignor serves the group (KIP-848); followed by `fatal` unless
-///   `carry_on_when_converted`.
-/// - `closed`: nothing more comes, and all connections were closed before.
+///   the result of `commit(id, …)`; exactly one for each call. `error_code` 0: the codes of the partitions count. 7:
+///   timeout. 27: refused, because the callback that waits for the commit delays the rebalance. 22 or 25: the member is
+///   no longer in its generation. `dropped`: partitions that the member has not owned continuously since the call.
+/// - `offsets-fetched` (`id`, `error_code`, `offsets`: (topic, partition, offset or -1, leader epoch or -1, metadata,
+///   error code)): the result of `fetch_offsets(id, …)`; exactly one for each call. A rebalance does not cancel a
+///   fetch: the host stores the ticket of the notice and checks whether the partition is still owned.
+/// - `error` (`error_code`, `message`): raise it once from poll; the member stays in the group.
+/// - `fatal` (`error_code`, `message`): raise it from poll. The member has left the group for good; every call except
+///   `close` has no effect. A "leave" notice with `lost` follows if the member owned partitions.
+/// - `max-poll-exceeded` (`interval_ms`): the application did not poll; after the next `poll` a "prepare" with `lost`
+///   follows.
+/// - `converted-by-broker` (`message`): the broker assigns the partitions of the group (KIP-848); `fatal` follows
+///   unless `carry_on_when_converted`.
+/// - `closed`: the last action; the connections were closed before.
 ///
-/// The application's thread calls `poll(now_ms)` whenever it asks for records. `close(now_ms, timeout_ms)` brings the
-/// "leave" notice, LeaveGroup and `closed`, the latter at the latest when the time is over and the notice is done.
-/// Until a subscription is made, commits go without member and generation, as for a consumer that is assigned by hand.
+/// The application's thread calls `poll(now_ms)` each time it requests records. `close(now_ms, timeout_ms)` causes the
+/// "leave" notice, LeaveGroup and `closed`; `closed` comes at the latest when the timeout is over and the notice is
+/// done. Before the first subscription, commits carry no member and no generation, as those of a consumer with manual
+/// assignment.
 #[pyclass(frozen, module = "kafka_assignors._core")]
 pub(crate) struct Membership(Mutex<Core>);
 
@@ -93,13 +102,14 @@ macro_rules! dict {
 }
 
 impl Membership {
-    /// The core keeps its invariants between calls, so a panic in another thread's call leaves nothing to repair.
+    /// Ignores the poison of a panic in another thread's call: the core's invariants hold between calls.
     fn core(&self) -> MutexGuard<'_, Core> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn handle<'py>(&self, py: Python<'py>, now_ms: u64, event: Event) -> PyResult<Bound<'py, PyList>> {
-        // Nobody waits for the lock while it holds the interpreter, so neither can wait for the other.
+        // Detach before taking the lock. A thread that waited for the lock while attached to the interpreter could
+        // deadlock with the owner of the lock.
         let actions = py.detach(|| self.core().handle(now_ms, event));
         let list = PyList::empty(py);
         for action in actions {
@@ -131,8 +141,9 @@ fn notice_dict(py: Python<'_>, notice: Notice) -> PyResult<Bound<'_, PyDict>> {
     ))
 }
 
-/// A set of racks as a frozenset. Partitions that share a set in the core share the frozenset, which takes 216 bytes. `sets` is by
-/// address in the core; the action keeps the core's sets alive, so no address is used twice.
+/// A set of racks as a frozenset. Partitions that share a set in the core share the frozenset, because each takes 216
+/// bytes. The key in `sets` is the address of the core's set. The action keeps the core's sets alive, so two sets never
+/// have the same address.
 fn rack_set<'py>(
     py: Python<'py>,
     sets: &mut HashMap<*const Arc<str>, Bound<'py, PyFrozenSet>>,
@@ -180,7 +191,7 @@ fn to_dict(py: Python<'_>, action: Action) -> PyResult<Bound<'_, PyDict>> {
             )
         }
         Action::OffsetsFetched { id, code, offsets } => {
-            let row = |offset: kafka_assignors_core::membership::FetchedOffset| {
+            let row = |offset: kafka_assignors_core::member::FetchedOffset| {
                 (offset.topic, offset.partition, offset.offset, offset.leader_epoch, offset.metadata, offset.code.0)
             };
             let offsets: Vec<_> = offsets.into_iter().map(row).collect();
@@ -227,8 +238,7 @@ impl Membership {
         *, now_ms, bootstrap, group_id, assignors, client_id = None, group_instance_id = None,
         session_timeout_ms = 45_000, heartbeat_interval_ms = 3_000, early_heartbeat_ms = 500,
         max_poll_interval_ms = 300_000, request_timeout_ms = 60_000, connect_timeout_ms = 30_000,
-        metadata_refresh_ms = 300_000, backoff_ms = 100, max_backoff_ms = 1_000, max_frame_bytes = 104_857_600,
-        carry_on_when_converted = false, seed = 0,
+        metadata_refresh_ms = 300_000, backoff_ms = 100, max_backoff_ms = 1_000, carry_on_when_converted = false, seed = 0,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments, one for each setting")]
     fn new(
@@ -247,7 +257,6 @@ impl Membership {
         metadata_refresh_ms: u64,
         backoff_ms: u64,
         max_backoff_ms: u64,
-        max_frame_bytes: usize,
         carry_on_when_converted: bool,
         seed: u64,
     ) -> PyResult<Self> {
@@ -272,7 +281,6 @@ impl Membership {
             metadata_refresh_ms,
             backoff_ms,
             max_backoff_ms,
-            max_frame_bytes,
             converted: if carry_on_when_converted { Converted::CarryOn } else { Converted::Fail },
             seed,
         };
@@ -280,7 +288,7 @@ impl Membership {
         Ok(Self(Mutex::new(core)))
     }
 
-    /// The connection is open and authenticated; its broker speaks these versions.
+    /// The connection is open and authenticated; the broker supports these versions.
     fn connected<'py>(
         &self,
         py: Python<'py>,
@@ -291,7 +299,7 @@ impl Membership {
         self.handle(py, now_ms, Event::Connected { conn, versions })
     }
 
-    /// The connection could not be made, or is gone. `fatal_code` where trying again is no use.
+    /// The connection failed or is closed. Pass `fatal_code` if every retry would fail too.
     #[pyo3(signature = (now_ms, conn, reason, fatal_code = None))]
     fn disconnected<'py>(
         &self,
@@ -304,22 +312,17 @@ impl Membership {
         self.handle(py, now_ms, Event::Disconnected { conn, reason, fatal: fatal_code.map(ErrorCode) })
     }
 
-    /// A frame came, without its length.
+    /// A frame was received; `frame` is without its length.
     fn received<'py>(&self, py: Python<'py>, now_ms: u64, conn: u64, frame: &[u8]) -> PyResult<Bound<'py, PyList>> {
-        // A length that does not fit is as impossible as one that is too long: the member closes the connection.
-        let length = i32::try_from(frame.len()).unwrap_or(i32::MAX);
-        let mut bytes = Vec::with_capacity(frame.len() + 4);
-        bytes.extend_from_slice(&length.to_be_bytes());
-        bytes.extend_from_slice(frame);
-        self.handle(py, now_ms, Event::Received { conn, bytes })
+        self.handle(py, now_ms, Event::Received { conn, frame: frame.to_vec() })
     }
 
-    /// Only time has passed.
+    /// The time of `next_deadline` has come.
     fn tick<'py>(&self, py: Python<'py>, now_ms: u64) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::Tick)
     }
 
-    /// The application asked for records.
+    /// The application polled.
     fn poll<'py>(&self, py: Python<'py>, now_ms: u64) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::Poll)
     }
@@ -336,22 +339,22 @@ impl Membership {
         self.handle(py, now_ms, Event::Subscribe { topics, all_topics })
     }
 
-    /// The topics that a subscription by expressions stands for now.
+    /// The topics that match the expressions of the subscription now.
     fn matched<'py>(&self, py: Python<'py>, now_ms: u64, topics: Vec<String>) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::Matched { topics })
     }
 
-    /// The application gives its subscription up.
+    /// The application unsubscribes.
     fn unsubscribe<'py>(&self, py: Python<'py>, now_ms: u64) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::Unsubscribe)
     }
 
-    /// Takes a notice; false where it has been overtaken.
+    /// Begins to carry out a notice; false if a later notice has replaced it.
     fn begin(&self, py: Python<'_>, ticket: u64) -> bool {
         py.detach(|| self.core().begin(ticket))
     }
 
-    /// A notice has been obeyed.
+    /// A notice has been carried out.
     #[pyo3(signature = (now_ms, ticket, protocols = Vec::new()))]
     fn done<'py>(
         &self,
@@ -363,7 +366,7 @@ impl Membership {
         self.handle(py, now_ms, Event::Done { ticket, protocols })
     }
 
-    /// The plan that was asked for.
+    /// The result of the action `plan`.
     fn planned<'py>(
         &self,
         py: Python<'py>,
@@ -405,7 +408,7 @@ impl Membership {
         self.handle(py, now_ms, Event::Commit { id, offsets, timeout_ms })
     }
 
-    /// Committed offsets wanted.
+    /// Requests committed offsets.
     fn fetch_offsets<'py>(
         &self,
         py: Python<'py>,
@@ -417,37 +420,37 @@ impl Membership {
         self.handle(py, now_ms, Event::FetchOffsets { id, partitions: to_partitions(partitions), timeout_ms })
     }
 
-    /// Which of the members of the group in this process this one is, from 0, and how many they are.
+    /// The index of this member among the members of the group in this process, from 0, and their number.
     fn neighbours<'py>(&self, py: Python<'py>, now_ms: u64, place: u32, count: u32) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::Neighbours { place, count })
     }
 
-    /// A neighbour's action `group-rebalances`.
+    /// Another member of the group in this process got the action `group-rebalances`.
     fn group_rebalances<'py>(&self, py: Python<'py>, now_ms: u64, generation: i32) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::GroupRebalances { generation })
     }
 
-    /// The group is to be planned anew.
+    /// The host wants a rebalance.
     fn rejoin<'py>(&self, py: Python<'py>, now_ms: u64, reason: String) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::Rejoin { reason })
     }
 
-    /// The application goes.
+    /// The application closes.
     fn close<'py>(&self, py: Python<'py>, now_ms: u64, timeout_ms: u64) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::Close { timeout_ms })
     }
 
-    /// When to call `tick` if nothing happens.
+    /// The time to call `tick` if no other event comes before.
     fn next_deadline(&self, py: Python<'_>) -> Option<u64> {
         py.detach(|| self.core().next_deadline())
     }
 
-    /// What the member owns, as far as its application has taken it.
+    /// The partitions that the application owns: those of the last notice that it carried out.
     fn owned(&self, py: Python<'_>) -> Partitions {
         py.detach(|| self.core().owned())
     }
 
-    /// Stage, member id, generation, whether it leads, and the assignor of the generation, all of one moment.
+    /// Stage, member id, generation, whether the member leads, and the assignor of the generation, all of one moment.
     fn state(&self, py: Python<'_>) -> (&'static str, String, i32, bool, String) {
         py.detach(|| {
             let core = self.core();
@@ -456,8 +459,8 @@ impl Membership {
         })
     }
 
-    /// Whether the member's partitions may belong to another member already, so that the application must not read on; and when
-    /// its session ends unless a request is answered before, `None` outside a session.
+    /// Two values. Whether another member may own the member's partitions already: then the application must stop
+    /// reading. And the time at which the session ends unless a response comes before; `None` without a session.
     fn standing(&self, py: Python<'_>) -> (bool, Option<u64>) {
         py.detach(|| {
             let core = self.core();
@@ -465,8 +468,8 @@ impl Membership {
         })
     }
 
-    /// Member id and generation to name in a transaction: those of the last generation, also after the member has left it. `None`
-    /// before the first.
+    /// Member id and generation for a transaction's offset commit: those of the last generation, also after the member
+    /// has left it. `None` before the first generation.
     fn fencing(&self, py: Python<'_>) -> Option<(String, i32)> {
         py.detach(|| self.core().fencing().map(|(member_id, generation)| (member_id.to_owned(), generation)))
     }
@@ -476,7 +479,7 @@ impl Membership {
         py.detach(|| self.core().is_subscribed())
     }
 
-    /// `"eager"` or `"cooperative"`: the highest that all assignors have in common.
+    /// `"eager"` or `"cooperative"`: the highest protocol that all assignors support.
     #[getter]
     fn rebalance_protocol(&self, py: Python<'_>) -> &'static str {
         match py.detach(|| self.core().rebalance_protocol()) {

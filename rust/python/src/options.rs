@@ -1,17 +1,28 @@
-//! The options of a strategy, by the names that Python gives them.
+//! The options of a strategy, by their Python names.
 
-use kafka_assignors_core::lag::{self, Keep, Scope};
-use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy};
+use kafka_assignors_core::planning::lag::{self, Keep, Scope};
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::strategy::Strategy;
 use pyo3::prelude::*;
 
 use crate::errors::OptionError;
+use crate::server_side;
 
 fn unknown<T>(option: &str, value: &str, known: &str) -> PyResult<T> {
     Err(OptionError::new_err(format!("{option} is {value:?}; give one of {known}")))
 }
 
-/// The strategy with this wire name; `mode` and `racks` count for the sticky ones and must be valid for all.
+/// The strategy with this wire name. `mode` and `racks` have an effect on the sticky strategies only, but must be valid
+/// for all; for the broker's own assignors, `mode` is the broker's release.
 pub(crate) fn strategy(name: &str, mode: &str, racks: &str) -> PyResult<Strategy> {
+    if let Some(assignor) = match name {
+        "uniform" => Some("uniform"),
+        "server-side-range" => Some("range"),
+        _ => None,
+    } {
+        let (assignor, release) = server_side::assignor(assignor, mode)?;
+        return Ok(Strategy::ServerSide(assignor, release));
+    }
     let mode = match mode {
         "fair-yet-sticky" => Mode::FairYetSticky,
         "sticky-yet-fair" => Mode::StickyYetFair,
@@ -39,7 +50,7 @@ pub(crate) fn strategy(name: &str, mode: &str, racks: &str) -> PyResult<Strategy
     })
 }
 
-/// The lag-based strategy; members keep what they own if there is a threshold.
+/// The lag-based strategy. With a threshold, members keep their owned partitions.
 pub(crate) fn lag_strategy(scope: &str, max_skew: Option<u32>, threshold: Option<u64>) -> PyResult<Strategy> {
     let scope = match scope {
         "topic" => Scope::Topic,

@@ -1,9 +1,10 @@
-//! Partitioners of Python producers: what the client's objects say, for the core's choosers.
+//! Partitioners for Python producers: they convert the client's objects and call the core's choosers.
 
 mod cluster;
 mod column;
 mod key;
 mod load;
+mod registry;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
@@ -24,8 +25,9 @@ use crate::errors::PartitionerError;
 
 pub(crate) use column::{murmur2_column, partitions_of, partitions_of_column};
 pub(crate) use key::murmur2;
+pub(crate) use registry::register_cluster_type;
 
-/// The choosers of all topics and their randomness.
+/// The choosers of all topics, and their random numbers.
 struct Choices<S> {
     topics: KnownTopics<S>,
     random: Mutex<Rng>,
@@ -44,7 +46,7 @@ impl<S: Chooser> Choices<S> {
         self.random.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The partition that a record names itself, the one of its key, or a chosen one for a record of `size` bytes.
+    /// The explicit partition of a record, or the partition of its key, or a chosen one for a record of `size` bytes.
     fn partition(
         &self,
         asked: &Asked<'_>,
@@ -76,13 +78,14 @@ impl<S: Chooser> Choices<S> {
         }
     }
 
-    /// Does nothing for a topic that is gone: an error would come out of the client's send, which reports the record itself.
+    /// Has no effect for a deleted topic. An error here would be raised by the client's `send`, which already reports
+    /// the record's own error.
     fn on_new_batch(&self, asked: &Asked<'_>, previous: i64, new: impl FnOnce() -> S) -> PyResult<()> {
-        if self.topics.unchanged(asked, |state, _| state.settle(previous)) == Some(true) {
+        if self.topics.unchanged(asked, |state, _| state.keeps(previous)) == Some(true) {
             return Ok(());
         }
         let Some((state, partitions)) = self.topics.know_if_there(asked, new)? else { return Ok(()) };
-        if !state.settle(previous) {
+        if !state.keeps(previous) {
             let partitions = self.topics.read_leaders(asked, &state, &partitions)?;
             let mut random = self.random();
             state.next(previous, &partitions, &mut |bound| random.u64(..bound));
@@ -91,7 +94,7 @@ impl<S: Chooser> Choices<S> {
     }
 }
 
-/// KIP-480: a key is hashed, a record without one goes to the sticky partition.
+/// KIP-480: the key is hashed; a record without a key goes to the sticky partition.
 #[pyclass(frozen, subclass, module = "kafka_assignors._core")]
 pub(crate) struct DefaultPartitioner {
     choices: Choices<Sticky>,
@@ -180,7 +183,7 @@ impl UniformStickyPartitioner {
     }
 }
 
-/// KIP-794: by bytes, and by the length of the queues.
+/// KIP-794: changes the partition after a number of bytes, and prefers partitions with short queues.
 #[pyclass(frozen, subclass, module = "kafka_assignors._core")]
 pub(crate) struct AdaptivePartitioner {
     choices: Choices<Adaptive>,
@@ -263,7 +266,7 @@ impl AdaptivePartitioner {
     }
 }
 
-/// Each partition with a leader in turn, whatever the key.
+/// Round robin over the partitions with a leader. The key has no effect.
 #[pyclass(frozen, subclass, module = "kafka_assignors._core")]
 pub(crate) struct RoundRobinPartitioner {
     topics: KnownTopics<Turn>,
@@ -339,7 +342,8 @@ fn absent(topic: &str) -> PyErr {
     ))
 }
 
-/// Takes what `partition` takes and does nothing: what the call alone costs.
+/// Accepts the arguments of `partition` and does nothing: the cost of the call alone.
+#[cfg(feature = "bench")]
 #[pyfunction]
 #[pyo3(signature = (topic, key, serialized_key, value, serialized_value, cluster))]
 pub(crate) fn partition_floor(

@@ -1,46 +1,50 @@
-//! A plan as Python sees it: a handle that turns itself into dictionaries and lists when it is asked.
+//! Python's handle of a plan. Its methods convert the plan to dictionaries and lists on demand.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use kafka_assignors_core::budget::Limit;
-use kafka_assignors_core::group::{Csr, Group, Topics};
-use kafka_assignors_core::lag;
-use kafka_assignors_core::leader::{HandedOut, record_bytes_of_plan};
-use kafka_assignors_core::plan::Reason;
-use kafka_assignors_core::score;
-use kafka_assignors_core::strategy::{Outcome, Strategy, plan, settle};
-use kafka_assignors_core::stream_join::{self, Notice};
+use kafka_assignors_core::planning::budget::Limit;
+use kafka_assignors_core::planning::group::{Csr, Group, MANY_CLAIMS, Topics};
+use kafka_assignors_core::planning::lag;
+use kafka_assignors_core::planning::leader::{HandedOut, record_bytes_of_plan};
+use kafka_assignors_core::planning::plan::{Outcome, UnassignedReason};
+use kafka_assignors_core::planning::score;
+use kafka_assignors_core::planning::strategy::{Strategy, near_optimum, plan, settle};
+use kafka_assignors_core::planning::stream_join::{self, Notice};
+use kafka_assignors_core::verify::verify_outcome_from;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
 
 use crate::errors::PlanError;
-use crate::watch::interruptible;
+use crate::interrupt::interruptible;
 
 /// A member whose metadata could not be read in full, and why.
 pub(crate) type Fault = (String, String);
 
-/// Topic, number, the member that had it, the member that gets it.
+/// Topic, partition number, previous owner, new owner.
 type Move<'py> = (Bound<'py, PyString>, u32, Option<Bound<'py, PyString>>, Option<Bound<'py, PyString>>);
 
-/// Topic, number, the kind of the reason, the member that is to have it or whose number it is, and the member that must
-/// revoke it first or the topic that keeps it out.
+/// Topic, partition number, kind of the reason, and two names that depend on the kind. First the member that will get
+/// the partition, or whose number it is. Then the member that must revoke it first, or the topic that prevents the
+/// assignment.
 type Unassigned<'py> =
     (Bound<'py, PyString>, u32, &'static str, Option<Bound<'py, PyString>>, Option<Bound<'py, PyString>>);
 
-/// Balance score, moved, kept, rack misses, optimal, and the search that ended early; values with a bound as pairs.
+/// Balance score, moved, kept, rack misses, optimal, and the search that ended early. A pair is a value and its bound.
 type Certificate = ((u128, Option<u128>), (u64, Option<u64>), u64, (u64, Option<u64>), bool, Option<String>);
 
-/// What a strategy made of a group.
+/// A plan for a group.
 #[pyclass(frozen, module = "kafka_assignors._core")]
 pub(crate) struct Plan {
     group: Group,
     strategy: Strategy,
+    /// The generation that the rebalance forms, if it is known. The claims were settled for it.
+    forming: Option<i32>,
     outcome: Outcome,
     faults: Vec<Fault>,
     record_bytes: u64,
-    /// The generation, or epoch, in the assignments, if they were written.
+    /// The generation, or epoch, in the assignment bytes, if they were written.
     written: Option<i32>,
     elapsed: Duration,
     by_member: OnceLock<Csr>,
@@ -50,20 +54,22 @@ impl Plan {
     pub(crate) fn new(
         group: Group,
         strategy: Strategy,
+        forming: Option<i32>,
         outcome: Outcome,
         faults: Vec<Fault>,
         record_bytes: u64,
         elapsed: Duration,
     ) -> Self {
-        Self { group, strategy, outcome, faults, record_bytes, written: None, elapsed, by_member: OnceLock::new() }
+        let by_member = OnceLock::new();
+        Self { group, strategy, forming, outcome, faults, record_bytes, written: None, elapsed, by_member }
     }
 
-    /// The plan with the generation, or epoch, that its assignments carry.
+    /// The plan with the generation, or epoch, in its assignment bytes.
     pub(crate) fn written(self, written: Option<i32>) -> Self {
         Self { written, ..self }
     }
 
-    /// The plan in a leader's memory.
+    /// The plan as an entry of a leader's memory.
     pub(crate) fn handed_out(&self, generation: Option<i32>) -> HandedOut<'_> {
         HandedOut { generation, written: self.written, group: &self.group, outcome: &self.outcome }
     }
@@ -73,11 +79,11 @@ impl Plan {
         interruptible(py, None, |limit| {
             let start = Instant::now();
             let ownership = settle(&group, strategy, forming);
-            group.forget_claims();
+            group.pack_claims(&ownership.owner, MANY_CLAIMS);
             let outcome = plan(&group, strategy, ownership, limit);
             let elapsed = start.elapsed();
             let record_bytes = record_bytes_of_plan(&group, &outcome.plan, strategy);
-            Self::new(group, strategy, outcome, Vec::new(), record_bytes, elapsed)
+            Self::new(group, strategy, forming, outcome, Vec::new(), record_bytes, elapsed)
         })
     }
 
@@ -109,8 +115,8 @@ impl Plan {
         self.group.member_ids().iter().map(|id| PyString::new(py, id)).collect()
     }
 
-    /// The partitions of one member as a dictionary, given how to name a topic, the topic of a flat partition, and the
-    /// Python integer of a number.
+    /// The partitions of one member as a dictionary. The functions map a topic to its name, a flat partition to its
+    /// topic, and a number to its Python integer.
     fn share<'py>(
         &self,
         py: Python<'py>,
@@ -133,7 +139,7 @@ impl Plan {
         Ok(share)
     }
 
-    /// Walks all partitions with their topic and number.
+    /// Calls `visit` for each partition, with its topic and number.
     fn each(&self, mut visit: impl FnMut(usize, u32, u32)) {
         for topic in 0..self.topics().len() as u32 {
             let range = self.topics().range(topic);
@@ -144,8 +150,9 @@ impl Plan {
     }
 }
 
-/// Keeps Python's cycle collector from running while millions of containers are made, none of which can be garbage: it would
-/// walk all of them again and again. The interpreter stays attached throughout, so no other thread sees the pause.
+/// Pauses Python's cycle collector while millions of containers are created. None of them is garbage yet, and the
+/// collector would traverse all of them again and again. The thread stays attached to the interpreter, so no other
+/// thread sees the pause.
 struct CollectorPause<'py>(Option<Bound<'py, PyModule>>);
 
 impl<'py> CollectorPause<'py> {
@@ -162,7 +169,7 @@ impl<'py> CollectorPause<'py> {
 impl Drop for CollectorPause<'_> {
     fn drop(&mut self) {
         if let Some(gc) = &self.0 {
-            // Cannot fail; and there is nobody to tell.
+            // This cannot fail.
             let _ = gc.call_method0(intern!(gc.py(), "enable"));
         }
     }
@@ -174,7 +181,7 @@ impl Plan {
     fn assignment<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let names = self.topic_names(py);
         let topic_of = self.topics().of_partitions();
-        // Small integers repeat from topic to topic: each is made once.
+        // The same numbers appear in every topic: create each Python integer once.
         let highest = (0..self.topics().len() as u32).map(|topic| self.topics().count(topic)).max().unwrap_or(0);
         let numbers: Vec<_> = (0..highest).map(|number| PyInt::new(py, number)).collect();
         let _pause = CollectorPause::new(py)?;
@@ -242,7 +249,7 @@ impl Plan {
         moves
     }
 
-    /// Every partition that nobody gets now: topic, number, kind of reason, and two names that depend on it.
+    /// Every partition that no member gets: topic, number, kind of reason, and two names that depend on it.
     fn unassigned<'py>(&self, py: Python<'py>) -> Vec<Unassigned<'py>> {
         let (topics, members) = (self.topic_names(py), self.member_names(py));
         let mut unassigned = Vec::new();
@@ -251,11 +258,11 @@ impl Plan {
             let member = |member: u32| members.get(member as usize).cloned();
             let target = member(self.outcome.target().owner[partition as usize]);
             let (kind, who, other) = match reason {
-                Reason::NoSubscriber => ("no-subscriber", None, None),
-                Reason::Withheld { holder } => ("withheld", target, member(holder)),
-                Reason::Contested => ("contested", target, None),
-                Reason::OwnerNotSubscribed { owner } => ("owner-not-subscribed", member(owner), None),
-                Reason::Beyond { topic } => ("beyond", None, topics.get(topic as usize).cloned()),
+                UnassignedReason::NoSubscriber => ("no-subscriber", None, None),
+                UnassignedReason::Withheld { holder } => ("withheld", target, member(holder)),
+                UnassignedReason::Contested => ("contested", target, None),
+                UnassignedReason::OwnerNotSubscribed { owner } => ("owner-not-subscribed", member(owner), None),
+                UnassignedReason::Beyond { topic } => ("beyond", None, topics.get(topic as usize).cloned()),
             };
             unassigned.push((topics[topic as usize].clone(), number, kind, who, other));
         }
@@ -268,7 +275,7 @@ impl Plan {
         matches!(self.strategy, Strategy::StreamJoin { .. })
     }
 
-    /// What is odd about the topics of a stream join: topic, kind, and the partition count that it has.
+    /// The notices about the topics of a stream join: topic, kind of notice, partition count of the topic.
     fn notices(&self) -> Vec<(String, &'static str, u32)> {
         if !self.joins() {
             return Vec::new();
@@ -290,11 +297,14 @@ impl Plan {
         self.outcome.limited.map(|limited| limited.to_string())
     }
 
-    /// Checks the plan by code that shares nothing with the solver, while other Python threads run. Gives balance score and
-    /// its bound, moved and its bound, kept, rack misses and their bound, whether it is proven that no plan is better, and which
-    /// search for a bound ended early.
+    /// Settles the claims again and checks the plan, with code that shares nothing with the solver. Other Python
+    /// threads run meanwhile. Returns balance score and its bound, moved and its bound, kept, rack misses and their
+    /// bound, whether the plan is proven optimal, and the search for a bound that ended early.
     fn verify(&self, py: Python<'_>) -> PyResult<Certificate> {
-        let verify = |limit: &Limit<'_>| self.outcome.verify_within(&self.group, self.strategy, limit);
+        let verify = |limit: &Limit<'_>| {
+            let start = near_optimum(&self.group, self.strategy, &self.outcome, limit);
+            verify_outcome_from(&self.group, self.strategy.rules(), self.forming, &self.outcome, &start, limit)
+        };
         let certificate = interruptible(py, None, verify)?;
         let certificate = certificate.map_err(|fault| PlanError::new_err(fault.to_string()))?;
         Ok((
@@ -307,14 +317,18 @@ impl Plan {
         ))
     }
 
-    /// By member, its total lag; None if the plan was made without lags.
+    /// The total lag of each member; None if the plan was made without lags.
     fn lag_by_member(&self) -> Option<Vec<u128>> {
         self.has_lags().then(|| lag::lag_by_member(&self.group, &self.outcome.plan))
     }
 
-    /// A lower bound on the lag of the heaviest member in any plan; None if this one was made without lags.
-    fn lag_bound(&self, py: Python<'_>) -> PyResult<Option<u128>> {
-        let bound = |limit: &Limit<'_>| lag::lag_bound_within(&self.group, limit).0;
+    /// A lower bound on the largest total lag of a member in any plan, and the reason why a larger one may be provable.
+    /// None if this plan was made without lags.
+    fn lag_bound(&self, py: Python<'_>) -> PyResult<Option<(u128, Option<String>)>> {
+        let bound = |limit: &Limit<'_>| {
+            let (bound, limited) = lag::lag_bound_within(&self.group, limit);
+            (bound, limited.map(|limited| limited.to_string()))
+        };
         self.has_lags().then(|| interruptible(py, None, bound)).transpose()
     }
 
@@ -330,7 +344,7 @@ impl Plan {
         self.record_bytes
     }
 
-    /// How long reading, planning and writing took, in seconds.
+    /// The duration of reading, planning and writing, in seconds.
     #[getter]
     fn seconds(&self) -> f64 {
         self.elapsed.as_secs_f64()

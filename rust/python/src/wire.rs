@@ -1,15 +1,15 @@
-//! What the core reads in one member's bytes, as plain Python values: for tests and for tools that show bytes to people.
+//! Decodes the bytes of one member to plain Python values, for `kafka_assignors.userdata`.
 
-use kafka_assignors_core::wire::assignment::Assignment;
-use kafka_assignors_core::wire::reader::ReadError;
-use kafka_assignors_core::wire::subscription::Subscription;
-use kafka_assignors_core::wire::topic_partitions::TopicPartitions;
-use kafka_assignors_core::wire::user_data::{StickyUserData, StreamJoinUserData, read_cooperative_generation};
+use kafka_assignors_core::protocol::assignment::Assignment;
+use kafka_assignors_core::protocol::reader::ReadError;
+use kafka_assignors_core::protocol::subscription::Subscription;
+use kafka_assignors_core::protocol::topic_partitions::TopicPartitions;
+use kafka_assignors_core::protocol::user_data::{StickyUserData, StreamJoinUserData, read_cooperative_generation};
 use pyo3::prelude::*;
 
 use crate::errors::UserDataError;
 
-/// Topics with partition numbers in the order in which they came, repeats included.
+/// Topics with partition numbers, in the order of the bytes, duplicates included.
 type Lists = Vec<(String, Vec<i32>)>;
 
 fn text(bytes: &[u8]) -> String {
@@ -28,7 +28,7 @@ fn fault(error: Option<ReadError>) -> Option<String> {
     error.map(|error| error.to_string())
 }
 
-/// Version, topics, user data, owned partitions, generation, rack, and what was wrong with a field after the topics.
+/// Version, topics, user data, owned partitions, generation, rack, and the fault of a field after the topics.
 type SubscriptionFields<'a> = (i16, Vec<String>, Option<&'a [u8]>, Lists, i32, Option<String>, Option<String>);
 
 /// Reads a ConsumerProtocolSubscription.
@@ -40,7 +40,7 @@ pub(crate) fn decode_subscription(metadata: &[u8]) -> PyResult<SubscriptionField
     Ok((read.version, topics, read.user_data, owned, read.generation, read.rack.map(text), fault(read.fault)))
 }
 
-/// Version, partitions, user data, and what was wrong with the user data.
+/// Version, partitions, user data, and the fault of the user data.
 type AssignmentFields<'a> = (i16, Lists, Option<&'a [u8]>, Option<String>);
 
 /// Reads a ConsumerProtocolAssignment.

@@ -1,24 +1,18 @@
 //! How long to wait before trying again: exponential, with jitter.
 
-/// SplitMix64: the same seed gives the same waits.
+use crate::split_mix::SplitMix64;
+
+/// What waits vary by: the same seed gives the same waits.
 #[derive(Debug, Clone)]
-pub(super) struct Jitter(u64);
+pub(super) struct Jitter(SplitMix64);
 
 impl Jitter {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Self(SplitMix64::new(seed))
     }
 
     pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
+        self.0.below(end)
     }
 }
 

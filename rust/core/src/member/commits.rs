@@ -1,9 +1,10 @@
-//! Commits: one in flight, in the order in which they were asked for, each for what the member owns without a break.
+//! OffsetCommit: one in flight at a time, in the order in which the application asked, and only for partitions that the member has
+//! owned without a break since.
 
-use super::Membership;
 use super::backoff::{Backoff, Jitter};
 use super::connections::{Broken, Pending};
 use super::event::{Action, CommitOffset, Role};
+use super::{Leaves, Membership, Progress};
 use crate::protocol::offsets::{OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic};
 use crate::protocol::{ErrorCode, read_response};
 use std::collections::{BTreeMap, VecDeque};
@@ -17,17 +18,20 @@ struct Commit {
     deadline: u64,
     done: Vec<(String, i32, ErrorCode)>,
     dropped: Vec<(String, i32)>,
-    /// Told to the application already: what is still in flight is waited for, never sent again.
-    told: bool,
+    /// Whether the application has the result already. A commit in flight is then waited for, but never sent again.
+    answered: bool,
 }
 
 impl Commit {
-    fn tell(&mut self, code: ErrorCode, out: &mut Vec<Action>) {
-        if !std::mem::replace(&mut self.told, true) {
-            let partitions = std::mem::take(&mut self.done);
-            let dropped = std::mem::take(&mut self.dropped);
-            out.push(Action::CommitDone { id: self.id, code, partitions, dropped });
+    /// Gives the application the result, once.
+    fn answer(&mut self, code: ErrorCode, actions: &mut Vec<Action>) -> Progress {
+        if std::mem::replace(&mut self.answered, true) {
+            return false;
         }
+        let partitions = std::mem::take(&mut self.done);
+        let dropped = std::mem::take(&mut self.dropped);
+        actions.push(Action::CommitDone { id: self.id, code, partitions, dropped });
+        true
     }
 }
 
@@ -48,58 +52,49 @@ impl Commits {
         self.waiting.is_empty() && self.in_flight.is_none()
     }
 
-    /// The connection broke. Whether the commit in flight was applied is unknown; it is repeated before any newer one.
+    /// The connection broke. The broker may or may not have applied the commit in flight. It is repeated before any newer one.
     pub(super) fn interrupted(&mut self, now: u64, jitter: &mut Jitter) {
         if let Some(commit) = self.in_flight.take() {
             self.backoff.failed(now, jitter);
-            if !commit.told {
+            if !commit.answered {
                 self.waiting.push_front(commit);
             }
         }
     }
 
     pub(super) fn deadlines(&self) -> [Option<u64>; 2] {
-        let deadline = self.waiting.iter().chain(&self.in_flight).filter(|commit| !commit.told);
+        let deadline = self.waiting.iter().chain(&self.in_flight).filter(|commit| !commit.answered);
         let backoff = (!self.waiting.is_empty()).then(|| self.backoff.not_before());
         [deadline.map(|commit| commit.deadline).min(), backoff]
     }
 
-    /// None of them will be sent.
-    pub(super) fn refuse_all(&mut self, code: ErrorCode, out: &mut Vec<Action>) {
-        for mut commit in self.waiting.drain(..) {
-            commit.tell(code, out);
-        }
-        if let Some(commit) = &mut self.in_flight {
-            commit.tell(code, out);
-        }
+    /// Answers all of them with `code`. None that waits is sent any more.
+    pub(super) fn refuse_all(&mut self, code: ErrorCode, actions: &mut Vec<Action>) -> Progress {
+        self.answer_where(code, actions, |_| true)
     }
 
-    pub(super) fn fail_all(&mut self, out: &mut Vec<Action>) {
-        self.refuse_all(ErrorCode::REQUEST_TIMED_OUT, out);
+    pub(super) fn fail_all(&mut self, actions: &mut Vec<Action>) {
+        self.refuse_all(ErrorCode::REQUEST_TIMED_OUT, actions);
         self.in_flight = None;
     }
 
-    /// Those of which nothing is left to send: whoever waits for one could not take its share meanwhile.
-    fn tell_the_empty(&mut self, out: &mut Vec<Action>) {
-        self.waiting.retain_mut(|commit| {
-            if commit.offsets.is_empty() {
-                commit.tell(ErrorCode::NONE, out);
-            }
-            !commit.told
-        });
+    /// Answers those for which `is_over` holds, and forgets them unless they are in flight.
+    fn answer_where(
+        &mut self,
+        code: ErrorCode,
+        actions: &mut Vec<Action>,
+        is_over: impl Fn(&Commit) -> bool,
+    ) -> Progress {
+        let mut progress = false;
+        for commit in self.waiting.iter_mut().chain(&mut self.in_flight).filter(|commit| is_over(commit)) {
+            progress |= commit.answer(code, actions);
+        }
+        self.waiting.retain(|commit| !commit.answered);
+        progress
     }
 
-    fn expire(&mut self, now: u64, out: &mut Vec<Action>) {
-        self.waiting.retain_mut(|commit| {
-            let late = commit.deadline <= now;
-            if late {
-                commit.tell(ErrorCode::REQUEST_TIMED_OUT, out);
-            }
-            !late
-        });
-        if let Some(commit) = self.in_flight.as_mut().filter(|commit| commit.deadline <= now) {
-            commit.tell(ErrorCode::REQUEST_TIMED_OUT, out);
-        }
+    fn expire(&mut self, now: u64, actions: &mut Vec<Action>) -> Progress {
+        self.answer_where(ErrorCode::REQUEST_TIMED_OUT, actions, |commit| commit.deadline <= now)
     }
 }
 
@@ -120,47 +115,48 @@ impl Membership {
             deadline: self.now.saturating_add(timeout_ms),
             done: Vec::new(),
             dropped: dropped.into_iter().map(|(offset, _)| (offset.topic, offset.partition)).collect(),
-            told: false,
+            answered: false,
         };
         if self.failed || self.closed {
-            commit.tell(ErrorCode::UNKNOWN_MEMBER_ID, &mut self.out);
+            commit.answer(ErrorCode::UNKNOWN_MEMBER_ID, &mut self.actions);
         } else {
             self.commits.waiting.push_back(commit);
         }
     }
 
-    /// Why none of the commits that wait may be sent in this generation, if so.
+    /// The error that refuses every waiting commit, if the member may commit nothing now.
     fn commits_refused(&self) -> Option<ErrorCode> {
-        // Assigned by hand, there is no generation to be in.
+        // A consumer with assigned partitions commits outside any generation.
         self.subscription.as_ref()?;
-        // The callback that waits for such a commit would hold up the rebalance that the commit waits for.
-        if self.rejoining && (self.notice.is_some() || self.departure.is_some()) {
+        // A commit waits for the end of the rebalance, and the rebalance would wait for the callback that waits for the commit.
+        if self.generation.rejoining && (self.notice.is_some() || self.departure.is_some()) {
             return Some(ErrorCode::REBALANCE_IN_PROGRESS);
         }
-        if self.identity.member_id.is_empty() {
+        if self.member_id.is_empty() {
             return Some(ErrorCode::UNKNOWN_MEMBER_ID);
         }
-        (self.identity.generation < 0).then_some(ErrorCode::ILLEGAL_GENERATION)
+        (self.generation.id < 0).then_some(ErrorCode::ILLEGAL_GENERATION)
     }
 
-    pub(super) fn drive_commits(&mut self) {
-        self.commits.expire(self.now, &mut self.out);
+    pub(super) fn drive_commits(&mut self) -> Progress {
+        let mut progress = self.commits.expire(self.now, &mut self.actions);
         if self.departure.as_ref().is_some_and(|departure| self.now >= departure.deadline) {
-            self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.out);
+            progress |= self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.actions);
         }
         if self.commits.in_flight.is_some() || self.commits.waiting.is_empty() {
-            return;
+            return progress;
         }
         if let Some(code) = self.commits_refused() {
-            self.commits.refuse_all(code, &mut self.out);
-            return;
+            return progress | self.commits.refuse_all(code, &mut self.actions);
         }
-        self.commits.tell_the_empty(&mut self.out);
-        // Until the application has taken its share, nobody can say which of the partitions given up came straight back.
-        if self.rejoining || self.share_waits() || !self.commits.backoff.ready(self.now) {
-            return;
+        // Nothing of these is left to send. A callback that waited for one would keep the application from taking its assignment.
+        progress |= self.commits.answer_where(ErrorCode::NONE, &mut self.actions, |commit| commit.offsets.is_empty());
+        // Before the application has taken its assignment, it is not known which of the released partitions came back.
+        if self.generation.rejoining || self.assignment_waits() || !self.commits.backoff.ready(self.now) {
+            return progress;
         }
-        let Some(conn) = self.ready(Role::Offsets) else { return };
+        let Some(conn) = self.ready(Role::Offsets) else { return progress };
+        progress |= !self.commits.waiting.is_empty();
         while let Some(mut commit) = self.commits.waiting.pop_front() {
             if self.subscription.is_some() {
                 let ownership = &self.ownership;
@@ -172,17 +168,18 @@ impl Membership {
                 commit.dropped.extend(gone.into_iter().map(|(offset, _)| (offset.topic, offset.partition)));
             }
             if commit.offsets.is_empty() {
-                commit.tell(ErrorCode::NONE, &mut self.out);
+                commit.answer(ErrorCode::NONE, &mut self.actions);
                 continue;
             }
             let body = self.commit_request(&commit);
             let deadline = self.now + self.config.request_timeout_ms.max(self.config.session_timeout_ms);
             if self.ask(conn, &body, 8, deadline) {
                 self.commits.in_flight = Some(commit);
-                return;
+                break;
             }
-            commit.tell(ErrorCode::OFFSET_METADATA_TOO_LARGE, &mut self.out);
+            commit.answer(ErrorCode::OFFSET_METADATA_TOO_LARGE, &mut self.actions);
         }
+        progress
     }
 
     fn commit_request(&self, commit: &Commit) -> OffsetCommitRequest {
@@ -198,10 +195,10 @@ impl Membership {
         let topic = |(name, partitions): (&str, _)| OffsetCommitTopic { name: name.to_owned(), partitions };
         OffsetCommitRequest {
             group_id: self.config.group_id.clone(),
-            generation_id: self.identity.generation,
-            member_id: self.identity.member_id.clone(),
-            // Outside a generation it would make the broker look for a member.
-            group_instance_id: self.config.group_instance_id.clone().filter(|_| self.identity.generation >= 0),
+            generation_id: self.generation.id,
+            member_id: self.member_id.clone(),
+            // Outside a generation the broker would look for a member with it, and find none.
+            group_instance_id: self.config.group_instance_id.clone().filter(|_| self.generation.id >= 0),
             topics: topics.into_iter().map(topic).collect(),
             ..Default::default()
         }
@@ -235,22 +232,22 @@ impl Membership {
             }
         }
         if unanswered {
-            commit.tell(ErrorCode::UNKNOWN_SERVER_ERROR, &mut self.out);
+            commit.answer(ErrorCode::UNKNOWN_SERVER_ERROR, &mut self.actions);
             return Err(Broken("OffsetCommit answers other partitions than were committed".to_owned()));
         }
         if again.is_empty() {
             if refused.is_none() {
                 if current {
-                    self.session.renewed(pending.sent_at);
+                    self.generation.session.renewed(pending.sent_at);
                 }
                 self.commits.backoff.succeeded();
                 self.discovery.succeeded();
             }
-            commit.tell(refused, &mut self.out);
+            commit.answer(refused, &mut self.actions);
         } else {
             commit.offsets = again;
             self.commits.backoff.failed(self.now, &mut self.jitter);
-            if !commit.told {
+            if !commit.answered {
                 self.commits.waiting.push_front(commit);
             }
         }
@@ -258,18 +255,18 @@ impl Membership {
         Ok(())
     }
 
-    /// What the answer says about the member, beyond this commit.
+    /// Acts on what the answer says about the member.
     fn react_to_commit(&mut self, code: ErrorCode, current: bool) {
         match code {
             ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR | ErrorCode::REQUEST_TIMED_OUT => {
                 self.coordinator_lost(&format!("OffsetCommit: {code}"));
             }
             ErrorCode::REBALANCE_IN_PROGRESS if current => self.group_rebalances(),
-            _ if !current || self.identity.generation < 0 => {}
+            _ if !current || self.generation.id < 0 => {}
             ErrorCode::ILLEGAL_GENERATION | ErrorCode::GROUP_ID_NOT_FOUND => {
-                self.reset_generation(true, &format!("OffsetCommit: {code}"));
+                self.expelled(Leaves::Generation, &format!("OffsetCommit: {code}"));
             }
-            ErrorCode::UNKNOWN_MEMBER_ID => self.reset_generation(false, "OffsetCommit: UNKNOWN_MEMBER_ID"),
+            ErrorCode::UNKNOWN_MEMBER_ID => self.expelled(Leaves::MemberId, "OffsetCommit: UNKNOWN_MEMBER_ID"),
             ErrorCode::FENCED_INSTANCE_ID => {
                 let message = self.explain("OffsetCommit", code);
                 self.fail(code, &message, false);
@@ -291,7 +288,7 @@ fn is_retriable(code: ErrorCode) -> bool {
     )
 }
 
-/// The broker refuses whoever committed, not what.
+/// Whether the code refuses the member, not the offset.
 fn is_about_the_member(code: ErrorCode) -> bool {
     matches!(
         code,

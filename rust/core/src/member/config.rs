@@ -1,4 +1,4 @@
-//! What a member is told once.
+//! The settings of a member.
 
 use thiserror::Error;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 pub enum RebalanceProtocol {
     /// Everything is given up before a rebalance.
     Eager,
-    /// Only what goes to somebody else is given up, in a second rebalance.
+    /// Only partitions that go to another member are given up, in a second rebalance.
     Cooperative,
 }
 
@@ -18,10 +18,10 @@ pub struct Assignor {
     pub name: String,
     /// Whether its plans may be applied in two phases. Those that may can be applied at once too, as in Kafka.
     pub cooperative: bool,
-    /// Whether its generation numbers settle claims, so that a plan of it needs no check for partitions that are still
-    /// owned: true for `cooperative-sticky`.
+    /// Whether its generation numbers decide between claims, so that its plans need no check for partitions that are still
+    /// owned. True for `cooperative-sticky`.
     pub settles_claims: bool,
-    /// Whether it looks at racks: a leader then plans again when replicas move between racks.
+    /// Whether its plans depend on racks. A leader then plans again when replicas move between racks.
     pub uses_racks: bool,
 }
 
@@ -52,8 +52,8 @@ pub struct Config {
     pub session_timeout_ms: u64,
     /// `heartbeat.interval.ms`: at most a third of the session timeout is sensible, and less than it is demanded.
     pub heartbeat_interval_ms: u64,
-    /// How long after a new generation the first heartbeat comes, if that is earlier: a group that rebalances twice, as
-    /// cooperative ones do, hears of the second rebalance sooner.
+    /// How long after a new generation the first heartbeat comes, if that is earlier. A cooperative group rebalances twice, and
+    /// hears of the second rebalance sooner.
     pub early_heartbeat_ms: u64,
     /// `max.poll.interval.ms`; also the rebalance timeout.
     pub max_poll_interval_ms: u64,
@@ -67,8 +67,6 @@ pub struct Config {
     pub backoff_ms: u64,
     /// `retry.backoff.max.ms`.
     pub max_backoff_ms: u64,
-    /// The longest frame that is accepted, in bytes.
-    pub max_frame_bytes: usize,
     /// What to do in a group that the brokers' own assignor serves.
     pub converted: Converted,
     /// For the jitter of back-offs: all the randomness there is.
@@ -92,7 +90,6 @@ impl Default for Config {
             metadata_refresh_ms: 300_000,
             backoff_ms: 100,
             max_backoff_ms: 1_000,
-            max_frame_bytes: 100 << 20,
             converted: Converted::Fail,
             seed: 0,
         }
@@ -132,7 +129,7 @@ pub enum ConfigError {
     Twice(String),
 }
 
-/// The longest throttle that is observed, whatever the session: a longer one is an attack.
+/// The longest throttle that is observed with any session timeout. A longer one is an attack.
 const LONGEST_THROTTLE_MS: u64 = 300_000;
 
 /// The longest time in a protocol field.
@@ -178,7 +175,6 @@ impl Config {
             ("topic.metadata.refresh.interval.ms", self.metadata_refresh_ms, 1, MOST_MS),
             ("retry.backoff.ms", self.backoff_ms, 1, self.max_backoff_ms),
             ("retry.backoff.max.ms", self.max_backoff_ms, 1, MOST_MS),
-            ("the longest frame in bytes", self.max_frame_bytes as u64, 64, MOST_MS),
         ];
         for (name, value, least, most) in ranges {
             if !(least..=most).contains(&value) {

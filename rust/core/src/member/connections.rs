@@ -1,14 +1,14 @@
-//! Connections as the member sees them: requests out, frames in, each answered in its turn.
+//! The member's connections and the requests that are unanswered on them.
 //!
-//! A broker answers the requests of a connection in their order, so the oldest unanswered request is the only one that a
-//! frame may answer. Anything else means that the two sides no longer agree where frames begin: the connection is closed.
+//! A broker answers the requests of a connection in their order, so a frame may answer only the oldest unanswered request. Any
+//! other frame means that the two sides no longer agree where frames begin, and the connection is closed.
 
 use super::event::Role;
+use crate::protocol::writer::WriteError;
 use crate::protocol::{ApiKey, Body, FrameError, RequestHeader, write_request};
-use crate::wire::writer::WriteError;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Who the member was when it asked. An answer to somebody it no longer is must change nothing.
+/// Member id and generation at the time of a request. Its answer changes nothing in another generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) member_id: String,
@@ -46,10 +46,8 @@ pub(super) struct Connection {
     pub(super) role: Role,
     state: State,
     pending: VecDeque<Pending>,
-    /// What came of a frame that is not whole yet: never longer than a frame may be, for its length is looked at first.
-    buffer: Vec<u8>,
     muted_until: u64,
-    /// Close it as soon as nothing is unanswered on it.
+    /// Whether it is closed as soon as nothing is unanswered on it.
     pub(super) retiring: bool,
 }
 
@@ -84,46 +82,18 @@ impl Connection {
         (version >= least.max(theirs_least)).then_some(version)
     }
 
-    /// The broker wants less of us for a while (KIP-219: the client does the waiting), but no longer than `most`.
+    /// Sends nothing for the time that the broker asks for (KIP-219: the client waits), but for `most` at the longest.
     pub(super) fn throttle(&mut self, now: u64, throttle_time_ms: i32, most: u64) {
         let wait = u64::try_from(throttle_time_ms).unwrap_or(0).min(most);
         self.muted_until = self.muted_until.max(now + wait);
     }
 
-    /// Takes bytes as they came.
-    pub(super) fn receive(&mut self, bytes: Vec<u8>) {
-        if self.buffer.is_empty() {
-            self.buffer = bytes;
-        } else {
-            self.buffer.extend_from_slice(&bytes);
-        }
+    /// Takes the request that the next frame answers.
+    pub(super) fn next_pending(&mut self) -> Option<Pending> {
+        self.pending.pop_front()
     }
 
-    /// The next whole frame, without its length, and the request that it answers.
-    pub(super) fn next_frame(&mut self, most: usize) -> Result<Option<(Pending, Vec<u8>)>, Broken> {
-        let Some(length) = self.buffer.first_chunk::<4>().map(|length| i32::from_be_bytes(*length)) else {
-            return Ok(None);
-        };
-        // A response has at least its correlation id.
-        let length = match usize::try_from(length) {
-            Ok(length) if (4..=most).contains(&length) => length,
-            _ => return Err(Broken(format!("a frame of {length} bytes is not between 4 and {most} long"))),
-        };
-        if self.buffer.len() < 4 + length {
-            return Ok(None);
-        }
-        // The frame takes over the memory of the buffer: otherwise a large answer would be in memory twice, once for as long as
-        // the connection lives.
-        let behind = self.buffer.split_off(4 + length);
-        let mut frame = std::mem::replace(&mut self.buffer, behind);
-        frame.drain(..4);
-        match self.pending.pop_front() {
-            Some(pending) => Ok(Some((pending, frame))),
-            None => Err(Broken("a response came to no request".to_owned())),
-        }
-    }
-
-    /// When it has waited too long, if it waits.
+    /// When the handshake or the oldest request has taken too long.
     pub(super) fn deadline(&self) -> Option<u64> {
         match self.state {
             State::Connecting { deadline } => Some(deadline),
@@ -151,7 +121,6 @@ impl Connections {
             role,
             state: State::Connecting { deadline },
             pending: VecDeque::new(),
-            buffer: Vec::new(),
             muted_until: 0,
             retiring: false,
         };
@@ -179,7 +148,7 @@ impl Connections {
         self.iter().find(|(_, connection)| connection.role == role)
     }
 
-    /// The frame of a request, with its length, and its place in the queue of answers.
+    /// The frame of a request, with its length. The request waits for its answer from now on.
     pub(super) fn ask<B: Body>(
         &mut self,
         conn: u64,

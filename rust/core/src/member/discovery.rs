@@ -1,26 +1,26 @@
-//! Finding the coordinator, and keeping the connections to it and to some broker.
+//! FindCoordinator, and the connections to the coordinator and to any broker.
 
-use super::Membership;
 use super::backoff::{Backoff, Jitter};
 use super::connections::Broken;
 use super::event::Role;
 use super::metadata::Address;
+use super::{Membership, Progress};
 use crate::protocol::cluster::{FindCoordinatorRequest, FindCoordinatorResponse};
 use crate::protocol::{ApiKey, ErrorCode, RequestHeader, read_response};
 
-/// Newer versions ask for several groups at once, which nobody needs here.
+/// Newer versions ask for several groups at once.
 const FIND_COORDINATOR: i16 = 3;
 
-/// Which broker to ask, and who coordinates.
+/// The coordinator, and when to look for it.
 #[derive(Debug)]
 pub(super) struct Discovery {
     pub(super) coordinator: Option<Address>,
     backoff: Backoff,
     bootstrap_backoff: Backoff,
     offsets_not_before: u64,
-    /// Counts through the brokers.
+    /// Which of the brokers comes next.
     turn: usize,
-    /// Whether the brokers should be asked who they are first.
+    /// Whether Metadata must be asked for again because its brokers may be gone.
     pub(super) brokers_stale: bool,
 }
 
@@ -33,7 +33,7 @@ impl Discovery {
         self.backoff.failed(now, jitter);
     }
 
-    /// The coordinator has answered as one.
+    /// The coordinator has answered, and not that it is none.
     pub(super) fn succeeded(&mut self) {
         self.backoff.succeeded();
     }
@@ -57,57 +57,77 @@ impl Discovery {
     }
 }
 
+/// The connection to any broker.
+pub(super) enum Bootstrap {
+    /// A request may be sent on it now.
+    Ready(u64),
+    /// It has just been begun.
+    Begun,
+    /// It is not open yet, throttled, or must not be begun before a back-off is over.
+    Waits,
+}
+
 impl Membership {
     fn needs_coordinator(&self) -> bool {
         !self.closed
-            && (self.farewell.is_some()
+            && (self.leave_group.is_some()
                 || !self.failed && (self.subscription.is_some() || !self.commits.is_idle() || !self.fetches.is_idle()))
     }
 
-    pub(super) fn drive_discovery(&mut self) {
+    pub(super) fn drive_discovery(&mut self) -> Progress {
         if !self.needs_coordinator() {
-            return;
+            return false;
         }
         let Some(coordinator) = self.discovery.coordinator.clone() else {
-            self.look_for_coordinator();
-            return;
+            return self.look_for_coordinator();
         };
-        if self.subscription.is_some() && !self.failed && self.net.with_role(Role::Group).is_none() {
+        let mut progress = false;
+        if self.subscription.is_some() && !self.failed && self.connections.with_role(Role::Group).is_none() {
             self.connect(Role::Group, coordinator.node_id, coordinator.host.clone(), coordinator.port);
+            progress = true;
         }
-        if self.net.with_role(Role::Offsets).is_none() && self.now >= self.discovery.offsets_not_before {
+        if self.connections.with_role(Role::Offsets).is_none() && self.now >= self.discovery.offsets_not_before {
             self.connect(Role::Offsets, coordinator.node_id, coordinator.host, coordinator.port);
+            progress = true;
         }
+        progress
     }
 
-    /// A connection to any broker, the next in turn: those that Metadata named, then the bootstrap servers.
-    pub(super) fn bootstrap(&mut self) -> Option<u64> {
-        if self.net.with_role(Role::Bootstrap).is_some() {
-            return self.ready(Role::Bootstrap);
+    /// The connection to any broker. A new one goes to the next in turn: first the brokers that Metadata named, then the
+    /// bootstrap servers.
+    pub(super) fn bootstrap(&mut self) -> Bootstrap {
+        if self.connections.with_role(Role::Bootstrap).is_some() {
+            return self.ready(Role::Bootstrap).map_or(Bootstrap::Waits, Bootstrap::Ready);
         }
-        if self.discovery.bootstrap_backoff.ready(self.now) {
-            let brokers = &self.cluster.brokers;
-            let at = self.discovery.turn % (brokers.len() + self.config.bootstrap.len());
-            let (node_id, host, port) = match brokers.get(at) {
-                Some(broker) => (broker.node_id, broker.host.clone(), broker.port),
-                None => {
-                    let (host, port) = self.config.bootstrap[at - brokers.len()].clone();
-                    (-1, host, port)
-                }
-            };
-            self.connect(Role::Bootstrap, node_id, host, port);
+        if !self.discovery.bootstrap_backoff.ready(self.now) {
+            return Bootstrap::Waits;
         }
-        None
+        let brokers = &self.cluster.brokers;
+        let at = self.discovery.turn % (brokers.len() + self.config.bootstrap.len());
+        let (node_id, host, port) = match brokers.get(at) {
+            Some(broker) => (broker.node_id, broker.host.clone(), broker.port),
+            None => {
+                let (host, port) = self.config.bootstrap[at - brokers.len()].clone();
+                (-1, host, port)
+            }
+        };
+        self.connect(Role::Bootstrap, node_id, host, port);
+        Bootstrap::Begun
     }
 
-    fn look_for_coordinator(&mut self) {
-        let Some(conn) = self.bootstrap() else { return };
-        let asked = self.net.get(conn).is_some_and(|connection| connection.awaits(ApiKey::FindCoordinator));
+    fn look_for_coordinator(&mut self) -> Progress {
+        let conn = match self.bootstrap() {
+            Bootstrap::Ready(conn) => conn,
+            Bootstrap::Begun => return true,
+            Bootstrap::Waits => return false,
+        };
+        let asked = self.connections.get(conn).is_some_and(|connection| connection.awaits(ApiKey::FindCoordinator));
         if asked || !self.discovery.backoff.ready(self.now) {
-            return;
+            return false;
         }
         let body = FindCoordinatorRequest { key: self.config.group_id.clone(), ..Default::default() };
         self.ask(conn, &body, FIND_COORDINATOR, self.now + self.config.request_timeout_ms);
+        true
     }
 
     pub(super) fn on_coordinator(&mut self, conn: u64, header: &RequestHeader, frame: &[u8]) -> Result<(), Broken> {
@@ -136,7 +156,7 @@ impl Membership {
     }
 }
 
-/// What no other try can change.
+/// Whether every repetition would fail too.
 fn is_fatal(code: ErrorCode) -> bool {
     matches!(
         code,

@@ -1,4 +1,4 @@
-//! What goes into a member, and what comes out.
+//! The events that a member takes, and the actions that it asks for.
 
 use crate::protocol::ErrorCode;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ pub type Partitions = Vec<(String, Vec<i32>)>;
 /// Racks, ascending and without repeats. Partitions whose replicas are in the same racks share one.
 pub type RackSet = Arc<[Arc<str>]>;
 
-/// What one connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Metadata and FindCoordinator, to any broker.
@@ -65,7 +65,7 @@ pub struct FetchedOffset {
     pub code: ErrorCode,
 }
 
-/// What happens to a member.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A connection asked for is open, authenticated, and its broker speaks these versions.
@@ -84,19 +84,19 @@ pub enum Event {
         /// Set where trying again is no use: TLS or SASL refused us.
         fatal: Option<ErrorCode>,
     },
-    /// Bytes came, cut anywhere.
+    /// A response came.
     Received {
         /// The connection.
         conn: u64,
-        /// The bytes.
-        bytes: Vec<u8>,
+        /// The whole frame, without its length. The host bounds the length: the member keeps memory in proportion to it.
+        frame: Vec<u8>,
     },
     /// Only time has passed.
     Tick,
-    /// The application asked for records: it lives.
+    /// The application polled.
     Poll,
-    /// The application subscribes. An eager member gives its share up even if these are the topics that it had, as the
-    /// clients do; a cooperative one then keeps it.
+    /// The application subscribes. An eager member gives its partitions up even if these are the topics that it had, as the
+    /// clients do; a cooperative one then keeps them.
     Subscribe {
         /// Names, not expressions.
         topics: Vec<String>,
@@ -109,9 +109,9 @@ pub enum Event {
         /// Names, those that are subscribed to by name among them.
         topics: Vec<String>,
     },
-    /// The application gives its subscription up.
+    /// The application unsubscribes.
     Unsubscribe,
-    /// A [`Notice`] has been obeyed.
+    /// A [`Notice`] has been carried out.
     Done {
         /// Of the notice.
         ticket: u64,
@@ -150,38 +150,38 @@ pub enum Event {
         /// For how long to try.
         timeout_ms: u64,
     },
-    /// Members of the group that share a process tell each other when it rebalances, so that they hear of it as soon as one
-    /// of them does: their heartbeats are spread over the interval.
+    /// The members of the group in this process. Their heartbeats are spread over the interval, and the first that hears of a
+    /// rebalance informs the others.
     Neighbours {
         /// Which of them this one is, from 0.
         place: u32,
         /// How many they are with this one.
         count: u32,
     },
-    /// [`Action::GroupRebalances`] of another member of the group. It is no more than a hint: the next heartbeat is sent now,
-    /// and only its answer counts.
+    /// [`Action::GroupRebalances`] of another member of the group: a hint. The next heartbeat is sent now, and only its answer
+    /// counts.
     GroupRebalances {
         /// As in the action.
         generation: i32,
     },
-    /// The host wants the group to be planned anew: the lags have changed, say.
+    /// The host wants a rebalance, since the lags have changed, for example.
     Rejoin {
-        /// Told to the broker.
+        /// For the broker.
         reason: String,
     },
-    /// The application goes.
+    /// The application closes.
     Close {
         /// How long it may take in all.
         timeout_ms: u64,
     },
 }
 
-/// What the application's thread has to do.
+/// The kinds of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoticeKind {
     /// Before the member joins: give `revoked` up and write the assignors' metadata.
     Prepare,
-    /// A new share: give `revoked` up, then take `added`.
+    /// A new assignment: give `revoked` up, then take `added`.
     Assign,
     /// Before the member leaves, or after it failed for good: give `revoked` up.
     Leave,
@@ -192,15 +192,15 @@ pub enum NoticeKind {
 pub struct Notice {
     /// Unique, ascending.
     pub ticket: u64,
-    /// What for.
+    /// The kind.
     pub kind: NoticeKind,
-    /// Whether somebody else may own `revoked` already: `on_lost` rather than `on_revoke`, and nothing is committed.
+    /// Whether other members may own `revoked` already. Then `on_lost` is called, not `on_revoke`, and nothing is committed.
     pub lost: bool,
-    /// What to give up.
+    /// The partitions to give up.
     pub revoked: Partitions,
-    /// What is new.
+    /// The partitions to take.
     pub added: Partitions,
-    /// What is owned once the notice has been obeyed.
+    /// The partitions that are owned afterwards.
     pub owned: Partitions,
     /// The generation the member is in, -1 when in none.
     pub generation: i32,
@@ -214,18 +214,18 @@ pub struct Notice {
     pub topics: Vec<String>,
 }
 
-/// A member as its leader sees it.
+/// A member, for its leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanMember {
     /// Its id.
     pub member_id: String,
     /// Set for static members.
     pub group_instance_id: Option<String>,
-    /// What it joined with.
+    /// Its metadata in JoinGroup.
     pub metadata: Vec<u8>,
 }
 
-/// A topic as a leader plans with it.
+/// A topic, for a leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanTopic {
     /// Its name.
@@ -236,16 +236,16 @@ pub struct PlanTopic {
     pub racks: Vec<RackSet>,
 }
 
-/// How urgent a line of log is.
+/// The level of a line of log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What happens.
+    /// For information.
     Info,
-    /// What somebody should look at.
+    /// Somebody must act.
     Warning,
 }
 
-/// What a member wants done, in this order.
+/// What the host must do, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Open a connection, with its handshakes, and answer [`Event::Connected`] or [`Event::Disconnected`].
@@ -291,12 +291,12 @@ pub enum Action {
         generation: i32,
         /// The assignor that the group chose.
         protocol: String,
-        /// Everybody.
+        /// All members of the group.
         members: Vec<PlanMember>,
-        /// Every existing topic that anybody subscribes to.
+        /// Every existing topic that a member subscribes to.
         topics: Vec<PlanTopic>,
     },
-    /// What became of a commit.
+    /// The result of a commit.
     CommitDone {
         /// Of the event.
         id: u64,
@@ -307,7 +307,7 @@ pub enum Action {
         /// Partitions left out because the member no longer owned them.
         dropped: Vec<(String, i32)>,
     },
-    /// What became of a fetch of committed offsets.
+    /// The result of a fetch of committed offsets.
     OffsetsFetched {
         /// Of the event.
         id: u64,
@@ -316,18 +316,18 @@ pub enum Action {
         /// The offsets.
         offsets: Vec<FetchedOffset>,
     },
-    /// The coordinator says that a rebalance has begun. Told once a generation.
+    /// The coordinator says that a rebalance has begun. Comes once a generation.
     GroupRebalances {
         /// The one that it ends.
         generation: i32,
     },
-    /// The application has not polled for `max.poll.interval.ms`: the member is out of the group until it does, and what it
-    /// owned is lost then.
+    /// The application has not polled for `max.poll.interval.ms`. The member is out of the group until the next poll, and its
+    /// partitions are lost.
     MaxPollExceeded {
         /// The setting.
         interval_ms: u64,
     },
-    /// The brokers' own assignor serves the group (KIP-848). Told once each time the group is converted.
+    /// The brokers' own assignor serves the group (KIP-848). Comes once each time the group is converted.
     ConvertedByBroker {
         /// What happened and what to do.
         message: String,
@@ -355,6 +355,6 @@ pub enum Action {
         /// What.
         message: String,
     },
-    /// The member has left; nothing more comes.
+    /// The member is closed. No action follows.
     Closed,
 }

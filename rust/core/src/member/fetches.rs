@@ -1,10 +1,9 @@
-//! Committed offsets, asked for one request at a time. A rebalance does not end a fetch: it goes on until it is answered or
-//! its time is over.
+//! OffsetFetch: one in flight at a time. A fetch goes on across rebalances until its answer or its deadline.
 
-use super::Membership;
 use super::backoff::{Backoff, Jitter};
 use super::connections::{Broken, Pending};
 use super::event::{Action, FetchedOffset, Partitions, Role};
+use super::{Membership, Progress};
 use crate::protocol::offsets::{OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
 use std::collections::{HashMap, VecDeque};
@@ -17,14 +16,18 @@ struct Fetch {
     id: u64,
     partitions: Partitions,
     deadline: u64,
-    told: bool,
+    /// Whether the application has the result already.
+    answered: bool,
 }
 
 impl Fetch {
-    fn tell(&mut self, code: ErrorCode, offsets: Vec<FetchedOffset>, out: &mut Vec<Action>) {
-        if !std::mem::replace(&mut self.told, true) {
-            out.push(Action::OffsetsFetched { id: self.id, code, offsets });
+    /// Gives the application the result, once.
+    fn answer(&mut self, code: ErrorCode, offsets: Vec<FetchedOffset>, actions: &mut Vec<Action>) -> Progress {
+        if std::mem::replace(&mut self.answered, true) {
+            return false;
         }
+        actions.push(Action::OffsetsFetched { id: self.id, code, offsets });
+        true
     }
 }
 
@@ -34,6 +37,7 @@ pub(super) struct Fetches {
     waiting: VecDeque<Fetch>,
     in_flight: Option<Fetch>,
     backoff: Backoff,
+    /// Whether the log says that the broker cannot wait for transactions.
     warned: bool,
 }
 
@@ -54,57 +58,59 @@ impl Fetches {
 
     fn again(&mut self, fetch: Fetch, now: u64, jitter: &mut Jitter) {
         self.backoff.failed(now, jitter);
-        if !fetch.told {
+        if !fetch.answered {
             self.waiting.push_front(fetch);
         }
     }
 
     pub(super) fn deadlines(&self) -> [Option<u64>; 2] {
-        let open = self.waiting.iter().chain(&self.in_flight).filter(|fetch| !fetch.told);
+        let open = self.waiting.iter().chain(&self.in_flight).filter(|fetch| !fetch.answered);
         let backoff = (!self.waiting.is_empty()).then(|| self.backoff.not_before());
         [open.map(|fetch| fetch.deadline).min(), backoff]
     }
 
-    pub(super) fn refuse_all(&mut self, code: ErrorCode, out: &mut Vec<Action>) {
+    pub(super) fn refuse_all(&mut self, code: ErrorCode, actions: &mut Vec<Action>) {
         for fetch in self.waiting.iter_mut().chain(&mut self.in_flight) {
-            fetch.tell(code, Vec::new(), out);
+            fetch.answer(code, Vec::new(), actions);
         }
         self.waiting.clear();
     }
 
-    pub(super) fn fail_all(&mut self, out: &mut Vec<Action>) {
-        self.refuse_all(ErrorCode::REQUEST_TIMED_OUT, out);
+    pub(super) fn fail_all(&mut self, actions: &mut Vec<Action>) {
+        self.refuse_all(ErrorCode::REQUEST_TIMED_OUT, actions);
         self.in_flight = None;
     }
 }
 
 impl Membership {
     pub(super) fn on_fetch_wanted(&mut self, id: u64, partitions: Partitions, timeout_ms: u64) {
-        let mut fetch = Fetch { id, partitions, deadline: self.now.saturating_add(timeout_ms), told: false };
+        let mut fetch = Fetch { id, partitions, deadline: self.now.saturating_add(timeout_ms), answered: false };
         if self.failed || self.closed {
-            fetch.tell(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), &mut self.out);
+            fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), &mut self.actions);
         } else if fetch.partitions.iter().all(|(_, numbers)| numbers.is_empty()) {
-            fetch.tell(ErrorCode::NONE, Vec::new(), &mut self.out);
+            fetch.answer(ErrorCode::NONE, Vec::new(), &mut self.actions);
         } else {
             self.fetches.waiting.push_back(fetch);
         }
     }
 
-    pub(super) fn drive_fetches(&mut self) {
+    pub(super) fn drive_fetches(&mut self) -> Progress {
         let now = self.now;
+        let mut progress = false;
         for fetch in self.fetches.waiting.iter_mut().chain(&mut self.fetches.in_flight) {
             if fetch.deadline <= now {
-                fetch.tell(ErrorCode::REQUEST_TIMED_OUT, Vec::new(), &mut self.out);
+                progress |= fetch.answer(ErrorCode::REQUEST_TIMED_OUT, Vec::new(), &mut self.actions);
             }
         }
-        self.fetches.waiting.retain(|fetch| !fetch.told);
+        self.fetches.waiting.retain(|fetch| !fetch.answered);
         if self.fetches.in_flight.is_some() || !self.fetches.backoff.ready(now) {
-            return;
+            return progress;
         }
-        let Some(conn) = self.ready(Role::Offsets) else { return };
-        let Some(mut fetch) = self.fetches.waiting.pop_front() else { return };
+        let Some(conn) = self.ready(Role::Offsets) else { return progress };
+        let Some(mut fetch) = self.fetches.waiting.pop_front() else { return progress };
         let stable =
-            self.net.get(conn).and_then(|connection| connection.version(ApiKey::OffsetFetch, OFFSET_FETCH)) >= Some(7);
+            self.connections.get(conn).and_then(|connection| connection.version(ApiKey::OffsetFetch, OFFSET_FETCH))
+                >= Some(7);
         if !stable && !std::mem::replace(&mut self.fetches.warned, true) {
             self.warn(
                 "the broker cannot be asked for stable offsets only (KIP-447, Kafka 2.5): offsets that a running \
@@ -125,8 +131,9 @@ impl Membership {
         if self.ask(conn, &body, OFFSET_FETCH, now + self.config.request_timeout_ms) {
             self.fetches.in_flight = Some(fetch);
         } else {
-            fetch.tell(ErrorCode::INVALID_REQUEST, Vec::new(), &mut self.out);
+            fetch.answer(ErrorCode::INVALID_REQUEST, Vec::new(), &mut self.actions);
         }
+        true
     }
 
     pub(super) fn on_fetched(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
@@ -152,7 +159,7 @@ impl Membership {
         }
         self.fetches.backoff.succeeded();
         if !response.error_code.is_none() {
-            fetch.tell(response.error_code, Vec::new(), &mut self.out);
+            fetch.answer(response.error_code, Vec::new(), &mut self.actions);
             return Ok(());
         }
         let mut offsets = Vec::new();
@@ -169,12 +176,12 @@ impl Membership {
                 });
             }
         }
-        fetch.tell(ErrorCode::NONE, offsets, &mut self.out);
+        fetch.answer(ErrorCode::NONE, offsets, &mut self.actions);
         Ok(())
     }
 }
 
-/// Answered otherwise in a while: a transaction ends, a coordinator has loaded.
+/// Whether the answer will be another one in a while: a transaction ends, a coordinator has loaded.
 fn is_retriable(code: ErrorCode) -> bool {
     matches!(
         code,

@@ -1,42 +1,42 @@
-//! The leader: what it plans with, when it plans, and what it watches afterwards.
+//! The leader: its plan, and the topics that it watches afterwards.
 
 use super::event::{Action, Level, PlanMember};
 use super::metadata::{TopicShape, plan_topics};
-use super::{Membership, Phase, RebalanceProtocol};
+use super::{Membership, Phase, Progress, RebalanceProtocol};
 use crate::protocol::ErrorCode;
+use crate::protocol::assignment::{self, Assignment};
 use crate::protocol::join_group::JoinGroupMember;
-use crate::wire::assignment::{self, Assignment};
-use crate::wire::subscription::Subscription;
-use crate::wire::topic_partitions::CanonicalPartitions;
+use crate::protocol::subscription::Subscription;
+use crate::protocol::topic_partitions::CanonicalPartitions;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A plan on its way.
+/// A plan that is being made.
 #[derive(Debug)]
 pub(super) struct Planning {
     members: Vec<PlanMember>,
-    /// What all of them subscribe to.
+    /// The topics that all of them subscribe to.
     pub(super) names: BTreeSet<String>,
-    /// Since when the topics must have been asked for.
+    /// The topics must have been asked for at this time or later.
     pub(super) since: u64,
     joined_at: u64,
-    /// Set once the plan has been asked for.
+    /// Of [`Action::Plan`]; `None` before it.
     ticket: Option<u64>,
 }
 
-/// What makes the leader plan again when it changes.
+/// The topics whose change makes the leader plan again.
 #[derive(Debug)]
 pub(super) struct Watched {
-    /// What all members subscribe to.
+    /// The topics that all members subscribe to.
     pub(super) names: BTreeSet<String>,
-    /// What the plan was made with; `None` until it is known (the plan is an old one).
+    /// The topics as the plan knew them; `None` until they are known (the plan is an old one).
     pub(super) shapes: Option<BTreeMap<String, TopicShape>>,
     pub(super) with_racks: bool,
-    /// The topics must have been asked for after this: the plan's own were older.
+    /// The plan's topics were older than this time. They must be asked for once more.
     pub(super) verify_since: Option<u64>,
 }
 
-/// The topics of one member's metadata; none if it cannot be read. Written by another member: whatever it is costs its
-/// sender its partitions, and nobody else anything.
+/// The topics of one member's metadata; none if it cannot be read. Another member wrote the bytes: they may cost it its
+/// partitions, and no other member anything.
 fn topics(metadata: &[u8]) -> impl Iterator<Item = String> {
     let names = Subscription::read(metadata).map(|read| read.topics).unwrap_or_default();
     let names: Vec<String> =
@@ -56,14 +56,19 @@ impl Membership {
             metadata: member.metadata,
         };
         if skip {
-            // A static leader has come back: the old plan holds (KIP-814), and its topics are still to be watched.
-            self.watch(names, None, Some(self.join_sent_at));
-            self.phase = Phase::Syncing(Some(Vec::new()));
+            // A static leader has come back. The old plan holds (KIP-814), and the leader watches its topics.
+            self.watch(names, None, Some(self.attempt.sent_at));
+            self.generation.phase = Phase::Syncing(Some(Vec::new()));
             return;
         }
         let members = members.into_iter().map(member).collect();
-        self.phase =
-            Phase::Planning(Planning { members, names, since: self.join_sent_at, joined_at: self.now, ticket: None });
+        self.generation.phase = Phase::Planning(Planning {
+            members,
+            names,
+            since: self.attempt.sent_at,
+            joined_at: self.now,
+            ticket: None,
+        });
     }
 
     fn watch(
@@ -72,15 +77,15 @@ impl Membership {
         shapes: Option<BTreeMap<String, TopicShape>>,
         verify_since: Option<u64>,
     ) {
-        let with_racks = self.config.assignor(&self.identity.protocol).is_some_and(|assignor| assignor.uses_racks);
-        self.watched = Some(Watched { names, shapes, with_racks, verify_since });
+        let with_racks = self.config.assignor(&self.generation.protocol).is_some_and(|assignor| assignor.uses_racks);
+        self.generation.watched = Some(Watched { names, shapes, with_racks, verify_since });
     }
 
     /// Asks for the plan once the topics are known.
-    pub(super) fn drive_plan(&mut self) {
-        let Phase::Planning(planning) = &mut self.phase else { return };
+    pub(super) fn drive_plan(&mut self) -> Progress {
+        let Phase::Planning(planning) = &mut self.generation.phase else { return false };
         if planning.ticket.is_some() || !self.cluster.covers(&planning.names, planning.since) {
-            return;
+            return false;
         }
         self.last_ticket += 1;
         planning.ticket = Some(self.last_ticket);
@@ -88,21 +93,22 @@ impl Membership {
         let topics = plan_topics(&shapes);
         let members = planning.members.clone();
         let names = planning.names.clone();
-        // Topics asked for while JoinGroup was parked may have changed before it was answered: they are looked at once more.
+        // Topics that were asked for while JoinGroup was parked may have changed before its answer. They are asked for once more.
         let joined_at = planning.joined_at;
         let verify = self.cluster.asked_at.filter(|&at| at < joined_at).map(|_| joined_at);
         self.watch(names, Some(shapes), verify);
-        self.out.push(Action::Plan {
+        self.actions.push(Action::Plan {
             ticket: self.last_ticket,
-            generation: self.identity.generation,
-            protocol: self.identity.protocol.clone(),
+            generation: self.generation.id,
+            protocol: self.generation.protocol.clone(),
             members,
             topics,
         });
+        true
     }
 
     fn plan_of(&self, ticket: u64) -> Option<&Planning> {
-        match &self.phase {
+        match &self.generation.phase {
             Phase::Planning(planning) if planning.ticket == Some(ticket) => Some(planning),
             _ => None,
         }
@@ -111,10 +117,10 @@ impl Membership {
     pub(super) fn on_planned(&mut self, ticket: u64, assignments: Vec<(String, Vec<u8>)>) {
         let Some(planning) = self.plan_of(ticket) else { return };
         let mut given: BTreeMap<String, Vec<u8>> = assignments.into_iter().collect();
-        // The broker would hand a member without an entry zero bytes, which are no assignment.
+        // A member without an entry would get zero bytes, which are no assignment.
         let nothing = assignment::encode(
             &CanonicalPartitions::new(std::iter::empty::<(&str, [i32; 0])>()),
-            Some(self.identity.generation),
+            Some(self.generation.id),
         );
         let nothing = nothing.unwrap_or_default();
         let entries: Vec<(String, Vec<u8>)> = planning
@@ -125,7 +131,7 @@ impl Membership {
                 (member.member_id.clone(), bytes)
             })
             .collect();
-        let settles = self.config.assignor(&self.identity.protocol).is_some_and(|assignor| assignor.settles_claims);
+        let settles = self.config.assignor(&self.generation.protocol).is_some_and(|assignor| assignor.settles_claims);
         if self.config.rebalance_protocol() == RebalanceProtocol::Cooperative && !settles {
             let members = planning.members.iter().map(|member| (member.member_id.as_str(), member.metadata.as_slice()));
             if let Some(message) = still_owned(members, &entries) {
@@ -133,7 +139,7 @@ impl Membership {
                 return;
             }
         }
-        self.phase = Phase::Syncing(Some(entries));
+        self.generation.phase = Phase::Syncing(Some(entries));
     }
 
     pub(super) fn on_plan_failed(&mut self, ticket: u64, message: &str) {
@@ -142,20 +148,20 @@ impl Membership {
         }
     }
 
-    /// The members wait for a plan that does not come. Joining again gives the leader the same generation to plan for, once
-    /// more after a while; if that never succeeds, the rebalance timeout makes another one the leader.
+    /// There is no plan, and the members wait for one. The leader joins again and plans once more after a back-off. If that never
+    /// succeeds, the rebalance timeout makes another member the leader.
     fn plan_failed(&mut self, message: &str) {
-        let protocol = &self.identity.protocol;
+        let protocol = &self.generation.protocol;
         let message = format!("assignor '{protocol}' made no plan for group '{}': {message}", self.config.group_id);
-        self.out.push(Action::Log { level: Level::Warning, message: message.clone() });
-        self.out.push(Action::Error { code: ErrorCode::UNKNOWN_SERVER_ERROR, topic: None, message });
-        self.watched = None;
+        self.actions.push(Action::Log { level: Level::Warning, message: message.clone() });
+        self.actions.push(Action::Error { code: ErrorCode::UNKNOWN_SERVER_ERROR, topic: None, message });
+        self.generation.watched = None;
         self.join_again();
     }
 }
 
-/// A partition that a plan gives to one member while another still owns it: in a cooperative rebalance both would read it.
-/// Only the newest claims count.
+/// A partition that a cooperative plan gives to one member while another still owns it: both would read it. Only the newest claims
+/// count.
 fn still_owned<'a>(
     members: impl Iterator<Item = (&'a str, &'a [u8])>,
     entries: &[(String, Vec<u8>)],
@@ -171,8 +177,8 @@ fn still_owned<'a>(
         }
     }
     for (id, bytes) in entries {
-        let Ok(share) = Assignment::read(bytes) else { continue };
-        for (topic, numbers) in share.partitions.iter() {
+        let Ok(read) = Assignment::read(bytes) else { continue };
+        for (topic, numbers) in read.partitions.iter() {
             for number in numbers.iter() {
                 let claimed = owners.get(&(topic, number));
                 if let Some(owner) = claimed.filter(|ids| !ids.contains(&id.as_str())).and_then(|ids| ids.first()) {

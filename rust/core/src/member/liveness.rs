@@ -1,14 +1,13 @@
-//! Whether the application still asks for records (KIP-62): a member whose application does not must not keep its
-//! partitions.
+//! `max.poll.interval.ms` (KIP-62): a member whose application asks for no records must not keep its partitions.
 
 use super::event::Action;
-use super::{Identity, Membership, Phase};
+use super::{Leaves, Membership, Phase, Progress};
 
-/// When the application last asked.
+/// When the application last polled.
 #[derive(Debug)]
 pub(super) struct Liveness {
     last_poll: u64,
-    /// Whether the member has left because of it, until the application asks again.
+    /// Set when the interval is over, until the application polls again.
     pub(super) expired: bool,
 }
 
@@ -29,7 +28,7 @@ impl Membership {
     }
 
     fn is_in_group(&self) -> bool {
-        self.identity.generation >= 0 || !self.identity.member_id.is_empty() || !matches!(self.phase, Phase::Unjoined)
+        self.generation.id >= 0 || !self.member_id.is_empty() || !matches!(self.generation.phase, Phase::Unjoined)
     }
 
     pub(super) fn liveness_due(&self) -> Option<u64> {
@@ -38,19 +37,19 @@ impl Membership {
             .then(|| self.liveness.last_poll + self.config.max_poll_interval_ms + 1)
     }
 
-    /// A dynamic member leaves; a static one only stops its heartbeats, so that its place is kept for a session.
-    pub(super) fn drive_liveness(&mut self) {
+    /// A dynamic member sends LeaveGroup. A static one only stops its heartbeats, so the coordinator keeps its place for a
+    /// session.
+    pub(super) fn drive_liveness(&mut self) -> Progress {
         if self.liveness_due().is_none_or(|due| self.now < due) {
-            return;
+            return false;
         }
         self.liveness.expired = true;
         let interval_ms = self.config.max_poll_interval_ms;
         self.warn(format!("the application has not polled for {interval_ms} ms: leaving the group until it does"));
-        self.out.push(Action::MaxPollExceeded { interval_ms });
+        self.actions.push(Action::MaxPollExceeded { interval_ms });
         let deadline = self.now + self.config.request_timeout_ms;
-        self.say_farewell("max.poll.interval.ms exceeded", deadline);
-        self.abandon_group();
-        self.identity = Identity::default();
-        self.cancel_notice();
+        self.want_leave_group("max.poll.interval.ms exceeded", deadline);
+        self.leave_generation(Leaves::Group);
+        true
     }
 }

@@ -1,4 +1,4 @@
-//! What the member knows of the cluster: its brokers, and the topics that matter to it or, while it leads, to anybody.
+//! The cluster as Metadata last described it: its brokers, and the topics of this member or, while it leads, of all members.
 
 use super::event::{PlanTopic, RackSet};
 use crate::protocol::ErrorCode;
@@ -6,7 +6,7 @@ use crate::protocol::cluster::{MetadataBroker, MetadataResponse, MetadataTopic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A partition count no cluster has; beyond it an answer is hostile.
+/// More partitions than any cluster has. An answer with more is hostile.
 const MOST_PARTITIONS: usize = 10_000_000;
 
 /// A broker's address.
@@ -21,33 +21,33 @@ pub(super) struct Address {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct TopicShape {
     pub(super) partitions: u32,
-    /// Of each partition, sorted; empty when no broker has a rack.
+    /// The racks of each partition; empty when no broker has a rack.
     pub(super) racks: Vec<RackSet>,
     pub(super) is_internal: bool,
 }
 
-/// What the last answers said.
+/// Brokers and topics.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     pub(super) brokers: Vec<Address>,
     pub(super) topics: BTreeMap<String, TopicShape>,
-    /// Topics that were asked for and are not there for us, told once each time they go.
+    /// Topics that were asked for and that the broker refuses. Each is reported once.
     refused: BTreeMap<String, ErrorCode>,
-    /// When the question of the last answer was asked.
+    /// When the request of the last answer was sent.
     pub(super) asked_at: Option<u64>,
-    /// Whether the last answer was of all topics.
+    /// Whether the last answer has all topics.
     pub(super) of_all: bool,
-    /// What is being asked for; `None` is all topics.
+    /// The topics of the unanswered request; `None` is all.
     pub(super) asking: Option<BTreeSet<String>>,
-    /// What the last answer was of, if not of all topics.
+    /// The topics of the last answer, if not all.
     covered: BTreeSet<String>,
-    /// Some topic exists but cannot be described yet: ask again soon.
+    /// Whether a topic exists that the broker cannot describe yet, so that it is asked again soon.
     pub(super) unsettled: bool,
 }
 
 impl Cluster {
-    /// Takes an answer in: what it does not name is not there, or not wanted any more. Gives the topics that were asked for
-    /// and are not there for us, with the reason, each once.
+    /// Takes an answer. A topic that it does not name does not exist, or is not wanted any more. Returns the topics that the
+    /// broker refuses, each once.
     pub(super) fn update(&mut self, asked_at: u64, response: MetadataResponse) -> Vec<(String, ErrorCode)> {
         let asked = self.asking.take();
         let of_all = asked.is_none();
@@ -88,12 +88,12 @@ impl Cluster {
         news
     }
 
-    /// Whether the last answer is of all these topics and was asked for at this time or later.
+    /// Whether the last answer covers all these topics and was asked for at `since` or later.
     pub(super) fn covers(&self, names: &BTreeSet<String>, since: u64) -> bool {
         self.asked_at.is_some_and(|at| at >= since) && (self.of_all || names.is_subset(&self.covered))
     }
 
-    /// What a plan or a snapshot is made of: those of these topics that exist.
+    /// Those of these topics that exist.
     pub(super) fn shapes<'a>(&self, names: impl IntoIterator<Item = &'a String>) -> BTreeMap<String, TopicShape> {
         let shape = |name: &'a String| Some((name.clone(), self.topics.get(name)?.clone()));
         names.into_iter().filter_map(shape).collect()
@@ -104,7 +104,7 @@ impl Cluster {
         self.topics.contains_key(topic) || self.refused.contains_key(topic)
     }
 
-    /// How many partitions a topic has, 0 if it does not exist; `None` if that is not known.
+    /// How many partitions a topic has; 0 if it does not exist, `None` if its size is not known.
     pub(super) fn count(&self, topic: &str) -> Option<u32> {
         match (self.topics.get(topic), self.refused.get(topic)) {
             (Some(shape), _) => Some(shape.partitions),
@@ -118,8 +118,8 @@ impl Cluster {
     }
 }
 
-/// The brokers' racks, and the sets of racks that partitions have. Partitions refer to a shared set: with names of their own, an
-/// answer of 15 MB would become 600 MB.
+/// The brokers' racks, and the sets of racks that partitions have. Partitions share the sets: with names of their own, an answer
+/// of 15 MB would become 600 MB.
 struct Racks {
     of_node: BTreeMap<i32, Arc<str>>,
     sets: BTreeMap<Vec<Arc<str>>, RackSet>,
@@ -155,8 +155,8 @@ impl Racks {
 }
 
 fn shape(topic: &MetadataTopic, racks: &mut Racks) -> TopicShape {
-    // Partitions are numbered from 0 without gaps; an answer may leave out one whose leader is moving, so the highest
-    // number counts, as long as an honest answer could have it.
+    // Partitions are numbered from 0 without gaps. An answer may leave out one whose leader is moving, so the highest number
+    // counts, up to one that an honest answer could have.
     let highest = topic.partitions.iter().map(|partition| partition.partition_index).max().unwrap_or(-1);
     let most = (topic.partitions.len() * 2 + 16).min(MOST_PARTITIONS);
     let partitions = usize::try_from(highest.saturating_add(1)).unwrap_or(0).min(most);

@@ -1,31 +1,34 @@
-//! A member of a consumer group as a sans-IO state machine: `(now, event) -> actions`.
+//! A member of a consumer group as a sans-I/O state machine: `(now, event) -> actions`.
 //!
 //! There is no socket, clock, thread or randomness inside. The host (a thread with sockets, or a simulation) hands in
-//! [`Event`]s with the time in milliseconds and does what the [`Action`]s say, in their order; when nothing happens it
-//! calls again at [`Membership::next_deadline`].
+//! [`Event`]s with the time in milliseconds and carries out the [`Action`]s in their order. When nothing happens, the host calls
+//! again at [`Membership::next_deadline`].
 //!
 //! # How it decides
-//! State is changed by events only; after each of them `drive` looks at the whole state and does
-//! whatever has become possible: find the coordinator, connect, prepare, join, plan, sync, beat, commit, leave. Nothing is
-//! remembered as "what comes next", so an event in an unexpected moment cannot leave a step out or do it twice.
+//! An event changes the state. After each event `drive` runs all steps on the whole state: find the coordinator, connect,
+//! prepare, join, plan, sync, send a heartbeat, commit, leave. A step does its part if it is possible now and says whether it
+//! changed anything; `drive` ends with a round that changed nothing. No step is remembered as the next one, so an event at an
+//! unexpected moment can neither skip a step nor repeat one.
 //!
-//! # Who it talks to
-//! Three connections at most: one to any broker for Metadata and FindCoordinator, and two to the coordinator, since a broker
-//! serves the requests of a connection one by one and a JoinGroup may be parked for minutes: group (JoinGroup, SyncGroup,
-//! Heartbeat) and offsets (OffsetCommit, OffsetFetch, LeaveGroup).
+//! # Connections
+//! The member has three at most: one to any broker for Metadata and FindCoordinator, and two to the coordinator. A broker serves
+//! the requests of a connection one by one and may park a JoinGroup for minutes, so the group's requests (JoinGroup, SyncGroup,
+//! Heartbeat) and those about offsets (OffsetCommit, OffsetFetch, LeaveGroup) have a connection each.
 //!
-//! # Who it works for
-//! Callbacks and everything that touches the data path happen in the application's thread. It is told by a [`Notice`], one
-//! at a time, which it takes with [`Membership::begin`] and returns with [`Event::Done`]. A notice that was overtaken
-//! before it was begun (the group expelled the member, say) is void: `begin` says so, and nothing must be done.
+//! # The application's thread
+//! It runs the callbacks and everything that touches the data path. The member asks for such work with a [`Notice`], one at a
+//! time. The application takes a notice with [`Membership::begin`] and returns it with [`Event::Done`]. An event may overtake a
+//! notice before it is begun (the group expels the member, for example); then `begin` says so, and nothing of it must be done.
 //!
-//! # What it never does
-//! - Believe an answer to somebody it no longer is: each is compared with the member id and generation of its request.
-//! - Commit between JoinGroup and the answer to SyncGroup, two commits at a time, or for a partition that it has not owned
-//!   without a break since the commit was asked for. A commit in flight is never overtaken by closing its connection.
-//! - Repeat anything without a back-off, except the one repetition that the protocol asks for.
-//! - Believe a length: frames are bounded before they are kept, and whatever is in them by their bytes.
+//! # Guarantees
+//! - An answer counts only if its request was sent with the present member id and generation.
+//! - No commit is sent between JoinGroup and the answer to SyncGroup. One commit is in flight at a time. An offset is committed
+//!   only for a partition that the member has owned without a break since the commit was asked for. The connection of a
+//!   commit in flight stays open until its answer, so that no newer commit overtakes it.
+//! - Each repetition waits for a back-off, except the one that the protocol asks for.
+//! - What an answer makes the member keep is bounded by the bytes of its frame, which the host bounds.
 
+mod assigned;
 mod audit;
 mod backoff;
 mod commits;
@@ -34,6 +37,7 @@ mod connections;
 mod discovery;
 mod errors;
 mod event;
+pub mod expression;
 mod fetches;
 mod heartbeat;
 mod join;
@@ -44,10 +48,9 @@ mod metadata;
 mod network;
 mod notices;
 mod ownership;
+mod refresh;
 mod session;
-mod share;
 mod sync;
-mod watch;
 
 pub use config::{Assignor, Config, ConfigError, Converted, RebalanceProtocol};
 pub use event::{
@@ -55,54 +58,110 @@ pub use event::{
     Role,
 };
 
+use assigned::{Missing, Unchecked};
 use audit::Audit;
 use backoff::{Backoff, Jitter};
 use commits::Commits;
 use connections::{Connections, Stamp};
 use discovery::Discovery;
 use fetches::Fetches;
-use heartbeat::Heartbeat;
+use heartbeat::{Heartbeat, Turn};
+use join::Attempt;
 use leader::{Planning, Watched};
-use leave::{Departure, Farewell};
+use leave::{Departure, PendingLeave};
 use liveness::Liveness;
 use metadata::Cluster;
 use notices::Outstanding;
 use ownership::Ownership;
 use session::Session;
-use share::{LeftOut, Unchecked};
 use std::collections::BTreeSet;
 
-/// Where the member is on its way into a generation.
+/// How far the member is on its way into a generation.
 #[derive(Debug)]
 enum Phase {
-    /// In no generation, or in one that it has to leave.
+    /// The member is in no generation, or in one that it has to leave.
     Unjoined,
     /// JoinGroup is unanswered.
     Joining,
-    /// It leads, and the plan is not there yet.
+    /// The member leads, and its assignor has not made the plan yet.
     Planning(Planning),
-    /// SyncGroup is to be sent or unanswered.
+    /// SyncGroup is to be sent with these assignments; `None` once it is sent and unanswered.
     Syncing(Option<Vec<(String, Vec<u8>)>>),
-    /// It has its share.
+    /// The member has its assignment.
     Stable,
 }
 
-/// Where the member is, for hosts that show it.
+/// What belongs to one generation. [`Membership::leave_generation`] drops all of it at once, so nothing of an old generation
+/// is left to be believed in the next one.
+#[derive(Debug)]
+struct Generation {
+    /// -1 in no generation.
+    id: i32,
+    /// The assignor that the group chose.
+    protocol: String,
+    leads: bool,
+    phase: Phase,
+    /// Why a Stable member joins again.
+    rejoin: Option<String>,
+    /// Set from the first JoinGroup to the answer to SyncGroup. In between the coordinator may count the member to either
+    /// generation.
+    rejoining: bool,
+    session: Session,
+    heartbeat: Heartbeat,
+    /// The topics that the leader watches.
+    watched: Option<Watched>,
+    /// An assignment that has not been handed to the application yet.
+    unchecked: Option<Unchecked>,
+    missing: Missing,
+    audit: Audit,
+}
+
+impl Default for Generation {
+    fn default() -> Self {
+        Self {
+            id: -1,
+            protocol: String::new(),
+            leads: false,
+            phase: Phase::Unjoined,
+            rejoin: None,
+            rejoining: false,
+            session: Session::default(),
+            heartbeat: Heartbeat::default(),
+            watched: None,
+            unchecked: None,
+            missing: Missing::default(),
+            audit: Audit::Over,
+        }
+    }
+}
+
+/// How much the member leaves with its generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    /// The generation: the member joins again under its member id.
+    Generation,
+    /// The member id too: the coordinator does not know it any more.
+    MemberId,
+    /// The group: the member unsubscribed, closed, expired or failed. The metadata prepared for the next JoinGroup goes too.
+    Group,
+}
+
+/// How far the member is, for hosts that show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// In no generation.
+    /// The member is in no generation.
     Unjoined,
     /// JoinGroup is unanswered.
     Joining,
-    /// It leads, and the plan is not there yet.
+    /// The member leads, and its assignor has not made the plan yet.
     Planning,
     /// SyncGroup is to be sent or unanswered.
     Syncing,
-    /// It has its share.
+    /// The member has its assignment.
     Stable,
-    /// Out of the group for good.
+    /// The member is out of the group for good.
     Failed,
-    /// Left.
+    /// The member has left, and its connections are closed.
     Closed,
 }
 
@@ -122,30 +181,12 @@ impl Stage {
     }
 }
 
-/// Who the member is in the group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Identity {
-    /// Empty for a newcomer.
-    member_id: String,
-    /// -1 in no generation.
-    generation: i32,
-    /// The assignor of the generation.
-    protocol: String,
-    leads: bool,
-}
-
-impl Default for Identity {
-    fn default() -> Self {
-        Self { member_id: String::new(), generation: -1, protocol: String::new(), leads: false }
-    }
-}
-
-/// What the application wants to read.
+/// The topics that the application subscribes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Subscription {
     topics: BTreeSet<String>,
     all_topics: bool,
-    /// Counts changes.
+    /// The number of this subscription: each change makes a new one.
     epoch: u64,
 }
 
@@ -156,58 +197,36 @@ pub struct Membership {
     config: Config,
     now: u64,
     jitter: Jitter,
-    out: Vec<Action>,
-    net: Connections,
+    /// What [`Membership::handle`] returns.
+    actions: Vec<Action>,
+    connections: Connections,
     discovery: Discovery,
     cluster: Cluster,
     subscription: Option<Subscription>,
     subscriptions: u64,
-    identity: Identity,
+    /// Empty until the coordinator has given one.
+    member_id: String,
+    generation: Generation,
+    attempt: Attempt,
     /// Member id and generation of the newest generation that the member was in.
     fencing: Option<(String, i32)>,
-    session: Session,
-    phase: Phase,
-    /// Why a Stable member wants to join again.
-    rejoin: Option<String>,
-    /// Between the first JoinGroup and the answer to SyncGroup: the coordinator may count it to either generation.
-    rejoining: bool,
-    join_backoff: Backoff,
-    /// When it began to want to join.
-    join_wanted_at: Option<u64>,
-    /// When JoinGroup was sent last.
-    join_sent_at: u64,
-    /// The assignors' metadata, once the application has prepared.
-    prepared: Option<Vec<(String, Vec<u8>)>>,
-    /// The subscription that the last JoinGroup was for.
-    joined_epoch: Option<u64>,
-    /// Until when JoinGroup waits for the commits that the application asked for while it prepared.
-    commits_until: u64,
-    /// Stands behind the metadata: makes it another one for the broker, which is the only way for a follower to force a
-    /// rebalance, and says nothing to a leader, who ignores what follows the fields it knows.
-    nonce: u32,
     notice: Option<Outstanding>,
     last_ticket: u64,
     ownership: Ownership,
-    /// The generation in which the share was last taken.
-    owned_generation: i32,
-    /// The newest generation whose leader was told what this member owns.
-    claimed_in: i32,
-    heartbeat: Heartbeat,
+    turn: Turn,
     commits: Commits,
     fetches: Fetches,
     liveness: Liveness,
-    /// What the leader watches.
-    watched: Option<Watched>,
+    /// Whether the application knows that the brokers' own assignor serves the group.
     converted: bool,
-    /// A share that the application has not been told of yet.
-    unchecked: Option<Unchecked>,
-    left_out: LeftOut,
-    audit: Audit,
-    farewell: Option<Farewell>,
+    leave_group: Option<PendingLeave>,
     departure: Option<Departure>,
     failed: bool,
     closed: bool,
 }
+
+/// Whether a step has changed the member.
+type Progress = bool;
 
 impl Membership {
     /// A member that is not subscribed yet.
@@ -220,40 +239,25 @@ impl Membership {
         Ok(Self {
             now,
             jitter: Jitter::new(config.seed),
-            out: Vec::new(),
-            net: Connections::default(),
+            actions: Vec::new(),
+            connections: Connections::default(),
             discovery: Discovery::new(backoff(), backoff()),
             cluster: Cluster::default(),
             subscription: None,
             subscriptions: 0,
-            identity: Identity::default(),
+            member_id: String::new(),
+            generation: Generation::default(),
+            attempt: Attempt::new(backoff()),
             fencing: None,
-            session: Session::default(),
-            phase: Phase::Unjoined,
-            rejoin: None,
-            rejoining: false,
-            join_backoff: backoff(),
-            join_wanted_at: None,
-            join_sent_at: 0,
-            prepared: None,
-            joined_epoch: None,
-            commits_until: 0,
-            nonce: 0,
             notice: None,
             last_ticket: 0,
             ownership: Ownership::default(),
-            owned_generation: -1,
-            claimed_in: -1,
-            heartbeat: Heartbeat::default(),
+            turn: Turn::default(),
             commits: Commits::new(backoff()),
             fetches: Fetches::new(backoff()),
             liveness: Liveness::new(now),
-            watched: None,
             converted: false,
-            unchecked: None,
-            left_out: LeftOut::default(),
-            audit: Audit::Over,
-            farewell: None,
+            leave_group: None,
             departure: None,
             failed: false,
             closed: false,
@@ -261,13 +265,13 @@ impl Membership {
         })
     }
 
-    /// Takes an event; what is to be done about it, in this order.
+    /// Takes an event and returns what the host must do about it, in this order.
     pub fn handle(&mut self, now: u64, event: Event) -> Vec<Action> {
         self.now = self.now.max(now);
         match event {
             Event::Connected { conn, versions } => self.on_connected(conn, versions),
             Event::Disconnected { conn, reason, fatal } => self.on_disconnected(conn, &reason, fatal),
-            Event::Received { conn, bytes } => self.on_received(conn, bytes),
+            Event::Received { conn, frame } => self.on_received(conn, frame),
             Event::Tick => {}
             Event::Poll => self.on_poll(),
             Event::Subscribe { topics, all_topics } => self.on_subscribe(topics, all_topics),
@@ -278,45 +282,51 @@ impl Membership {
             Event::PlanFailed { ticket, message } => self.on_plan_failed(ticket, &message),
             Event::Commit { id, offsets, timeout_ms } => self.on_commit_wanted(id, offsets, timeout_ms),
             Event::FetchOffsets { id, partitions, timeout_ms } => self.on_fetch_wanted(id, partitions, timeout_ms),
-            Event::Neighbours { place, count } => self.heartbeat.spread(place, count, &self.config),
+            Event::Neighbours { place, count } => self.turn = Turn::new(place, count, &self.config),
             Event::GroupRebalances { generation } => self.on_group_rebalances(generation),
             Event::Rejoin { reason } => self.on_rejoin_wanted(&reason),
             Event::Close { timeout_ms } => self.depart(true, timeout_ms),
         }
         self.drive();
-        std::mem::take(&mut self.out)
+        std::mem::take(&mut self.actions)
     }
 
-    /// Does whatever has become possible. What one step did may allow an earlier one, so it starts over until a round
-    /// changes nothing.
+    /// Runs the steps until a whole round of them changes nothing. A step that was not possible may have become so by a later
+    /// one, with or without an action.
     fn drive(&mut self) {
-        // Each round that goes on has put out something, and every step that puts something out makes itself impossible
-        // until an answer comes: the bound is a guard against a defect here, not a limit that is ever met.
+        const STEPS: [fn(&mut Membership) -> Progress; 16] = [
+            Membership::drive_connections,
+            Membership::drive_session,
+            Membership::drive_liveness,
+            Membership::drive_departure,
+            Membership::drive_discovery,
+            Membership::drive_failure,
+            Membership::drive_assignment,
+            Membership::drive_join,
+            Membership::drive_metadata,
+            Membership::drive_plan,
+            Membership::drive_sync,
+            Membership::drive_heartbeat,
+            Membership::drive_commits,
+            Membership::drive_fetches,
+            Membership::drive_audit,
+            Membership::drive_leave_group,
+        ];
+        // Each step that changes something makes itself impossible until an event, the time or another step allows it again. The
+        // bound guards against a step without this property.
         for _ in 0..64 {
-            if self.closed {
-                return;
+            let mut progress = false;
+            for step in STEPS {
+                if self.closed {
+                    return;
+                }
+                progress |= step(self);
             }
-            let before = self.out.len();
-            self.drive_network();
-            self.drive_session();
-            self.drive_liveness();
-            self.expire_farewell();
-            self.drive_departure();
-            self.drive_discovery();
-            self.drive_join();
-            self.drive_metadata();
-            self.drive_share();
-            self.drive_plan();
-            self.drive_sync();
-            self.drive_heartbeat();
-            self.drive_commits();
-            self.drive_fetches();
-            self.drive_audit();
-            self.drive_farewell();
-            if self.out.len() == before {
+            if !progress {
                 return;
             }
         }
+        debug_assert!(false, "the member does not come to rest");
     }
 
     /// When to call again if nothing happens; `None` when only an event can change anything.
@@ -325,24 +335,24 @@ impl Membership {
         if self.closed {
             return None;
         }
-        // Whatever was due by now has been done, or waits for something else.
+        // A time that has passed was acted on, or its step waits for an event.
         let later = |&at: &u64| at > self.now;
-        let network =
-            self.net.iter().flat_map(|(_, connection)| [connection.deadline(), Some(connection.muted_until())]);
+        let connections =
+            self.connections.iter().flat_map(|(_, connection)| [connection.deadline(), Some(connection.muted_until())]);
         let departure = self.departure.as_ref().map(|departure| departure.deadline);
-        let farewell = self.farewell.as_ref().map(|farewell| farewell.deadline);
+        let leave_group = self.leave_group.as_ref().map(|pending| pending.deadline);
         let single = [
             departure,
-            farewell,
-            self.wants_to_join().then(|| self.join_backoff.not_before()),
-            self.wants_to_join().then_some(self.commits_until),
+            leave_group,
+            self.wants_to_join().then(|| self.attempt.backoff.not_before()),
+            self.wants_to_join().then_some(self.attempt.commits_until),
             self.heartbeat_due(),
             self.metadata_due(),
-            self.share_deadline(),
+            self.assignment_deadline(),
             self.liveness_due(),
             self.session_end(),
         ];
-        network
+        connections
             .chain(single)
             .chain(self.discovery.deadlines())
             .chain(self.commits.deadlines())
@@ -352,10 +362,10 @@ impl Membership {
             .min()
     }
 
-    /// Where the member is.
+    /// How far the member is.
     #[must_use]
     pub fn stage(&self) -> Stage {
-        match self.phase {
+        match self.generation.phase {
             _ if self.closed => Stage::Closed,
             _ if self.failed => Stage::Failed,
             Phase::Unjoined => Stage::Unjoined,
@@ -369,11 +379,11 @@ impl Membership {
     /// Member id (empty for none) and generation (-1 for none).
     #[must_use]
     pub fn identity(&self) -> (&str, i32) {
-        (&self.identity.member_id, self.identity.generation)
+        (&self.member_id, self.generation.id)
     }
 
-    /// Member id and generation for a transactional producer; `None` before the first generation. A member outside a generation
-    /// keeps the last ones: a broker refuses their offsets, whereas it accepts offsets without a member id from any client.
+    /// Member id and generation for a transactional producer; `None` before the first generation. Outside a generation they are
+    /// those of the last one, whose offsets a broker refuses. It would accept offsets without a member id from any client.
     #[must_use]
     pub fn fencing(&self) -> Option<(&str, i32)> {
         self.fencing.as_ref().map(|(member_id, generation)| (member_id.as_str(), *generation))
@@ -385,7 +395,7 @@ impl Membership {
         self.subscription.is_some()
     }
 
-    /// How the member hands partitions on: the highest protocol that all its assignors have in common.
+    /// How the member gives partitions up: the highest protocol that all its assignors have in common.
     #[must_use]
     pub fn rebalance_protocol(&self) -> RebalanceProtocol {
         self.config.rebalance_protocol()
@@ -394,34 +404,34 @@ impl Membership {
     /// Whether the member leads its generation.
     #[must_use]
     pub fn leads(&self) -> bool {
-        self.identity.leads
+        self.generation.leads
     }
 
     /// The assignor of the generation; empty in none.
     #[must_use]
     pub fn protocol(&self) -> &str {
-        &self.identity.protocol
+        &self.generation.protocol
     }
 
-    /// What the member owns, as far as its application has taken it.
+    /// The partitions that the application has taken.
     #[must_use]
     pub fn owned(&self) -> Partitions {
         self.ownership.partitions()
     }
 
     fn stamp(&self) -> Stamp {
-        Stamp { member_id: self.identity.member_id.clone(), generation: self.identity.generation }
+        Stamp { member_id: self.member_id.clone(), generation: self.generation.id }
     }
 
     fn is_current(&self, stamp: &Stamp) -> bool {
-        stamp.member_id == self.identity.member_id && stamp.generation == self.identity.generation
+        stamp.member_id == self.member_id && stamp.generation == self.generation.id
     }
 
     fn info(&mut self, message: String) {
-        self.out.push(Action::Log { level: Level::Info, message });
+        self.actions.push(Action::Log { level: Level::Info, message });
     }
 
     fn warn(&mut self, message: String) {
-        self.out.push(Action::Log { level: Level::Warning, message });
+        self.actions.push(Action::Log { level: Level::Warning, message });
     }
 }

@@ -1,4 +1,5 @@
-//! Changes handed to the application's thread, one at a time, each valid until it is begun.
+//! Notices: changes for the application's thread, one at a time. Until the application begins a notice, an event may make it
+//! void.
 
 use super::event::{Action, Notice, NoticeKind, Partitions};
 use super::{Membership, RebalanceProtocol, Subscription};
@@ -9,9 +10,9 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone)]
 pub(super) struct Outstanding {
     pub(super) notice: Notice,
-    /// Whether the application has taken it: from then on it will be carried out.
+    /// Whether the application has begun it. From then on it is carried out.
     pub(super) begun: bool,
-    /// The subscription that it was written for.
+    /// The epoch of the subscription that it was written for.
     epoch: u64,
 }
 
@@ -22,8 +23,14 @@ impl Membership {
         self.hand_out(kind, lost, revoked, Vec::new(), after.partitions(), Vec::new());
     }
 
-    pub(super) fn notify_share(&mut self, revoked: Partitions, added: Partitions, share: Partitions, bytes: Vec<u8>) {
-        self.hand_out(NoticeKind::Assign, false, revoked, added, share, bytes);
+    pub(super) fn notify_assignment(
+        &mut self,
+        revoked: Partitions,
+        added: Partitions,
+        owned: Partitions,
+        bytes: Vec<u8>,
+    ) {
+        self.hand_out(NoticeKind::Assign, false, revoked, added, owned, bytes);
     }
 
     fn hand_out(
@@ -35,8 +42,8 @@ impl Membership {
         owned: Partitions,
         assignment: Vec<u8>,
     ) {
-        // One change at a time: a share that is still unchecked belongs to the generation that ends here.
-        self.unchecked = None;
+        // An assignment that is still unchecked belongs to the generation that ends here.
+        self.generation.unchecked = None;
         self.last_ticket += 1;
         let subscription = self.subscription.as_ref();
         let notice = Notice {
@@ -46,21 +53,21 @@ impl Membership {
             revoked,
             added,
             owned,
-            generation: self.identity.generation,
-            member_id: self.identity.member_id.clone(),
-            protocol: if kind == NoticeKind::Assign { self.identity.protocol.clone() } else { String::new() },
+            generation: self.generation.id,
+            member_id: self.member_id.clone(),
+            protocol: if kind == NoticeKind::Assign { self.generation.protocol.clone() } else { String::new() },
             assignment,
             topics: subscription.map(|wanted| wanted.topics.iter().cloned().collect()).unwrap_or_default(),
         };
         let epoch = subscription.map_or(0, |wanted| wanted.epoch);
         self.notice = Some(Outstanding { notice: notice.clone(), begun: false, epoch });
-        self.out.push(Action::Notify(notice));
+        self.actions.push(Action::Notify(notice));
     }
 
     /// The application's thread takes a notice. If the answer is false, the notice has been overtaken: nothing of it must
     /// be done, and it needs no [`Event::Done`](super::Event::Done).
     pub fn begin(&mut self, ticket: u64) -> bool {
-        let generation = self.identity.generation;
+        let generation = self.generation.id;
         let Some(outstanding) = self.notice.as_mut().filter(|outstanding| outstanding.notice.ticket == ticket) else {
             return false;
         };
@@ -68,30 +75,30 @@ impl Membership {
             outstanding.begun = true;
             if outstanding.notice.kind == NoticeKind::Assign {
                 self.ownership.add(&outstanding.notice.added);
-                // What did not come straight back may go to somebody else.
+                // Another member owns the released partitions that this assignment does not give back.
                 self.ownership.forget_released();
-                self.owned_generation = generation;
+                self.ownership.taken_in = generation;
             }
         }
         true
     }
 
-    /// Whether an eager member has a share that its application has not begun to take.
-    pub(super) fn share_waits(&self) -> bool {
+    /// Whether an eager member has an assignment that its application has not begun to take.
+    pub(super) fn assignment_waits(&self) -> bool {
         let unbegun = |waits: &Outstanding| waits.notice.kind == NoticeKind::Assign && !waits.begun;
         self.config.rebalance_protocol() == RebalanceProtocol::Eager
-            && (self.unchecked.is_some() || self.notice.as_ref().is_some_and(unbegun))
+            && (self.generation.unchecked.is_some() || self.notice.as_ref().is_some_and(unbegun))
     }
 
-    /// What the application has not begun is void.
+    /// Makes a notice void that the application has not begun.
     pub(super) fn cancel_notice(&mut self) {
-        self.unchecked = None;
+        self.generation.unchecked = None;
         if self.notice.as_ref().is_some_and(|outstanding| !outstanding.begun) {
             self.notice = None;
         }
     }
 
-    /// As [`Membership::cancel_notice`], for a notice that is about joining.
+    /// As [`Membership::cancel_notice`], for a notice that prepares JoinGroup.
     pub(super) fn cancel_preparation(&mut self) {
         if self.notice.as_ref().is_some_and(|outstanding| outstanding.notice.kind == NoticeKind::Prepare) {
             self.cancel_notice();
@@ -115,7 +122,7 @@ impl Membership {
             NoticeKind::Assign => {
                 self.ownership.remove(&notice.revoked);
                 let cooperative = self.config.rebalance_protocol() == RebalanceProtocol::Cooperative;
-                if cooperative && !notice.revoked.is_empty() && self.identity.generation >= 0 {
+                if cooperative && !notice.revoked.is_empty() && self.generation.id >= 0 {
                     self.want_rejoin("partitions were given up for others to take");
                 }
             }
@@ -130,10 +137,11 @@ impl Membership {
             self.fail(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, message, true);
             return;
         }
-        // Written for a subscription that has changed meanwhile, it is not worth sending.
+        // Metadata for a subscription that has changed meanwhile is not worth sending.
         if self.subscription.as_ref().map(|wanted| wanted.epoch) == Some(epoch) && self.may_be_prepared() {
-            self.prepared = Some(protocols);
-            self.commits_until = self.now + self.config.request_timeout_ms.min(self.config.max_poll_interval_ms);
+            self.attempt.prepared = Some(protocols);
+            self.attempt.commits_until =
+                self.now + self.config.request_timeout_ms.min(self.config.max_poll_interval_ms);
         }
     }
 
@@ -141,12 +149,12 @@ impl Membership {
         if self.closed || self.failed || self.departure.as_ref().is_some_and(|departure| departure.closes) {
             return;
         }
-        // The member that was leaving stays. What its application was told to give up it gives up all the same, and gets
-        // back only by joining again, so that these topics count as new.
+        // The member that was leaving stays. Its application gives its partitions up all the same and gets them back only by a
+        // JoinGroup, so the topics count as new.
         let was_leaving = self.departure.take().is_some();
         let topics = topics.into_iter().collect();
-        let keeps_share = self.config.rebalance_protocol() == RebalanceProtocol::Cooperative && !was_leaving;
-        if keeps_share
+        let keeps_partitions = self.config.rebalance_protocol() == RebalanceProtocol::Cooperative && !was_leaving;
+        if keeps_partitions
             && let Some(wanted) = &mut self.subscription
             && wanted.topics == topics
         {
@@ -173,7 +181,7 @@ impl Membership {
     fn want_topics(&mut self, topics: BTreeSet<String>, all_topics: bool) {
         self.subscriptions += 1;
         self.subscription = Some(Subscription { topics, all_topics, epoch: self.subscriptions });
-        self.prepared = None;
+        self.attempt.prepared = None;
         self.cancel_preparation();
         self.want_rejoin("the subscription has changed");
     }

@@ -1,19 +1,40 @@
-//! What the member owns, and since when: an offset that was asked to be committed before a partition was lost must not be
-//! committed after it came back, for somebody else may have read on in between.
+//! The partitions that the member owns, each with the number of its acquisition.
+//!
+//! ```text
+//! owned (1) ── commit asked for ── lost ── another member reads on ── owned (2) ── commit sent?
+//! ```
+//!
+//! The offset belongs to acquisition 1. Committed in acquisition 2, it would move the group back.
 
 use super::event::Partitions;
 use std::collections::BTreeMap;
 
-/// Partition to the number of its acquisition.
+/// Topic and partition to the number of the acquisition.
 type Acquired = BTreeMap<String, BTreeMap<i32, u64>>;
 
-/// Partitions, each with the number of its acquisition.
-#[derive(Debug, Clone, Default)]
+/// The partitions that are owned, and those given up for the running rebalance.
+#[derive(Debug, Clone)]
 pub(super) struct Ownership {
     owned: Acquired,
-    /// Given up for the rebalance that runs (eager): what comes straight back was never anybody else's.
+    /// Given up for the running rebalance (eager). If the next generation gives a partition back, no other member has had it.
     released: Acquired,
     acquisitions: u64,
+    /// The generation whose assignment was taken last; -1 for none.
+    pub(super) taken_in: i32,
+    /// The newest generation whose leader knows what this member owns; -1 for none.
+    pub(super) claimed_in: i32,
+}
+
+impl Default for Ownership {
+    fn default() -> Self {
+        Self {
+            owned: Acquired::default(),
+            released: Acquired::default(),
+            acquisitions: 0,
+            taken_in: -1,
+            claimed_in: -1,
+        }
+    }
 }
 
 fn list(acquired: &Acquired) -> Partitions {
@@ -47,17 +68,17 @@ impl Ownership {
         since(&self.owned, topic, partition)
     }
 
-    /// What is owned of topics that are not wanted.
+    /// The owned partitions of topics that are not wanted.
     pub(super) fn outside(&self, wanted: impl Fn(&str) -> bool) -> Partitions {
         let mut all = self.partitions();
         all.retain(|(topic, _)| !wanted(topic));
         all
     }
 
-    /// Those of `share` that are new, and those owned that are not in it. `share` is ascending.
-    pub(super) fn compare(&self, share: &Partitions) -> (Partitions, Partitions) {
+    /// Those of `assigned` that are new, and the owned ones that are not in it. `assigned` ascends.
+    pub(super) fn compare(&self, assigned: &Partitions) -> (Partitions, Partitions) {
         let mut added = Vec::new();
-        for (topic, numbers) in share {
+        for (topic, numbers) in assigned {
             let new: Vec<i32> = numbers.iter().copied().filter(|&number| self.since(topic, number).is_none()).collect();
             if !new.is_empty() {
                 added.push((topic.clone(), new));
@@ -65,7 +86,7 @@ impl Ownership {
         }
         let mut gone = Vec::new();
         for (topic, numbers) in &self.owned {
-            let kept = share.binary_search_by(|(other, _)| other.cmp(topic)).ok().map(|at| &share[at].1);
+            let kept = assigned.binary_search_by(|(other, _)| other.cmp(topic)).ok().map(|at| &assigned[at].1);
             let left: Vec<i32> = numbers
                 .keys()
                 .copied()
@@ -88,7 +109,7 @@ impl Ownership {
         }
     }
 
-    /// Gone to somebody else, maybe.
+    /// Another member may own them from now on.
     pub(super) fn remove(&mut self, partitions: &Partitions) {
         for (topic, numbers) in partitions {
             for &number in numbers {
@@ -97,7 +118,7 @@ impl Ownership {
         }
     }
 
-    /// Given up, but nobody else has them before the next generation.
+    /// The member gives them up, but no other member owns them before the next generation.
     pub(super) fn release(&mut self, partitions: &Partitions) {
         for (topic, numbers) in partitions {
             for &number in numbers {
@@ -108,7 +129,7 @@ impl Ownership {
         }
     }
 
-    /// What was released may be anybody's by now.
+    /// Another member may own the released partitions by now.
     pub(super) fn forget_released(&mut self) {
         self.released.clear();
     }
@@ -132,18 +153,18 @@ mod tests {
         ownership.add(&partitions("t", &[0]));
         ownership.forget_released();
         assert_eq!(ownership.since("t", 0), Some(since));
-        // Not so what stayed away for a generation.
+        // Partition 1 came back a generation later.
         ownership.add(&partitions("t", &[1]));
         assert_ne!(ownership.since("t", 1), Some(since));
     }
 
     #[test]
-    fn compares_with_a_share() {
+    fn compares_with_an_assignment() {
         let mut ownership = Ownership::default();
         ownership.add(&partitions("t", &[0, 1]));
         ownership.add(&partitions("u", &[0]));
-        let share = vec![("s".to_owned(), vec![4]), ("t".to_owned(), vec![1, 2])];
-        let (added, gone) = ownership.compare(&share);
+        let assigned = vec![("s".to_owned(), vec![4]), ("t".to_owned(), vec![1, 2])];
+        let (added, gone) = ownership.compare(&assigned);
         assert_eq!(added, vec![("s".to_owned(), vec![4]), ("t".to_owned(), vec![2])]);
         assert_eq!(gone, vec![("t".to_owned(), vec![0]), ("u".to_owned(), vec![0])]);
     }

@@ -1,19 +1,19 @@
-//! SyncGroup: the leader's plan goes to the coordinator, each member's share comes back.
+//! SyncGroup: the leader's plan goes to the coordinator, each member's assignment comes back.
 
 use super::connections::{Broken, Pending};
 use super::event::Role;
 use super::join::CONSUMER;
-use super::{Membership, Phase};
+use super::{Leaves, Membership, Phase, Progress};
 use crate::protocol::sync_group::{SyncGroupAssignment, SyncGroupRequest, SyncGroupResponse};
 use crate::protocol::{ErrorCode, read_response};
 
 impl Membership {
-    pub(super) fn drive_sync(&mut self) {
-        if !matches!(self.phase, Phase::Syncing(Some(_))) {
-            return;
+    pub(super) fn drive_sync(&mut self) -> Progress {
+        if !matches!(self.generation.phase, Phase::Syncing(Some(_))) {
+            return false;
         }
-        let Some(conn) = self.ready(Role::Group) else { return };
-        let Phase::Syncing(entries) = &mut self.phase else { return };
+        let Some(conn) = self.ready(Role::Group) else { return false };
+        let Phase::Syncing(entries) = &mut self.generation.phase else { return false };
         let assignments = entries
             .take()
             .into_iter()
@@ -21,45 +21,46 @@ impl Membership {
             .map(|(member_id, assignment)| SyncGroupAssignment { member_id, assignment });
         let body = SyncGroupRequest {
             group_id: self.config.group_id.clone(),
-            generation_id: self.identity.generation,
-            member_id: self.identity.member_id.clone(),
+            generation_id: self.generation.id,
+            member_id: self.member_id.clone(),
             group_instance_id: self.config.group_instance_id.clone(),
             protocol_type: Some(CONSUMER.to_owned()),
-            protocol_name: Some(self.identity.protocol.clone()),
+            protocol_name: Some(self.generation.protocol.clone()),
             assignments: assignments.collect(),
         };
         if self.ask(conn, &body, i16::MAX, self.now + self.config.parked_timeout_ms()) {
-            self.session.parked(self.now);
+            self.generation.session.parked(self.now);
         } else if !self.failed {
             self.fail(ErrorCode::INVALID_REQUEST, "the plan has no form in the protocol: it is too large", true);
         }
+        true
     }
 
     pub(super) fn on_synced(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: SyncGroupResponse = read_response(&pending.header, frame)?;
         self.throttle(conn, response.throttle_time_ms);
-        if !matches!(self.phase, Phase::Syncing(None)) || !self.is_current(&pending.stamp) {
+        if !matches!(self.generation.phase, Phase::Syncing(None)) || !self.is_current(&pending.stamp) {
             return Ok(());
         }
         match response.error_code {
             ErrorCode::NONE => {
-                self.session.answered(self.now);
+                self.generation.session.answered(self.now);
                 let kind = response.protocol_type.as_deref().unwrap_or(CONSUMER);
-                let protocol = response.protocol_name.as_deref().unwrap_or(&self.identity.protocol);
-                if kind != CONSUMER || protocol != self.identity.protocol {
+                let protocol = response.protocol_name.as_deref().unwrap_or(&self.generation.protocol);
+                if kind != CONSUMER || protocol != self.generation.protocol {
                     let message = format!(
                         "SyncGroup answers for protocol '{protocol}' of type '{kind}', not for '{}' that this member joined \
                          with",
-                        self.identity.protocol
+                        self.generation.protocol
                     );
                     self.fail(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, &message, true);
                     return Ok(());
                 }
-                self.take_share(response.assignment);
+                self.take_assignment(response.assignment);
             }
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => self.join_again(),
             ErrorCode::UNKNOWN_SERVER_ERROR => {
-                let leads = self.identity.leads;
+                let leads = self.generation.leads;
                 if leads {
                     self.warn(
                         "the coordinator could not store the plan: the group may not fit one record of \
@@ -79,11 +80,11 @@ impl Membership {
             }
             ErrorCode::REBALANCE_IN_PROGRESS => self.join_again_at_once(),
             ErrorCode::ILLEGAL_GENERATION => {
-                self.reset_generation(true, "SyncGroup came too late for its generation");
+                self.expelled(Leaves::Generation, "SyncGroup came too late for its generation");
                 self.join_again_at_once();
             }
             ErrorCode::UNKNOWN_MEMBER_ID => {
-                self.reset_generation(false, "the coordinator does not know this member");
+                self.expelled(Leaves::MemberId, "the coordinator does not know this member");
                 self.join_again_at_once();
             }
             code => {

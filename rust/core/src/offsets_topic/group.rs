@@ -1,23 +1,23 @@
-//! GroupMetadataValue, versions 0 to 4: a classic group as of one generation.
+//! GroupMetadataValue, versions 0 to 4: the state of a classic group in one generation.
 
 use super::fields::Fields;
-use crate::wire::reader::{ReadError, Reader};
+use crate::protocol::reader::{ReadError, Reader};
 
 /// The newest version; flexible.
 pub(super) const NEWEST: i16 = 4;
 
-/// A classic group as of one generation, written when the leader's SyncGroup is handled.
+/// The state of a classic group in one generation. The coordinator writes it when it handles the leader's SyncGroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMetadata<'a> {
     /// `consumer` for consumers; Connect and others use the group protocol too.
     pub protocol_type: &'a str,
     /// The generation.
     pub generation: i32,
-    /// The assignor that the group agreed on; `None` while it has no members.
+    /// The assignor that the coordinator selected; `None` while the group has no members.
     pub protocol: Option<&'a str>,
     /// The leader's member id.
     pub leader: Option<&'a str>,
-    /// Since when the group has been in its state, in milliseconds since 1970 (since version 2); -1 if not told.
+    /// The time of the group's last change of state, in milliseconds since 1970 (since version 2); -1 if absent.
     pub state_timestamp: i64,
     /// The members.
     pub members: GroupMembers<'a>,
@@ -37,7 +37,7 @@ impl<'a> GroupMetadata<'a> {
     }
 }
 
-/// The members of a classic group, checked as a whole and lent one by one.
+/// The members of a classic group: checked as a whole, then read one by one without a copy.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupMembers<'a> {
     fields: Fields<'a>,
@@ -55,7 +55,7 @@ impl Eq for GroupMembers<'_> {}
 
 impl<'a> GroupMembers<'a> {
     fn read(mut fields: Fields<'a>, version: i16) -> Result<Self, ReadError> {
-        // The shortest member: three empty strings, a timeout and two empty lists of bytes, in the compact form.
+        // The shortest member in the compact form: three empty strings, a timeout and two empty byte fields.
         let count = fields.count(9, "members")?;
         let members = Self { fields, version, count };
         for _ in 0..count {
@@ -64,7 +64,7 @@ impl<'a> GroupMembers<'a> {
         Ok(members)
     }
 
-    /// How many there are.
+    /// The number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
@@ -92,15 +92,15 @@ pub struct GroupMetadataMember<'a> {
     pub instance_id: Option<&'a str>,
     /// Its client id.
     pub client_id: &'a str,
-    /// Where it connects from.
+    /// The host from which it connects.
     pub client_host: &'a str,
-    /// In milliseconds (since version 1); -1 if not told.
+    /// In milliseconds (since version 1); -1 if absent.
     pub rebalance_timeout: i32,
     /// In milliseconds.
     pub session_timeout: i32,
-    /// ConsumerProtocolSubscription bytes as sent for the protocol that the group agreed on.
+    /// The ConsumerProtocolSubscription bytes that it sent for the selected protocol.
     pub subscription: &'a [u8],
-    /// ConsumerProtocolAssignment bytes; a member that the leader forgot has none.
+    /// ConsumerProtocolAssignment bytes; empty if the leader's SyncGroup did not contain the member.
     pub assignment: &'a [u8],
 }
 

@@ -1,9 +1,9 @@
-//! The keys: what a record is about. None of them has a flexible version.
+//! The keys of the records. None of them has a flexible version.
 
 use super::fields::Fields;
-use crate::wire::reader::{Problem, ReadError, Reader};
+use crate::protocol::reader::{Problem, ReadError, Reader};
 
-/// What a record is about.
+/// The key of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key<'a> {
     /// Kinds 0 and 1: the offset that a group committed for a partition.
@@ -32,19 +32,19 @@ pub enum Key<'a> {
         /// The member.
         member_id: &'a str,
     },
-    /// Kind 6: the targets of a KIP-848 group as a whole.
+    /// Kind 6: the target assignment of a KIP-848 group as a whole.
     TargetAssignment {
         /// The group.
         group: &'a str,
     },
-    /// Kind 7: the target of a member of a KIP-848 group.
+    /// Kind 7: the target assignment of a member of a KIP-848 group.
     TargetAssignmentMember {
         /// The group.
         group: &'a str,
         /// The member.
         member_id: &'a str,
     },
-    /// Kind 8: what a member of a KIP-848 group has.
+    /// Kind 8: the current assignment of a member of a KIP-848 group.
     CurrentAssignment {
         /// The group.
         group: &'a str,
@@ -58,12 +58,12 @@ pub enum Key<'a> {
         /// The expression.
         expression: &'a str,
     },
-    /// Any other kind: partition metadata of early KIP-848 brokers, share groups, streams groups, kinds to come.
+    /// Any other kind: partition metadata of early KIP-848 brokers, share groups, streams groups, future kinds.
     Other(i16),
 }
 
 impl<'a> Key<'a> {
-    /// Reads a key. What follows the known fields is ignored.
+    /// Reads a key. Bytes after the known fields are ignored.
     ///
     /// # Errors
     /// The first field that cannot be read, a negative partition, a negative kind.
@@ -96,7 +96,7 @@ impl<'a> Key<'a> {
         })
     }
 
-    /// The INT16 at the key's head; both kinds of commits are 1.
+    /// The INT16 at the start of the key. The result is 1 for both kinds of commits, 0 and 1.
     #[must_use]
     pub fn kind(&self) -> i16 {
         match self {
@@ -112,7 +112,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The group; `None` for [`Key::Other`], which is not looked into.
+    /// The group; `None` for [`Key::Other`], whose fields are not read.
     #[must_use]
     pub fn group(&self) -> Option<&'a str> {
         match *self {
@@ -128,7 +128,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The member, of those kinds that are about one.
+    /// The member, for the kinds of a member's records.
     #[must_use]
     pub fn member_id(&self) -> Option<&'a str> {
         match *self {
@@ -139,7 +139,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The newest version of the value of such a record that is known here.
+    /// The newest known version of the value for this kind of record.
     pub(super) fn newest_value_version(&self) -> i16 {
         match self {
             Self::OffsetCommit { .. } => super::offset::NEWEST,

@@ -1,10 +1,10 @@
-//! The records of KIP-848 groups; all of their values are flexible and have version 0.
+//! The records of KIP-848 groups. All values are flexible and have version 0.
 
-use super::fields::{Fields, tagged, text};
-use crate::wire::reader::{Problem, ReadError, Reader};
-use crate::wire::topic_partitions::Numbers;
+use super::fields::{Fields, tagged};
+use crate::protocol::reader::{ReadError, Reader};
+use crate::protocol::topic_partitions::Numbers;
 
-/// ConsumerGroupMemberMetadataValue: a member and what it subscribes to.
+/// ConsumerGroupMemberMetadataValue: a member and its subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsumerGroupMember<'a> {
     /// Its `group.instance.id`.
@@ -13,7 +13,7 @@ pub struct ConsumerGroupMember<'a> {
     pub rack: Option<&'a str>,
     /// Its client id.
     pub client_id: &'a str,
-    /// Where it connects from.
+    /// The host from which it connects.
     pub client_host: &'a str,
     /// The topics that it names.
     pub topics: TopicList<'a>,
@@ -21,9 +21,9 @@ pub struct ConsumerGroupMember<'a> {
     pub topic_regex: Option<&'a str>,
     /// In milliseconds.
     pub rebalance_timeout: i32,
-    /// The broker's assignor that it asks for.
+    /// The assignor of the broker that the member requests.
     pub server_assignor: Option<&'a str>,
-    /// The assignors of a member that speaks the classic protocol in a KIP-848 group.
+    /// The assignors of a member that uses the classic protocol in a KIP-848 group.
     pub classic: Option<ClassicProtocols<'a>>,
 }
 
@@ -63,7 +63,8 @@ impl Eq for ClassicProtocols<'_> {}
 
 impl<'a> ClassicProtocols<'a> {
     fn read(mut reader: Reader<'a>) -> Result<Option<Self>, ReadError> {
-        // A nullable structure has a byte in front: 1 for one that follows, 0 for null in a tagged field, -1 elsewhere.
+        // A nullable structure begins with a byte: 1 if the structure follows. For null it is 0 in a tagged field and
+        // -1 elsewhere.
         if reader.i8("classic_member_metadata")? <= 0 {
             return Ok(None);
         }
@@ -90,7 +91,7 @@ impl<'a> ClassicProtocols<'a> {
     }
 }
 
-/// A compact list of topic names, checked as a whole and lent name by name.
+/// A compact list of topic names: checked as a whole, then read name by name without a copy.
 #[derive(Debug, Clone, Copy)]
 pub struct TopicList<'a> {
     reader: Reader<'a>,
@@ -107,10 +108,7 @@ impl Eq for TopicList<'_> {}
 
 impl<'a> TopicList<'a> {
     pub(super) fn read(reader: &mut Reader<'a>, what: &'static str) -> Result<Self, ReadError> {
-        let at = reader.position();
-        let Some(count) = reader.compact_count(1, what)? else {
-            return Err(ReadError { what, at, problem: Problem::Length(-1) });
-        };
+        let count = reader.required(what, |reader| reader.elements(true, 1, what))?;
         let list = Self { reader: *reader, count };
         for _ in 0..count {
             Self::read_one(reader, what)?;
@@ -119,18 +117,16 @@ impl<'a> TopicList<'a> {
     }
 
     fn read_one(reader: &mut Reader<'a>, what: &'static str) -> Result<&'a str, ReadError> {
-        let at = reader.position();
-        let bytes = reader.compact_nullable_bytes(what)?;
-        text(bytes.ok_or(ReadError { what, at, problem: Problem::Length(-1) })?, at, what)
+        reader.required(what, |reader| reader.text(true, what))
     }
 
-    /// How many names there are.
+    /// The number of names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -143,18 +139,18 @@ impl<'a> TopicList<'a> {
     }
 }
 
-/// ConsumerGroupCurrentMemberAssignmentValue: what a member has, and what it is still to give up.
+/// ConsumerGroupCurrentMemberAssignmentValue: the partitions that a member has, and those that it must still revoke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CurrentAssignment<'a> {
     /// The member's epoch.
     pub epoch: i32,
-    /// The one before.
+    /// The member's epoch before that.
     pub previous_epoch: i32,
-    /// The member's state, as the broker numbers it.
+    /// The broker's number of the member's state.
     pub state: i8,
-    /// What it has.
+    /// The partitions that it has.
     pub assigned: TopicIdPartitions<'a>,
-    /// What it has been asked to give up.
+    /// The partitions that it must revoke.
     pub pending_revocation: TopicIdPartitions<'a>,
 }
 
@@ -170,7 +166,7 @@ impl<'a> CurrentAssignment<'a> {
     }
 }
 
-/// Partitions by topic id, checked as a whole and lent topic by topic.
+/// Partitions by topic id: checked as a whole, then read topic by topic without a copy.
 #[derive(Debug, Clone, Copy)]
 pub struct TopicIdPartitions<'a> {
     reader: Reader<'a>,
@@ -187,11 +183,8 @@ impl Eq for TopicIdPartitions<'_> {}
 
 impl<'a> TopicIdPartitions<'a> {
     pub(super) fn read(reader: &mut Reader<'a>, what: &'static str) -> Result<Self, ReadError> {
-        let at = reader.position();
-        // An id of 16 bytes, an empty list and no tagged fields.
-        let Some(count) = reader.compact_count(18, what)? else {
-            return Err(ReadError { what, at, problem: Problem::Length(-1) });
-        };
+        // The shortest element: an id of 16 bytes, an empty list and no tagged fields.
+        let count = reader.required(what, |reader| reader.elements(true, 18, what))?;
         let partitions = Self { reader: *reader, count };
         for _ in 0..count {
             Self::read_one(reader, what)?;
@@ -202,22 +195,19 @@ impl<'a> TopicIdPartitions<'a> {
     fn read_one(reader: &mut Reader<'a>, what: &'static str) -> Result<([u8; 16], PartitionNumbers<'a>), ReadError> {
         let mut id = [0; 16];
         id.copy_from_slice(reader.take(16, what)?);
-        let at = reader.position();
-        let Some(count) = reader.compact_count(4, what)? else {
-            return Err(ReadError { what, at, problem: Problem::Length(-1) });
-        };
+        let count = reader.required(what, |reader| reader.elements(true, 4, what))?;
         let bytes = reader.take(4 * count, what)?;
         reader.skip_tagged_fields(what)?;
         Ok((id, PartitionNumbers { bytes }))
     }
 
-    /// How many elements there are; a topic may have several.
+    /// The number of elements. Several elements may have the same topic id.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -246,7 +236,7 @@ impl<'a> Iterator for TopicIdPartitionsIter<'a> {
     }
 }
 
-/// Partition numbers, as they were written.
+/// Partition numbers in the record's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionNumbers<'a> {
     bytes: &'a [u8],

@@ -1,8 +1,12 @@
-//! The records of `__consumer_offsets`: what the group coordinator writes down of commits and of groups.
+//! The records of `__consumer_offsets`, in which the group coordinator stores commits and groups.
 //!
-//! The INT16 at the head of the key says what the record is about, the INT16 at the head of the value its version; a null
-//! value takes the record's subject away. Nothing is copied: what is read lends from the record's bytes. Layouts: Kafka's
-//! `coordinator-key` and `coordinator-value` schemas.
+//! ```text
+//! key    INT16 kind      fields of the kind
+//! value  INT16 version   fields of the kind and the version     (a null value deletes the subject of the key)
+//! ```
+//!
+//! Nothing is copied: the decoded values borrow from the record's bytes. The layouts are Kafka's `coordinator-key` and
+//! `coordinator-value` schemas.
 
 mod fields;
 mod group;
@@ -27,17 +31,17 @@ pub use member::{
 };
 pub use offset::OffsetCommit;
 pub use rows::{
-    Assignment, Claim, Commit, Epochs, Event, EventKind, Held, MOST_BYTES, Matches, Member, Reason, Record, Rejected,
-    Row, Source, Topic, Topics, rows,
+    Assignment, Claim, Commit, Epochs, EventKind, Held, MOST_BYTES, Matches, Member, MembershipEvent, Record,
+    RejectReason, Rejected, Row, Source, SubscribedTopics, Topic, rows,
 };
 pub use topic_id::{TopicId, parse_topic_id, topic_id_text};
 
-use crate::wire::reader::{ReadError, Reader};
+use crate::protocol::reader::{ReadError, Reader};
 
-/// What a record says of its key's subject.
+/// The value of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// The subject is gone: the value is null.
+    /// The value is null: the subject of the key was deleted.
     Tombstone,
     /// A committed offset ([`Key::OffsetCommit`]).
     OffsetCommit(OffsetCommit<'a>),
@@ -47,11 +51,11 @@ pub enum Value<'a> {
     GroupEpoch(i32),
     /// A member of a KIP-848 group ([`Key::ConsumerGroupMember`]).
     Member(ConsumerGroupMember<'a>),
-    /// The epoch of the targets of a KIP-848 group ([`Key::TargetAssignment`]).
+    /// The epoch of the target assignment of a KIP-848 group ([`Key::TargetAssignment`]).
     TargetEpoch(i32),
-    /// What a member of a KIP-848 group is to have ([`Key::TargetAssignmentMember`]).
+    /// The target assignment of a member of a KIP-848 group ([`Key::TargetAssignmentMember`]).
     Target(TopicIdPartitions<'a>),
-    /// What a member of a KIP-848 group has ([`Key::CurrentAssignment`]).
+    /// The current assignment of a member of a KIP-848 group ([`Key::CurrentAssignment`]).
     Current(CurrentAssignment<'a>),
     /// The topics that a group's regular expression matched ([`Key::RegularExpression`]).
     Matches(TopicList<'a>),
@@ -73,10 +77,10 @@ pub enum RecordError {
     Value {
         /// The key's kind.
         kind: i16,
-        /// What could not be read.
+        /// The field that could not be read.
         error: ReadError,
     },
-    /// A version of the value that did not exist when this was written.
+    /// A version of the value that is newer than the known ones.
     #[error("the value of a record of kind {kind} has version {version}; versions 0 to {newest} are known")]
     UnknownVersion {
         /// The key's kind.
@@ -88,10 +92,11 @@ pub enum RecordError {
     },
 }
 
-/// Reads a record. O(bytes); every length is checked before anything is lent, members' own bytes are not looked into.
+/// Reads a record in O(bytes). Every length is checked before a slice is borrowed. The bytes of a member's subscription
+/// and assignment are not decoded.
 ///
-/// A kind of record that belongs to other groups (share, streams) or that is unknown is [`Key::Other`] with
-/// [`Value::Other`], and no error. Bytes behind the known fields are ignored, as are unknown tagged fields.
+/// A record of a share group or a streams group, or of an unknown kind, is no error: it is [`Key::Other`] with
+/// [`Value::Other`]. Bytes after the known fields and unknown tagged fields are ignored.
 ///
 /// # Errors
 /// [`RecordError`].

@@ -1,7 +1,7 @@
 //! OffsetCommitValue, versions 0 to 4.
 
 use super::fields::{Fields, tagged};
-use crate::wire::reader::{ReadError, Reader};
+use crate::protocol::reader::{ReadError, Reader};
 
 /// The newest version; flexible.
 pub(super) const NEWEST: i16 = 4;
@@ -11,13 +11,13 @@ pub(super) const NEWEST: i16 = 4;
 pub struct OffsetCommit<'a> {
     /// The next offset that the group reads.
     pub offset: i64,
-    /// The leader's epoch of the record before it (since version 3); -1 if not told.
+    /// The leader epoch of the record before the offset (since version 3); -1 if absent.
     pub leader_epoch: i32,
-    /// Whatever the client added.
+    /// The metadata of the client.
     pub metadata: &'a str,
-    /// When, in milliseconds since 1970.
+    /// The time of the commit, in milliseconds since 1970.
     pub commit_timestamp: i64,
-    /// When it ends, in milliseconds since 1970 (version 1 only); -1 if it does not.
+    /// The time at which the commit expires, in milliseconds since 1970 (version 1 only); -1 if it does not.
     pub expire_timestamp: i64,
     /// The topic's id (a tagged field since version 4, which brokers write from 4.1 on).
     pub topic_id: Option<[u8; 16]>,

@@ -1,23 +1,13 @@
-//! Rows of records, golden bytes of Kafka and of Java's assignors among them.
+//! The rows of records. Some records are golden bytes of Kafka and of Java's assignors.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::wire::topic_partitions::CanonicalPartitions;
-use crate::wire::user_data;
-use crate::wire::{assignment, subscription::SubscriptionFields};
+use crate::encode::{SubscriptionFields, bytes, encode_sticky, encode_stream_join, string};
+use crate::protocol::assignment;
+use crate::protocol::topic_partitions::CanonicalPartitions;
 
 const NOW: i64 = 1_700_000_000_000;
-
-fn string(out: &mut Vec<u8>, text: &str) {
-    out.extend((text.len() as i16).to_be_bytes());
-    out.extend(text.as_bytes());
-}
-
-fn bytes(out: &mut Vec<u8>, content: &[u8]) {
-    out.extend((content.len() as i32).to_be_bytes());
-    out.extend(content);
-}
 
 fn key(kind: i16, parts: &[&str]) -> Vec<u8> {
     let mut out = kind.to_be_bytes().to_vec();
@@ -67,11 +57,11 @@ fn all(record: Record<'_>) -> Vec<Row<'_>> {
     found
 }
 
-/// What a row has in the tables, as text.
+/// The columns of a row as text.
 fn shown(row: &Row<'_>) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match row {
-        Row::Event(Event { group, kind, generation, protocol, member }) => {
+        Row::Event(MembershipEvent { group, kind, generation, protocol, member }) => {
             let member = member.as_ref().map_or("nobody".to_owned(), |member| {
                 let mut topics = Vec::new();
                 member.topics.each(|name| topics.push(text(name)));
@@ -120,10 +110,10 @@ fn shown_all(record: Record<'_>) -> Vec<String> {
 fn a_generation_of_each_assignor() {
     let held: &[(&str, &[i32])] = &[("a", &[0, 2])];
     let partitions = CanonicalPartitions::new(held.iter().map(|(topic, numbers)| (*topic, numbers.iter().copied())));
-    let sticky = user_data::encode_sticky(&partitions, Some(6)).expect("short names");
-    // kafka-python 3.0.12's, behind a schema version.
+    let sticky = encode_sticky(&partitions, Some(6)).expect("short names");
+    // The user data of kafka-python 3.0.12: a schema version, then the sticky user data.
     let prefixed = [&[0, 1], sticky.as_slice()].concat();
-    let join = user_data::encode_stream_join(&[0, 3], 7).expect("few");
+    let join = encode_stream_join(&[0, 3], 7).expect("few");
     let of_sticky = r#"Some("[(\"a\", [0, 2])]@Some(6)")"#;
     for (protocol, data, owned, generation, claim) in [
         ("sticky", Some(sticky.as_slice()), held, None, of_sticky),
@@ -177,7 +167,7 @@ fn groups_that_are_empty_gone_or_not_of_consumers() {
     let empty = group("consumer", 3, "", &[]);
     assert_eq!(shown_all(record(&key, Some(&empty))), [r#"snapshot g Some(3) Some("") nobody"#]);
     assert_eq!(shown_all(record(&key, None)), [r#"tombstone Some(2) Some("g") None: a record of kind 2"#]);
-    // A coordinator writes this record of a new group, before the first member has said the type.
+    // The coordinator writes this record for a new group, before the first member has sent the protocol type.
     let new = group("", 0, "", &[]);
     assert_eq!(shown_all(record(&key, Some(&new))), [r#"snapshot g Some(0) Some("") nobody"#]);
     let strange = group("", 1, "range", &[("w", vec![1], vec![2])]);
@@ -257,7 +247,7 @@ fn kip_848_groups_and_their_epochs() {
             r#"tombstone Some(3) Some("g") None: a record of kind 3"#.to_owned(),
         ]
     );
-    // What is not in order is not believed.
+    // Records that are not in the order of their offsets get no epoch.
     let reversed = |index: usize| Record { offset: Some(-(index as i64)), ..at(index) };
     assert!((0..records.len()).all(|index| Epochs::read(records.len(), reversed).of(index).is_none()));
 }
@@ -288,7 +278,7 @@ fn records_that_cannot_be_told() {
     }
 }
 
-/// A record of a megabyte must not become gigabytes.
+/// A record of one megabyte must not produce gigabytes of rows.
 #[test]
 fn names_are_not_repeated_without_bound() {
     let long = "g".repeat(30_000);
@@ -299,22 +289,22 @@ fn names_are_not_repeated_without_bound() {
     let [Row::Rejected(rejected)] = found.as_slice() else { panic!("{} rows", found.len()) };
     assert_eq!(
         (rejected.reason, rejected.detail.as_str()),
-        (Reason::TooLarge, "3000 members with names of 30006 bytes")
+        (RejectReason::TooLarge, "3000 members with names of 30006 bytes")
     );
-    // Half as many fit, but their assignments do not besides.
+    // The rows of half as many members fit, but not the rows of their assignments.
     let members: Vec<_> = (0..1_500).map(|_| ("", empty.clone(), some.clone())).collect();
     let value = group("consumer", 1, "sticky", &members);
     let found = all(record(&key, Some(&value)));
     let count = |wanted: fn(&Row<'_>) -> bool| found.iter().filter(|row| wanted(row)).count();
     let given = count(|row| matches!(row, Row::Assignment(_)));
     assert!(given > 0 && (1_500 + given) * 30_000 <= MOST_BYTES, "{given}");
-    let too_large = |row: &Row<'_>| matches!(row, Row::Rejected(row) if row.reason == Reason::TooLarge);
+    let too_large = |row: &Row<'_>| matches!(row, Row::Rejected(row) if row.reason == RejectReason::TooLarge);
     assert_eq!(count(too_large), 1_500 - given);
 }
 
 #[test]
 fn topic_ids_as_kafka_prints_them() {
-    // Uuid.toString of Kafka 4.3.1.
+    // The result of `Uuid.toString` of Kafka 4.3.1.
     let id = [1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18];
     assert_eq!(topic_id_text(id), "AQIDBAUGBwgREhMUFRYXGA");
     assert_eq!(topic_id_text([0xff; 16]), "_____________________w");
@@ -332,7 +322,7 @@ proptest! {
         prop_assert_eq!(parse_topic_id(&topic_id_text(id)), Some(id));
     }
 
-    /// Every record gives something, but for epochs, and no bytes crash.
+    /// Every record except an epoch gives at least one row, and no input panics.
     #[test]
     fn hostile_records_give_rows(
         kind in prop_oneof![0i16..20, any::<i16>()],

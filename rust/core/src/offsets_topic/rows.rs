@@ -1,8 +1,8 @@
-//! What the records say, as rows of flat tables: members, what they have, what they committed, and what cannot be told.
+//! Converts the records to rows of flat tables: members, assignments, commits, expressions, and rejected records.
 //!
-//! A record of a classic group gives a row for each of its members and for each topic of their assignments. Nothing
-//! that a record holds is an error: what cannot be read is a row too, with the reason, and a member's own bytes cost
-//! that member only.
+//! A record of a classic group gives one row for each member and one row for each topic of each assignment. No content
+//! of a record is an error of the conversion. An unreadable record becomes a row of rejected records with the reason;
+//! unreadable bytes of one member become such a row, and the other members are converted.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -11,25 +11,25 @@ use super::{
     ConsumerGroupMember, GroupMetadata, GroupMetadataMember, Key, OffsetCommit, RecordError, TopicId,
     TopicIdPartitions, TopicList, Value, read,
 };
-use crate::wire::assignment;
-use crate::wire::reader::Reader;
-use crate::wire::subscription::{Subscription, TopicNames};
-use crate::wire::topic_partitions::{Numbers, TopicPartitions};
-use crate::wire::user_data::{StickyUserData, StreamJoinUserData, read_cooperative_generation};
+use crate::protocol::assignment;
+use crate::protocol::reader::Reader;
+use crate::protocol::subscription::{Subscription, TopicNames};
+use crate::protocol::topic_partitions::{Numbers, TopicPartitions};
+use crate::protocol::user_data::{StickyUserData, StreamJoinUserData, cooperative_generation};
 
 /// The protocol type of groups of consumers.
 const CONSUMER: &str = "consumer";
 
-/// A record with its place. A part that is missing, as it may be in a dump, is `None`.
+/// A record with its partition and offset. Each part is optional, because a dump of the topic may lack it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Record<'a> {
     /// Its key.
     pub key: Option<&'a [u8]>,
-    /// Its value; `None` takes the key's subject away.
+    /// Its value; `None` deletes the subject of the key.
     pub value: Option<&'a [u8]>,
     /// The partition of the offsets topic.
     pub partition: Option<i32>,
-    /// Its offset there.
+    /// Its offset in that partition.
     pub offset: Option<i64>,
     /// When it was written, in milliseconds since 1970.
     pub timestamp: Option<i64>,
@@ -38,31 +38,31 @@ pub struct Record<'a> {
 /// A row of one of the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row<'a> {
-    /// Of what happened to a group's members.
-    Event(Event<'a>),
-    /// Of what members have, or are to have.
+    /// A row of `membership_events`: a change of a group's members.
+    Event(MembershipEvent<'a>),
+    /// A row of `observed_assignments`: partitions that a member has or will get.
     Assignment(Assignment<'a>),
-    /// Of commits.
+    /// A committed offset.
     Commit(Commit<'a>),
-    /// Of what the regular expressions match that members of KIP-848 groups subscribe to.
+    /// The topics that match a regular expression to which members of a KIP-848 group subscribe.
     Matches(Matches<'a>),
-    /// Of what is not in the other tables.
+    /// A row of `rejected_records`: a record, or a part of one, that is not in the other tables.
     Rejected(Rejected<'a>),
 }
 
-/// What an [`Event`] says of its member.
+/// The kinds of [`MembershipEvent`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// It is in the group, and so is nobody else but those of the same record.
+    /// The member is in the group. All members of the group are in the same record.
     Snapshot,
-    /// It joined, or changed what it subscribes to (KIP-848).
+    /// The member joined, or changed its subscription (KIP-848).
     Join,
-    /// It is gone (KIP-848).
+    /// The member left (KIP-848).
     Leave,
 }
 
 impl EventKind {
-    /// As the column `kind` of `membership_events` has it.
+    /// The value in the column `kind` of `membership_events`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,54 +73,54 @@ impl EventKind {
     }
 }
 
-/// Something that happened to a member of a group.
+/// A change of a group's members, or a snapshot of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event<'a> {
+pub struct MembershipEvent<'a> {
     /// The group.
     pub group: &'a str,
-    /// What.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// The group's generation; of a KIP-848 group its epoch: the next that is written down for it.
+    /// The group's generation. In a KIP-848 group: the next epoch in a record of the group.
     pub generation: Option<i32>,
-    /// The assignor that the group agreed on; of a KIP-848 group the one that the member asks for.
+    /// The assignor that the coordinator selected. In a KIP-848 group: the assignor that the member requests.
     pub protocol: Option<&'a str>,
-    /// The member; `None` for a group without any.
+    /// The member; `None` for a group without members.
     pub member: Option<Member<'a>>,
 }
 
-/// A member, as far as its record tells.
+/// A member, from its record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Member<'a> {
     /// Its id.
     pub id: &'a str,
     /// Its `group.instance.id`.
     pub instance_id: Option<&'a str>,
-    /// Its rack; as it was sent, not necessarily UTF-8.
+    /// The bytes of its rack, not necessarily UTF-8.
     pub rack: Option<&'a [u8]>,
     /// The topics that it names.
-    pub topics: Topics<'a>,
+    pub topics: SubscribedTopics<'a>,
     /// The regular expression that it subscribes to (KIP-848).
     pub topic_regex: Option<&'a str>,
-    /// Its client id, and where it connects from.
+    /// Its client id, and the host from which it connects.
     pub client: Option<(&'a str, &'a str)>,
-    /// What it said it held.
+    /// Its claim.
     pub claim: Option<Claim<'a>>,
 }
 
-/// The topics that a member names, as they were sent.
+/// The topic names in a member's subscription.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Topics<'a> {
-    /// None could be read.
+pub enum SubscribedTopics<'a> {
+    /// No readable subscription.
     #[default]
     None,
-    /// Those of a subscription; not necessarily UTF-8.
+    /// The topics of a ConsumerProtocolSubscription; not necessarily UTF-8.
     Subscription(TopicNames<'a>),
-    /// Those of a KIP-848 member.
+    /// The topics of a KIP-848 member.
     Listed(TopicList<'a>),
 }
 
-impl<'a> Topics<'a> {
-    /// Hands each name to `visit`.
+impl<'a> SubscribedTopics<'a> {
+    /// Calls `visit` with each name.
     pub fn each(&self, visit: impl FnMut(&'a [u8])) {
         match self {
             Self::None => {}
@@ -130,12 +130,12 @@ impl<'a> Topics<'a> {
     }
 }
 
-/// What a member said it held when it joined, where its assignor looks for it.
+/// The partitions that a member claimed when it joined. They are read from the field that its assignor reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim<'a> {
-    /// Since which generation, for a stream join since which epoch.
+    /// The generation of the claim; the epoch for a stream join.
     pub generation: Option<i32>,
-    /// What.
+    /// The claimed partitions.
     pub held: Held<'a>,
 }
 
@@ -148,21 +148,21 @@ pub enum Held<'a> {
     Numbers(Numbers<'a>),
 }
 
-/// Where an [`Assignment`] was told.
+/// The record that an [`Assignment`] comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// In the record of a classic group's generation.
+    /// The record of a classic group's generation.
     Classic,
-    /// In the target of a member of a KIP-848 group.
+    /// The target assignment of a member of a KIP-848 group.
     Target,
-    /// In what such a member has.
+    /// The assigned partitions in the current assignment of such a member.
     Current,
-    /// In what it has and is to give up.
+    /// The partitions in that current assignment that the member must revoke.
     PendingRevocation,
 }
 
 impl Source {
-    /// As the column `source` of `observed_assignments` has it.
+    /// The value in the column `source` of `observed_assignments`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -174,21 +174,21 @@ impl Source {
     }
 }
 
-/// A topic by name, or by its id alone.
+/// A topic by its name or by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic<'a> {
-    /// As it was sent, not necessarily UTF-8.
+    /// The bytes of the name, not necessarily UTF-8.
     Name(&'a [u8]),
-    /// In KIP-848 groups.
+    /// The id; only KIP-848 groups use it.
     Id(TopicId),
 }
 
-/// The partitions of one topic that a member has, or is to have.
+/// The partitions of one topic that a member has or will get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment<'a> {
     /// The group.
     pub group: &'a str,
-    /// Where it was told.
+    /// The record that it comes from.
     pub source: Source,
     /// The generation; the epoch in a KIP-848 group.
     pub generation: Option<i32>,
@@ -200,7 +200,7 @@ pub struct Assignment<'a> {
     pub partitions: Numbers<'a>,
 }
 
-/// A committed offset, or that there is none any longer.
+/// A committed offset, or the deletion of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit<'a> {
     /// The group.
@@ -213,9 +213,9 @@ pub struct Commit<'a> {
     pub topic_id: Option<TopicId>,
     /// The partition.
     pub partition: i32,
-    /// The offset; `None` once the commit has been taken away.
+    /// The offset; `None` for the deletion of the commit.
     pub committed: Option<i64>,
-    /// The leader's epoch of the record before it.
+    /// The leader epoch of the record before the offset.
     pub leader_epoch: Option<i32>,
 }
 
@@ -226,28 +226,28 @@ pub struct Matches<'a> {
     pub group: &'a str,
     /// The expression.
     pub expression: &'a str,
-    /// The topics; none once the expression is no longer used.
-    pub topics: Topics<'a>,
+    /// The topics; none after the deletion of the expression.
+    pub topics: SubscribedTopics<'a>,
 }
 
-/// Why something is not in the other tables.
+/// The reason why a record, or a part of it, is not in the other tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum RejectReason {
     /// The record has no key.
     NoKey,
     /// The record has no partition, offset or timestamp, or its bytes cannot be read.
     Broken,
-    /// The value has a version that was not known when this was written.
+    /// The version of the value is newer than the known ones.
     UnknownVersion,
-    /// The record is about share or streams groups, or of a kind that was not known.
+    /// The record belongs to a share group or a streams group, or its kind is unknown.
     OtherKind,
-    /// The group, or a part of it, has been taken away.
+    /// The group, or a part of it, was deleted.
     Tombstone,
-    /// The group is none of consumers: Connect's workers, say.
+    /// The members of the group are not consumers, but for example workers of Connect.
     NotConsumer,
-    /// Some or all of a member's subscription cannot be read.
+    /// A member's subscription is unreadable, in whole or in part.
     Subscription,
-    /// A member's user data has no form that its assignor knows.
+    /// The assignor of a member cannot read the member's user data.
     UserData,
     /// A member's assignment cannot be read.
     Assignment,
@@ -255,8 +255,8 @@ pub enum Reason {
     TooLarge,
 }
 
-impl Reason {
-    /// As the column `reason` of `rejected_records` has it.
+impl RejectReason {
+    /// The value in the column `reason` of `rejected_records`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -277,31 +277,32 @@ impl Reason {
 /// A record, or a part of it, that is not in the other tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected<'a> {
-    /// The kind of the record, where it is known.
+    /// The kind of the record, if known.
     pub kind: Option<i16>,
-    /// The group, where it is known.
+    /// The group, if known.
     pub group: Option<&'a str>,
-    /// The member, where it is about one.
+    /// The member, if the row concerns one member.
     pub member_id: Option<&'a str>,
-    /// Why.
-    pub reason: Reason,
-    /// What exactly, without the record's bytes, but for a group's protocol type.
+    /// The reason.
+    pub reason: RejectReason,
+    /// The details. They contain no bytes of the record except a group's protocol type.
     pub detail: String,
 }
 
-/// What the names that are repeated in the rows of a record may take, in bytes: a hostile record of a megabyte has a
-/// hundred thousand members in a group with a long name.
+/// The limit, in bytes, of the names that the rows of one record repeat. Without it a hostile record of one megabyte,
+/// with 100,000 members in a group with a long name, would fill the memory.
 pub const MOST_BYTES: usize = 64 << 20;
 
-/// For each of a number of records, in the order of their partition, the epoch that a KIP-848 record without one
-/// belongs to: the next that is written down for its group. `None` for all others, and where none follows.
+/// The epochs of KIP-848 records whose value contains none. For each record, in partition order: the next epoch in a
+/// record of the same group. `None` for every other record, and if no epoch follows.
 #[derive(Debug, Clone, Default)]
 pub struct Epochs(Vec<Option<i32>>);
 
 impl Epochs {
-    /// Reads them. O(bytes), and next to nothing for records of other kinds.
+    /// Reads the epochs in O(bytes). Without such records, only the keys' kinds are read.
     pub fn read<'a>(count: usize, record: impl Fn(usize) -> Record<'a>) -> Self {
-        // Members (5) belong to epochs of the group (3), targets of members (7) to epochs of the targets (6).
+        // The record of a member (5) belongs to the next epoch of the group (3), the target assignment of a member (7)
+        // to the next epoch of the target assignment (6).
         let kind = |index| record(index).key.and_then(|key| Reader::new(key).i16("kind").ok());
         if !(0..count).any(|index| matches!(kind(index), Some(5 | 7))) {
             return Self::default();
@@ -330,32 +331,32 @@ impl Epochs {
         Self(epochs)
     }
 
-    /// That of a record.
+    /// The epoch of the record at `index`.
     #[must_use]
     pub fn of(&self, index: usize) -> Option<i32> {
         self.0.get(index).copied().flatten()
     }
 }
 
-/// Hands all rows of a record to `visit`, in an order that depends on the record alone. O(bytes).
+/// Calls `visit` with each row of a record, in O(bytes). The order depends on the record only.
 ///
-/// `epoch` is what [`Epochs`] has for it.
+/// `epoch` is the record's epoch in [`Epochs`].
 pub fn rows<'a>(record: Record<'a>, epoch: Option<i32>, mut visit: impl FnMut(Row<'a>)) {
     let timestamp = match record {
         Record { partition: Some(_), offset: Some(_), timestamp: Some(timestamp), .. } => timestamp,
         Record { partition, offset, .. } => {
             let missing = [("partition", partition.is_none()), ("offset", offset.is_none()), ("timestamp", true)];
             let missing = missing.iter().find(|(_, missing)| *missing).map_or("", |(name, _)| name);
-            return visit(reject(None, None, Reason::Broken, format!("the record's {missing} is null")));
+            return visit(reject(None, None, RejectReason::Broken, format!("the record's {missing} is null")));
         }
     };
     let (key, value) = match read(record.key, record.value) {
         Ok(read) => read,
         Err(error) => {
             let reason = match error {
-                RecordError::NoKey => Reason::NoKey,
-                RecordError::UnknownVersion { .. } => Reason::UnknownVersion,
-                RecordError::Key(_) | RecordError::Value { .. } => Reason::Broken,
+                RecordError::NoKey => RejectReason::NoKey,
+                RecordError::UnknownVersion { .. } => RejectReason::UnknownVersion,
+                RecordError::Key(_) | RecordError::Value { .. } => RejectReason::Broken,
             };
             return visit(reject(record.key.and_then(|key| Key::read(key).ok()), None, reason, error));
         }
@@ -368,7 +369,7 @@ pub fn rows<'a>(record: Record<'a>, epoch: Option<i32>, mut visit: impl FnMut(Ro
         (Key::ConsumerGroupMember { group, member_id }, Value::Member(member)) => {
             of_member(group, member_id, &member, epoch, visit);
         }
-        (Key::ConsumerGroupMember { group, member_id }, Value::Tombstone) => visit(Row::Event(Event {
+        (Key::ConsumerGroupMember { group, member_id }, Value::Tombstone) => visit(Row::Event(MembershipEvent {
             group,
             kind: EventKind::Leave,
             generation: epoch,
@@ -383,23 +384,25 @@ pub fn rows<'a>(record: Record<'a>, epoch: Option<i32>, mut visit: impl FnMut(Ro
             of_ids(key, Source::PendingRevocation, Some(current.epoch), current.pending_revocation, &mut visit);
         }
         (Key::RegularExpression { group, expression }, Value::Matches(topics)) => {
-            visit(Row::Matches(Matches { group, expression, topics: Topics::Listed(topics) }));
+            visit(Row::Matches(Matches { group, expression, topics: SubscribedTopics::Listed(topics) }));
         }
         (Key::RegularExpression { group, expression }, Value::Tombstone) => {
-            visit(Row::Matches(Matches { group, expression, topics: Topics::None }));
+            visit(Row::Matches(Matches { group, expression, topics: SubscribedTopics::None }));
         }
-        // Their epochs are those of the members and targets before them: `Epochs`.
+        // No row: `Epochs` adds the epoch to the records of members and targets before it.
         (Key::ConsumerGroup { .. }, Value::GroupEpoch(_)) | (Key::TargetAssignment { .. }, Value::TargetEpoch(_)) => {}
-        (Key::Other(kind), _) => visit(reject(Some(key), None, Reason::OtherKind, format!("a record of kind {kind}"))),
+        (Key::Other(kind), _) => {
+            visit(reject(Some(key), None, RejectReason::OtherKind, format!("a record of kind {kind}")))
+        }
         (key, _) => {
             let member_id = key.member_id();
-            visit(reject(Some(key), member_id, Reason::Tombstone, format!("a record of kind {}", key.kind())));
+            visit(reject(Some(key), member_id, RejectReason::Tombstone, format!("a record of kind {}", key.kind())));
         }
     }
 }
 
-/// About a record of this kind; the detail is told without the record's bytes.
-fn reject<'a>(key: Option<Key<'a>>, member_id: Option<&'a str>, reason: Reason, detail: impl Display) -> Row<'a> {
+/// The row for a rejected record. `detail` must not contain bytes of the record.
+fn reject<'a>(key: Option<Key<'a>>, member_id: Option<&'a str>, reason: RejectReason, detail: impl Display) -> Row<'a> {
     let (kind, group) = (key.map(|key| key.kind()), key.and_then(|key| key.group()));
     Row::Rejected(Rejected { kind, group, member_id, reason, detail: detail.to_string() })
 }
@@ -423,19 +426,20 @@ fn commit<'a>(group: &'a str, topic: &'a str, partition: i32, value: Value<'a>, 
 fn of_group<'a>(group: &'a str, metadata: &GroupMetadata<'a>, mut visit: impl FnMut(Row<'a>)) {
     let GroupMetadata { protocol_type, generation, protocol, members, .. } = *metadata;
     let key = Key::Group { group };
-    // A coordinator writes a new group before its first member has said the type.
+    // The coordinator writes a record for a new group before the first member has sent the protocol type.
     let is_new = protocol_type.is_empty() && members.is_empty();
     if protocol_type != CONSUMER && !is_new {
-        return visit(reject(Some(key), None, Reason::NotConsumer, protocol_type));
+        return visit(reject(Some(key), None, RejectReason::NotConsumer, protocol_type));
     }
     let mut left = MOST_BYTES;
     let names = group.len() + protocol.map_or(0, str::len);
     if !takes(&mut left, members.len(), names) {
         let detail = format!("{} members with names of {names} bytes", members.len());
-        return visit(reject(Some(key), None, Reason::TooLarge, detail));
+        return visit(reject(Some(key), None, RejectReason::TooLarge, detail));
     }
-    let event =
-        |member| Row::Event(Event { group, kind: EventKind::Snapshot, generation: Some(generation), protocol, member });
+    let event = |member| {
+        Row::Event(MembershipEvent { group, kind: EventKind::Snapshot, generation: Some(generation), protocol, member })
+    };
     if members.is_empty() {
         return visit(event(None));
     }
@@ -453,7 +457,7 @@ fn of_group<'a>(group: &'a str, metadata: &GroupMetadata<'a>, mut visit: impl Fn
         });
         visit(event(Some(found)));
         faults.into_iter().for_each(&mut visit);
-        // A member that the leader forgot has no bytes at all.
+        // The assignment is empty if the leader's SyncGroup did not contain the member.
         if !member.assignment.is_empty() {
             of_assignment(group, generation, &member, &mut left, &mut visit);
         }
@@ -470,7 +474,7 @@ fn of_assignment<'a>(
     let (key, member_id) = (Key::Group { group }, member.member_id);
     let read = match assignment::Assignment::read(member.assignment) {
         Ok(read) => read.partitions,
-        Err(error) => return visit(reject(Some(key), Some(member_id), Reason::Assignment, error)),
+        Err(error) => return visit(reject(Some(key), Some(member_id), RejectReason::Assignment, error)),
     };
     if !takes(left, read.topics(), group.len() + member_id.len()) {
         return visit(too_many(key, member_id, read.topics()));
@@ -487,7 +491,7 @@ fn of_assignment<'a>(
     }
 }
 
-/// Takes `count` repeats of so many bytes from what is left; not if it is too much.
+/// Subtracts `count * bytes` from `left`; false, without a change, if fewer bytes are left.
 fn takes(left: &mut usize, count: usize, bytes: usize) -> bool {
     let rest = count.checked_mul(bytes).and_then(|all| left.checked_sub(all));
     *left = rest.unwrap_or(*left);
@@ -496,31 +500,32 @@ fn takes(left: &mut usize, count: usize, bytes: usize) -> bool {
 
 fn too_many<'a>(key: Key<'a>, member_id: &'a str, topics: usize) -> Row<'a> {
     let names = key.group().map_or(0, str::len) + member_id.len();
-    reject(Some(key), Some(member_id), Reason::TooLarge, format!("{topics} topics with names of {names} bytes"))
+    reject(Some(key), Some(member_id), RejectReason::TooLarge, format!("{topics} topics with names of {names} bytes"))
 }
 
 fn not_empty(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
 }
 
-/// What a subscription says of its member.
-fn fill<'a>(found: &mut Member<'a>, protocol: &str, bytes: &'a [u8], mut fault: impl FnMut(Reason, String)) {
+/// Sets the fields of a member from its subscription.
+fn fill<'a>(found: &mut Member<'a>, protocol: &str, bytes: &'a [u8], mut fault: impl FnMut(RejectReason, String)) {
     let subscription = match Subscription::read(bytes) {
         Ok(subscription) => subscription,
-        Err(error) => return fault(Reason::Subscription, error.to_string()),
+        Err(error) => return fault(RejectReason::Subscription, error.to_string()),
     };
     if let Some(error) = subscription.fault {
-        fault(Reason::Subscription, error.to_string());
+        fault(RejectReason::Subscription, error.to_string());
     }
-    found.topics = Topics::Subscription(subscription.topics);
+    found.topics = SubscribedTopics::Subscription(subscription.topics);
     found.rack = subscription.rack;
     match claim(protocol, &subscription) {
         Ok(claim) => found.claim = claim,
-        Err(error) => fault(Reason::UserData, error),
+        Err(error) => fault(RejectReason::UserData, error),
     }
 }
 
-/// What a member said it held; `None` if it said nothing.
+/// The claim in a member's subscription; `None` if it has none. A row has what the member wrote; a leader decides what of it
+/// counts (`planning::leader::ClaimSource`).
 fn claim<'a>(protocol: &str, subscription: &Subscription<'a>) -> Result<Option<Claim<'a>>, String> {
     let Subscription { user_data, owned, generation, .. } = *subscription;
     let known = |generation: i32| Some(generation).filter(|&generation| generation >= 0);
@@ -535,11 +540,11 @@ fn claim<'a>(protocol: &str, subscription: &Subscription<'a>) -> Result<Option<C
             said(Some(data.epoch), Held::Numbers(data.numbers))
         }
         "sticky" | "lag" | "sticky-join" | "cooperative-sticky-join" => Ok(None),
-        "cooperative-sticky" if generation < 0 && user_data.is_some() => {
-            let generation = read_cooperative_generation(user_data).map_err(|error| error.to_string())?;
+        "cooperative-sticky" if user_data.is_some() => {
+            let generation = cooperative_generation(subscription).map_err(|error| error.to_string())?;
             said(known(generation), Held::Partitions(owned))
         }
-        // Range, round robin and assignors of others: what the subscription itself says.
+        // Range, round robin and unknown assignors: the owned partitions in the subscription.
         _ if generation < 0 && owned.is_empty() => Ok(None),
         _ => said(known(generation), Held::Partitions(owned)),
     }
@@ -555,7 +560,7 @@ fn of_member<'a>(
     let mut found = Member { id, ..Member::default() };
     let mut protocol = not_empty(member.server_assignor);
     let mut faults = Vec::new();
-    // One that speaks the classic protocol tells its partitions to the assignor that it prefers.
+    // A member that uses the classic protocol sends its owned partitions to its preferred assignor.
     if let Some((name, subscription)) = member.classic.and_then(|classic| classic.iter().next()) {
         protocol = protocol.or(Some(name));
         fill(&mut found, name, subscription, |reason, detail| {
@@ -564,10 +569,16 @@ fn of_member<'a>(
     }
     found.instance_id = not_empty(member.instance_id);
     found.rack = not_empty(member.rack).map(str::as_bytes);
-    found.topics = Topics::Listed(member.topics);
+    found.topics = SubscribedTopics::Listed(member.topics);
     found.topic_regex = not_empty(member.topic_regex);
     found.client = Some((member.client_id, member.client_host));
-    visit(Row::Event(Event { group, kind: EventKind::Join, generation: epoch, protocol, member: Some(found) }));
+    visit(Row::Event(MembershipEvent {
+        group,
+        kind: EventKind::Join,
+        generation: epoch,
+        protocol,
+        member: Some(found),
+    }));
     faults.into_iter().for_each(visit);
 }
 

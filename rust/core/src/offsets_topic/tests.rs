@@ -1,9 +1,9 @@
-//! Golden bytes, written by the generated classes of Apache Kafka 4.3.1 (`kafka-group-coordinator`), and hostile ones.
+//! Golden bytes, written by the generated classes of Apache Kafka 4.3.1 (`kafka-group-coordinator`), and hostile bytes.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::wire::reader::Problem;
+use crate::protocol::reader::Problem;
 
 const TOPIC_ID: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18];
 const OFFSET_KEY: &str = "0001000762696c6c696e6700066f726465727300000007";
@@ -53,7 +53,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-/// Reads golden bytes and hands key and value to `check`.
+/// Reads golden bytes and passes key and value to `check`.
 fn golden(key: &str, value: &str, check: impl FnOnce(Key<'_>, Value<'_>)) {
     let (key, value) = (bytes(key), bytes(value));
     let (key, value) = read(Some(&key), Some(&value)).expect("golden bytes");
@@ -116,11 +116,12 @@ fn a_member_of_a_kip_848_group() {
         assert_eq!(classic.session_timeout, 45_000);
         assert_eq!(classic.iter().collect::<Vec<_>>(), [("sticky", [1u8, 2].as_slice())]);
     });
-    // Kafka's classes write what is not set as empty strings, its coordinator as nulls.
+    // For a field that is not set, Kafka's generated classes write an empty string, its coordinator writes null.
     for (hex, absent) in [
         ("0000010104617070026802076f726465727301000000010100", Some("")),
         ("0000000004617070026802076f726465727300000000010000", None),
-        // As a broker 4.3.1 writes a member that never spoke the classic protocol: the structure is there, and null.
+        // The record that a 4.3.1 broker writes for a member without the classic protocol: the tagged structure is
+        // present and null.
         ("0000000004617070026802076f726465727300000000010001000100", None),
     ] {
         golden(MEMBER_KEY, hex, |_, value| {
@@ -193,13 +194,13 @@ fn broken_records_are_named() {
     assert!(matches!(read(Some(&negative_partition), None), Err(RecordError::Key(error)) if error.what == "partition"));
 }
 
-/// Cut anywhere, a record is an error, but for what follows the fields that are read.
+/// Every prefix of a record is an error, unless it contains all fields that are read.
 #[test]
 fn truncated_records_are_errors() {
     let cases = [(OFFSET_KEY, OFFSETS[4]), (GROUP_KEY, GROUPS[3]), (GROUP_KEY, GROUPS[4]), (MEMBER_KEY, MEMBER)];
     for (key, value) in cases {
         let (key, value) = (bytes(key), bytes(value));
-        // The last byte of a flexible group is the count of its tagged fields, which need not be looked for.
+        // The last byte of a flexible group record is the count of its tagged fields. The reader does not need it.
         let needed = value.len() - usize::from(value[1] == 4 && value.last() == Some(&0));
         for length in 0..needed {
             assert!(read(Some(&key), Some(&value[..length])).is_err(), "{length} of {} bytes", value.len());
@@ -211,7 +212,7 @@ fn truncated_records_are_errors() {
 }
 
 proptest! {
-    /// No bytes crash, and what is lent is within them.
+    /// No input makes the reader panic, and every borrowed slice is within the input.
     #[test]
     fn hostile_bytes_are_contained(
         kind in prop_oneof![0i16..20, any::<i16>()],
@@ -226,7 +227,8 @@ proptest! {
         }
     }
 
-    /// The same with one golden byte changed, which comes further.
+    /// The same with one changed byte in golden bytes: the reader gets deeper into such a record than into random
+    /// bytes.
     #[test]
     fn changed_records_are_contained(case in 0usize..5, at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let (key, value) = [
@@ -245,7 +247,7 @@ proptest! {
     }
 }
 
-/// Goes through everything that was lent: all of it must still be readable, as many items as were promised.
+/// Reads every borrowed list to its end: each must have as many items as its length.
 fn walk(value: Value<'_>, limit: usize) {
     match value {
         Value::Group(group) => {

@@ -17,7 +17,7 @@ pub fn topic_id_text(id: TopicId) -> String {
     (0..22).map(character).collect()
 }
 
-/// Reads an id; `+` and `/` are taken for `-` and `_`, as librdkafka writes them. `None` if it is none.
+/// Parses an id. `+` and `/` are read as `-` and `_`, because librdkafka writes them. `None` if the text is no id.
 #[must_use]
 pub fn parse_topic_id(text: &str) -> Option<TopicId> {
     let text = text.as_bytes();

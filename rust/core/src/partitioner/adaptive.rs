@@ -1,32 +1,32 @@
-//! KIP-794: a partition is left after so many bytes, and the next one is the likelier the shorter its queue is.
+//! KIP-794: the partition changes after a number of bytes. A partition with a shorter queue is more likely to be
+//! chosen.
 //!
-//! Java's producer asks its built-in partitioner from inside the accumulator and can look at a partition's last batch. A
-//! partitioner behind `partition` and `on_new_batch` sees the same by other signs: a record for which a batch must be
-//! opened finds the partition's batches all full or sent, and that is what the client tells of.
+//! Java's built-in partitioner runs inside the accumulator and reads the state of a partition's last batch. A
+//! partitioner with only `partition` and `on_new_batch` infers that state: the client calls `on_new_batch` if it must
+//! open a batch for a record, and then all earlier batches of the partition are full or sent.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::protocol::record_batch::HEADER_BYTES;
+
 use super::{Chooser, Partitions, Random, TopicState};
 
-/// What the header of a record batch (version 2) takes.
-const BATCH_OVERHEAD: u64 = 61;
-
-/// The load of one topic's partitions, as a client last told it.
+/// The latest load of one topic's partitions that the client reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Batches queued by partition, ascending, the empty queues left out.
+    /// Queued batches by partition, ascending, without empty queues.
     queues: Vec<(u32, u32)>,
-    /// Partitions not to be used, ascending.
+    /// Partitions that must not be chosen, ascending.
     excluded: Vec<u32>,
 }
 
 impl Load {
-    /// Batches queued by partition, and partitions not to be used for now. Of a partition given twice the last counts; one
-    /// that is not given has an empty queue.
+    /// `queues` are pairs of a partition and its queued batches; the partitions in `excluded` must not be chosen now.
+    /// For a partition that is given twice, the last length counts. A partition that is not given has an empty queue.
     #[must_use]
     pub fn new(mut queues: Vec<(u32, u32)>, mut excluded: Vec<u32>) -> Self {
         queues.sort_by_key(|&(partition, _)| partition);
-        // Of equal keys the last is kept: the sort is stable.
+        // For equal keys the last entry is kept, because the sort is stable.
         queues.reverse();
         queues.dedup_by_key(|&mut (partition, _)| partition);
         queues.reverse();
@@ -36,7 +36,7 @@ impl Load {
         Self { queues, excluded }
     }
 
-    /// What is not excluded of `available`, which ascends as all lists here do: one pass over them all.
+    /// The partitions of `available` that are not excluded. One pass is enough, because both lists are ascending.
     fn usable<'a>(&'a self, available: &'a [u32]) -> impl Iterator<Item = (u32, u64)> + 'a {
         let (mut queues, mut excluded) = (self.queues.iter().peekable(), self.excluded.iter().peekable());
         available.iter().filter_map(move |&partition| {
@@ -47,14 +47,14 @@ impl Load {
         })
     }
 
-    /// The usable partitions of `available` with their weights: the longest queue, plus one, less their own.
+    /// The usable partitions of `available` with their weights. Weight = longest queue + 1 - own queue.
     pub fn weights<'a>(&'a self, available: &'a [u32]) -> impl Iterator<Item = (u32, u64)> + 'a {
         let longest = self.usable(available).map(|(_, length)| length).max().unwrap_or(0);
         self.usable(available).map(move |(partition, length)| (partition, longest + 1 - length))
     }
 }
 
-/// The weights of a load summed up, for the leaders of one moment.
+/// The cumulative weights of a load, for one set of leaders.
 #[derive(Debug, Default)]
 struct Table {
     available: Vec<u32>,
@@ -63,7 +63,7 @@ struct Table {
 }
 
 impl Table {
-    /// Sums up again, in the room that there is; nothing to do for the same leaders. `None` has no weights.
+    /// Computes the sums again in the same memory; no effect for the same leaders. Without a load there are no weights.
     fn update(&mut self, load: Option<&Load>, available: &[u32], changed: bool) {
         if !changed && self.available == available {
             return;
@@ -74,14 +74,14 @@ impl Table {
         self.sums.clear();
         let mut sum = 0_u64;
         for (partition, weight) in load.iter().flat_map(|load| load.weights(available)) {
-            // Fits, with at most 2^32 partitions that weigh at most 2^32.
+            // No overflow: at most 2^32 partitions with a weight of at most 2^32.
             sum = sum.saturating_add(weight);
             self.usable.push(partition);
             self.sums.push(sum);
         }
     }
 
-    /// A usable partition, drawn by weight; `None` if there is none.
+    /// A usable partition, drawn by weight; `None` if no partition is usable.
     fn draw(&self, random: &mut dyn Random) -> Option<u32> {
         let drawn = random.below(*self.sums.last()?);
         Some(self.usable[self.sums.partition_point(|&sum| sum <= drawn)])
@@ -90,24 +90,24 @@ impl Table {
 
 /// The adaptive partition of one topic.
 ///
-/// A mutex, since partition and bytes move together. It is held for arithmetic, and for a pass over the partitions when a
-/// choice is due.
+/// Partition and bytes change together, hence one mutex. It is held for some arithmetic, and during a choice for one
+/// pass over the partitions.
 #[derive(Debug)]
 pub struct Adaptive {
     state: Mutex<State>,
-    /// Bytes after which the partition is left, at least 1.
+    /// The number of bytes after which the partition changes, at least 1.
     batch_size: u64,
 }
 
 #[derive(Debug, Default)]
 struct State {
     current: Option<u32>,
-    /// Bytes that went to the current partition.
+    /// The bytes sent to the current partition.
     produced: u64,
-    /// Bytes of the last record counted, in case that it is asked for again.
+    /// The bytes of the last counted record: the client may call `partition` for it a second time.
     last: u64,
     load: Option<Load>,
-    /// Whether the load is newer than the table.
+    /// Whether the load changed after the last update of the table.
     reloaded: bool,
     table: Table,
 }
@@ -133,13 +133,13 @@ impl State {
 }
 
 impl Adaptive {
-    /// A topic whose partition is left after `batch_size` bytes; 0 acts as 1.
+    /// A topic whose partition changes after `batch_size` bytes. 0 counts as 1.
     #[must_use]
     pub fn new(batch_size: u64) -> Self {
         Self { state: Mutex::default(), batch_size: batch_size.max(1) }
     }
 
-    /// What the queues look like now; `None`: not known, so that all partitions are equally likely.
+    /// Sets the lengths of the queues. With `None` they are unknown, and all partitions are equally likely.
     pub fn update_load(&self, load: Option<Load>) {
         let mut state = self.lock();
         state.load = load;
@@ -150,7 +150,7 @@ impl Adaptive {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The partition that is not to be left whatever its batch looks like.
+    /// The current partition, unless it has received so many bytes that it changes even without a new batch.
     fn kept(&self, state: &State) -> Option<u32> {
         state.current.filter(|_| state.produced < self.batch_size.saturating_mul(2))
     }
@@ -171,9 +171,10 @@ impl Chooser for Adaptive {
         partition
     }
 
-    /// The batches of `previous` are all full or sent. If enough bytes went there, it is left. The record that opens the
-    /// new batch is going to be asked for again, and must not count twice.
-    fn settle(&self, previous: i64) -> bool {
+    /// All batches of `previous` are full or sent: after enough bytes the partition changes. The client will call
+    /// `partition` again for the record that opens the new batch. Therefore its bytes are subtracted here; otherwise
+    /// they would count twice.
+    fn keeps(&self, previous: i64) -> bool {
         let mut state = self.lock();
         let Some(current) = state.current else { return false };
         if i64::from(current) != previous {
@@ -183,7 +184,7 @@ impl Chooser for Adaptive {
         state.last = 0;
         let stays = state.produced < self.batch_size;
         if stays {
-            state.produced = state.produced.saturating_add(BATCH_OVERHEAD);
+            state.produced = state.produced.saturating_add(HEADER_BYTES);
         }
         stays
     }
@@ -192,7 +193,7 @@ impl Chooser for Adaptive {
         let mut state = self.lock();
         if state.current.is_none_or(|current| i64::from(current) == previous) {
             state.choose(partitions, random);
-            state.produced = BATCH_OVERHEAD;
+            state.produced = HEADER_BYTES;
         }
     }
 
@@ -210,8 +211,8 @@ impl TopicState for Adaptive {
     }
 }
 
-/// What a record adds to a batch of version 2, without headers: attributes, one byte each for the differences of timestamp
-/// and offset, the count of headers, and key and value with their lengths.
+/// The bytes of a record without headers in a batch of magic 2: attributes, timestamp delta and offset delta (one byte
+/// each), header count, and key and value with their lengths.
 #[must_use]
 pub fn record_size(key: Option<usize>, value: Option<usize>) -> u64 {
     let field = |bytes: Option<usize>| bytes.map_or(1, |length| varint(length as u64) + length as u64);
@@ -219,7 +220,7 @@ pub fn record_size(key: Option<usize>, value: Option<usize>) -> u64 {
     varint(body) + body
 }
 
-/// The bytes of a zigzag varint of a number that is not negative.
+/// The length of the zigzag varint of a non-negative number.
 fn varint(number: u64) -> u64 {
     let bits = u64::from(u64::BITS - number.leading_zeros()) + 1;
     bits.div_ceil(7)

@@ -1,28 +1,28 @@
-//! A whole column of keys, as Arrow keeps one: bytes behind each other, and where each key starts.
+//! A column of keys in Arrow's layout: the bytes of all keys in one buffer, and the offset of each key.
 
 use thiserror::Error;
 
-/// A column whose offsets and bytes do not fit each other.
+/// A column whose offsets are not ascending positions in its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "key {row} of the column is said to be bytes {start} to {end} of {length}; give ascending offsets within the bytes"
 )]
 pub struct ColumnError {
-    /// The first row that cannot be read.
+    /// The first unreadable row.
     pub row: usize,
-    /// Where it is said to start.
+    /// The start offset of its key.
     pub start: i64,
-    /// Where it is said to end.
+    /// The end offset of its key.
     pub end: i64,
-    /// How many bytes there are.
+    /// The number of bytes in the column.
     pub length: usize,
 }
 
-/// The keys of a column: key `i` is `bytes[offsets[i]..offsets[i + 1]]`, unless `is_null(i)`. Calls `each` with every key in
-/// order, `None` for a null.
+/// Calls `each` with every key of a column in order, `None` for a null. Key `i` is `bytes[offsets[i]..offsets[i + 1]]`,
+/// unless `is_null(i)`.
 ///
 /// # Errors
-/// [`ColumnError`] at the first key whose offsets are not within the bytes; `each` has then seen the keys before it.
+/// [`ColumnError`] at the first key whose offsets are not within the bytes, after the calls for the keys before it.
 pub fn keys<O: Copy + Into<i64>>(
     offsets: &[O],
     bytes: &[u8],

@@ -4,19 +4,19 @@ use std::num::NonZeroU32;
 
 use super::murmur2;
 
-/// How a producer turns a key into a partition.
+/// The hash with which a producer chooses the partition of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyHash {
-    /// Java's, its sign masked away; librdkafka's `murmur2` and `murmur2_random`.
+    /// Java's hash without the sign bit; librdkafka's `murmur2` and `murmur2_random`.
     Murmur2,
-    /// CRC-32 as zlib has it; librdkafka's `consistent` and, but for empty keys, its default `consistent_random`.
+    /// CRC-32 as in zlib; librdkafka's `consistent` and, except for empty keys, its default `consistent_random`.
     Crc32,
-    /// The 32-bit FNV-1a, as a signed number without its sign; librdkafka's `fnv1a` and `fnv1a_random`, Sarama.
+    /// The absolute value of 32-bit FNV-1a as a signed number; librdkafka's `fnv1a` and `fnv1a_random`, Sarama.
     Fnv1a,
 }
 
 impl KeyHash {
-    /// The hash of this name.
+    /// The hash with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -27,7 +27,7 @@ impl KeyHash {
         }
     }
 
-    /// The hash of one key, not negative as a 64-bit number; an empty key has one, too.
+    /// The hash of one key. An empty key has a hash, too.
     #[must_use]
     pub fn hash(self, key: &[u8]) -> u32 {
         match self {
@@ -37,7 +37,7 @@ impl KeyHash {
         }
     }
 
-    /// Where a key goes, of `count` partitions.
+    /// The partition of a key among `count` partitions.
     #[must_use]
     pub fn partition(self, key: &[u8], count: NonZeroU32) -> u32 {
         self.hash(key) % count
@@ -52,7 +52,7 @@ fn fnv1a(key: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// The check values of both hashes' definitions, and the empty key.
+    /// The check values from the definitions of both hashes, and the empty key.
     #[test]
     fn published_values() {
         assert_eq!(KeyHash::Crc32.hash(b"123456789"), 0xcbf4_3926);
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(KeyHash::Murmur2.hash(b"21"), 1_173_551_340);
     }
 
-    /// librdkafka and Sarama take the number as signed, and its sign away.
+    /// librdkafka and Sarama use the absolute value of the signed number.
     #[test]
     fn fnv1a_loses_its_sign() {
         assert_eq!(KeyHash::Fnv1a.hash(b"foobar"), 0xbf9c_f968_u32.wrapping_neg());

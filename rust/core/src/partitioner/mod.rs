@@ -1,9 +1,9 @@
-//! Which partition a producer's record goes to: Kafka's key hash, KIP-480's sticky partition, KIP-794's adaptive one, and
-//! round robin.
+//! Partitioners: they choose the partition of a producer's record, by Kafka's key hash, KIP-480's sticky partition,
+//! KIP-794's adaptive partition, or round robin.
 //!
-//! What is here is the state of one topic, to be shared by threads, and the rules that move it. There is no clock, and
-//! randomness is the caller's ([`Random`]). A choice takes the topic's [`Partitions`] as they are now; the calls that
-//! need no choice (`peek`) take nothing, so that a client reads its metadata per batch, not per record.
+//! A partitioner has one state for each topic, which threads share. There is no clock, and the caller provides the
+//! random numbers ([`Random`]). A choice takes the topic's current [`Partitions`]. A call without a choice (`peek`)
+//! does not, so a client reads its metadata for each batch and not for each record.
 
 pub mod adaptive;
 pub mod column;
@@ -15,28 +15,28 @@ pub mod topics;
 
 use thiserror::Error;
 
-/// Why a record has no partition.
+/// The reason why a record has no partition.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PartitionerError {
-    /// The metadata knows the topic, but none of its partitions.
+    /// The metadata contains the topic, but no partition of it.
     #[error("topic {topic:?} has 0 partitions in the cluster's metadata; a record needs one, so wait for the topic")]
     NoPartitions {
         /// The topic's name.
         topic: String,
     },
-    /// The record names a partition that the topic does not have.
+    /// The record's explicit partition does not exist.
     #[error("partition {partition} of topic {topic:?} does not exist; the topic has {count}: give 0 to {}", count - 1)]
     OutOfRange {
         /// The topic's name.
         topic: String,
-        /// The partition asked for.
+        /// The explicit partition.
         partition: i64,
-        /// How many partitions there are, at least one.
+        /// The number of partitions, at least one.
         count: usize,
     },
 }
 
-/// The randomness that the choices need.
+/// The random numbers for the choices.
 pub trait Random {
     /// A number of `0..bound`, each equally likely; `bound` is at least 1.
     fn below(&mut self, bound: u64) -> u64;
@@ -48,7 +48,7 @@ impl<F: FnMut(u64) -> u64> Random for F {
     }
 }
 
-/// The partitions of one topic as a client's metadata has them: numbers in ascending order, never none at all.
+/// The partitions of one topic in a client's metadata: numbers in ascending order, at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partitions {
     all: Vec<u32>,
@@ -56,8 +56,9 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// All partitions of `topic`, and those with a leader, in any order. An available partition that is not among all is
-    /// left out: metadata read in two steps may have changed between them.
+    /// `all` partitions of `topic`, and the `available` ones, which have a leader, in any order. An available partition
+    /// that is not in `all` is ignored: a client may read the two lists in two steps, and the metadata may change
+    /// between them.
     ///
     /// # Errors
     /// [`PartitionerError::NoPartitions`] if `all` is empty.
@@ -70,7 +71,7 @@ impl Partitions {
         Ok(Self { available: led(&all, available), all })
     }
 
-    /// The same topic with the leaders read again.
+    /// The same topic with new available partitions.
     #[must_use]
     pub fn with_available(&self, available: Vec<u32>) -> Self {
         Self { all: self.all.clone(), available: led(&self.all, available) }
@@ -82,19 +83,13 @@ impl Partitions {
         &self.all
     }
 
-    /// Whether these are all partitions of the topic, in whatever order they come.
-    #[must_use]
-    pub fn is_all(&self, partitions: &[u32]) -> bool {
-        partitions.len() == self.all.len() && partitions.iter().all(|&partition| self.contains(partition))
-    }
-
     /// The partitions with a leader.
     #[must_use]
     pub fn available(&self) -> &[u32] {
         &self.available
     }
 
-    /// Those with a leader, or all if none has one: what a choice is made from.
+    /// The partitions for a choice: those with a leader, or all if none has one.
     #[must_use]
     pub fn candidates(&self) -> &[u32] {
         if self.available.is_empty() { &self.all } else { &self.available }
@@ -106,13 +101,13 @@ impl Partitions {
         self.all.binary_search(&partition).is_ok()
     }
 
-    /// The partition of a key: its hash over all partitions, available or not, as Java has it.
+    /// The partition of a key: its hash modulo the number of all partitions, available or not, as in Java.
     #[must_use]
     pub fn of_key(&self, key: &[u8]) -> u32 {
         self.all[murmur2::index(murmur2::hash(key), self.all.len() as u32) as usize]
     }
 
-    /// The partition that a record names itself.
+    /// Checks the explicit partition of a record.
     ///
     /// # Errors
     /// [`PartitionerError::OutOfRange`] if the topic does not have it.
@@ -131,27 +126,27 @@ fn led(all: &[u32], mut available: Vec<u32>) -> Vec<u32> {
     available
 }
 
-/// What a partitioner remembers of one topic. Threads share it: every method may be called at any time.
+/// The state of a partitioner for one topic. Threads share it: any thread may call any method at any time.
 pub trait TopicState: Send + Sync {
-    /// The topic has other partitions now: one that is gone must not be chosen any more.
+    /// The partitions of the topic changed: a deleted partition must not be chosen again.
     fn refresh(&self, partitions: &Partitions);
 }
 
-/// A state that stays with a partition until a choice is due.
+/// A state that keeps a partition until the next choice.
 pub trait Chooser: TopicState {
-    /// The partition of a record of so many bytes, if no choice has to be made for it.
+    /// The partition of a record of `size` bytes; `None` if a choice is due.
     fn peek(&self, size: u64) -> Option<u32>;
 
-    /// The partition of a record of so many bytes; makes a choice if one is due.
+    /// The partition of a record of `size` bytes. Makes a choice if one is due.
     fn partition(&self, size: u64, partitions: &Partitions, random: &mut dyn Random) -> u32;
 
-    /// A new batch is about to be opened for a record that was to go to `previous`. True if that is settled: a stale notice,
-    /// or the partition stays. If false, [`Chooser::next`] is to make a choice.
-    fn settle(&self, previous: i64) -> bool;
+    /// The client is going to open a new batch for a record for `previous`. Returns whether the topic keeps its
+    /// partition; a stale notice keeps it too. If false, the caller calls [`Chooser::next`].
+    fn keeps(&self, previous: i64) -> bool;
 
-    /// Leaves `previous` for another partition. Does nothing if it was left already.
+    /// Replaces `previous` by another partition. No effect if it was replaced already.
     fn next(&self, previous: i64, partitions: &Partitions, random: &mut dyn Random);
 
-    /// A keyed record passed by; it took no part in the choice.
+    /// A record with a key was sent. It is not counted.
     fn keyed(&self) {}
 }

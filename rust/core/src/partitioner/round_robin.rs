@@ -1,11 +1,11 @@
-//! Round robin over the partitions with a leader, keys or not.
+//! Round robin over the partitions with a leader. Keys have no effect.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Partitions, TopicState};
 
-/// Whose turn it is in one topic.
+/// The next partition of one topic.
 #[derive(Debug, Default)]
 pub struct Turn {
     next: AtomicU32,
@@ -13,15 +13,15 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The next partition: of those with a leader, or of all if none has one.
+    /// The next of the partitions with a leader, or of all partitions if none has a leader.
     pub fn next(&self, partitions: &Partitions) -> u32 {
         let candidates = partitions.candidates();
-        // Masked, as in Java, where the counter turns negative.
+        // Clear the sign bit, as Java does for its counter, which becomes negative.
         candidates[(self.next.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff) as usize % candidates.len()]
     }
 
-    /// Counts a new batch, and says whether to read the leaders again: once a round, so that the cost of reading them,
-    /// which grows with their number, stays constant per record.
+    /// Counts a new batch. Returns whether to read the leaders again: once in each round. The cost of reading them
+    /// grows with their number, so a reading for each batch would not be constant.
     pub fn rounds(&self, partitions: &Partitions) -> bool {
         let count = self.notices.fetch_add(1, Ordering::Relaxed) + 1;
         let due = count as usize >= partitions.candidates().len();
@@ -33,19 +33,26 @@ impl Turn {
 }
 
 impl TopicState for Turn {
-    /// A turn is an index into whatever partitions there are.
+    /// No effect: a turn is an index that is valid for any partitions.
     fn refresh(&self, _partitions: &Partitions) {}
 }
 
-/// More callers than this cannot have been told of a new batch and not have asked again: theirs is a client that never
-/// asks again, and what it was told is forgotten from the oldest on.
+/// The largest number of notes. More notes mean that the client never calls a second time for a record. Then the oldest
+/// note is dropped; otherwise they would fill the memory.
 const MAX_NOTES: usize = 1_024;
 
-/// The partitions to repeat.
+/// The partitions to return a second time.
 ///
-/// A client that opens a new batch tells so and then asks a second time for the same record. A second turn would skip
-/// every second partition (KAFKA-9965, KAFKA-17632): the answer is the partition of the first time, for the caller that was
-/// told and for nobody else. A caller is a thread, since asking, telling and asking again are one thread's doing.
+/// A client that must open a batch calls the partitioner twice for the same record:
+///
+/// ```text
+/// partition(record) -> 3      the first turn
+/// on_new_batch(3)             a note: this thread, this topic, partition 3
+/// partition(record) -> 3      the note, and not the second turn
+/// ```
+///
+/// With a second turn, every second partition would get no records (KAFKA-9965, KAFKA-17632). The three calls come from
+/// one thread, so only that thread gets the partition of the note.
 #[derive(Debug)]
 pub struct Repeats<C, T> {
     count: AtomicUsize,
@@ -66,7 +73,7 @@ impl<C, T> Default for Repeats<C, T> {
 }
 
 impl<C: Eq, T> Repeats<C, T> {
-    /// The caller was told of a new batch for a record of this topic that was to go to `partition`.
+    /// Notes that the caller opens a new batch for a record of this topic for `partition`.
     pub fn note(&self, caller: C, topic: &Arc<T>, partition: u32) {
         let note = Note { caller, topic: topic.clone(), partition };
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,9 +88,10 @@ impl<C: Eq, T> Repeats<C, T> {
         self.count.store(notes.len(), Ordering::Release);
     }
 
-    /// The partition to repeat, once. Asking for another topic says that no second question comes.
+    /// Removes and returns the caller's note. A call for another topic drops the note: no second call for its record
+    /// will come.
     pub fn take(&self, caller: impl FnOnce() -> C, topic: &Arc<T>) -> Option<u32> {
-        // Without notes, which is every record of a client that tells of no batch, there is no lock to take.
+        // Without notes, do not take the lock: a client that never calls `on_new_batch` does not pay for it.
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::{Chooser, Partitions, Random, TopicState};
 
-/// Before the first choice. No client calls a partition so: a notice of it is compared with a choice only.
+/// The value before the first choice. No client has a partition with this number.
 const NONE: i64 = i64::MIN;
 
 /// The sticky partition of one topic.
 ///
-/// All there is to it is one number, and it changes by compare-and-replace only: of threads that race to replace the same
-/// partition one wins, and all go on with its choice.
+/// The state is one number. It changes only by compare-and-exchange: if several threads replace the same partition at
+/// the same time, one succeeds, and all of them use its choice.
 #[derive(Debug)]
 pub struct Sticky {
     current: AtomicI64,
@@ -23,7 +23,7 @@ impl Default for Sticky {
 }
 
 impl Sticky {
-    /// The sticky partition, if one was chosen.
+    /// The sticky partition; `None` before the first choice.
     #[must_use]
     pub fn current(&self) -> Option<u32> {
         match self.current.load(Ordering::Acquire) {
@@ -32,8 +32,8 @@ impl Sticky {
         }
     }
 
-    /// Puts another partition in place of `previous` and returns what is sticky then. Does nothing if another one is
-    /// already: the notice is stale.
+    /// Replaces `previous` by another partition, and returns the sticky partition. If `previous` is not the sticky
+    /// partition any more, the notice is stale and has no effect.
     pub fn replace(&self, previous: i64, partitions: &Partitions, random: &mut dyn Random) -> u32 {
         let old = self.current.load(Ordering::Acquire);
         if old != NONE && old != previous {
@@ -48,8 +48,8 @@ impl Sticky {
     }
 }
 
-/// A partition with a leader other than `old`, each equally likely. The only one with a leader may be the old one, and
-/// without any leader every partition is as good.
+/// A partition with a leader other than `old`, each equally likely. `old` again if only `old` has a leader; any
+/// partition if none has a leader.
 fn choose(partitions: &Partitions, old: Option<u32>, random: &mut dyn Random) -> u32 {
     let candidates = partitions.candidates();
     let at = match partitions.available() {
@@ -57,7 +57,8 @@ fn choose(partitions: &Partitions, old: Option<u32>, random: &mut dyn Random) ->
         [only] => return *only,
         _ => None,
     };
-    // One draw instead of drawing until another one comes: the same distribution, in bounded time.
+    // Draw once among the other candidates. Drawing until the result differs from `old` has the same distribution, but
+    // no bound on its time.
     let drawn = random.below(candidates.len() as u64 - u64::from(at.is_some())) as usize;
     candidates[drawn + usize::from(at.is_some_and(|at| drawn >= at))]
 }
@@ -71,7 +72,7 @@ impl Chooser for Sticky {
         self.current().unwrap_or_else(|| self.replace(-1, partitions, random))
     }
 
-    fn settle(&self, previous: i64) -> bool {
+    fn keeps(&self, previous: i64) -> bool {
         let current = self.current.load(Ordering::Acquire);
         current != NONE && current != previous
     }
@@ -85,7 +86,7 @@ impl TopicState for Sticky {
     fn refresh(&self, partitions: &Partitions) {
         let current = self.current.load(Ordering::Acquire);
         if u32::try_from(current).is_ok_and(|current| !partitions.contains(current)) {
-            // Whoever replaced it meanwhile has chosen among newer partitions.
+            // If this fails, another thread has replaced the partition, and it chose among newer partitions.
             let _ = self.current.compare_exchange(current, NONE, Ordering::AcqRel, Ordering::Acquire);
         }
     }

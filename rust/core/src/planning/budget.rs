@@ -1,13 +1,13 @@
-//! How much work a plan or a verification may take.
+//! The most work that a plan or a verification may take.
 //!
-//! Work is counted in steps, never measured by a clock: every machine ends the search for the same input at the same place, so
-//! two leaders have the same plan. A step is about a visit to one arc, or to one partition and one member. Every loop that some
-//! group can make long spends its steps inside the loop; a loop that spends them afterwards has no limit.
+//! Work is counted in steps and not measured by a clock: every machine ends the search for the same input at the same place, so
+//! two leaders have the same plan. A step is about a visit to one arc, or to one partition and one member. A loop whose length
+//! depends on the group spends its steps inside the loop. Steps that are spent after the loop limit nothing.
 
 use std::cell::Cell;
 use std::fmt;
 
-/// How many steps lie between two calls of `interrupted`: some microseconds.
+/// The steps between two calls of `interrupted`: some microseconds.
 const STEPS_PER_POLL: u64 = 1 << 12;
 
 /// The work that the caller allows. The default is the number of steps that the work sets for its input, without interruption.
@@ -24,14 +24,14 @@ impl<'a> Limit<'a> {
         Self { steps: Some(steps), interrupted: None }
     }
 
-    /// Calls `interrupted` now and then; the work ends once it returns true. The plan then depends on time: it is valid, but
-    /// another run may have come farther.
+    /// Calls `interrupted` now and then. The work ends once it returns true. The plan then depends on time: it is valid, but
+    /// another run may end with another plan.
     #[must_use]
     pub fn interrupted_by(self, interrupted: &'a dyn Fn() -> bool) -> Self {
         Self { interrupted: Some(interrupted), ..self }
     }
 
-    /// The budget of work for which `steps` is enough where its input is an ordinary one.
+    /// The budget of work for which `steps` are enough with ordinary input.
     pub(crate) fn budget(&self, steps: u64) -> Budget<'a> {
         Budget::new(self.steps.map_or(steps, |given| given.min(steps)), self.interrupted)
     }
@@ -47,10 +47,12 @@ impl fmt::Debug for Limit<'_> {
 /// Why work ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// It took all the steps there were.
+    /// It took all its steps.
     Steps,
     /// It was interrupted.
     Interrupted,
+    /// The search contradicted itself. A defect of the solver, never of the group.
+    Defect,
 }
 
 /// The objective of a search.
@@ -64,7 +66,7 @@ pub enum Goal {
     Lag,
 }
 
-/// A search that ended early: its result is valid, but a better one may exist.
+/// A search that ended early. The plan is valid, but a better one may exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limited {
     /// The objective of the search.
@@ -83,6 +85,7 @@ impl fmt::Display for Limited {
         let cause = match self.cause {
             Cause::Steps => "at its limit of steps",
             Cause::Interrupted => "when its time was up",
+            Cause::Defect => "at a defect of the solver, please report it",
         };
         write!(f, "the search for {goal} ended {cause}")
     }
@@ -124,7 +127,7 @@ impl<'a> Budget<'a> {
         self.poll(steps.max(1))
     }
 
-    /// Why the budget is spent, if it is.
+    /// The cause, if the budget is spent.
     pub(crate) fn spent(&self) -> Option<Spent> {
         self.end.get().map(Spent)
     }

@@ -2,26 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use crate::group::{Group, NONE};
-use crate::plan::Plan;
-use crate::subscribers::Subscribers;
+use crate::planning::group::{Group, NONE};
+use crate::planning::plan::Plan;
+use crate::planning::subscribers::Subscribers;
 
-/// Plans a group: topic by topic, each subscriber gets a contiguous run of partitions, the first ones one more. Static
-/// members come first, by instance id; the others by member id. The past does not count.
+/// Plans a group. Of each topic, every subscriber gets a contiguous run of partitions; the first runs are one longer where the
+/// number does not divide. Static members come first, by instance id, then the others by member id. Previous owners do not
+/// count.
 ///
-/// Racks count once they say something about some topic: a subscriber's rack is one of its replicas' racks, and not all its
-/// partitions are on the same racks (KIP-881). Then, before the runs are laid, partitions go to members on a rack of
-/// theirs, within the same shares. Topics with the same subscribers and the same number of partitions are co-partitioned:
-/// number `n` of all of them goes to one member, which must be on a rack of each. A member without a rack is at home everywhere.
+/// Racks count if some topic has a subscriber on a rack of its replicas, and partitions on different racks (KIP-881). Then,
+/// before the runs are laid, partitions go to members on a rack of theirs, within the same shares. Topics with the same
+/// subscribers and the same number of partitions are co-partitioned: number `n` of all of them goes to one member, which must
+/// be on a rack of each. A member without a rack matches every rack.
 ///
-/// O(partitions and their racks + subscription entries) in any group: there is no search that a limit would have to end.
+/// O(partitions and their racks + subscription entries) in any group, so there is no limit.
 #[must_use]
 pub fn assign(group: &Group) -> Plan {
     let mut plan = Plan::unassigned(group);
     let subscribers = Subscribers::new(group);
     let lineups = subscribers.in_java_order(group);
     let mut matcher = Matcher::new(group);
-    // Topics with the same subscribers and partition count, where somebody subscribes.
+    // Topics with subscribers, by their set of subscribers and their partition count.
     let mut alike: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
     for topic in 0..group.topics().len() as u32 {
         let set = subscribers.set_of[topic as usize];
@@ -54,14 +55,14 @@ pub fn assign(group: &Group) -> Plan {
     plan
 }
 
-/// How much of one topic each subscriber may still get.
+/// How many partitions of one topic each subscriber may still get.
 #[derive(Clone)]
 struct Shares {
-    /// What everybody gets.
+    /// What every subscriber gets.
     each: u32,
     /// How many may get one more.
     extra: u32,
-    /// What members got before the runs are laid, by place in the lineup; empty as long as nobody got any.
+    /// By place in the lineup, the partitions that members got before the runs are laid; empty as long as no member got any.
     got: Vec<u32>,
 }
 
@@ -76,7 +77,7 @@ impl Shares {
         self.got.get(place).copied().unwrap_or(0)
     }
 
-    /// How many more the member may get now. Never grows.
+    /// How many more partitions the member may get. The number never grows.
     fn room(&self, place: usize) -> u32 {
         (self.each + u32::from(self.extra > 0)).saturating_sub(self.got(place))
     }
@@ -89,7 +90,7 @@ impl Shares {
         }
     }
 
-    /// Gives what is free to the members in turn, each as much as it may still get.
+    /// Gives the free partitions to the members in turn, to each as many as it may still get.
     fn lay_runs(&mut self, lineup: &[u32], owners: &mut [u32]) {
         let mut free = owners.iter_mut().filter(|owner| **owner == NONE).peekable();
         for (place, &member) in lineup.iter().enumerate() {
@@ -101,7 +102,7 @@ impl Shares {
                 *owner = member;
                 count += 1;
             }
-            // A member who got one more uses up an extra; who it is need not be remembered any more.
+            // A member that got one more uses up an extra. No later step needs to know which member.
             self.extra -= u32::from(count > 0 && self.got(place) + count > self.each);
         }
     }
@@ -112,7 +113,7 @@ struct Matcher<'a> {
     group: &'a Group,
     /// By rack, and at the end for members without a rack: places in a lineup or partitions, in order.
     lists: Vec<Vec<u32>>,
-    /// By rack as above, how much of the list is behind us.
+    /// By rack as above, how many entries of the list are done.
     heads: Vec<usize>,
     /// By rack, a counter.
     seen: Vec<u32>,
@@ -140,7 +141,7 @@ impl<'a> Matcher<'a> {
         racks.of_partition.get(partition as usize).map_or(&[], |&set| racks.sets.row(set))
     }
 
-    /// Whether racks say something about the topic.
+    /// Whether racks make a difference for the topic.
     fn informative(&mut self, topic: u32, lineup: &[u32]) -> bool {
         let partitions = self.group.topics().range(topic);
         if self.group.topics().racks().of_partition.is_empty() || lineup.is_empty() {
@@ -176,7 +177,7 @@ impl<'a> Matcher<'a> {
             let rack = self.rack(member);
             let room = shares.room(place);
             let mut count = 0;
-            // What lies behind a rack's head is given away, so no list is gone through twice.
+            // The partitions before a rack's head have an owner, so no list is gone through twice.
             while let Some(&partition) = self.lists[rack].get(self.heads[rack]).filter(|_| count < room) {
                 self.heads[rack] += 1;
                 if owner[partition as usize] == NONE {
@@ -236,7 +237,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The first place on a rack's list that still has room. Room never grows, so who has none is passed for good.
+    /// The first place on a rack's list that still has room. Room never grows, so a place without room is skipped for good.
     fn first_with_room(&mut self, rack: usize, shares: &Shares) -> Option<u32> {
         while let Some(&place) = self.lists[rack].get(self.heads[rack]) {
             if shares.room(place as usize) > 0 {

@@ -1,12 +1,12 @@
 //! Kafka's round-robin assignor.
 
-use crate::group::{Group, NONE};
-use crate::plan::Plan;
-use crate::subscribers::{Subscribers, java_order};
+use crate::planning::group::{Group, NONE};
+use crate::planning::plan::Plan;
+use crate::planning::subscribers::{Subscribers, java_order};
 
-/// Plans a group: all partitions, by topic name and number, are dealt to the members in turn, passing over those that do
-/// not subscribe to the topic. Static members come first, by instance id; the others by member id. Neither racks nor the
-/// past count. O(partitions + subscription entries) in any group: there is no search that a limit would have to end.
+/// Plans a group. All partitions, by topic name and number, are dealt to the members in turn; a member that does not subscribe
+/// to the topic is passed over. Static members come first, by instance id, then the others by member id. Neither racks nor
+/// previous owners count. O(partitions + subscription entries) in any group, so there is no limit.
 #[must_use]
 pub fn assign(group: &Group) -> Plan {
     let mut plan = Plan::unassigned(group);
@@ -16,7 +16,8 @@ pub fn assign(group: &Group) -> Plan {
     for (place, &member) in (0u32..).zip(&java_order(group)) {
         rank[member as usize] = place;
     }
-    // The rank whose turn it is. Within a topic the turn passes from subscriber to subscriber, so each topic needs one search.
+    // The rank of the next member. Within a topic the turn passes from subscriber to subscriber, so each topic needs one
+    // search.
     let mut turn = 0;
     for topic in 0..group.topics().len() as u32 {
         let lineup = lineups.row(subscribers.set_of[topic as usize]);

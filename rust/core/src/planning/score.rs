@@ -6,7 +6,7 @@
 /// added once for every smaller one and taken off once for every larger one.
 ///
 /// ```
-/// use kafka_assignors_core::score::balance_score;
+/// use kafka_assignors_core::planning::score::balance_score;
 /// assert_eq!(balance_score(&[1, 2, 3]), 4);
 /// assert_eq!(balance_score(&[7, 7]), 0);
 /// assert_eq!(balance_score(&[]), 0);

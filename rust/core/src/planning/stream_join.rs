@@ -1,23 +1,25 @@
 //! The sticky stream-join assignor (KIP-315): number `n` of every subscribed topic goes to one member.
 //!
-//! The group is reduced to one topic whose partitions are the numbers below the smallest partition count, with every member
-//! that subscribes to anything as its subscriber. That is the sticky strategy's problem with equal subscriptions, and its
-//! closed form solves it: shares differ by one at most, and no assignment with such shares keeps more numbers. Then every
-//! number becomes partitions of its owner's own topics. What that leaves over stays unassigned, each with its reason.
+//! The group is reduced to one topic whose partitions are the numbers below the smallest partition count. Its subscribers are
+//! the members that subscribe to anything. That is the sticky strategy's problem with equal subscriptions, and its closed form
+//! solves it: the numbers of members differ by one at most, and no such assignment keeps more numbers. Then every number
+//! becomes partitions of its owner's topics. The other partitions stay unassigned, each with its reason.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
-use crate::ownership::{CONTESTED, NEVER, Ownership, claim};
-use crate::plan::{Plan, Reason};
-use crate::sticky;
-use crate::strategy::Objective;
+use crate::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
+use crate::planning::objective::Objective;
+use crate::planning::ownership::{CONTESTED, NEVER, Ownership};
+use crate::planning::plan::{Numbers, Plan};
+use crate::planning::settlement::claim;
+use crate::planning::sticky;
 
-/// How old a claim is. An epoch beats every generation, since the two count different things.
+/// The age of a claim. An epoch beats every generation: an epoch counts assignments and a generation counts rebalances, so
+/// their numbers cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Age {
-    /// The group's generation, for what stands in for a member's own data; negative if it is not known.
+    /// The group's generation, of claims that stand in for a member's own data; negative if it is not known.
     Generation(i32),
     /// The epoch of the assignment.
     Epoch(i32),
@@ -28,48 +30,25 @@ fn age(group: &Group, member: u32) -> Age {
     if generation < 0 || group.is_stand_in(member) { Age::Generation(generation) } else { Age::Epoch(generation) }
 }
 
-/// The numbers of a stream join.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Numbers {
-    /// By number, its owner. Its length is the eligible count: the smallest partition count of a subscribed topic.
-    pub owner: Vec<u32>,
-    /// The subscribed topic with that partition count, the first of several; [`NONE`] if nobody subscribes to anything.
-    pub smallest: u32,
-    /// The topics that somebody subscribes to.
-    subscribed: BTreeSet<u32>,
-}
-
-impl Numbers {
-    /// Why a partition of the group has no owner in the plan that these numbers make. O(log topics).
-    pub(crate) fn why_unassigned(&self, group: &Group, partition: u32) -> Reason {
-        let (topic, number) = group.topics().locate(partition);
-        match self.owner.get(number as usize) {
-            _ if !self.subscribed.contains(&topic) => Reason::NoSubscriber,
-            Some(&owner) => Reason::OwnerNotSubscribed { owner },
-            None => Reason::Beyond { topic: self.smallest },
-        }
-    }
-}
-
-/// What is odd about a topic of a stream join.
+/// A topic of a stream join that an operator should look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// A topic that members subscribe to does not exist, or has no partition. The join goes on without it.
     Missing(String),
-    /// Members held partitions, or numbers, that this topic of theirs does not have: it lost partitions, or it is new and has
-    /// fewer than the others. KIP-315 calls the former unsafe.
+    /// Members claim partitions, or numbers, that this topic of theirs does not have. Either it lost partitions, which KIP-315
+    /// calls unsafe, or it is new and has fewer than the others.
     Shrunk(u32),
     /// The topic has the smallest partition count, and others have more: it keeps their higher numbers out.
     Cuts(u32),
 }
 
-/// The topics that somebody subscribes to, ascending.
+/// The topics with subscribers, ascending.
 fn topics_of(group: &Group) -> BTreeSet<u32> {
-    let patterns: BTreeSet<u32> = group.pattern_of().iter().copied().collect();
-    patterns.into_iter().flat_map(|pattern| group.patterns().row(pattern)).copied().collect()
+    let subscriptions: BTreeSet<u32> = group.subscription_of().iter().copied().collect();
+    subscriptions.into_iter().flat_map(|subscription| group.subscriptions().row(subscription)).copied().collect()
 }
 
-/// What is odd about the group's topics.
+/// The topics of the group that an operator should look at.
 #[must_use]
 pub fn notices(group: &Group) -> Vec<Notice> {
     let topics = topics_of(group);
@@ -80,7 +59,7 @@ pub fn notices(group: &Group) -> Vec<Notice> {
     missing.chain(group.shrunk_topics().iter().copied().map(Notice::Shrunk)).chain(cuts.map(Notice::Cuts)).collect()
 }
 
-/// The eligible count, and the first topic that has it; 0 and [`NONE`] if nobody subscribes to anything.
+/// The eligible count, and the first topic that has it; 0 and [`NONE`] if no member subscribes to anything.
 fn eligible(group: &Group) -> (u32, u32) {
     let counted = topics_of(group).into_iter().map(|topic| (group.topics().count(topic), topic));
     counted.min().unwrap_or((0, NONE))
@@ -89,11 +68,11 @@ fn eligible(group: &Group) -> (u32, u32) {
 /// Settles the claims of a stream join by number. O(claims + partitions).
 ///
 /// The newest epoch wins a number. Members that claim it with the same newest epoch all lose it, as with generations: one of
-/// them must be wrong. What stands in for missing data, with the group's generation, loses to every epoch; `forming` is the
-/// generation that is being formed, and such a claim must be older. A claim of epoch [`NEVER`] is false. Numbers that are not
+/// them must be wrong. Claims that stand in for missing data have the group's generation and lose to every epoch. They must be
+/// older than `forming`, the generation that is being formed. A claim of epoch [`NEVER`] is false. Numbers that are not
 /// eligible, and claims of members that subscribe to nothing, do not count.
 ///
-/// The owner of a number owned, in the result, that number of every topic that it subscribes to.
+/// In the result, the owner of a number owned that number of every topic that it subscribes to.
 #[must_use]
 pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
     let topics = group.topics();
@@ -137,8 +116,7 @@ pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
     Ownership { owner: expand(group, &numbers), held: any }
 }
 
-/// Plans a group, and says who gets which number. O(partitions + subscriptions) in any group: there is no search that a limit
-/// would have to end.
+/// Plans a group. Also returns the owners of the numbers. O(partitions + subscriptions) in any group, so there is no limit.
 ///
 /// # Panics
 /// Never: the only topic of the reduced group is no larger than a real one.
@@ -148,18 +126,18 @@ pub fn assign(group: &Group, ownership: &Ownership) -> (Plan, Numbers) {
     let spec = TopicSpec { name: "", partitions: i64::from(count), racks: None };
     let topics = Topics::new(vec![spec]).expect("one topic no larger than a real one");
     let mut reduced = GroupBuilder::new(topics);
-    let (all, nothing) = (reduced.pattern(&[0]), reduced.pattern(&[]));
+    let (all, nothing) = (reduced.subscription(&[0]), reduced.subscription(&[]));
     for member in 0..group.members() as u32 {
-        let pattern = if group.subscription(member).is_empty() { nothing } else { all };
-        reduced.push_member(group.member_ids().get(member), "", pattern, -1, "");
+        let subscription = if group.subscription(member).is_empty() { nothing } else { all };
+        reduced.member(group.member_ids().get(member), subscription).finish();
     }
     let before = Ownership { owner: contract(group, &ownership.owner, count), held: Vec::new() };
     let owner = sticky::assign(&reduced.finish(), &before, Objective::default()).owner;
     (Plan { owner: expand(group, &owner) }, Numbers { owner, smallest, subscribed: topics_of(group) })
 }
 
-/// By number below `count`, the member that has partitions with it. [`expand`] the other way: a member whose number it is
-/// subscribes to something, and has that number of it.
+/// By number below `count`, the member that has partitions with it. The inverse of [`expand`]: the owner of a number subscribes
+/// to some topic, and has that number of it.
 fn contract(group: &Group, owner: &[u32], count: u32) -> Vec<u32> {
     let mut numbers = vec![NONE; count as usize];
     for topic in topics_of(group) {
@@ -176,24 +154,24 @@ fn contract(group: &Group, owner: &[u32], count: u32) -> Vec<u32> {
 /// Numbers as partitions: each of the topics that its owner subscribes to. O(partitions + subscriptions).
 fn expand(group: &Group, numbers: &[u32]) -> Vec<u32> {
     let mut owner = vec![NONE; group.topics().partitions()];
-    let mut used = vec![false; group.patterns().len()];
-    group.pattern_of().iter().for_each(|&pattern| used[pattern as usize] = true);
-    let subscriptions = used.iter().filter(|used| **used).count();
+    let mut used = vec![false; group.subscriptions().len()];
+    group.subscription_of().iter().for_each(|&subscription| used[subscription as usize] = true);
+    let in_use = used.iter().filter(|used| **used).count();
     // By topic, the subscriptions that have it.
-    let having = group.patterns().transpose(group.topics().len());
+    let having = group.subscriptions().transpose(group.topics().len());
     // By subscription, the last topic of the loop below that it has.
-    let mut last = vec![NONE; group.patterns().len()];
+    let mut last = vec![NONE; group.subscriptions().len()];
     for topic in topics_of(group) {
         let mut have = 0;
-        for &pattern in having.row(topic).iter().filter(|&&pattern| used[pattern as usize]) {
-            last[pattern as usize] = topic;
+        for &subscription in having.row(topic).iter().filter(|&&subscription| used[subscription as usize]) {
+            last[subscription as usize] = topic;
             have += 1;
         }
         let start = group.topics().range(topic).start as usize;
         for (slot, &member) in owner[start..].iter_mut().zip(numbers) {
-            // Mostly all subscriptions have the topic, which saves the look-up.
-            let has = member != NONE
-                && (have == subscriptions || last[group.pattern_of()[member as usize] as usize] == topic);
+            // Mostly all subscriptions have the topic. Then the look-up is not needed.
+            let has =
+                member != NONE && (have == in_use || last[group.subscription_of()[member as usize] as usize] == topic);
             *slot = if has { member } else { NONE };
         }
     }

@@ -1,38 +1,38 @@
-//! Who subscribes to a topic, once for all topics that have the same subscribers.
+//! The subscribers of topics, once for all topics with the same subscribers.
 
 use std::collections::BTreeMap;
 
-use crate::group::{Csr, Group};
+use crate::planning::group::{Csr, Group};
 
-/// Topics by their set of subscribers. Members with equal subscriptions share a pattern and patterns have no member in
-/// common, so a set of subscribers is a set of patterns that somebody has.
+/// Topics by their set of subscribers. Each member has one subscription, so a set of subscribers is a set of subscriptions that
+/// some member has.
 pub(crate) struct Subscribers {
     /// By topic, the row of `sets`.
     pub(crate) set_of: Vec<u32>,
-    /// The distinct sets: rows of pattern ids, ascending. The topics that nobody subscribes to have the empty row.
+    /// The distinct sets: rows of subscription ids, ascending. A topic without subscribers has the empty row.
     pub(crate) sets: Csr,
-    /// By pattern, its members, ascending.
+    /// By subscription, its members, ascending.
     pub(crate) members: Csr,
 }
 
 impl Subscribers {
-    /// O(subscription entries of the distinct patterns), times the logarithm of the number of sets.
+    /// O(subscription entries of the distinct subscriptions), times the logarithm of the number of sets.
     pub(crate) fn new(group: &Group) -> Self {
-        let members = Csr::group_by(group.pattern_of(), group.patterns().len());
-        let by_topic = group.patterns().transpose(group.topics().len());
+        let members = Csr::group_by(group.subscription_of(), group.subscriptions().len());
+        let by_topic = group.subscriptions().transpose(group.topics().len());
         let mut used = Csr::new();
         let mut row = Vec::new();
-        for patterns in by_topic.rows() {
+        for subscriptions in by_topic.rows() {
             row.clear();
-            row.extend(patterns.iter().copied().filter(|&pattern| !members.row(pattern).is_empty()));
+            row.extend(subscriptions.iter().copied().filter(|&subscription| !members.row(subscription).is_empty()));
             used.push_row(&row);
         }
         let mut sets = Csr::new();
         let mut known = BTreeMap::new();
         let mut set_of = Vec::with_capacity(group.topics().len());
-        for patterns in used.rows() {
-            let id = *known.entry(patterns).or_insert_with(|| {
-                sets.push_row(patterns);
+        for subscriptions in used.rows() {
+            let id = *known.entry(subscriptions).or_insert_with(|| {
+                sets.push_row(subscriptions);
                 sets.len() as u32 - 1
             });
             set_of.push(id);
@@ -44,9 +44,9 @@ impl Subscribers {
     pub(crate) fn by_id(&self) -> Csr {
         let mut lineups = Csr::new();
         let mut lineup: Vec<u32> = Vec::new();
-        for patterns in self.sets.rows() {
+        for subscriptions in self.sets.rows() {
             lineup.clear();
-            lineup.extend(patterns.iter().flat_map(|&pattern| self.members.row(pattern)));
+            lineup.extend(subscriptions.iter().flat_map(|&subscription| self.members.row(subscription)));
             lineup.sort_unstable();
             lineups.push_row(&lineup);
         }
@@ -63,9 +63,9 @@ impl Subscribers {
         }
         let mut lineups = Csr::new();
         let mut lineup: Vec<u32> = Vec::new();
-        for patterns in self.sets.rows() {
+        for subscriptions in self.sets.rows() {
             lineup.clear();
-            lineup.extend(patterns.iter().flat_map(|&pattern| self.members.row(pattern)));
+            lineup.extend(subscriptions.iter().flat_map(|&subscription| self.members.row(subscription)));
             lineup.sort_unstable_by_key(|&member| rank[member as usize]);
             lineups.push_row(&lineup);
         }
@@ -73,8 +73,8 @@ impl Subscribers {
     }
 }
 
-/// All members in the order of Kafka's range and round-robin assignors: static members first, by instance id, then the
-/// others by member id. An instance id that two members carry, which no broker allows, leaves them in order of member id.
+/// All members in the order of Kafka's range and round-robin assignors: static members first, by instance id, then the others
+/// by member id. Two members with one instance id, which no broker allows, are in order of member id.
 pub(crate) fn java_order(group: &Group) -> Vec<u32> {
     let mut order: Vec<u32> = (0..group.members() as u32).collect();
     order.sort_by_key(|&member| {

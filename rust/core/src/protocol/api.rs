@@ -1,16 +1,16 @@
-//! The requests of the protocol by key, and the versions of each that we read and write.
+//! The API keys, and the versions of each that the codecs read and write.
 
 /// One row of the table below becomes one variant of [`ApiKey`].
 macro_rules! api_keys {
     ($($name:ident = $key:literal, $least:literal ..= $most:literal, $flexible:expr;)*) => {
-        /// The key of a request, with Kafka's name.
+        /// An API key, with Kafka's name.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(i16)]
         #[allow(missing_docs)]
         pub enum ApiKey { $($name = $key,)* }
 
         impl ApiKey {
-            /// Every key we speak, ascending.
+            /// Every supported key, ascending.
             pub const ALL: &[ApiKey] = &[$(ApiKey::$name,)*];
 
             /// The key on the wire.
@@ -19,7 +19,7 @@ macro_rules! api_keys {
                 self as i16
             }
 
-            /// The key with this code, if we speak it.
+            /// The key with this code, if it is supported.
             #[must_use]
             pub fn from_code(code: i16) -> Option<Self> {
                 match code {
@@ -34,7 +34,7 @@ macro_rules! api_keys {
                 match self { $(ApiKey::$name => stringify!($name),)* }
             }
 
-            /// The lowest and the highest version that our codecs read and write.
+            /// The lowest and the highest version that the codecs read and write.
             #[must_use]
             pub fn versions(self) -> (i16, i16) {
                 match self { $(ApiKey::$name => ($least, $most),)* }
@@ -52,7 +52,7 @@ macro_rules! api_keys {
 /// No version of the request is flexible.
 const NEVER: i16 = i16::MAX;
 
-// OffsetCommit 10 and OffsetFetch 10 need topic ids, which only a broker can give: not spoken.
+// OffsetCommit 10 and OffsetFetch 10 have no codec: they need topic ids, which only a broker knows.
 api_keys! {
     Produce = 0, 3..=8, 9;
     Fetch = 1, 4..=11, 12;
@@ -83,7 +83,7 @@ api_keys! {
 }
 
 impl ApiKey {
-    /// Whether our codecs speak this version.
+    /// Whether the codecs support this version.
     #[must_use]
     pub fn speaks(self, version: i16) -> bool {
         let (least, most) = self.versions();

@@ -1,31 +1,32 @@
-//! ConsumerProtocolAssignment, versions 0 to 3, which are all alike: what the leader sends in SyncGroup.
+//! ConsumerProtocolAssignment, versions 0 to 3: a member's assignment in SyncGroup. All versions have the same layout.
 
 use super::reader::{ReadError, Reader};
 use super::topic_partitions::{CanonicalPartitions, TopicPartitions};
 use super::user_data;
 use super::writer::{Write, WriteError};
 
-/// The newest version that this package knows and the only one it writes.
+/// The newest known version, and the only one that this package writes.
 pub const VERSION: i16 = 3;
 
-/// An assignment, lent from its bytes. To a follower it is as untrusted as a subscription is to the leader.
+/// An assignment that borrows from its bytes. A follower must not trust it more than a leader trusts a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assignment<'a> {
     /// The version that was sent, which may be newer than [`VERSION`].
     pub version: i16,
-    /// What the member gets.
+    /// The assigned partitions.
     pub partitions: TopicPartitions<'a>,
-    /// The assignor's own data; `None` for null and for zero bytes.
+    /// The assignor's user data; `None` for null and for zero bytes.
     pub user_data: Option<&'a [u8]>,
-    /// Why the user data could not be read, if so.
+    /// The error of unreadable user data.
     pub fault: Option<ReadError>,
 }
 
 impl<'a> Assignment<'a> {
-    /// Reads an assignment. What follows the known fields is ignored.
+    /// Reads an assignment. Bytes after the known fields are ignored.
     ///
     /// # Errors
-    /// A missing or negative version (a broker hands a forgotten member zero bytes), or partitions that cannot be read.
+    /// A missing or negative version, or unreadable partitions. The bytes are empty if the leader's request did not
+    /// contain the member.
     pub fn read(bytes: &'a [u8]) -> Result<Self, ReadError> {
         let mut reader = Reader::new(bytes);
         let version = reader.version()?;
@@ -37,14 +38,14 @@ impl<'a> Assignment<'a> {
         Ok(Self { version, partitions, user_data, fault })
     }
 
-    /// The generation that a leader of ours put into the user data.
+    /// The generation that a leader of this package writes into the user data.
     #[must_use]
     pub fn generation(&self) -> Option<i32> {
         user_data::read_assignment_generation(self.user_data)
     }
 }
 
-/// The canonical bytes of an assignment, version 3. `generation` goes into the user data; without it that is null.
+/// The canonical bytes of an assignment, version 3. The user data contains `generation`, or is null without one.
 ///
 /// # Errors
 /// A topic's name of more than 32,767 bytes.
@@ -52,7 +53,7 @@ pub fn encode(partitions: &CanonicalPartitions<'_>, generation: Option<i32>) -> 
     encode_with(partitions, generation.map(i32::to_be_bytes).as_ref().map(<[u8; 4]>::as_slice))
 }
 
-/// As [`encode`], with user data as it is.
+/// As [`encode`], with the given user data.
 ///
 /// # Errors
 /// A topic's name of more than 32,767 bytes.

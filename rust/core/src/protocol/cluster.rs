@@ -1,10 +1,10 @@
-//! What a client asks first: ApiVersions, Metadata, FindCoordinator.
+//! The first requests of a client: ApiVersions, Metadata, FindCoordinator.
 
 use super::ErrorCode;
 use super::field::{bodies, message};
 
 message! {
-    /// Which requests do you speak? (KIP-35; the client's name since KIP-511)
+    /// ApiVersions: the request (KIP-35; the client's name since KIP-511).
     pub struct ApiVersionsRequest {
         /// The client library.
         client_software_name: String [3..],
@@ -12,20 +12,19 @@ message! {
         client_software_version: String [3..],
     }
 
-    /// The requests a broker speaks. To a version it does not know a broker answers version 0 with
-    /// UNSUPPORTED_VERSION.
+    /// ApiVersions: the response. To an unsupported version a broker responds in version 0 with UNSUPPORTED_VERSION.
     pub struct ApiVersionsResponse {
         /// The error.
         error_code: ErrorCode [0..],
-        /// The ranges.
+        /// The version ranges.
         api_keys: Vec<ApiVersion> [0..],
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [1..],
     }
 
     /// The versions of one request.
     pub struct ApiVersion {
-        /// The request, also one that we have no name for.
+        /// The API key; it may be unknown here.
         api_key: i16 [0..],
         /// The lowest version.
         min_version: i16 [0..],
@@ -33,29 +32,29 @@ message! {
         max_version: i16 [0..],
     }
 
-    /// Which brokers and topics are there?
+    /// Metadata: the request.
     pub struct MetadataRequest {
-        /// The topics; null is all of them, in version 0 the empty list is.
+        /// The topics. Null means all topics; in version 0 the empty list does.
         topics: Option<Vec<MetadataRequestTopic>> [0..],
         /// Whether missing topics may be created.
         allow_auto_topic_creation: bool [4..] = true,
-        /// Whether to name what the client may do with the cluster.
+        /// Whether to include the client's authorized operations on the cluster.
         include_cluster_authorized_operations: bool [8..=10],
-        /// Whether to name what the client may do with each topic.
+        /// Whether to include the client's authorized operations on each topic.
         include_topic_authorized_operations: bool [8..],
     }
 
-    /// One topic asked for.
+    /// One requested topic.
     pub struct MetadataRequestTopic {
-        /// Its id; all zero to ask by name, which is the only way to ask here.
+        /// Its id; all zero to request it by name, as here always.
         topic_id: [u8; 16] [10..],
         /// Its name.
         name: String [0..],
     }
 
-    /// The brokers, and the topics asked for.
+    /// Metadata: the response.
     pub struct MetadataResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [3..],
         /// Every live broker.
         brokers: Vec<MetadataBroker> [0..],
@@ -65,7 +64,7 @@ message! {
         controller_id: i32 [1..] = -1,
         /// The topics.
         topics: Vec<MetadataTopic> [0..],
-        /// A bit set; the least integer when not asked for.
+        /// A bit set; the smallest integer if it was not requested.
         cluster_authorized_operations: i32 [8..=10] = i32::MIN,
     }
 
@@ -73,11 +72,11 @@ message! {
     pub struct MetadataBroker {
         /// Its node id.
         node_id: i32 [0..],
-        /// Where clients reach it.
+        /// Its address for clients.
         host: String [0..],
-        /// Where clients reach it.
+        /// Its address for clients.
         port: i32 [0..],
-        /// The rack it stands in.
+        /// Its rack.
         rack: Option<String> [1..],
     }
 
@@ -85,15 +84,15 @@ message! {
     pub struct MetadataTopic {
         /// Whether the topic could be described.
         error_code: ErrorCode [0..],
-        /// Its name. Null (possible from version 12) answers only who asks by id.
+        /// Its name. Null, since version 12, is possible only for a request by id.
         name: String [0..],
         /// Its id (KIP-516); all zero when unknown.
         topic_id: [u8; 16] [10..],
-        /// Whether it belongs to Kafka itself.
+        /// Whether it is an internal topic of Kafka.
         is_internal: bool [1..],
-        /// Its partitions, in no promised order.
+        /// Its partitions, in any order.
         partitions: Vec<MetadataPartition> [0..],
-        /// A bit set; the least integer when not asked for.
+        /// A bit set; the smallest integer if it was not requested.
         topic_authorized_operations: i32 [8..] = i32::MIN,
     }
 
@@ -107,15 +106,15 @@ message! {
         leader_id: i32 [0..],
         /// The leader's epoch, -1 when unknown.
         leader_epoch: i32 [7..] = -1,
-        /// The brokers that have a replica.
+        /// The brokers with a replica.
         replica_nodes: Vec<i32> [0..],
-        /// Those in sync.
+        /// The replicas in sync.
         isr_nodes: Vec<i32> [0..],
-        /// Those that are down.
+        /// The replicas on brokers that are down.
         offline_replicas: Vec<i32> [5..],
     }
 
-    /// Who coordinates this group?
+    /// FindCoordinator: the request.
     pub struct FindCoordinatorRequest {
         /// The group, or the transactional id.
         key: String [..=3],
@@ -125,37 +124,37 @@ message! {
         coordinator_keys: Vec<String> [4..],
     }
 
-    /// Who coordinates.
+    /// FindCoordinator: the response.
     pub struct FindCoordinatorResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [1..],
         /// The error.
         error_code: ErrorCode [..=3],
-        /// More about it.
+        /// The error message.
         error_message: Option<String> [1..=3],
         /// The coordinator's node id.
         node_id: i32 [..=3],
-        /// Where clients reach it.
+        /// Its address for clients.
         host: String [..=3],
-        /// Where clients reach it.
+        /// Its address for clients.
         port: i32 [..=3],
-        /// One answer for each key.
+        /// One result for each key.
         coordinators: Vec<FoundCoordinator> [4..],
     }
 
     /// The coordinator of one key.
     pub struct FoundCoordinator {
-        /// The key asked for.
+        /// The requested key.
         key: String [4..],
         /// The coordinator's node id.
         node_id: i32 [4..],
-        /// Where clients reach it.
+        /// Its address for clients.
         host: String [4..],
-        /// Where clients reach it.
+        /// Its address for clients.
         port: i32 [4..],
         /// The error.
         error_code: ErrorCode [4..],
-        /// More about it.
+        /// The error message.
         error_message: Option<String> [4..],
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// An error code as it is on the wire: codes we have no name for survive reading and writing.
+/// The number of an error code on the wire. Unknown codes are preserved.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ErrorCode(pub i16);
 
@@ -12,7 +12,7 @@ macro_rules! error_codes {
         impl ErrorCode {
             $(pub const $name: ErrorCode = ErrorCode($code);)*
 
-            /// The code with this name of Kafka's.
+            /// The code with this Kafka name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
@@ -21,7 +21,7 @@ macro_rules! error_codes {
                 }
             }
 
-            /// Kafka's name of the code, if we know it.
+            /// Kafka's name of the code; `None` if unknown.
             #[must_use]
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {

@@ -1,16 +1,16 @@
-//! How a field is read and written, and the `message!` macro that derives both directions of a message from one
-//! declaration, so that they cannot drift apart.
+//! Reads and writes fields. The `message!` macro derives both directions of a message from one declaration, so that
+//! they always agree.
 
 use super::ErrorCode;
-use crate::wire::reader::{Problem, ReadError, Reader};
-use crate::wire::writer::{Write, WriteError};
+use crate::protocol::reader::{ReadError, Reader};
+use crate::protocol::writer::{Write, WriteError};
 
-/// What the layout of a message depends on.
+/// The parameters of a message's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format {
     /// The version of the request, which its response shares.
     pub version: i16,
-    /// Whether strings, bytes and arrays are compact and structures end with tagged fields.
+    /// Whether strings, bytes and arrays are compact, and structures end with tagged fields.
     pub flexible: bool,
 }
 
@@ -23,7 +23,7 @@ pub trait Field: Sized {
     fn write(&self, out: &mut Vec<u8>, format: Format, what: &'static str) -> Result<(), WriteError>;
 }
 
-/// A [`Field`] whose type has a null form: as `T` null is an error, as `Option<T>` it is `None`.
+/// A [`Field`] whose type has a null form. In a field of type `T` null is an error; in `Option<T>` it is `None`.
 pub trait Nullable: Sized {
     /// Reads the value or null.
     fn read_nullable(reader: &mut Reader<'_>, format: Format, what: &'static str) -> Result<Option<Self>, ReadError>;
@@ -96,29 +96,14 @@ impl Field for [u8; 16] {
 }
 
 fn not_null<T: Nullable>(reader: &mut Reader<'_>, format: Format, what: &'static str) -> Result<T, ReadError> {
-    let at = reader.position();
-    T::read_nullable(reader, format, what)?.ok_or(ReadError { what, at, problem: Problem::Length(-1) })
+    reader.required(what, |reader| T::read_nullable(reader, format, what))
 }
 
 impl Nullable for String {
     fn read_nullable(reader: &mut Reader<'_>, format: Format, what: &'static str) -> Result<Option<Self>, ReadError> {
-        let at = reader.position();
-        let bytes = if format.flexible {
-            let bytes = reader.compact_nullable_bytes(what)?;
-            // The compact form could carry more; Kafka refuses it, and no old form could answer with it.
-            if let Some(bytes) = bytes.filter(|bytes| bytes.len() > i16::MAX as usize) {
-                return Err(ReadError { what, at, problem: Problem::Length(bytes.len() as i64) });
-            }
-            bytes
-        } else {
-            reader.nullable_string_bytes(what)?
-        };
-        reader.hold(bytes.map_or(0, <[u8]>::len), what)?;
-        bytes.map(|bytes| std::str::from_utf8(bytes).map(str::to_owned)).transpose().map_err(|_| ReadError {
-            what,
-            at,
-            problem: Problem::Utf8,
-        })
+        let text = reader.text(format.flexible, what)?;
+        reader.hold(text.map_or(0, str::len), what)?;
+        Ok(text.map(str::to_owned))
     }
 
     fn write_nullable(
@@ -153,7 +138,7 @@ impl Field for String {
 /// BYTES.
 impl Nullable for Vec<u8> {
     fn read_nullable(reader: &mut Reader<'_>, format: Format, what: &'static str) -> Result<Option<Self>, ReadError> {
-        let bytes = if format.flexible { reader.compact_nullable_bytes(what)? } else { reader.nullable_bytes(what)? };
+        let bytes = reader.data(format.flexible, what)?;
         reader.hold(bytes.map_or(0, <[u8]>::len), what)?;
         Ok(bytes.map(<[u8]>::to_vec))
     }
@@ -187,21 +172,10 @@ impl Field for Vec<u8> {
 impl<T: Field> Nullable for Vec<T> {
     fn read_nullable(reader: &mut Reader<'_>, format: Format, what: &'static str) -> Result<Option<Self>, ReadError> {
         // Every element of the protocol has at least one byte.
-        let count = if format.flexible {
-            reader.compact_count(1, what)?
-        } else {
-            let mut ahead = *reader;
-            if ahead.i32(what)? < 0 {
-                *reader = ahead;
-                None
-            } else {
-                Some(reader.count(1, what)?)
-            }
-        };
-        let Some(count) = count else { return Ok(None) };
-        // An element in memory can be much larger than its least form on the wire: without the allowance, a count of elements
-        // of one byte each would reserve a hundred times the frame. The capacity is exact, as a vector that grows may reserve
-        // twice its elements.
+        let Some(count) = reader.elements(format.flexible, 1, what)? else { return Ok(None) };
+        // An element in memory can be much larger than its smallest form on the wire. Without the allowance, an array
+        // of one-byte elements would reserve a hundred times the memory of the frame. The capacity is exact, because a
+        // vector that grows may reserve twice the memory of its elements.
         reader.hold(count.saturating_mul(size_of::<T>()), what)?;
         let mut elements = Vec::with_capacity(count);
         for _ in 0..count {
@@ -235,11 +209,12 @@ impl<T: Field> Field for Vec<T> {
     }
 }
 
-/// Declares a structure of the protocol: each field with the versions that have it, and the value it takes where a
-/// version has not (`Default::default()` unless given). In flexible versions the structure ends with tagged fields:
-/// skipped when read, none written.
+/// Declares a structure of the protocol. Each field has its range of versions, and a default for the other versions
+/// (`Default::default()` unless given). In flexible versions the structure ends with tagged fields: the reader skips
+/// them, the writer writes none.
 ///
-/// A field that a version does not have is silently not written: whoever picks the version answers for that.
+/// Outside its range of versions a field is not written, and its value is lost. The caller must choose a version that
+/// has the fields it needs.
 ///
 /// ```text
 /// message! {
@@ -268,10 +243,10 @@ macro_rules! message {
 
         impl $crate::protocol::field::Field for $name {
             fn read(
-                reader: &mut $crate::wire::reader::Reader<'_>,
+                reader: &mut $crate::protocol::reader::Reader<'_>,
                 format: $crate::protocol::field::Format,
                 what: &'static str,
-            ) -> Result<Self, $crate::wire::reader::ReadError> {
+            ) -> Result<Self, $crate::protocol::reader::ReadError> {
                 let mut message = Self::default();
                 $(if ($versions).contains(&format.version) {
                     message.$field = $crate::protocol::field::Field::read(reader, format, stringify!($field))?;
@@ -287,12 +262,12 @@ macro_rules! message {
                 out: &mut Vec<u8>,
                 format: $crate::protocol::field::Format,
                 _: &'static str,
-            ) -> Result<(), $crate::wire::writer::WriteError> {
+            ) -> Result<(), $crate::protocol::writer::WriteError> {
                 $(if ($versions).contains(&format.version) {
                     $crate::protocol::field::Field::write(&self.$field, out, format, stringify!($field))?;
                 })*
                 if format.flexible {
-                    $crate::wire::writer::Write::unsigned_varint(out, 0);
+                    $crate::protocol::writer::Write::unsigned_varint(out, 0);
                 }
                 Ok(())
             }
@@ -325,7 +300,7 @@ macro_rules! or_default {
     };
 }
 
-/// Says which messages are the bodies of which request.
+/// Declares the messages that are bodies of each request.
 macro_rules! bodies {
     ($($key:ident: $($body:ty),*;)*) => {$($(
         impl $crate::protocol::Body for $body {

@@ -1,4 +1,5 @@
-//! The same messages as kafka-python 3.0.12 writes them: its encoders come from Kafka's own message definitions.
+//! Compares messages with the bytes of kafka-python 3.0.12, whose encoders are generated from Kafka's message
+//! definitions.
 
 use super::group_admin::*;
 use super::heartbeat::*;
@@ -16,8 +17,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
-/// `golden` holds the body in hexadecimal for each version we speak, the lowest first; versions with the same bytes have
-/// one entry with their number in front.
+/// `golden` contains the hexadecimal body of each version that has a codec, the lowest first. Versions with equal bytes
+/// have one entry, which begins with their number.
 pub(super) fn check<B: Body + PartialEq>(body: impl Fn(i16) -> B, golden: &[(i16, &str)]) {
     let (least, most) = B::KEY.versions();
     let mut version = least;
@@ -445,7 +446,7 @@ fn delete_groups_response() {
     check(body, &[(2, "00000003000000010001670044"), (1, "0000000302026700440000")]);
 }
 
-/// Not in kafka-python: as Java's kafka-clients 4.3.1 writes it.
+/// kafka-python does not have this message: the bytes are those of Java's kafka-clients 4.3.1.
 #[test]
 fn consumer_group_describe_request() {
     let body =
@@ -453,7 +454,7 @@ fn consumer_group_describe_request() {
     check(body, &[(2, "03026702680100")]);
 }
 
-/// As the request.
+/// Also from kafka-clients 4.3.1.
 #[test]
 fn consumer_group_describe_response() {
     let topic_id = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];

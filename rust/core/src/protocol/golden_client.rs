@@ -1,4 +1,4 @@
-//! What a client asks before it joins, as kafka-python 3.0.12 writes it: see `golden.rs`.
+//! The requests of a client before it joins, as in `golden.rs`.
 
 use super::cluster::*;
 use super::golden::{check, text};

@@ -1,4 +1,4 @@
-//! DescribeGroups, ConsumerGroupDescribe, ListGroups and DeleteGroups: groups seen from outside.
+//! DescribeGroups, ConsumerGroupDescribe, ListGroups and DeleteGroups: requests of the admin client.
 
 use super::ErrorCode;
 use super::field::{bodies, message};
@@ -8,29 +8,29 @@ message! {
     pub struct DescribeGroupsRequest {
         /// The groups.
         groups: Vec<String> [0..],
-        /// Whether to tell what the caller may do.
+        /// Whether to list the authorized operations of the caller.
         include_authorized_operations: bool [3..],
     }
 
-    /// A member seen from outside.
+    /// The description of a member.
     pub struct DescribedGroupMember {
         /// The member.
         member_id: String [0..],
-        /// Set for static members.
+        /// The `group.instance.id` of a static member.
         group_instance_id: Option<String> [4..],
-        /// The client's name for itself.
+        /// The client id.
         client_id: String [0..],
-        /// Where it connects from.
+        /// The host from which the client connects.
         client_host: String [0..],
-        /// Its metadata for the chosen protocol; empty unless the group is Stable.
+        /// Its metadata for the selected protocol; empty unless the group is Stable.
         member_metadata: Vec<u8> [0..],
-        /// Its share; empty unless the group is Stable.
+        /// Its assignment; empty unless the group is Stable.
         member_assignment: Vec<u8> [0..],
     }
 
-    /// A group seen from outside.
+    /// The description of a group.
     pub struct DescribedGroup {
-        /// Success or why not.
+        /// `NONE`, or the error.
         error_code: ErrorCode [0..],
         /// The group.
         group_id: String [0..],
@@ -38,27 +38,27 @@ message! {
         group_state: String [0..],
         /// `consumer` for consumers.
         protocol_type: String [0..],
-        /// The chosen protocol; empty unless the group is Stable.
+        /// The selected protocol; empty unless the group is Stable.
         protocol_data: String [0..],
-        /// Everyone.
+        /// All members.
         members: Vec<DescribedGroupMember> [0..],
-        /// A bit set, or the smallest number when it was not asked for.
+        /// A bit set; the smallest integer if it was not requested.
         authorized_operations: i32 [3..] = i32::MIN,
     }
 
     /// The descriptions.
     pub struct DescribeGroupsResponse {
-        /// How long the broker throttled the client.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [1..],
         /// One for each group of the request.
         groups: Vec<DescribedGroup> [0..],
     }
 
-    /// The request for descriptions of groups that the broker assigns (KIP-848).
+    /// The request for descriptions of KIP-848 groups, in which the broker assigns.
     pub struct ConsumerGroupDescribeRequest {
         /// The groups.
         group_ids: Vec<String> [0..],
-        /// Whether to tell what the caller may do.
+        /// Whether to list the authorized operations of the caller.
         include_authorized_operations: bool [0..],
     }
 
@@ -74,61 +74,61 @@ message! {
 
     /// Partitions of several topics.
     pub struct DescribedAssignment {
-        /// By topic.
+        /// The partitions, by topic.
         topic_partitions: Vec<DescribedTopicPartitions> [0..],
     }
 
-    /// A member of a group that the broker assigns.
+    /// A member of a KIP-848 group.
     pub struct DescribedConsumer {
         /// The member.
         member_id: String [0..],
-        /// Set for static members.
+        /// The `group.instance.id` of a static member.
         instance_id: Option<String> [0..],
-        /// Where it runs.
+        /// The rack of the client.
         rack_id: Option<String> [0..],
-        /// How far it has followed the group.
+        /// The member's epoch.
         member_epoch: i32 [0..],
-        /// The client's name for itself.
+        /// The client id.
         client_id: String [0..],
-        /// Where it connects from.
+        /// The host from which the client connects.
         client_host: String [0..],
-        /// The topics it subscribes to by name.
+        /// The names of the topics to which it subscribes.
         subscribed_topic_names: Vec<String> [0..],
-        /// The pattern it subscribes to.
+        /// The regular expression to which it subscribes.
         subscribed_topic_regex: Option<String> [0..],
-        /// What it has now.
+        /// The current assignment.
         assignment: DescribedAssignment [0..],
-        /// What it is to have.
+        /// The target assignment.
         target_assignment: DescribedAssignment [0..],
-        /// 0 a member of the classic protocol, 1 of the new one, -1 not told (KIP-1099).
+        /// 0 for a member with the classic protocol, 1 with KIP-848's, -1 if unknown (KIP-1099).
         member_type: i8 [1..] = -1,
     }
 
-    /// A group that the broker assigns.
+    /// A KIP-848 group.
     pub struct DescribedConsumerGroup {
         /// Success or why not; GROUP_ID_NOT_FOUND also for a group of the classic protocol.
         error_code: ErrorCode [0..],
-        /// More about it.
+        /// The error message.
         error_message: Option<String> [0..],
         /// The group.
         group_id: String [0..],
         /// `Empty`, `Assigning`, `Reconciling`, `Stable` or `Dead`.
         group_state: String [0..],
-        /// Rises with every change of members and topics.
+        /// The group epoch. It increases with every change of members or topics.
         group_epoch: i32 [0..],
-        /// The group epoch that the targets are for.
+        /// The group epoch of the target assignment.
         assignment_epoch: i32 [0..],
         /// The broker's assignor.
         assignor_name: String [0..],
-        /// Everyone.
+        /// All members.
         members: Vec<DescribedConsumer> [0..],
-        /// A bit set, or the smallest number when it was not asked for.
+        /// A bit set; the smallest integer if it was not requested.
         authorized_operations: i32 [0..] = i32::MIN,
     }
 
     /// The descriptions.
     pub struct ConsumerGroupDescribeResponse {
-        /// How long the broker throttled the client.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [0..],
         /// One for each group of the request.
         groups: Vec<DescribedConsumerGroup> [0..],
@@ -156,31 +156,31 @@ message! {
 
     /// The list.
     pub struct ListGroupsResponse {
-        /// How long the broker throttled the client.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [1..],
-        /// Success or why not.
+        /// `NONE`, or the error.
         error_code: ErrorCode [0..],
         /// The groups.
         groups: Vec<ListedGroup> [0..],
     }
 
-    /// The request to forget groups and their offsets.
+    /// The request to delete groups and their offsets.
     pub struct DeleteGroupsRequest {
         /// The groups.
         groups_names: Vec<String> [0..],
     }
 
-    /// What became of one group.
+    /// The result for one group.
     pub struct DeleteGroupResult {
         /// The group.
         group_id: String [0..],
-        /// Success or why not.
+        /// `NONE`, or the error.
         error_code: ErrorCode [0..],
     }
 
-    /// What became of the groups.
+    /// The response.
     pub struct DeleteGroupsResponse {
-        /// How long the broker throttled the client.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [0..],
         /// One for each group of the request.
         results: Vec<DeleteGroupResult> [0..],

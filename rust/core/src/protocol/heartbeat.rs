@@ -1,4 +1,4 @@
-//! Heartbeat: a member says that it lives.
+//! Heartbeat: a member renews its session.
 
 use super::field::message;
 use super::{ApiKey, Body, ErrorCode};
@@ -12,15 +12,15 @@ message! {
         generation_id: i32 [0..],
         /// The member.
         member_id: String [0..],
-        /// Set for static members.
+        /// The `group.instance.id` of a static member.
         group_instance_id: Option<String> [3..],
     }
 
     /// The response.
     pub struct HeartbeatResponse {
-        /// How long the broker throttled the client.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [1..],
-        /// Success or why not.
+        /// `NONE`, or the error.
         error_code: ErrorCode [0..],
     }
 }

@@ -1,14 +1,14 @@
-//! JoinGroup: a member enters a generation.
+//! JoinGroup: a member joins the next generation.
 
 use super::field::message;
 use super::{ApiKey, Body, ErrorCode};
 
 message! {
-    /// One protocol (for consumers: an assignor) that a member can follow, with its metadata for it.
+    /// One protocol that a member supports (for consumers: an assignor), with the member's metadata for it.
     pub struct JoinGroupProtocol {
         /// The protocol's name.
         name: String [0..],
-        /// What the leader gets to see: for consumers a subscription.
+        /// The metadata for the leader; for consumers a subscription.
         metadata: Vec<u8> [0..],
     }
 
@@ -16,51 +16,51 @@ message! {
     pub struct JoinGroupRequest {
         /// The group.
         group_id: String [0..],
-        /// How long the member may stay silent.
+        /// The session timeout.
         session_timeout_ms: i32 [0..],
-        /// How long the others wait for this member in a rebalance; in version 0 the session timeout stands for it.
+        /// The time for which a rebalance waits for this member. Version 0 uses the session timeout instead.
         rebalance_timeout_ms: i32 [1..] = -1,
-        /// Empty for a newcomer.
+        /// The member id; empty for a new member.
         member_id: String [0..],
-        /// Makes the member static (KIP-345).
+        /// The `group.instance.id` of a static member (KIP-345).
         group_instance_id: Option<String> [5..],
         /// `consumer` for consumers.
         protocol_type: String [0..],
-        /// In the member's order of preference.
+        /// The protocols, in the member's order of preference.
         protocols: Vec<JoinGroupProtocol> [0..],
-        /// Why it joins (KIP-800).
+        /// The reason for the join (KIP-800).
         reason: Option<String> [8..],
     }
 
-    /// A member as the leader sees it.
+    /// A member in the response to the leader.
     pub struct JoinGroupMember {
         /// The member.
         member_id: String [0..],
-        /// Set for static members.
+        /// The `group.instance.id` of a static member.
         group_instance_id: Option<String> [5..],
-        /// Its metadata for the chosen protocol.
+        /// Its metadata for the selected protocol.
         metadata: Vec<u8> [0..],
     }
 
     /// The response.
     pub struct JoinGroupResponse {
-        /// How long the broker throttled the client.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [2..],
-        /// Success or why not.
+        /// `NONE`, or the error.
         error_code: ErrorCode [0..],
-        /// The generation the member is in.
+        /// The new generation.
         generation_id: i32 [0..] = -1,
         /// The group's protocol type.
         protocol_type: Option<String> [7..],
-        /// The protocol chosen. Null is possible from version 7 only.
+        /// The selected protocol. Null is possible since version 7.
         protocol_name: Option<String> [0..],
-        /// The leader's member id. Empty with success: the broker assigns (KIP-848).
+        /// The leader's member id. If it is empty in a successful response, the broker assigns (KIP-848).
         leader: String [0..],
-        /// The leader shall keep the old plan (KIP-814).
+        /// Whether the leader must skip the assignment and keep the old one (KIP-814).
         skip_assignment: bool [9..],
-        /// The id given to the member.
+        /// The member's id.
         member_id: String [0..],
-        /// Everyone, for the leader only.
+        /// All members; empty for followers.
         members: Vec<JoinGroupMember> [0..],
     }
 }

@@ -1,13 +1,24 @@
-//! Requests and responses of the Kafka protocol, both directions, old and flexible versions.
+//! Codecs for the bytes of the Kafka protocol. Readers check every bound; writers write one canonical form.
 //!
-//! A frame here is what stands behind the 4-byte length: a header and a body. Both sides use the same codecs: a
-//! coordinator reads requests and writes responses, a member writes requests and reads responses. The layouts are those
-//! of Kafka's message definitions.
+//! ```text
+//! connection   length (4 bytes)   frame
+//! frame        header             body                  RequestHeader, join_group, offsets, …
+//! body         … metadata, assignment …                 subscription, assignment, user_data
+//! ```
 //!
-//! Writing a message of the protocol: declare it with `message!` (see [`field`]), implement [`Body`] for the two top
-//! structures, add the versions to the table in `api.rs`, and the pair to the round-trip tests.
+//! - [`reader`] and [`writer`]: the primitive types.
+//! - Requests and responses, old and flexible versions ([`join_group`], [`offsets`], …). A coordinator reads requests
+//!   and writes responses, a member writes requests and reads responses, with the same codecs. The layouts are those of
+//!   Kafka's message definitions.
+//! - The contents for consumers: [`subscription`], [`assignment`], [`user_data`]. These decoders borrow from the input:
+//!   no copy, and no object per partition. They check the layout only: the caller decides on unknown topics, negative
+//!   numbers and duplicates.
+//!
+//! To add a message: declare it with `message!` (see [`field`]), implement [`Body`] for the request and the response,
+//! add the versions to the table in `api.rs`, and add the pair to the round-trip tests.
 
 mod api;
+pub mod assignment;
 pub mod cluster;
 mod error_code;
 pub mod field;
@@ -20,39 +31,44 @@ pub mod heartbeat;
 pub mod join_group;
 pub mod leave_group;
 pub mod offsets;
+pub mod reader;
+pub mod record_batch;
 pub mod records;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod sasl;
+pub mod subscription;
 pub mod sync_group;
 #[cfg(test)]
 mod tests;
+pub mod topic_partitions;
 pub mod topics;
+pub mod user_data;
+pub mod writer;
 
 pub use api::ApiKey;
 pub use error_code::ErrorCode;
 use field::{Field, Format};
-
-use crate::wire::reader::{ReadError, Reader};
-use crate::wire::writer::{Write, WriteError};
+use reader::{ReadError, Reader};
 use thiserror::Error;
+use writer::{Write, WriteError};
 
 /// The body of a request or of a response.
 pub trait Body: Field {
-    /// The request it is, or answers.
+    /// The request that it is, or to which it responds.
     const KEY: ApiKey;
 }
 
 /// Why a frame could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// Its bytes do not have the layout.
+    /// The bytes do not have the layout.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A request that we do not speak.
+    /// An API key without a codec.
     #[error("api_key {0} is not a request we speak")]
     UnknownApi(i16),
-    /// A version that we do not speak.
+    /// A version without a codec.
     #[error("{} version {version} is not spoken here: use {} to {}", .api.name(), .api.versions().0, .api.versions().1)]
     UnsupportedVersion {
         /// The request.
@@ -60,17 +76,17 @@ pub enum FrameError {
         /// Its version.
         version: i16,
     },
-    /// Bytes behind the end of the body: the two sides do not mean the same layout.
+    /// Bytes after the end of the body: the two sides use different layouts.
     #[error("{} version {version} leaves {remaining} bytes behind its body", .api.name())]
     Trailing {
         /// The request.
         api: ApiKey,
         /// Its version.
         version: i16,
-        /// How many bytes.
+        /// The number of bytes.
         remaining: usize,
     },
-    /// The answer to another request.
+    /// The response to another request.
     #[error("the response has correlation id {got}, expected {expected}: close the connection")]
     Correlation {
         /// The id in the frame.
@@ -83,25 +99,25 @@ pub enum FrameError {
 /// The header of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// Which request.
+    /// The API key.
     pub api: ApiKey,
-    /// Its version. Reading a header does not refuse versions we do not speak, so that ApiVersions can be answered with
-    /// UNSUPPORTED_VERSION; [`read_body`] does.
+    /// Its version. A header with an unsupported version is readable, so that ApiVersions can be answered with
+    /// UNSUPPORTED_VERSION; [`read_body`] refuses the version.
     pub version: i16,
-    /// Echoed in the response.
+    /// The number that the response repeats.
     pub correlation_id: i32,
-    /// The client's name for itself.
+    /// The client id.
     pub client_id: Option<String>,
 }
 
 impl RequestHeader {
-    /// Reads the header (version 1, or 2 where the request is flexible) and leaves the reader at the body.
+    /// Reads the header (version 1, or 2 if the request is flexible). Then the reader is at the body.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
         let code = reader.i16("api_key")?;
         let version = reader.i16("api_version")?;
         let correlation_id = reader.i32("correlation_id")?;
         let api = ApiKey::from_code(code).ok_or(FrameError::UnknownApi(code))?;
-        // Never compact, also in header version 2.
+        // The client id is not compact, not even in header version 2.
         let client_id = Option::<String>::read(reader, Format { version: 1, flexible: false }, "client_id")?;
         if api.is_flexible(version) {
             reader.skip_tagged_fields("request header")?;
@@ -122,7 +138,7 @@ impl RequestHeader {
     }
 }
 
-/// The layout of `B` in a version, refused when we do not speak it.
+/// The layout of `B` in a version; an error if the version has no codec.
 pub fn format_of<B: Body>(version: i16) -> Result<Format, FrameError> {
     if B::KEY.speaks(version) {
         Ok(Format { version, flexible: B::KEY.is_flexible(version) })
@@ -140,8 +156,8 @@ pub fn read_body<B: Body>(reader: &mut Reader<'_>, version: i16) -> Result<B, Fr
     }
 }
 
-/// Reads the body of a request. Bytes behind it do not count, as on Kafka's brokers: librdkafka 2.16 leaves some behind
-/// the Metadata request for all topics.
+/// Reads the body of a request. Bytes after it are ignored, as on Kafka's brokers: librdkafka 2.16 sends some after the
+/// Metadata request for all topics.
 pub fn read_request<B: Body>(reader: &mut Reader<'_>, version: i16) -> Result<B, FrameError> {
     Ok(B::read(reader, format_of::<B>(version)?, B::KEY.name())?)
 }
@@ -167,7 +183,7 @@ pub fn write_response<B: Body>(header: &RequestHeader, body: &B) -> Result<Vec<u
 
 /// Reads the frame of the response to the request with this header.
 ///
-/// The body takes at most [`MEMORY_PER_BYTE`](crate::wire::reader::MEMORY_PER_BYTE) times the bytes of the frame.
+/// The body takes at most [`MEMORY_PER_BYTE`](reader::MEMORY_PER_BYTE) times the bytes of the frame.
 pub fn read_response<B: Body>(header: &RequestHeader, frame: &[u8]) -> Result<B, FrameError> {
     let mut reader = Reader::of_frame(frame);
     let got = reader.i32("correlation_id")?;
@@ -184,7 +200,8 @@ fn layout(header: &RequestHeader) -> Format {
     Format { version: header.version, flexible: header.api.is_flexible(header.version) }
 }
 
-/// The header of an ApiVersions response never has tagged fields: its reader may not know the version yet.
+/// Whether the header of the response has tagged fields. That of ApiVersions never has, because the client may not know
+/// the version yet.
 fn has_flexible_response_header(api: ApiKey, version: i16) -> bool {
     api != ApiKey::ApiVersions && api.is_flexible(version)
 }

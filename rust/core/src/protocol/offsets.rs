@@ -12,7 +12,7 @@ message! {
         committed_offset: i64 [0..],
         /// The leader epoch of the last record read, or -1.
         committed_leader_epoch: i32 [6..] = -1,
-        /// Anything the member wants to remember.
+        /// The metadata of the commit.
         committed_metadata: Option<String> [0..],
     }
 
@@ -32,23 +32,23 @@ message! {
         generation_id: i32 [1..] = -1,
         /// The member; empty for a commit from outside the group.
         member_id: String [1..],
-        /// Set for static members.
+        /// The `group.instance.id` of a static member.
         group_instance_id: Option<String> [7..],
-        /// How long to keep the offset, or -1 for the broker's setting.
+        /// The retention time of the offset, or -1 for the broker's setting.
         retention_time_ms: i64 [2..=4] = -1,
-        /// What to commit.
+        /// The offsets to commit.
         topics: Vec<OffsetCommitTopic> [0..],
     }
 
-    /// What became of one offset.
+    /// The result for one offset.
     pub struct OffsetCommitPartitionResponse {
         /// The partition.
         partition_index: i32 [0..],
-        /// Success or why not.
+        /// `NONE`, or the error.
         error_code: ErrorCode [0..],
     }
 
-    /// What became of the offsets of one topic.
+    /// The results for one topic.
     pub struct OffsetCommitTopicResponse {
         /// The topic.
         name: String [0..],
@@ -58,13 +58,13 @@ message! {
 
     /// The response.
     pub struct OffsetCommitResponse {
-        /// How long the broker throttled the client.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [3..],
         /// One for each topic of the request.
         topics: Vec<OffsetCommitTopicResponse> [0..],
     }
 
-    /// The partitions of one topic whose offsets are asked for.
+    /// The partitions of one topic whose offsets are requested.
     pub struct OffsetFetchTopic {
         /// The topic.
         name: String [0..],
@@ -76,7 +76,7 @@ message! {
     pub struct OffsetFetchGroup {
         /// The group.
         group_id: String [8..],
-        /// Null: every offset the group has.
+        /// Null: all offsets of the group.
         topics: Option<Vec<OffsetFetchTopic>> [8..],
     }
 
@@ -84,11 +84,11 @@ message! {
     pub struct OffsetFetchRequest {
         /// The group, before version 8.
         group_id: String [0..=7],
-        /// Null (from version 2): every offset the group has.
+        /// Null (since version 2): all offsets of the group.
         topics: Option<Vec<OffsetFetchTopic>> [0..=7],
         /// The groups, from version 8.
         groups: Vec<OffsetFetchGroup> [8..],
-        /// Answer UNSTABLE_OFFSET_COMMIT while a transaction has offsets pending (KIP-447).
+        /// Whether to respond with UNSTABLE_OFFSET_COMMIT while a transaction has pending offsets (KIP-447).
         require_stable: bool [7..],
     }
 
@@ -96,13 +96,13 @@ message! {
     pub struct OffsetFetchPartitionResponse {
         /// The partition.
         partition_index: i32 [0..],
-        /// -1 when there is none.
+        /// The offset; -1 if there is none.
         committed_offset: i64 [0..],
-        /// -1 when unknown.
+        /// The leader epoch; -1 if unknown.
         committed_leader_epoch: i32 [5..] = -1,
-        /// As committed.
+        /// The metadata of the commit.
         metadata: Option<String> [0..],
-        /// Success or why not.
+        /// `NONE`, or the error.
         error_code: ErrorCode [0..],
     }
 
@@ -120,17 +120,17 @@ message! {
         group_id: String [8..],
         /// Its offsets.
         topics: Vec<OffsetFetchTopicResponse> [8..],
-        /// Success or why not.
+        /// `NONE`, or the error.
         error_code: ErrorCode [8..],
     }
 
     /// The response.
     pub struct OffsetFetchResponse {
-        /// How long the broker throttled the client.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [3..],
         /// The offsets, before version 8.
         topics: Vec<OffsetFetchTopicResponse> [0..=7],
-        /// Success or why not, before version 8.
+        /// `NONE`, or the error, before version 8.
         error_code: ErrorCode [2..=7],
         /// The groups, from version 8.
         groups: Vec<OffsetFetchGroupResponse> [8..],

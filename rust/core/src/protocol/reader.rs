@@ -1,9 +1,10 @@
 //! A bounded reader of Kafka's big-endian primitives.
 //!
-//! The bytes come from other members and from the network. No length or count is believed: each is checked against the
-//! bytes that remain before anything is sliced or reserved, so work and memory stay linear in the input. Linear is not
-//! enough where a few bytes become a large structure: a reader of a whole frame also has an allowance of memory, from which
-//! every structure that is kept takes its size.
+//! The bytes come from other members and from the network, and are untrusted. Each length and count is compared with
+//! the remaining bytes before the reader slices or reserves memory. Therefore time and memory are linear in the input.
+//!
+//! The factor of a linear bound can still be large, because one byte may become a structure of a hundred bytes.
+//! Therefore a reader of a frame also has a memory allowance, and every allocation is subtracted from it.
 
 use thiserror::Error;
 
@@ -15,7 +16,7 @@ pub struct ReadError {
     pub what: &'static str,
     /// The offset at which it starts.
     pub at: usize,
-    /// What is wrong.
+    /// The kind of error.
     pub problem: Problem,
 }
 
@@ -25,10 +26,10 @@ pub enum Problem {
     /// The input ends inside the field.
     #[error("the input ends too early")]
     Truncated,
-    /// A length that no such field can have, or a count whose elements cannot fit the bytes that remain.
+    /// An invalid length of a field, or a count whose elements cannot fit the remaining bytes.
     #[error("length {0} is impossible here")]
     Length(i64),
-    /// A variable-length integer of more than its bytes.
+    /// A variable-length integer with too many bytes.
     #[error("the variable-length integer is too long")]
     Varint,
     /// A string that is not UTF-8.
@@ -37,16 +38,16 @@ pub enum Problem {
     /// A negative version.
     #[error("version {0} does not exist")]
     Version(i16),
-    /// The message would take more memory than any honest message of its length.
+    /// The message would take more memory than a valid message of its length can need.
     #[error("what the message describes takes more than {MEMORY_PER_BYTE} times its bytes")]
     Memory,
 }
 
-/// The most bytes of memory for each byte of a frame. A large honest frame needs at most 5: a partition of a Metadata answer
-/// without replicas has 18 bytes and takes 88.
+/// The largest number of bytes of memory for each byte of a frame. A large valid frame needs at most 5: a partition
+/// without replicas in a Metadata response has 18 bytes and takes 88.
 pub const MEMORY_PER_BYTE: usize = 6;
 
-/// The bytes of memory that every frame may take: a short honest frame may exceed the ratio.
+/// The bytes of memory that every frame may take, because a short valid frame may exceed the ratio.
 pub const MEMORY_AT_LEAST: usize = 1 << 20;
 
 /// A cursor over bytes.
@@ -58,7 +59,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the start, without an allowance, for callers that keep about as many bytes as they read.
+    /// Reads from the start, without a memory allowance: for callers that allocate about as many bytes as they read.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, allowance: usize::MAX }
@@ -71,7 +72,7 @@ impl<'a> Reader<'a> {
         Self { allowance: bytes.len().saturating_mul(MEMORY_PER_BYTE).max(MEMORY_AT_LEAST), ..Self::new(bytes) }
     }
 
-    /// Takes `bytes` of memory from the allowance, before they are reserved; an error where fewer are left.
+    /// Subtracts `bytes` of memory from the allowance, before the caller reserves them. An error if fewer are left.
     #[inline]
     pub fn hold(&mut self, bytes: usize, what: &'static str) -> Result<(), ReadError> {
         match self.allowance.checked_sub(bytes) {
@@ -107,7 +108,7 @@ impl<'a> Reader<'a> {
         Err(ReadError { what, at: self.at, problem })
     }
 
-    /// The next `length` bytes as they are.
+    /// The next `length` bytes.
     #[inline]
     pub fn take(&mut self, length: usize, what: &'static str) -> Result<&'a [u8], ReadError> {
         if length > self.remaining() {
@@ -129,7 +130,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The INT16 version in front of a structure; a negative one has no meaning.
+    /// The INT16 version before a structure; a negative one is an error.
     #[inline]
     pub fn version(&mut self) -> Result<i16, ReadError> {
         let start = self.at;
@@ -216,7 +217,8 @@ impl<'a> Reader<'a> {
         usize::try_from(length).ok().map(|length| self.take(length, what)).transpose()
     }
 
-    /// The count of an ARRAY whose elements have at least `least` bytes each: never negative, never more than can follow.
+    /// The count of an ARRAY whose elements have at least `least` bytes each. It is not negative, and so many elements
+    /// can fit the remaining bytes.
     #[inline]
     pub fn count(&mut self, least: usize, what: &'static str) -> Result<usize, ReadError> {
         let start = self.at;
@@ -227,8 +229,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The length or count in front of a COMPACT type whose elements have at least `least` bytes each; null is `None`.
-    /// Never more than can follow.
+    /// The length or count of a COMPACT type whose elements have at least `least` bytes each; null is `None`. So many
+    /// elements can fit the remaining bytes.
     pub fn compact_count(&mut self, least: usize, what: &'static str) -> Result<Option<usize>, ReadError> {
         let start = self.at;
         let Some(count) = self.unsigned_varint(what)?.checked_sub(1) else { return Ok(None) };
@@ -238,22 +240,78 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The bytes of a COMPACT_NULLABLE_STRING or of COMPACT_NULLABLE_BYTES.
-    pub fn compact_nullable_bytes(&mut self, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
+    fn compact_nullable_bytes(&mut self, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
         self.compact_count(1, what)?.map(|length| self.take(length, what)).transpose()
     }
 
-    /// Skips the tagged fields at the end of a flexible structure (KIP-482). We know none, so none is kept.
-    pub fn skip_tagged_fields(&mut self, what: &'static str) -> Result<(), ReadError> {
+    /// NULLABLE_STRING, or in a flexible version COMPACT_NULLABLE_STRING.
+    pub fn text(&mut self, flexible: bool, what: &'static str) -> Result<Option<&'a str>, ReadError> {
+        let at = self.at;
+        let bytes = if flexible {
+            let bytes = self.compact_nullable_bytes(what)?;
+            // The compact form allows longer strings. Kafka refuses them, and the form that is not compact cannot
+            // represent them.
+            if let Some(bytes) = bytes.filter(|bytes| bytes.len() > i16::MAX as usize) {
+                return Err(ReadError { what, at, problem: Problem::Length(bytes.len() as i64) });
+            }
+            bytes
+        } else {
+            self.nullable_string_bytes(what)?
+        };
+        let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| ReadError { what, at, problem: Problem::Utf8 });
+        bytes.map(utf8).transpose()
+    }
+
+    /// NULLABLE_BYTES, or in a flexible version COMPACT_NULLABLE_BYTES.
+    pub fn data(&mut self, flexible: bool, what: &'static str) -> Result<Option<&'a [u8]>, ReadError> {
+        if flexible { self.compact_nullable_bytes(what) } else { self.nullable_bytes(what) }
+    }
+
+    /// The count of an ARRAY, or in a flexible version of a COMPACT_ARRAY, whose elements have at least `least` bytes
+    /// each; null is `None`. So many elements can fit the remaining bytes.
+    pub fn elements(&mut self, flexible: bool, least: usize, what: &'static str) -> Result<Option<usize>, ReadError> {
+        if flexible {
+            return self.compact_count(least, what);
+        }
+        let mut ahead = *self;
+        if ahead.i32(what)? < 0 {
+            *self = ahead;
+            return Ok(None);
+        }
+        self.count(least, what).map(Some)
+    }
+
+    /// Reads a value that must not be null.
+    pub fn required<T>(
+        &mut self,
+        what: &'static str,
+        read: impl FnOnce(&mut Self) -> Result<Option<T>, ReadError>,
+    ) -> Result<T, ReadError> {
+        let at = self.at;
+        read(self)?.ok_or(ReadError { what, at, problem: Problem::Length(-1) })
+    }
+
+    /// Reads the tagged fields at the end of a flexible structure (KIP-482). Calls `visit` with the number and content
+    /// of each.
+    pub fn tagged_fields(
+        &mut self,
+        what: &'static str,
+        mut visit: impl FnMut(u32, Reader<'a>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         for _ in 0..self.unsigned_varint(what)? {
-            self.unsigned_varint(what)?;
+            let tag = self.unsigned_varint(what)?;
             let start = self.at;
             let length = self.unsigned_varint(what)?;
             match usize::try_from(length) {
-                Ok(length) if length <= self.remaining() => self.take(length, what)?,
+                Ok(length) if length <= self.remaining() => visit(tag, Reader::new(self.take(length, what)?))?,
                 _ => return Err(ReadError { what, at: start, problem: Problem::Length(i64::from(length)) }),
             };
         }
         Ok(())
+    }
+
+    /// Skips the tagged fields at the end of a flexible structure.
+    pub fn skip_tagged_fields(&mut self, what: &'static str) -> Result<(), ReadError> {
+        self.tagged_fields(what, |_, _| Ok(()))
     }
 }

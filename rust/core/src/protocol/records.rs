@@ -1,16 +1,16 @@
-//! The data path: Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, InitProducerId. Record batches stay bytes here.
+//! Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, InitProducerId. Record batches are not decoded here.
 
 use super::ErrorCode;
 use super::field::{bodies, message};
 
 message! {
-    /// Append record batches.
+    /// Produce: the request.
     pub struct ProduceRequest {
         /// The transaction that the batches belong to.
         transactional_id: Option<String> [3..],
-        /// How many replicas must have them before the answer: 0 (no answer at all), 1 or -1 (all in sync).
+        /// The replicas that must store the batches before the response: 1 the leader, -1 all in sync. 0: no response.
         acks: i16 [0..],
-        /// How long to wait for the replicas, in milliseconds.
+        /// The time to wait for the replicas, in milliseconds.
         timeout_ms: i32 [0..],
         /// The batches by topic.
         topic_data: Vec<TopicProduceData> [0..],
@@ -32,23 +32,23 @@ message! {
         records: Option<Vec<u8>> [0..],
     }
 
-    /// Where the batches went.
+    /// Produce: the response.
     pub struct ProduceResponse {
-        /// The answers by topic.
+        /// The results by topic.
         responses: Vec<TopicProduceResponse> [0..],
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [1..],
     }
 
-    /// The answers of one topic.
+    /// The results for one topic.
     pub struct TopicProduceResponse {
         /// The topic.
         name: String [0..],
-        /// The answers by partition.
+        /// The results by partition.
         partition_responses: Vec<PartitionProduceResponse> [0..],
     }
 
-    /// The answer of one partition.
+    /// The result for one partition.
     pub struct PartitionProduceResponse {
         /// The partition.
         index: i32 [0..],
@@ -56,13 +56,13 @@ message! {
         error_code: ErrorCode [0..],
         /// The offset of the first record, -1 after an error.
         base_offset: i64 [0..] = -1,
-        /// The broker's timestamp, -1 where the producer's counts.
+        /// The broker's timestamp, -1 if the records keep the producer's.
         log_append_time_ms: i64 [2..] = -1,
-        /// The first offset that the partition still has.
+        /// The first offset that is not deleted.
         log_start_offset: i64 [5..] = -1,
         /// The records that caused the error.
         record_errors: Vec<BatchIndexAndErrorMessage> [8..],
-        /// More about the error.
+        /// The error message.
         error_message: Option<String> [8..],
     }
 
@@ -70,35 +70,35 @@ message! {
     pub struct BatchIndexAndErrorMessage {
         /// Its index in the batch.
         batch_index: i32 [8..],
-        /// What is wrong with it.
+        /// The error message.
         batch_index_error_message: Option<String> [8..],
     }
 
-    /// Read record batches.
+    /// Fetch: the request.
     pub struct FetchRequest {
         /// -1 for a consumer.
         replica_id: i32 [0..] = -1,
-        /// How long to wait for `min_bytes`, in milliseconds.
+        /// The time to wait for `min_bytes`, in milliseconds.
         max_wait_ms: i32 [0..],
-        /// How many bytes are worth an answer before `max_wait_ms` has passed.
+        /// The number of bytes at which the broker responds before `max_wait_ms` has passed.
         min_bytes: i32 [0..],
-        /// How many bytes to answer at most; the first batch is answered whatever its size.
+        /// The largest number of bytes in the response; the first batch may be larger.
         max_bytes: i32 [3..] = i32::MAX,
-        /// 0 reads everything, 1 only committed transactions.
+        /// The isolation level: 0 reads all records, 1 only those of committed transactions.
         isolation_level: i8 [4..],
         /// The fetch session (KIP-227), 0 without one.
         session_id: i32 [7..],
-        /// -1 asks for no session, 0 for a new one.
+        /// The session epoch: -1 for no session, 0 for a new one.
         session_epoch: i32 [7..] = -1,
-        /// What to read.
+        /// The partitions to read.
         topics: Vec<FetchTopic> [0..],
-        /// What to drop from the session.
+        /// The partitions to remove from the session.
         forgotten_topics_data: Vec<ForgottenTopic> [7..],
         /// The consumer's rack.
         rack_id: String [11..],
     }
 
-    /// What to read of one topic.
+    /// The partitions of one topic to read.
     pub struct FetchTopic {
         /// The topic.
         topic: String [0..],
@@ -106,21 +106,21 @@ message! {
         partitions: Vec<FetchPartition> [0..],
     }
 
-    /// What to read of one partition.
+    /// One partition to read.
     pub struct FetchPartition {
         /// The partition.
         partition: i32 [0..],
         /// The leader epoch that the client knows, -1 when none.
         current_leader_epoch: i32 [9..] = -1,
-        /// The offset to start at.
+        /// The first offset to read.
         fetch_offset: i64 [0..],
-        /// For followers.
+        /// The log start offset of a follower; -1 for a consumer.
         log_start_offset: i64 [5..] = -1,
-        /// How many bytes of this partition to answer at most.
+        /// The largest number of bytes of this partition in the response.
         partition_max_bytes: i32 [0..],
     }
 
-    /// What to drop from the session.
+    /// The partitions to remove from the session.
     pub struct ForgottenTopic {
         /// The topic.
         topic: String [7..],
@@ -128,39 +128,39 @@ message! {
         partitions: Vec<i32> [7..],
     }
 
-    /// The record batches read.
+    /// Fetch: the response.
     pub struct FetchResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [1..],
         /// The error of the whole request.
         error_code: ErrorCode [7..],
         /// The fetch session, 0 without one.
         session_id: i32 [7..],
-        /// The answers by topic.
+        /// The results by topic.
         responses: Vec<FetchableTopicResponse> [0..],
     }
 
-    /// The answers of one topic.
+    /// The results for one topic.
     pub struct FetchableTopicResponse {
         /// The topic.
         topic: String [0..],
-        /// The answers by partition.
+        /// The results by partition.
         partitions: Vec<FetchedPartition> [0..],
     }
 
-    /// The answer of one partition.
+    /// The result for one partition.
     pub struct FetchedPartition {
         /// The partition.
         partition_index: i32 [0..],
         /// The error.
         error_code: ErrorCode [0..],
-        /// The offset behind the last record that all replicas in sync have, -1 after an error.
+        /// The high watermark: the offset after the last record that all in-sync replicas have. -1 after an error.
         high_watermark: i64 [0..] = -1,
-        /// The offset behind the last record whose transaction is decided, -1 after an error.
+        /// The last stable offset: no open transaction has a record before it. -1 after an error.
         last_stable_offset: i64 [4..] = -1,
-        /// The first offset that the partition still has, -1 after an error.
+        /// The first offset that is not deleted, -1 after an error.
         log_start_offset: i64 [5..] = -1,
-        /// The aborted transactions among the records.
+        /// The aborted transactions in the records.
         aborted_transactions: Option<Vec<AbortedTransaction>> [4..],
         /// The replica to read from instead, -1 for none.
         preferred_read_replica: i32 [11..] = -1,
@@ -168,25 +168,25 @@ message! {
         records: Option<Vec<u8>> [0..],
     }
 
-    /// A transaction whose records do not count.
+    /// An aborted transaction.
     pub struct AbortedTransaction {
-        /// Its producer.
+        /// The producer id.
         producer_id: i64 [4..],
-        /// Its first record.
+        /// The offset of its first record.
         first_offset: i64 [4..],
     }
 
-    /// Which offset has this time?
+    /// ListOffsets: the request.
     pub struct ListOffsetsRequest {
         /// -1 for a consumer.
         replica_id: i32 [0..] = -1,
-        /// 0 counts everything, 1 only committed transactions.
+        /// The isolation level: 0 counts all records, 1 only those of committed transactions.
         isolation_level: i8 [2..],
         /// The topics.
         topics: Vec<ListOffsetsTopic> [0..],
     }
 
-    /// One topic asked for.
+    /// One requested topic.
     pub struct ListOffsetsTopic {
         /// The topic.
         name: String [0..],
@@ -194,47 +194,47 @@ message! {
         partitions: Vec<ListOffsetsPartition> [0..],
     }
 
-    /// One partition asked for.
+    /// One requested partition.
     pub struct ListOffsetsPartition {
         /// The partition.
         partition_index: i32 [0..],
         /// The leader epoch that the client knows, -1 when none.
         current_leader_epoch: i32 [4..] = -1,
-        /// Milliseconds since 1970, or one of [`ListOffsetsPartition::LATEST`] and its kin.
+        /// Milliseconds since 1970, or a symbolic time such as [`ListOffsetsPartition::LATEST`].
         timestamp: i64 [0..],
     }
 
-    /// The offsets.
+    /// ListOffsets: the response.
     pub struct ListOffsetsResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [2..],
-        /// The answers by topic.
+        /// The results by topic.
         topics: Vec<ListOffsetsTopicResponse> [0..],
     }
 
-    /// The answers of one topic.
+    /// The results for one topic.
     pub struct ListOffsetsTopicResponse {
         /// The topic.
         name: String [0..],
-        /// The answers by partition.
+        /// The results by partition.
         partitions: Vec<ListOffsetsPartitionResponse> [0..],
     }
 
-    /// The answer of one partition.
+    /// The result for one partition.
     pub struct ListOffsetsPartitionResponse {
         /// The partition.
         partition_index: i32 [0..],
         /// The error.
         error_code: ErrorCode [0..],
-        /// The record's time in milliseconds since 1970; -1 for the symbolic times, and where no record is so late.
+        /// The record's time in milliseconds since 1970. -1 for a symbolic time, and if no record is late enough.
         timestamp: i64 [1..] = -1,
-        /// The offset, -1 where no record is so late.
+        /// The offset; -1 if no record is late enough.
         offset: i64 [1..] = -1,
         /// The record's leader epoch, -1 when unknown.
         leader_epoch: i32 [4..] = -1,
     }
 
-    /// Where does this leader's log end? (KIP-101, KIP-320)
+    /// OffsetForLeaderEpoch: the request for the end offsets of leader epochs (KIP-101, KIP-320).
     pub struct OffsetForLeaderEpochRequest {
         /// -2 for a consumer.
         replica_id: i32 [3..] = -2,
@@ -242,7 +242,7 @@ message! {
         topics: Vec<OffsetForLeaderTopic> [0..],
     }
 
-    /// One topic asked for.
+    /// One requested topic.
     pub struct OffsetForLeaderTopic {
         /// The topic.
         topic: String [0..],
@@ -250,63 +250,63 @@ message! {
         partitions: Vec<OffsetForLeaderPartition> [0..],
     }
 
-    /// One partition asked for.
+    /// One requested partition.
     pub struct OffsetForLeaderPartition {
         /// The partition.
         partition: i32 [0..],
         /// The leader epoch that the client knows, -1 when none.
         current_leader_epoch: i32 [2..] = -1,
-        /// The epoch asked for.
+        /// The requested epoch.
         leader_epoch: i32 [0..],
     }
 
-    /// The ends of the epochs.
+    /// OffsetForLeaderEpoch: the response.
     pub struct OffsetForLeaderEpochResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [2..],
-        /// The answers by topic.
+        /// The results by topic.
         topics: Vec<OffsetForLeaderTopicResult> [0..],
     }
 
-    /// The answers of one topic.
+    /// The results for one topic.
     pub struct OffsetForLeaderTopicResult {
         /// The topic.
         topic: String [0..],
-        /// The answers by partition.
+        /// The results by partition.
         partitions: Vec<EpochEndOffset> [0..],
     }
 
-    /// The answer of one partition.
+    /// The result for one partition.
     pub struct EpochEndOffset {
         /// The error.
         error_code: ErrorCode [0..],
         /// The partition.
         partition: i32 [0..],
-        /// The largest epoch not above the one asked for, -1 when there is none.
+        /// The largest epoch that is not above the requested one, -1 if there is none.
         leader_epoch: i32 [1..] = -1,
-        /// The offset behind that epoch's last record, -1 when there is none.
+        /// The offset after the last record of that epoch, -1 if there is none.
         end_offset: i64 [0..] = -1,
     }
 
-    /// Give me an id to number my batches with (KIP-98).
+    /// InitProducerId: the request (KIP-98).
     pub struct InitProducerIdRequest {
         /// Null without transactions.
         transactional_id: Option<String> [0..],
-        /// When to abort an idle transaction, in milliseconds.
+        /// The time after which an idle transaction is aborted, in milliseconds.
         transaction_timeout_ms: i32 [0..],
-        /// The id to go on with, -1 for none.
+        /// The current producer id, -1 for none.
         producer_id: i64 [3..] = -1,
         /// Its epoch, -1 for none.
         producer_epoch: i16 [3..] = -1,
     }
 
-    /// The id.
+    /// InitProducerId: the response.
     pub struct InitProducerIdResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [0..],
         /// The error.
         error_code: ErrorCode [0..],
-        /// The id, -1 after an error.
+        /// The producer id, -1 after an error.
         producer_id: i64 [0..] = -1,
         /// Its epoch, -1 after an error.
         producer_epoch: i16 [0..] = -1,
@@ -314,11 +314,11 @@ message! {
 }
 
 impl ListOffsetsPartition {
-    /// Asks for the offset behind the last record.
+    /// Requests the offset after the last record.
     pub const LATEST: i64 = -1;
-    /// Asks for the first offset that the partition still has.
+    /// Requests the first offset that is not deleted.
     pub const EARLIEST: i64 = -2;
-    /// Asks for the record with the latest time (version 7, KIP-734).
+    /// Requests the record with the latest time (version 7, KIP-734).
     pub const MAX_TIMESTAMP: i64 = -3;
 }
 

@@ -31,7 +31,7 @@ impl Sample for ErrorCode {
 
 impl Sample for String {
     fn sample(_: Format) -> BoxedStrategy<Self> {
-        // Longer than 127 bytes too, where the compact length takes a second byte.
+        // Sometimes more than 127 bytes, because then the compact length takes a second byte.
         prop_oneof![8 => "[a-zé.]{0,8}", 1 => "x{120,140}"].boxed()
     }
 }

@@ -1,10 +1,10 @@
-//! SaslHandshake and SaslAuthenticate: which mechanism, then the mechanism's own bytes (KIP-43, KIP-152, KIP-368).
+//! SaslHandshake selects the mechanism; SaslAuthenticate carries its bytes (KIP-43, KIP-152, KIP-368).
 
 use super::ErrorCode;
 use super::field::{bodies, message};
 
 message! {
-    /// Do you speak this mechanism? In version 0 the mechanism's bytes follow without headers, from version 1 on in
+    /// SaslHandshake: the request. In version 0 the mechanism's bytes follow without headers, since version 1 in
     /// SaslAuthenticate.
     pub struct SaslHandshakeRequest {
         /// `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`, `GSSAPI`.
@@ -13,9 +13,9 @@ message! {
 
     /// The broker's mechanisms.
     pub struct SaslHandshakeResponse {
-        /// UNSUPPORTED_SASL_MECHANISM where the one asked for is not among them.
+        /// UNSUPPORTED_SASL_MECHANISM if the requested one is not enabled.
         error_code: ErrorCode [0..],
-        /// What the listener has enabled.
+        /// The mechanisms that the listener supports.
         mechanisms: Vec<String> [0..],
     }
 
@@ -27,13 +27,13 @@ message! {
 
     /// One message of the mechanism, broker to client.
     pub struct SaslAuthenticateResponse {
-        /// SASL_AUTHENTICATION_FAILED where the credentials are wrong.
+        /// SASL_AUTHENTICATION_FAILED if the credentials are wrong.
         error_code: ErrorCode [0..],
-        /// More about it, for the user to read.
+        /// The error message for the user.
         error_message: Option<String> [0..],
         /// The message.
         auth_bytes: Vec<u8> [0..],
-        /// The client must authenticate again within so many milliseconds; 0: never.
+        /// The time in milliseconds after which the client must authenticate again; 0 for never.
         session_lifetime_ms: i64 [1..],
     }
 }

@@ -1,14 +1,15 @@
-//! ConsumerProtocolSubscription, versions 0 to 3: what a member sends in JoinGroup (KIP-429, KIP-792, KIP-881).
+//! ConsumerProtocolSubscription, versions 0 to 3: a member's metadata in JoinGroup (KIP-429, KIP-792, KIP-881).
 
 use super::reader::{ReadError, Reader};
-use super::topic_partitions::{CanonicalPartitions, TopicPartitions};
-use super::writer::{Write, WriteError};
-use crate::group::NO_GENERATION;
+use super::topic_partitions::TopicPartitions;
 
-/// The newest version that this package knows and the only one it writes.
+/// The newest known version. Members of this package write it.
 pub const VERSION: i16 = 3;
 
-/// A list of topic names, checked as a whole and lent name by name.
+/// The generation of a claim without a generation. It is older than every real generation.
+pub const NO_GENERATION: i32 = -1;
+
+/// A list of topic names: checked as a whole, then read name by name without a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TopicNames<'a> {
     /// The array with its count. Equal bytes are equal lists.
@@ -17,10 +18,10 @@ pub struct TopicNames<'a> {
 }
 
 impl<'a> TopicNames<'a> {
-    /// Checks every length up to the end of the array and leaves the reader behind it.
+    /// Checks every length up to the end of the array. Then the reader is at the first byte after it.
     ///
     /// # Errors
-    /// The first length or count that does not fit.
+    /// The first length or count that exceeds the remaining bytes.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, ReadError> {
         let start = reader.rest();
         let count = reader.count(2, "topics")?;
@@ -30,8 +31,8 @@ impl<'a> TopicNames<'a> {
         Ok(Self { section: &start[..start.len() - reader.remaining()], count })
     }
 
-    /// As [`TopicNames::read`], but if the bytes ahead start with one of these lists, that list is taken without walking over
-    /// its names: members of a group mostly send the same list. The index is that of the list in `known`.
+    /// As [`TopicNames::read`]. If the next bytes begin with a list in `known`, the result is that list and its index,
+    /// and its names are not read again: mostly the members of a group send the same list.
     #[inline]
     fn read_known(reader: &mut Reader<'a>, known: &[TopicNames<'_>]) -> Result<(Self, Option<usize>), ReadError> {
         let ahead = reader.rest();
@@ -44,19 +45,19 @@ impl<'a> TopicNames<'a> {
         }
     }
 
-    /// How many names there are, repeats included.
+    /// The number of names, duplicates included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The names in the order in which they were sent; not necessarily UTF-8, not necessarily distinct.
+    /// The names in the order of the bytes; not necessarily UTF-8, not necessarily distinct.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut reader = Reader::new(self.section.get(4..).unwrap_or_default());
@@ -64,14 +65,14 @@ impl<'a> TopicNames<'a> {
     }
 }
 
-/// A subscription, lent from its bytes.
+/// A subscription that borrows from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscription<'a> {
     /// The version that was sent, which may be newer than [`VERSION`].
     pub version: i16,
     /// The topics subscribed to.
     pub topics: TopicNames<'a>,
-    /// The assignor's own data; `None` for null and for zero bytes, which mean the same.
+    /// The assignor's user data; `None` for null and for zero bytes, which have the same meaning.
     pub user_data: Option<&'a [u8]>,
     /// Owned partitions (since version 1).
     pub owned: TopicPartitions<'a>,
@@ -79,14 +80,14 @@ pub struct Subscription<'a> {
     pub generation: i32,
     /// The rack (since version 3); `None` for null and for empty.
     pub rack: Option<&'a [u8]>,
-    /// The first field after the topics that could not be read. It and all after it have their defaults.
+    /// The error of the first unreadable field after the topics. This field and all later fields have their defaults.
     pub fault: Option<ReadError>,
 }
 
 impl<'a> Subscription<'a> {
-    /// Reads a subscription. A version above [`VERSION`] is read as [`VERSION`] and what follows the known fields is
-    /// ignored; fields that a version promises but that are not there have their defaults; a field after the topics that is
-    /// malformed is reported in [`Subscription::fault`].
+    /// Reads a subscription. A version above [`VERSION`] is read as [`VERSION`]. Bytes after the known fields are
+    /// ignored. If the bytes end before a field, the field has its default. A malformed field after the topics is
+    /// reported in [`Subscription::fault`].
     ///
     /// # Errors
     /// A missing or negative version, or topics that cannot be read.
@@ -94,8 +95,8 @@ impl<'a> Subscription<'a> {
         Self::read_known(bytes, &[]).map(|(subscription, _)| subscription)
     }
 
-    /// As [`Subscription::read`]; lists of topics in `known` are recognised without walking over their names. The index is
-    /// that of the list in `known`.
+    /// As [`Subscription::read`]. A list of topics in `known` is recognised without reading its names; the index is its
+    /// position in `known`.
     ///
     /// # Errors
     /// As [`Subscription::read`].
@@ -129,44 +130,5 @@ impl<'a> Subscription<'a> {
             self.rack = reader.nullable_string_bytes("rack_id")?.filter(|rack| !rack.is_empty());
         }
         Ok(())
-    }
-}
-
-/// What [`SubscriptionFields::encode`] writes.
-#[derive(Debug, Clone, Default)]
-pub struct SubscriptionFields<'a> {
-    /// The topics, in any order.
-    pub topics: &'a [&'a str],
-    /// The assignor's own data.
-    pub user_data: Option<&'a [u8]>,
-    /// Owned partitions.
-    pub owned: CanonicalPartitions<'a>,
-    /// The generation of the owned partitions, if there is one.
-    pub generation: Option<i32>,
-    /// The rack; empty is none.
-    pub rack: Option<&'a str>,
-}
-
-impl SubscriptionFields<'_> {
-    /// The canonical bytes, version 3: topics sorted, without repeats. The same value gives the same bytes, so that a
-    /// follower that rejoins with it causes no rebalance.
-    ///
-    /// # Errors
-    /// A string of more than 32,767 bytes.
-    pub fn encode(&self) -> Result<Vec<u8>, WriteError> {
-        let mut topics = self.topics.to_vec();
-        topics.sort_unstable();
-        topics.dedup();
-        let mut out = Vec::new();
-        out.i16(VERSION);
-        out.count(topics.len(), "topics")?;
-        for topic in topics {
-            out.string(topic, "topic")?;
-        }
-        out.nullable_bytes(self.user_data, "user_data")?;
-        self.owned.write(&mut out)?;
-        out.i32(self.generation.unwrap_or(NO_GENERATION).max(NO_GENERATION));
-        out.nullable_string(self.rack.filter(|rack| !rack.is_empty()), "rack_id")?;
-        Ok(out)
     }
 }

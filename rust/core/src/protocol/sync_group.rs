@@ -1,14 +1,14 @@
-//! SyncGroup: the leader hands in the plan, every member gets its share.
+//! SyncGroup: the leader sends all assignments, every member receives its own.
 
 use super::field::message;
 use super::{ApiKey, Body, ErrorCode};
 
 message! {
-    /// One member's share.
+    /// One member's assignment.
     pub struct SyncGroupAssignment {
         /// The member.
         member_id: String [0..],
-        /// For consumers an assignment of the embedded consumer protocol.
+        /// For consumers a ConsumerProtocolAssignment.
         assignment: Vec<u8> [0..],
     }
 
@@ -20,27 +20,27 @@ message! {
         generation_id: i32 [0..],
         /// The member.
         member_id: String [0..],
-        /// Set for static members.
+        /// The `group.instance.id` of a static member.
         group_instance_id: Option<String> [3..],
-        /// What the member believes the group's protocol type is (KIP-559).
+        /// The group's protocol type that the member expects (KIP-559).
         protocol_type: Option<String> [5..],
-        /// What the member believes the chosen protocol is.
+        /// The selected protocol that the member expects.
         protocol_name: Option<String> [5..],
-        /// The plan, from the leader only.
+        /// The assignments; empty except from the leader.
         assignments: Vec<SyncGroupAssignment> [0..],
     }
 
     /// The response.
     pub struct SyncGroupResponse {
-        /// How long the broker throttled the client.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [1..],
-        /// Success or why not.
+        /// `NONE`, or the error.
         error_code: ErrorCode [0..],
         /// The group's protocol type.
         protocol_type: Option<String> [5..],
-        /// The chosen protocol.
+        /// The selected protocol.
         protocol_name: Option<String> [5..],
-        /// The member's share; empty when the leader forgot the member.
+        /// The member's assignment; empty if the leader's request did not contain the member.
         assignment: Vec<u8> [0..],
     }
 }

@@ -5,8 +5,8 @@ use super::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Random bodies of each version survive writing and reading; no prefix of the bytes is a whole body; and a body cut
-/// or changed anywhere is refused or read, never a panic.
+/// Writing and reading a random body of any version returns the same body. A prefix of the bytes is an error. A body
+/// that is cut or changed anywhere is an error or readable, but never a panic.
 fn round_trips<B: Body + Sample + PartialEq>() {
     let (least, most) = B::KEY.versions();
     for version in least..=most {
@@ -133,7 +133,8 @@ fn unknown_tagged_fields_are_skipped_and_bounded() {
 
 #[test]
 fn hostile_counts_are_refused_before_anything_is_reserved() {
-    // DescribeGroups request: 2^31 - 1 groups, compact 2^32 - 2 groups, a count below -1 where null is no value.
+    // DescribeGroups requests: 2^31 - 1 groups; 2^32 - 2 groups in the compact form; a count below -1 in a field that
+    // must not be null.
     for (version, body) in [
         (0, vec![0x7f, 0xff, 0xff, 0xff]),
         (5, vec![0xff, 0xff, 0xff, 0xff, 0x0f]),
@@ -155,7 +156,7 @@ fn codes_have_names() {
 
 #[test]
 fn bytes_behind_a_request_do_not_count() {
-    // What librdkafka 2.16.0 sends for all topics in version 9: a tagged field without contents, and a byte too many.
+    // The request of librdkafka 2.16.0 for all topics in version 9: a tagged field without content, and one extra byte.
     let body = [0, 0, 0, 0, 1, 0, 0, 0];
     let strict = read_body::<cluster::MetadataRequest>(&mut Reader::new(&body), 9).unwrap_err();
     assert!(matches!(strict, FrameError::Trailing { remaining: 1, .. }), "{strict}");

@@ -1,4 +1,4 @@
-//! Lists of topics with partition numbers: the element that subscriptions, assignments and user data share.
+//! Lists of topics with partition numbers. Subscriptions, assignments and user data contain them.
 
 use std::collections::BTreeMap;
 use std::str::Utf8Error;
@@ -6,7 +6,7 @@ use std::str::Utf8Error;
 use super::reader::{ReadError, Reader};
 use super::writer::{Write, WriteError};
 
-/// The least bytes of an element: an empty name and an empty list.
+/// The smallest element: an empty name and an empty list.
 const LEAST: usize = 6;
 
 /// An ARRAY of INT32, as bytes.
@@ -16,35 +16,35 @@ pub struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    /// Reads the count and skips over the numbers.
+    /// Reads the count and skips the numbers.
     ///
     /// # Errors
-    /// A count that is negative or that cannot fit the bytes that remain.
+    /// A count that is negative or exceeds the remaining bytes.
     #[inline]
     pub fn read(reader: &mut Reader<'a>, what: &'static str) -> Result<Self, ReadError> {
         let count = reader.count(4, what)?;
         Ok(Self::of(reader.take(count * 4, what)?))
     }
 
-    /// The numbers that these bytes are; what is left over of the last is ignored.
+    /// The numbers in these bytes. Up to three bytes at the end are ignored.
     #[inline]
     pub(crate) fn of(bytes: &'a [u8]) -> Self {
         Self { items: bytes.as_chunks().0 }
     }
 
-    /// How many there are, repeats included.
+    /// The number of numbers, duplicates included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The numbers in the order in which they were sent.
+    /// The numbers in the order of the bytes.
     #[inline]
     #[must_use]
     pub fn iter(&self) -> NumbersIter<'a> {
@@ -52,7 +52,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// The numbers in the order in which they were sent.
+/// The numbers in the order of the bytes.
 #[derive(Debug, Clone)]
 pub struct NumbersIter<'a>(std::slice::Iter<'a, [u8; 4]>);
 
@@ -81,7 +81,7 @@ impl<'a> IntoIterator for Numbers<'a> {
     }
 }
 
-/// An ARRAY of topics with partition numbers, checked as a whole and lent element by element.
+/// An ARRAY of topics with partition numbers: checked as a whole, then read element by element without a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TopicPartitions<'a> {
     bytes: &'a [u8],
@@ -90,10 +90,10 @@ pub struct TopicPartitions<'a> {
 }
 
 impl<'a> TopicPartitions<'a> {
-    /// Checks every length up to the end of the array, in O(elements), and leaves the reader behind it.
+    /// Checks every length up to the end of the array, in O(elements). Then the reader is at the first byte after it.
     ///
     /// # Errors
-    /// The first length or count that does not fit.
+    /// The first length or count that exceeds the remaining bytes.
     #[inline]
     pub fn read(reader: &mut Reader<'a>, what: &'static str) -> Result<Self, ReadError> {
         let topics = reader.count(LEAST, what)?;
@@ -106,25 +106,25 @@ impl<'a> TopicPartitions<'a> {
         Ok(Self { bytes: &start[..start.len() - reader.remaining()], topics, partitions })
     }
 
-    /// The number of elements; a topic may have several.
+    /// The number of elements. Several elements may have the same topic.
     #[must_use]
     pub fn topics(&self) -> usize {
         self.topics
     }
 
-    /// The number of partition numbers in all elements, repeats included.
+    /// The number of partition numbers in all elements, duplicates included.
     #[must_use]
     pub fn partitions(&self) -> usize {
         self.partitions
     }
 
-    /// Whether no partition is named.
+    /// Whether no element contains a partition.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.partitions == 0
     }
 
-    /// The elements in the order in which they were sent. A name is whatever bytes came: not necessarily UTF-8.
+    /// The elements in the order of the bytes. A name is not necessarily UTF-8.
     #[inline]
     #[must_use]
     pub fn iter(&self) -> Elements<'a> {
@@ -132,7 +132,8 @@ impl<'a> TopicPartitions<'a> {
     }
 }
 
-/// The elements of an array of topics with partition numbers, read one by one: what comes is not yet known to be whole.
+/// Reads an array of topics with partition numbers element by element, without a check in advance. A later element may
+/// be malformed.
 #[derive(Debug, Clone)]
 pub struct Elements<'a> {
     reader: Reader<'a>,
@@ -140,7 +141,7 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Starts at the count. Without one, or with one that cannot fit, there are no elements and no end.
+    /// Starts at the count. With an invalid count there are no elements, and [`end`](Self::end) is `None`.
     #[inline]
     #[must_use]
     pub fn read(mut reader: Reader<'a>) -> Self {
@@ -150,7 +151,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// Behind the last element; `None` if it has not come, and after a malformed one it never does.
+    /// The reader after the last element. `None` before that, and always after a malformed element.
     #[inline]
     #[must_use]
     pub fn end(self) -> Option<Reader<'a>> {
@@ -172,15 +173,15 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Partitions by topic in canonical form: names in byte order, one element per topic, numbers ascending without repeats,
-/// no topic without numbers. The same content gives the same bytes.
+/// Partitions by topic in canonical form: names in byte order, one element per topic, numbers ascending without
+/// duplicates, no topic without numbers. Equal content has equal bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CanonicalPartitions<'a> {
     topics: BTreeMap<&'a str, Vec<i32>>,
 }
 
 impl<'a> CanonicalPartitions<'a> {
-    /// Sorts and merges what is given.
+    /// The canonical form of the given partitions.
     #[must_use]
     pub fn new<N: IntoIterator<Item = i32>>(given: impl IntoIterator<Item = (&'a str, N)>) -> Self {
         let mut topics: BTreeMap<&'a str, Vec<i32>> = BTreeMap::new();
@@ -195,17 +196,17 @@ impl<'a> CanonicalPartitions<'a> {
         Self { topics }
     }
 
-    /// Sorts and merges what was read.
+    /// The canonical form of partitions that were read.
     ///
     /// # Errors
-    /// A name that is not UTF-8; no topic has it.
+    /// A name that is not UTF-8, and so cannot be a topic's.
     pub fn of(read: TopicPartitions<'a>) -> Result<Self, Utf8Error> {
         let lists: Result<Vec<_>, _> =
             read.iter().map(|(name, numbers)| Ok((str::from_utf8(name)?, numbers))).collect();
         Ok(Self::new(lists?))
     }
 
-    /// The topics with their numbers, in the order in which they are written.
+    /// The topics with their numbers, in the order of the bytes.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a str, &[i32])> {
         self.topics.iter().map(|(&topic, numbers)| (topic, numbers.as_slice()))
     }
@@ -224,7 +225,7 @@ impl<'a> CanonicalPartitions<'a> {
     }
 }
 
-/// Appends an ARRAY of INT32 as given.
+/// Appends an ARRAY of INT32.
 pub(super) fn write_numbers(out: &mut impl Write, numbers: &[i32]) -> Result<(), WriteError> {
     out.count(numbers.len(), "partitions")?;
     for &number in numbers {

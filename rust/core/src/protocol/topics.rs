@@ -5,25 +5,25 @@ use super::ErrorCode;
 use super::field::{bodies, message};
 
 message! {
-    /// Make topics.
+    /// CreateTopics: the request.
     pub struct CreateTopicsRequest {
         /// The topics.
         topics: Vec<CreatableTopic> [0..],
-        /// How long to wait, in milliseconds.
+        /// The request's timeout, in milliseconds.
         timeout_ms: i32 [0..] = 60_000,
-        /// Check only.
+        /// Whether to validate the request only.
         validate_only: bool [1..],
     }
 
-    /// One topic to make.
+    /// One topic to create.
     pub struct CreatableTopic {
         /// Its name.
         name: String [0..],
-        /// How many partitions; -1 for the broker's default (version 4), or with `assignments`.
+        /// The number of partitions; -1 for the broker's default (version 4), or with `assignments`.
         num_partitions: i32 [0..],
-        /// How many replicas; -1 for the broker's default (version 4), or with `assignments`.
+        /// The number of replicas; -1 for the broker's default (version 4), or with `assignments`.
         replication_factor: i16 [0..],
-        /// The replicas of each partition, when the client chooses them.
+        /// The replicas of each partition, if the client chooses them.
         assignments: Vec<CreatableReplicaAssignment> [0..],
         /// Its settings.
         configs: Vec<CreatableTopicConfig> [0..],
@@ -45,27 +45,27 @@ message! {
         value: Option<String> [0..],
     }
 
-    /// What became of them.
+    /// CreateTopics: the response.
     pub struct CreateTopicsResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [2..],
-        /// One answer for each topic.
+        /// One result for each topic.
         topics: Vec<CreatableTopicResult> [0..],
     }
 
-    /// What became of one topic.
+    /// The result for one topic.
     pub struct CreatableTopicResult {
         /// Its name.
         name: String [0..],
         /// The error.
         error_code: ErrorCode [0..],
-        /// More about it.
+        /// The error message.
         error_message: Option<String> [1..],
-        /// How many partitions it has.
+        /// The number of partitions.
         num_partitions: i32 [5..] = -1,
-        /// How many replicas each has.
+        /// The number of replicas of each partition.
         replication_factor: i16 [5..] = -1,
-        /// Its settings, where the client may see them.
+        /// Its settings, if the client is authorized to see them.
         configs: Option<Vec<CreatedTopicConfig>> [5..],
     }
 
@@ -75,31 +75,31 @@ message! {
         name: String [5..],
         /// Its value.
         value: Option<String> [5..],
-        /// Whether it cannot be changed.
+        /// Whether it is read-only.
         read_only: bool [5..],
-        /// Where the value comes from.
+        /// The source of the value.
         config_source: i8 [5..] = -1,
         /// Whether the value is a secret.
         is_sensitive: bool [5..],
     }
 
-    /// Delete topics.
+    /// DeleteTopics: the request.
     pub struct DeleteTopicsRequest {
         /// The topics.
         topic_names: Vec<String> [0..],
-        /// How long to wait, in milliseconds.
+        /// The request's timeout, in milliseconds.
         timeout_ms: i32 [0..],
     }
 
-    /// What became of them.
+    /// DeleteTopics: the response.
     pub struct DeleteTopicsResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [1..],
-        /// One answer for each topic.
+        /// One result for each topic.
         responses: Vec<DeletableTopicResult> [0..],
     }
 
-    /// What became of one topic.
+    /// The result for one topic.
     pub struct DeletableTopicResult {
         /// Its name.
         name: String [0..],
@@ -107,11 +107,11 @@ message! {
         error_code: ErrorCode [0..],
     }
 
-    /// Delete the oldest records of partitions (KIP-107).
+    /// DeleteRecords: the request (KIP-107).
     pub struct DeleteRecordsRequest {
         /// The topics.
         topics: Vec<DeleteRecordsTopic> [0..],
-        /// How long to wait, in milliseconds.
+        /// The request's timeout, in milliseconds.
         timeout_ms: i32 [0..],
     }
 
@@ -123,57 +123,57 @@ message! {
         partitions: Vec<DeleteRecordsPartition> [0..],
     }
 
-    /// One partition to shorten.
+    /// One partition whose oldest records are deleted.
     pub struct DeleteRecordsPartition {
         /// The partition.
         partition_index: i32 [0..],
-        /// The first offset to stay; -1 deletes everything.
+        /// The first offset to keep; -1 deletes all records.
         offset: i64 [0..],
     }
 
-    /// What became of them.
+    /// DeleteRecords: the response.
     pub struct DeleteRecordsResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [0..],
-        /// One answer for each topic.
+        /// One result for each topic.
         topics: Vec<DeleteRecordsTopicResult> [0..],
     }
 
-    /// What became of the partitions of one topic.
+    /// The results for the partitions of one topic.
     pub struct DeleteRecordsTopicResult {
         /// Its name.
         name: String [0..],
-        /// One answer for each partition.
+        /// One result for each partition.
         partitions: Vec<DeleteRecordsPartitionResult> [0..],
     }
 
-    /// What became of one partition.
+    /// The result for one partition.
     pub struct DeleteRecordsPartitionResult {
         /// The partition.
         partition_index: i32 [0..],
-        /// The first offset that is left; -1 with an error.
+        /// The first remaining offset; -1 after an error.
         low_watermark: i64 [0..] = -1,
         /// The error.
         error_code: ErrorCode [0..],
     }
 
-    /// Give topics more partitions (KIP-195).
+    /// CreatePartitions: the request (KIP-195).
     pub struct CreatePartitionsRequest {
         /// The topics.
         topics: Vec<CreatePartitionsTopic> [0..],
-        /// How long to wait, in milliseconds.
+        /// The request's timeout, in milliseconds.
         timeout_ms: i32 [0..],
-        /// Check only.
+        /// Whether to validate the request only.
         validate_only: bool [0..],
     }
 
-    /// One topic to grow.
+    /// One topic with its new partition count.
     pub struct CreatePartitionsTopic {
         /// Its name.
         name: String [0..],
-        /// How many partitions it shall have in all.
+        /// The new partition count.
         count: i32 [0..],
-        /// The replicas of the new ones, when the client chooses them.
+        /// The replicas of the new partitions, if the client chooses them.
         assignments: Option<Vec<CreatePartitionsAssignment>> [0..],
     }
 
@@ -183,49 +183,49 @@ message! {
         broker_ids: Vec<i32> [0..],
     }
 
-    /// What became of them.
+    /// CreatePartitions: the response.
     pub struct CreatePartitionsResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [0..],
-        /// One answer for each topic.
+        /// One result for each topic.
         results: Vec<CreatePartitionsTopicResult> [0..],
     }
 
-    /// What became of one topic.
+    /// The result for one topic.
     pub struct CreatePartitionsTopicResult {
         /// Its name.
         name: String [0..],
         /// The error.
         error_code: ErrorCode [0..],
-        /// More about it.
+        /// The error message.
         error_message: Option<String> [0..],
     }
 
-    /// Which settings does this have?
+    /// DescribeConfigs: the request.
     pub struct DescribeConfigsRequest {
         /// The resources.
         resources: Vec<DescribeConfigsResource> [0..],
-        /// Whether to name the settings that a value falls back to.
+        /// Whether to list the synonyms: the settings that apply if this one is not set.
         include_synonyms: bool [1..],
-        /// Whether to explain each setting.
+        /// Whether to include the documentation of each setting.
         include_documentation: bool [3..],
     }
 
-    /// One resource asked for.
+    /// One requested resource.
     pub struct DescribeConfigsResource {
         /// 2 is a topic, 4 a broker.
         resource_type: i8 [0..],
         /// The topic, or the broker's id.
         resource_name: String [0..],
-        /// The settings; null is all of them.
+        /// The settings; null for all.
         configuration_keys: Option<Vec<String>> [0..],
     }
 
     /// The settings.
     pub struct DescribeConfigsResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [0..],
-        /// One answer for each resource.
+        /// One result for each resource.
         results: Vec<DescribeConfigsResult> [0..],
     }
 
@@ -233,11 +233,11 @@ message! {
     pub struct DescribeConfigsResult {
         /// The error.
         error_code: ErrorCode [0..],
-        /// More about it.
+        /// The error message.
         error_message: Option<String> [0..],
-        /// As asked.
+        /// As in the request.
         resource_type: i8 [0..],
-        /// As asked.
+        /// As in the request.
         resource_name: String [0..],
         /// The settings.
         configs: Vec<DescribedConfig> [0..],
@@ -249,37 +249,37 @@ message! {
         name: String [0..],
         /// Its value.
         value: Option<String> [0..],
-        /// Whether it cannot be changed.
+        /// Whether it is read-only.
         read_only: bool [0..],
-        /// Whether nobody set it.
+        /// Whether the value is the default.
         is_default: bool [..=0],
-        /// Where the value comes from: 1 the topic, 5 the default.
+        /// The source of the value: 1 the topic, 5 the default.
         config_source: i8 [1..] = -1,
         /// Whether the value is a secret.
         is_sensitive: bool [0..],
-        /// The settings that the value falls back to.
+        /// The synonyms: the settings that apply if this one is not set.
         synonyms: Vec<DescribedSynonym> [1..],
         /// 0 unknown, 2 a string, 3 an int, 5 a long.
         config_type: i8 [3..],
-        /// What it means.
+        /// Its documentation.
         documentation: Option<String> [3..],
     }
 
-    /// A setting that a value falls back to.
+    /// A synonym of a setting.
     pub struct DescribedSynonym {
         /// Its name.
         name: String [1..],
         /// Its value.
         value: Option<String> [1..],
-        /// Where the value comes from.
+        /// The source of the value.
         source: i8 [1..],
     }
 
-    /// Change settings (KIP-339).
+    /// IncrementalAlterConfigs: the request (KIP-339).
     pub struct IncrementalAlterConfigsRequest {
         /// The resources.
         resources: Vec<AlterConfigsResource> [0..],
-        /// Check only.
+        /// Whether to validate the request only.
         validate_only: bool [0..],
     }
 
@@ -297,35 +297,35 @@ message! {
     pub struct AlterableConfig {
         /// The setting.
         name: String [0..],
-        /// 0 sets it, 1 takes it back to the default, 2 and 3 add to and take from a list.
+        /// 0 sets the value, 1 resets it to the default, 2 appends to a list, 3 removes from a list.
         config_operation: i8 [0..],
         /// The value.
         value: Option<String> [0..],
     }
 
-    /// What became of them.
+    /// IncrementalAlterConfigs: the response.
     pub struct IncrementalAlterConfigsResponse {
-        /// How long the client was held back, in milliseconds.
+        /// The time for which the broker throttled the client, in milliseconds.
         throttle_time_ms: i32 [0..],
-        /// One answer for each resource.
+        /// One result for each resource.
         responses: Vec<AlterConfigsResourceResponse> [0..],
     }
 
-    /// What became of one resource.
+    /// The result for one resource.
     pub struct AlterConfigsResourceResponse {
         /// The error.
         error_code: ErrorCode [0..],
-        /// More about it.
+        /// The error message.
         error_message: Option<String> [0..],
-        /// As asked.
+        /// As in the request.
         resource_type: i8 [0..],
-        /// As asked.
+        /// As in the request.
         resource_name: String [0..],
     }
 }
 
 impl DeleteRecordsPartition {
-    /// As the offset: up to the end of the log.
+    /// The value of `offset` that deletes up to the end of the log.
     pub const EVERYTHING: i64 = -1;
 }
 

@@ -1,25 +1,24 @@
-//! The assignors' own data inside a subscription or an assignment (KIP-54, KIP-341, KIP-429, KIP-315).
+//! The assignors' user data in a subscription or an assignment (KIP-54, KIP-341, KIP-429, KIP-315).
 //!
-//! None of these formats says of itself what it is or which version it has.
+//! These formats contain neither their name nor their version. Therefore a reader tries the forms in turn.
 
 use thiserror::Error;
 
 use super::reader::Reader;
-use super::topic_partitions::{CanonicalPartitions, Elements, Numbers, TopicPartitions, write_numbers};
-use super::writer::{Write, WriteError};
-use crate::group::NO_GENERATION;
+use super::subscription::{NO_GENERATION, Subscription};
+use super::topic_partitions::{Elements, Numbers, TopicPartitions};
 
-/// User data in none of the forms that its assignor has. It counts as none at all.
+/// User data that matches no form of its assignor. Callers treat it as absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the user data of {0} bytes has no form that this assignor knows")]
 pub struct UnknownForm(pub usize);
 
-/// What a member of the sticky assignor held.
+/// The claims of a member of the sticky assignor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StickyUserData<'a> {
-    /// Its partitions.
+    /// The claimed partitions.
     pub partitions: TopicPartitions<'a>,
-    /// The generation in which it held them; [`NO_GENERATION`] if it did not say.
+    /// The generation of the claim; [`NO_GENERATION`] if absent.
     pub generation: i32,
 }
 
@@ -30,10 +29,12 @@ impl Default for StickyUserData<'_> {
 }
 
 impl<'a> StickyUserData<'a> {
-    /// Reads the data of a `sticky` member; `None` and zero bytes are no history.
+    /// Reads the data of a `sticky` member. `None` and zero bytes are no claims.
     ///
-    /// The first of these forms that takes every byte is it: version 1, version 0, and the two behind an INT16 schema
-    /// version (kafka-python 3.x). If none does: version 1, else version 0, ignoring what is left over, as Java.
+    /// The forms are tried in this order:
+    /// - version 1, version 0, and the same two after an INT16 schema version (kafka-python 3.x). The first form that
+    ///   leaves no byte over is taken.
+    /// - version 1, then version 0, ignoring the bytes left over, as Java does.
     ///
     /// # Errors
     /// None of the forms fits.
@@ -43,9 +44,9 @@ impl<'a> StickyUserData<'a> {
         Self::read_whole(bytes).or_else(bare).ok_or(UnknownForm(bytes.len()))
     }
 
-    /// Hands the partitions to `visit` in one pass, without looking first whether they are whole. The generation, if the
-    /// data is bare version 1 or version 0 to the last byte, as nearly all data is; otherwise `None`, and what `visit` got
-    /// is void: [`StickyUserData::read`] says what the data is.
+    /// A fast reader for nearly all data: version 1 or version 0 without bytes left over. Calls `visit` with the
+    /// partitions while it reads, and returns the generation at the end. For other data it returns `None`: then the
+    /// caller must undo the calls of `visit` and use [`StickyUserData::read`].
     #[inline]
     pub fn visit_bare(bytes: &'a [u8], visit: impl FnOnce(&mut Elements<'a>)) -> Option<i32> {
         let mut elements = Elements::read(Reader::new(bytes));
@@ -58,7 +59,7 @@ impl<'a> StickyUserData<'a> {
         }
     }
 
-    /// The data in the first form that takes every byte.
+    /// The data in the first form that leaves no byte over.
     #[inline]
     fn read_whole(bytes: &'a [u8]) -> Option<Self> {
         match Self::read_bare(bytes) {
@@ -67,8 +68,8 @@ impl<'a> StickyUserData<'a> {
         }
     }
 
-    /// The data as version 1, or as version 0 if the bytes end before the generation, and the number of bytes left over.
-    /// No input fits both versions to the last byte.
+    /// The data as version 1, or as version 0 if the bytes end before the generation, and the number of bytes left
+    /// over. No input fits both versions to the last byte.
     #[inline]
     fn read_bare(bytes: &'a [u8]) -> Option<(Self, usize)> {
         let mut reader = Reader::new(bytes);
@@ -77,7 +78,7 @@ impl<'a> StickyUserData<'a> {
         Some((Self { partitions, generation }, reader.remaining()))
     }
 
-    /// The data behind a schema version, if nothing is left over.
+    /// The data after a schema version, if no byte is left over.
     fn read_prefixed(bytes: &'a [u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let version = reader.version().ok().filter(|&version| version <= 1)?;
@@ -87,24 +88,13 @@ impl<'a> StickyUserData<'a> {
     }
 }
 
-/// The canonical bytes of sticky user data, version 1.
-///
-/// # Errors
-/// A topic's name of more than 32,767 bytes.
-pub fn encode_sticky(partitions: &CanonicalPartitions<'_>, generation: Option<i32>) -> Result<Vec<u8>, WriteError> {
-    let mut out = Vec::new();
-    partitions.write(&mut out)?;
-    out.i32(generation.unwrap_or(NO_GENERATION).max(NO_GENERATION));
-    Ok(out)
-}
-
 /// Reads the generation from the data of a `cooperative-sticky` member whose subscription has no generation field.
 ///
-/// Four bytes are the generation (Java). Sticky user data under this name (librdkafka, franz-go) gives its generation, its
-/// partitions do not count. `None` and zero bytes are [`NO_GENERATION`].
+/// Four bytes are the generation (Java). librdkafka and franz-go write sticky user data under this name: its generation
+/// is used, its partitions are ignored. `None` and zero bytes are [`NO_GENERATION`].
 ///
 /// # Errors
-/// Anything else; it counts as [`NO_GENERATION`].
+/// All other data. Callers treat it as [`NO_GENERATION`].
 pub fn read_cooperative_generation(data: Option<&[u8]>) -> Result<i32, UnknownForm> {
     let Some(bytes) = data.filter(|bytes| !bytes.is_empty()) else { return Ok(NO_GENERATION) };
     if let Ok(generation) = bytes.try_into() {
@@ -113,13 +103,20 @@ pub fn read_cooperative_generation(data: Option<&[u8]>) -> Result<i32, UnknownFo
     StickyUserData::read_whole(bytes).map(|data| data.generation).ok_or(UnknownForm(bytes.len()))
 }
 
-/// The user data of a `cooperative-sticky` member; `None` before its first assignment.
-#[must_use]
-pub fn encode_cooperative(generation: Option<i32>) -> [u8; 4] {
-    generation.unwrap_or(NO_GENERATION).max(NO_GENERATION).to_be_bytes()
+/// The generation that a `cooperative-sticky` member claims its owned partitions for: that of its subscription's field,
+/// and without one that of its user data (KIP-429, KIP-792).
+///
+/// # Errors
+/// The field has no generation, and the user data cannot be read. Callers treat it as [`NO_GENERATION`].
+pub fn cooperative_generation(subscription: &Subscription<'_>) -> Result<i32, UnknownForm> {
+    if subscription.generation == NO_GENERATION {
+        read_cooperative_generation(subscription.user_data)
+    } else {
+        Ok(subscription.generation)
+    }
 }
 
-/// The partition numbers that a member of a stream-join assignor held, and since when.
+/// The partition numbers that a member of a stream-join assignor claims, and the epoch of the claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamJoinUserData<'a> {
     /// Partition numbers, the same for all joined topics.
@@ -129,11 +126,11 @@ pub struct StreamJoinUserData<'a> {
 }
 
 impl<'a> StreamJoinUserData<'a> {
-    /// Reads the data; `None` and zero bytes are no numbers and epoch 0, and a negative epoch is epoch 0. What follows is
-    /// ignored.
+    /// Reads the data. `None` and zero bytes are no numbers and epoch 0. A negative epoch is read as epoch 0. Bytes
+    /// after the epoch are ignored.
     ///
     /// # Errors
-    /// Numbers or epoch cannot be read; such data counts as none.
+    /// Unreadable numbers or epoch. Callers treat such data as absent.
     pub fn read(data: Option<&'a [u8]>) -> Result<Self, UnknownForm> {
         let Some(bytes) = data.filter(|bytes| !bytes.is_empty()) else { return Ok(Self::default()) };
         let mut reader = Reader::new(bytes);
@@ -143,22 +140,8 @@ impl<'a> StreamJoinUserData<'a> {
     }
 }
 
-/// The canonical bytes of stream-join user data: numbers ascending, without repeats.
-///
-/// # Errors
-/// More numbers than an ARRAY carries.
-pub fn encode_stream_join(numbers: &[i32], epoch: i32) -> Result<Vec<u8>, WriteError> {
-    let mut numbers = numbers.to_vec();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let mut out = Vec::with_capacity(8 + 4 * numbers.len());
-    write_numbers(&mut out, &numbers)?;
-    out.i32(epoch.max(0));
-    Ok(out)
-}
-
-/// The generation (or epoch) that a leader of ours puts into an assignment's user data; `None` if there is none or it is
-/// negative. What follows the four bytes is ignored.
+/// The generation (or epoch) that a leader of this package writes into an assignment's user data; `None` if absent or
+/// negative. Bytes after the first four are ignored.
 #[must_use]
 pub fn read_assignment_generation(data: Option<&[u8]>) -> Option<i32> {
     let generation = Reader::new(data?).i32("generation").ok()?;

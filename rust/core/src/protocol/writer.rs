@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// A value that the protocol has no form for.
+/// A value that the protocol cannot represent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WriteError {
     /// A STRING of more than 32,767 bytes.
@@ -102,11 +102,11 @@ pub trait Write {
         }
     }
 
-    /// The length or count in front of a COMPACT type; null is `None`.
+    /// The length or count of a COMPACT type; null is `None`.
     fn compact_count(&mut self, length: Option<usize>, what: &'static str) -> Result<(), WriteError> {
         match length {
             Some(length) if length > i32::MAX as usize => Err(WriteError::LongArray { what, length }),
-            // Less than 2^31, so one more fits 32 bits.
+            // The length is less than 2^31, so the length plus one fits 32 bits.
             Some(length) => {
                 self.unsigned_varint(length as u32 + 1);
                 Ok(())

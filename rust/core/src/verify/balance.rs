@@ -1,35 +1,35 @@
 //! Chains of moves from a member to one with at least two partitions fewer.
 
 use super::Stop;
-use super::network::Network;
-use crate::budget::{Budget, Spent};
-use crate::group::NONE;
+use super::scratch_plan::ScratchPlan;
+use crate::planning::budget::{Budget, Spent};
+use crate::planning::group::NONE;
 
 /// Applies chains until there is none: then no plan has a lower balance score.
 ///
-/// The members are gone through from the fullest. What can be reached from a member without success need not be visited
-/// again from one that is not fuller: all of it has at least the load of the first less one. So a round without success,
-/// which is the proof, costs as much as one pass over the network.
-pub(super) fn level(network: &mut Network, patience: usize, budget: &Budget<'_>) -> Result<(), Stop> {
+/// The search begins with the fullest members. If no chain from a member succeeds, all members that it reaches have at least
+/// its load less one. So no chain from a member that is not fuller succeeds by way of them, and they are not visited again. A
+/// round without success, which is the proof, costs one pass over the scratch plan.
+pub(super) fn level(scratch: &mut ScratchPlan, patience: usize, budget: &Budget<'_>) -> Result<(), Stop> {
     let mut applied = 0;
     if patience == usize::MAX {
-        // Far from level, as it may be, whole sets of rows first.
+        // The plan may be far from level: whole sets of rows are levelled first.
         for _ in 0..64 {
-            if !network.level_sets(budget)? {
+            if !scratch.level_sets(budget)? {
                 break;
             }
         }
     }
     loop {
         let before = applied;
-        let mut search = Search::new(network);
-        for source in heaviest_first(network) {
-            while let Some(target) = search.run(network, source, budget)? {
+        let mut search = ChainSearch::new(scratch);
+        for source in heaviest_first(scratch) {
+            while let Some(target) = search.run(scratch, source, budget)? {
                 applied += 1;
                 if applied > patience {
                     return Err(Stop::TooFar);
                 }
-                search.apply(network, source, target);
+                search.apply(scratch, source, target);
             }
         }
         if applied == before {
@@ -39,23 +39,23 @@ pub(super) fn level(network: &mut Network, patience: usize, budget: &Budget<'_>)
 }
 
 /// Whether there is no chain.
-pub(super) fn is_level(network: &Network, budget: &Budget<'_>) -> Result<bool, Spent> {
-    let mut search = Search::new(network);
-    for source in heaviest_first(network) {
-        if search.run(network, source, budget)?.is_some() {
+pub(super) fn is_level(scratch: &ScratchPlan, budget: &Budget<'_>) -> Result<bool, Spent> {
+    let mut search = ChainSearch::new(scratch);
+    for source in heaviest_first(scratch) {
+        if search.run(scratch, source, budget)?.is_some() {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn heaviest_first(network: &Network) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..network.loads.len() as u32).collect();
-    order.sort_by_key(|&member| std::cmp::Reverse(network.loads[member as usize]));
+fn heaviest_first(scratch: &ScratchPlan) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..scratch.loads.len() as u32).collect();
+    order.sort_by_key(|&member| std::cmp::Reverse(scratch.loads[member as usize]));
     order
 }
 
-struct Search {
+struct ChainSearch {
     /// Members that were reached, or searched from.
     reached: Vec<bool>,
     /// By set of subscribers, the cell of the member from which it was reached.
@@ -67,20 +67,20 @@ struct Search {
     classes: Vec<u32>,
 }
 
-impl Search {
-    fn new(network: &Network) -> Self {
+impl ChainSearch {
+    fn new(scratch: &ScratchPlan) -> Self {
         Self {
-            reached: vec![false; network.loads.len()],
-            set_from: vec![NONE; network.parties_of.len()],
-            class_from: vec![NONE; network.members_of.len()],
+            reached: vec![false; scratch.loads.len()],
+            set_from: vec![NONE; scratch.parties_of.len()],
+            class_from: vec![NONE; scratch.members_of.len()],
             queue: Vec::new(),
             sets: Vec::new(),
             classes: Vec::new(),
         }
     }
 
-    /// Looks for a member with at least two partitions fewer. Without success, what was reached stays marked.
-    fn run(&mut self, network: &Network, source: u32, budget: &Budget<'_>) -> Result<Option<u32>, Spent> {
+    /// Searches for a member with at least two partitions fewer. Without success, the reached members stay marked.
+    fn run(&mut self, scratch: &ScratchPlan, source: u32, budget: &Budget<'_>) -> Result<Option<u32>, Spent> {
         self.queue.clear();
         self.sets.clear();
         self.classes.clear();
@@ -92,26 +92,26 @@ impl Search {
         let mut next = 0;
         while let Some(&member) = self.queue.get(next) {
             next += 1;
-            budget.spend(1 + network.cells_of_member[member as usize].len() as u64)?;
-            for &id in &network.cells_of_member[member as usize] {
-                let cell = network.cells[id as usize];
-                let set = network.set_of[cell.row as usize];
+            budget.spend(1 + scratch.cells_of_member[member as usize].len() as u64)?;
+            for &id in &scratch.cells_of_member[member as usize] {
+                let cell = scratch.cells[id as usize];
+                let set = scratch.set_of[cell.row as usize];
                 if cell.has == 0 || self.set_from[set as usize] != NONE {
                     continue;
                 }
                 self.set_from[set as usize] = id;
                 self.sets.push(set);
-                for class in network.classes_of_set(set) {
+                for class in scratch.classes_of_set(set) {
                     budget.spend(1)?;
                     if self.class_from[class as usize] != NONE {
                         continue;
                     }
                     self.class_from[class as usize] = set;
                     self.classes.push(class);
-                    let members = network.members_of.row(class);
+                    let members = scratch.members_of.row(class);
                     budget.spend(members.len() as u64)?;
-                    let lightest = members.iter().min_by_key(|&&member| network.loads[member as usize]);
-                    let light = |&&member: &&u32| network.loads[member as usize] + 2 <= network.loads[source as usize];
+                    let lightest = members.iter().min_by_key(|&&member| scratch.loads[member as usize]);
+                    let light = |&&member: &&u32| scratch.loads[member as usize] + 2 <= scratch.loads[source as usize];
                     if let Some(&target) = lightest.filter(light) {
                         return Ok(Some(target));
                     }
@@ -127,22 +127,22 @@ impl Search {
         Ok(None)
     }
 
-    /// Moves along the chain that [`Search::run`] found as much as levels the two ends, and forgets that search's marks.
-    fn apply(&mut self, network: &mut Network, source: u32, target: u32) {
+    /// Moves partitions along the chain that [`ChainSearch::run`] found, as many as level its two ends, and clears the marks.
+    fn apply(&mut self, scratch: &mut ScratchPlan, source: u32, target: u32) {
         let mut chain = Vec::new();
         let mut count =
-            ((network.loads[source as usize] - network.loads[target as usize]) / 2).min(u64::from(u32::MAX));
+            ((scratch.loads[source as usize] - scratch.loads[target as usize]) / 2).min(u64::from(u32::MAX));
         let mut member = target;
         while member != source {
-            let set = self.class_from[network.class_of[member as usize] as usize];
+            let set = self.class_from[scratch.class_of[member as usize] as usize];
             let from = self.set_from[set as usize];
-            chain.push((from, network.cells[from as usize].row, member));
-            count = count.min(u64::from(network.cells[from as usize].has));
-            member = network.cells[from as usize].member;
+            chain.push((from, scratch.cells[from as usize].row, member));
+            count = count.min(u64::from(scratch.cells[from as usize].has));
+            member = scratch.cells[from as usize].member;
         }
         for (from, row, member) in chain {
-            let to = network.cell(row, member);
-            network.shift(from, to, count as u32);
+            let to = scratch.cell(row, member);
+            scratch.shift(from, to, count as u32);
         }
         for &member in &self.queue {
             self.reached[member as usize] = false;

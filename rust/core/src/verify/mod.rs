@@ -1,32 +1,38 @@
-//! Is a plan valid, and is it the best there is? A proof that shares nothing with the solver.
+//! Is a plan valid, and is it the best there is? A proof that shares no code with a solver, nor with the settlement of claims.
 //!
-//! A plan is *valid* if every partition that has a subscriber goes to one of its subscribers. How good it can be at best is
-//! found out in two steps, whatever the plan under test looks like:
+//! ```text
+//! group with claims ──► claims, settled once more ──► the same as the ownership?          `claims`
+//! plan, target      ──► every partition with a subscriber has one?                        here
+//! start             ──► chains of moves ──► circles of moves ──► the bounds, proven       `balance`, `potentials`
+//! ```
+//!
+//! The bounds are the values of the best plan. The search for it begins with a scratch plan of `start`, any valid plan:
 //!
 //! 1. *Balance.* No plan has a lower KIP-54 score if no chain of moves leads from a member to one with at least two
-//!    partitions fewer (Harvey, Ladner, Lovász, Tamir 2006). Chains are applied to a scratch copy until none is left.
-//! 2. *Racks and stickiness.* All plans with that score come from the scratch copy by moving partitions in circles, where
-//!    a circle may close from a member to one with exactly one partition more: the two swap loads. So a scratch copy is the
+//!    partitions fewer (Harvey, Ladner, Lovász, Tamir 2006). Chains are applied to the scratch plan until none is left.
+//! 2. *Racks and stickiness.* All plans with that score come from the scratch plan by moving partitions in circles, where
+//!    a circle may close from a member to one with exactly one partition more: the two swap loads. So the scratch plan is the
 //!    cheapest iff the graph of possible moves has no negative cycle (Klein 1967), and it has none iff potentials exist under
 //!    which no move has a negative reduced cost. Negative cycles are cancelled until potentials are found.
 //!
-//! The bounds are the values of that scratch copy, and they count only after one more pass over all moves: no chain, and no
-//! negative reduced cost. They bind every plan of the group, Kafka's own strategies' included.
+//! The bounds count only after one more pass over all moves: no chain, and no negative reduced cost. They bind every plan of
+//! the group, Kafka's own strategies' included.
 
 mod balance;
-mod network;
+mod claims;
 mod potentials;
+mod scratch_plan;
 mod stream_join;
 
 use thiserror::Error;
 
-use crate::budget::{Budget, Goal, Limit, Limited, Spent};
-use crate::group::{Group, NONE};
-use crate::ownership::{CONTESTED, Ownership};
-use crate::plan::{Plan, Reason};
-use crate::score::balance_score;
-use crate::strategy::{Mode, Objective, Outcome, Strategy};
-use network::Network;
+use crate::planning::budget::{Budget, Goal, Limit, Limited, Spent};
+use crate::planning::group::{Group, NONE};
+use crate::planning::objective::{Mode, Objective, Rules};
+use crate::planning::ownership::{CONTESTED, Ownership};
+use crate::planning::plan::{Outcome, Plan, UnassignedReason};
+use crate::planning::score::balance_score;
+use scratch_plan::ScratchPlan;
 
 /// Why a plan is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -44,8 +50,21 @@ pub enum PlanFault {
     /// The ownership is not one of this group's.
     #[error("the ownership does not fit the group at {partition}; settle the claims of the group that is verified")]
     Ownership {
-        /// The partition, or what else does not fit.
+        /// The partition, or the list that does not fit.
         partition: String,
+    },
+    /// A partition that was settled otherwise than the members' claims say.
+    #[error(
+        "partition {partition} was settled with {given}, but by the members' claims with {settled}; this is a defect, please \
+         report it"
+    )]
+    Settlement {
+        /// Topic and number.
+        partition: String,
+        /// The owner, or the holder of cooperative rebalancing, in the ownership.
+        given: String,
+        /// The same by the claims.
+        settled: String,
     },
     /// An owner that is no member.
     #[error("partition {partition} goes to member number {owner}, but the group has {members} members")]
@@ -65,7 +84,7 @@ pub enum PlanFault {
         /// The owner.
         member: String,
     },
-    /// A partition that nobody gets although somebody could.
+    /// A partition without an owner although a member could have it.
     #[error("partition {partition} goes to nobody, although its topic has subscribers and no other member holds it")]
     Incomplete {
         /// Topic and number.
@@ -81,7 +100,7 @@ pub enum PlanFault {
         /// Who holds it.
         holder: String,
     },
-    /// A partition that goes to another member than the target plan says.
+    /// A partition that goes to another member than in the target plan.
     #[error("partition {partition} goes to member {member:?}, but the target plan has it elsewhere")]
     OffTarget {
         /// Topic and number.
@@ -99,12 +118,15 @@ pub enum PlanFault {
         /// Another.
         second: String,
     },
-    /// A partition of a stream join whose number is not below the smallest partition count.
+    /// An assigned partition of a stream join whose number is not below the smallest partition count.
     #[error("partition {partition} goes to a member, but its number is not below the smallest topic's partition count")]
     NotEligible {
         /// Topic and number.
         partition: String,
     },
+    /// A plan that withholds partitions although its strategy does not wait for their holders.
+    #[error("the plan is eager but withholds partitions; this is a defect, please report it")]
+    Withholding,
     /// A partition that is unassigned for another reason than the plan says.
     #[error(
         "partition {partition} is unassigned for another reason than the plan gives; this is a defect, please report it"
@@ -121,20 +143,19 @@ pub enum PlanFault {
     },
 }
 
-/// What a valid plan is worth, and what the best plan is worth.
+/// The measures of a valid plan, and those of the best plan.
 ///
-/// The bounds are exact and belong together: one plan meets them all. They are taken in the order that the objective
-/// promises, so each is the least value among the plans that meet the bounds before it; a plan that misses an earlier one may
-/// well be below a later one.
+/// The bounds are exact and belong together: one plan meets all of them. They are taken in the order of the objective: each is
+/// the least value of the plans that meet the bounds before it. A plan that misses an earlier bound may be below a later one.
 ///
-/// Of a stream join, all values count numbers, not partitions: the score is that of how many numbers everybody has.
+/// For a stream join, all values count numbers and not partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Certificate {
-    /// What was promised.
+    /// The objective by which the plan is compared.
     pub objective: Objective,
     /// The plan's KIP-54 balance score.
     pub score: u128,
-    /// The least possible one. In [`Mode::StickyYetFair`]: with every owned partition staying where it is.
+    /// The least possible score. In [`Mode::StickyYetFair`]: of the plans in which no owned partition moves.
     pub score_bound: Option<u128>,
     /// Partitions that stay with the member that owned them.
     pub kept: u64,
@@ -142,7 +163,7 @@ pub struct Certificate {
     pub moved: u64,
     /// The least possible number of them. In [`Mode::Fair`], where it does not count, 0.
     pub moved_bound: Option<u64>,
-    /// Partitions that their owner reads from another rack; 0 where racks say nothing (see [`racks_matter`]).
+    /// Partitions that their owner reads from another rack; 0 where racks make no difference (see [`racks_matter`]).
     pub rack_misses: u64,
     /// The least possible number of them.
     pub rack_misses_bound: Option<u64>,
@@ -151,7 +172,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Whether it is proven that no plan is better, in the order that the objective promises.
+    /// Whether it is proven that no plan is better, in the order of the objective.
     #[must_use]
     pub fn is_optimal(&self) -> bool {
         let sticky = self.objective.mode == Mode::Fair || Some(self.moved) == self.moved_bound;
@@ -159,8 +180,8 @@ impl Certificate {
     }
 }
 
-/// Whether racks say something (KIP-881): a member is on a rack that a partition's replicas are on, and not all partitions
-/// are on the same racks. Only partitions that somebody can get count.
+/// Whether racks make a difference (KIP-881): a member is on a rack of a partition's replicas, and not all partitions are on
+/// the same racks. Only partitions with subscribers count.
 #[must_use]
 pub fn racks_matter(group: &Group) -> bool {
     let racks = group.topics().racks();
@@ -180,14 +201,14 @@ pub fn racks_matter(group: &Group) -> bool {
     group.racks().iter().any(|rack| all.binary_search(rack).is_ok()) && sets().any(|set| set.len() != all.len())
 }
 
-/// The topics that somebody subscribes to, ascending.
+/// The topics with subscribers, ascending.
 fn subscribed_topics(group: &Group) -> impl Iterator<Item = u32> {
-    let mut used = vec![false; group.patterns().len()];
-    for &pattern in group.pattern_of() {
-        used[pattern as usize] = true;
+    let mut used = vec![false; group.subscriptions().len()];
+    for &subscription in group.subscription_of() {
+        used[subscription as usize] = true;
     }
     let mut subscribed = vec![false; group.topics().len()];
-    for (_, topics) in used.into_iter().zip(group.patterns().rows()).filter(|(used, _)| *used) {
+    for (_, topics) in used.into_iter().zip(group.subscriptions().rows()).filter(|(used, _)| *used) {
         for &topic in topics {
             subscribed[topic as usize] = true;
         }
@@ -197,29 +218,34 @@ fn subscribed_topics(group: &Group) -> impl Iterator<Item = u32> {
 
 /// Checks a plan and proves how good a plan of this group can be.
 ///
+/// `ownership` must be the one that the claims in `group` make; `forming` is the generation that was being formed, where it
+/// is known.
+///
 /// For an optimal plan the proof takes a few passes over partitions, subscriptions and rows, with topics of equal subscribers
-/// and racks merged into rows. The farther the plan is from the optimum, the longer the search; once its steps are spent, the
+/// and racks merged into rows. The farther the plan is from the optimum, the longer the search. Once its steps are spent, the
 /// bounds that it has not proven are `None`. For plans that need not be optimal, see [`verify_from`].
 ///
 /// # Errors
 /// The first fault that makes the plan invalid. A plan that is valid but not optimal is no error.
 pub fn verify(
     group: &Group,
+    forming: Option<i32>,
     ownership: &Ownership,
     plan: &Plan,
     objective: Objective,
 ) -> Result<Certificate, PlanFault> {
-    verify_from(group, ownership, plan, objective, plan, &Limit::default())
+    verify_from(group, forming, ownership, plan, objective, plan, &Limit::default())
 }
 
 /// As [`verify`], but the search for the best plan starts from `start`, another valid plan of the group, and has a limit. The
-/// bounds are the same and proven in the same way wherever the search starts; it is shortest near an optimum, such as a sticky
-/// plan. A bound for which the limit was too small is `None`; the validity of the plan is checked in any case.
+/// bounds and their proof do not depend on the start. The search is shortest near an optimum, such as a sticky plan. A bound
+/// for which the limit was too small is `None`; the validity of the plan is checked in any case.
 ///
 /// # Errors
 /// As [`verify`]; also the first fault of `start`.
 pub fn verify_from(
     group: &Group,
+    forming: Option<i32>,
     ownership: &Ownership,
     plan: &Plan,
     objective: Objective,
@@ -227,6 +253,8 @@ pub fn verify_from(
     limit: &Limit<'_>,
 ) -> Result<Certificate, PlanFault> {
     check_ownership(group, ownership)?;
+    let rules = Rules::Partitions { objective, cooperative: !ownership.held.is_empty() };
+    claims::check(group, rules, forming, ownership)?;
     check_plan(group, plan)?;
     if !std::ptr::eq(plan, start) {
         check_plan(group, start)?;
@@ -251,30 +279,20 @@ pub fn verify_from(
     })
 }
 
-/// As [`verify`], for the plan of one phase of cooperative rebalancing: the target is verified, and `plan` must be what of
-/// it can be handed out while others still hold what they have. The certificate is the target's.
+/// Verifies a plan and what it was made from: plan, target and ownership are those of the outcome. The claims in `group` are
+/// settled again, with the generation that was being formed, where it is known. The reasons for what nobody gets are derived
+/// again. Both are compared with those of the outcome.
 ///
 /// # Errors
-/// As [`verify`]; and if a partition is handed out while another member holds it, held back without need, or goes elsewhere.
-pub fn verify_cooperative(
+/// As [`verify`] and [`unassigned`]; also a reason that is not the right one, and a plan that withholds partitions
+/// against the rules.
+pub fn verify_outcome(
     group: &Group,
-    ownership: &Ownership,
-    target: &Plan,
-    plan: &Plan,
-    objective: Objective,
+    rules: Rules,
+    forming: Option<i32>,
+    outcome: &Outcome,
 ) -> Result<Certificate, PlanFault> {
-    let certificate = verify(group, ownership, target, objective)?;
-    unassigned(group, ownership, target, plan)?;
-    Ok(certificate)
-}
-
-/// Verifies what [`crate::strategy::assign`] returned, by the order that the strategy promises; Kafka's own strategies,
-/// which promise none, by the default order. The reasons for what nobody gets are derived again and compared.
-///
-/// # Errors
-/// As [`verify`] and [`verify_cooperative`]; also a reason that is not the right one.
-pub fn verify_outcome(group: &Group, strategy: Strategy, outcome: &Outcome) -> Result<Certificate, PlanFault> {
-    verify_outcome_from(group, strategy, outcome, outcome.target(), &Limit::default())
+    verify_outcome_from(group, rules, forming, outcome, outcome.target(), &Limit::default())
 }
 
 /// As [`verify_outcome`], seeking the best plan from `start`, within a limit; see [`verify_from`].
@@ -283,18 +301,24 @@ pub fn verify_outcome(group: &Group, strategy: Strategy, outcome: &Outcome) -> R
 /// As [`verify_outcome`]; also the first fault of `start`.
 pub fn verify_outcome_from(
     group: &Group,
-    strategy: Strategy,
+    rules: Rules,
+    forming: Option<i32>,
     outcome: &Outcome,
     start: &Plan,
     limit: &Limit<'_>,
 ) -> Result<Certificate, PlanFault> {
     let (plan, target, ownership) = (&outcome.plan, outcome.target(), &outcome.ownership);
-    let objective = match strategy {
-        Strategy::CooperativeSticky(objective) | Strategy::Sticky(objective) => objective,
-        Strategy::StreamJoin { .. } => return stream_join::verify(group, outcome),
-        Strategy::Range | Strategy::RoundRobin | Strategy::Lag(_) => Objective::default(),
+    if outcome.withholding.is_some() && !rules.cooperative() {
+        return Err(PlanFault::Withholding);
+    }
+    if rules.cooperative() && ownership.held.len() != group.topics().partitions() {
+        return Err(PlanFault::Ownership { partition: "the list of holders".to_owned() });
+    }
+    let objective = match rules {
+        Rules::Partitions { objective, .. } => objective,
+        Rules::StreamJoin { .. } => return stream_join::verify(group, rules, forming, outcome),
     };
-    let certificate = verify_from(group, ownership, target, objective, start, limit)?;
+    let certificate = verify_from(group, forming, ownership, target, objective, start, limit)?;
     let derived = unassigned(group, ownership, target, plan)?;
     match outcome.unassigned(group).zip(&derived).find(|(given, derived)| given != *derived) {
         Some(((partition, _), _)) => Err(PlanFault::WrongReason { partition: name(group, partition) }),
@@ -302,18 +326,18 @@ pub fn verify_outcome_from(
     }
 }
 
-/// Every partition that nobody gets, with the reason, derived from the group, the claims and the target plan; ascending.
+/// Every partition without an owner, ascending, with the reason that follows from the group, the ownership and the target plan.
 /// For an eager plan, the target is the plan itself.
 ///
 /// # Errors
-/// A partition that is handed out while another member holds it, goes elsewhere than in the target, or that nobody gets
-/// without a reason.
+/// A partition that is handed out while another member holds it, that goes to another member than in the target, or that has
+/// no owner without a reason.
 pub fn unassigned(
     group: &Group,
     ownership: &Ownership,
     target: &Plan,
     plan: &Plan,
-) -> Result<Vec<(u32, Reason)>, PlanFault> {
+) -> Result<Vec<(u32, UnassignedReason)>, PlanFault> {
     let partitions = group.topics().partitions();
     for given in [target.owner.len(), plan.owner.len()] {
         if given != partitions {
@@ -349,13 +373,13 @@ pub fn unassigned(
                 return Err(PlanFault::HandedOver { partition, member, holder });
             }
         } else if !subscribed[partition as usize] {
-            reasons.push((partition, Reason::NoSubscriber));
+            reasons.push((partition, UnassignedReason::NoSubscriber));
         } else if !blocked {
             return Err(PlanFault::Incomplete { partition: name(group, partition) });
         } else if holder == CONTESTED {
-            reasons.push((partition, Reason::Contested));
+            reasons.push((partition, UnassignedReason::Contested));
         } else {
-            reasons.push((partition, Reason::Withheld { holder }));
+            reasons.push((partition, UnassignedReason::Withheld { holder }));
         }
     }
     Ok(reasons)
@@ -372,7 +396,7 @@ struct Best {
 /// Why a search for the optimum ended without it.
 #[derive(Debug)]
 enum Stop {
-    /// The scratch copy is so far from the optimum that a search from another plan is quicker.
+    /// The scratch plan is so far from the optimum that a search from another plan is quicker.
     TooFar,
     /// The budget is spent.
     Spent(Spent),
@@ -392,13 +416,13 @@ impl From<PlanFault> for Stop {
     }
 }
 
-/// The steps that the search for the bounds may take, and the additional ones for each arc of the network. They visit each arc
-/// of the largest networks some tens of times and each arc of ordinary ones thousands of times; the proof for an optimal plan
+/// The steps that the search for the bounds may take, and the additional ones for each arc of the scratch plan. They visit each arc
+/// of the largest scratch plans some tens of times and each arc of ordinary ones thousands of times; the proof for an optimal plan
 /// takes a few visits.
 const STEPS: u64 = 1 << 26;
 const STEPS_PER_ARC: u64 = 1 << 6;
 
-/// How many chains and cycles may be applied to a plan before the search starts again from what was owned.
+/// How many chains and cycles may be applied to a plan before the search starts again from the previous owners.
 const PATIENCE: usize = 64;
 
 fn best(
@@ -409,19 +433,19 @@ fn best(
     limit: &Limit<'_>,
 ) -> Result<Best, PlanFault> {
     let racks = racks_matter(group);
-    let mut network = Network::of_plan(group, ownership, objective, racks, start);
-    let budget = limit.budget(STEPS + STEPS_PER_ARC * network.size());
-    let mut improved = improve(&mut network, PATIENCE, &budget);
+    let mut scratch = ScratchPlan::of_plan(group, ownership, objective, racks, start);
+    let budget = limit.budget(STEPS + STEPS_PER_ARC * scratch.size());
+    let mut improved = improve(&mut scratch, PATIENCE, &budget);
     if let Err((proven, Stop::TooFar)) = improved {
-        network = Network::of_ownership(group, ownership, objective, racks);
+        scratch = ScratchPlan::of_ownership(group, ownership, objective, racks);
         // The least score is the same wherever it was found.
-        improved = improve(&mut network, usize::MAX, &budget).map_err(|(score, stop)| (score.or(proven), stop));
+        improved = improve(&mut scratch, usize::MAX, &budget).map_err(|(score, stop)| (score.or(proven), stop));
     }
     match improved {
         Ok(()) => Ok(Best {
-            score: Some(network.score()),
-            moved: Some(network.moved()),
-            misses: Some(network.misses()),
+            score: Some(scratch.score()),
+            moved: Some(scratch.moved()),
+            misses: Some(scratch.misses()),
             limited: None,
         }),
         Err((score, Stop::Spent(spent))) => {
@@ -433,29 +457,35 @@ fn best(
     }
 }
 
-/// Brings a network to its optimum and proves that it is there. The error has the least balance score, if that was proven.
-fn improve(network: &mut Network, patience: usize, budget: &Budget<'_>) -> Result<(), (Option<u128>, Stop)> {
-    balance::level(network, patience, budget).map_err(|stop| (None, stop))?;
-    let score = network.score();
-    cheapest(network, patience, budget).map_err(|stop| (Some(score), stop))
+/// Brings a scratch plan to its optimum and proves that it is there. The error has the least balance score, if that was proven.
+fn improve(scratch: &mut ScratchPlan, patience: usize, budget: &Budget<'_>) -> Result<(), (Option<u128>, Stop)> {
+    balance::level(scratch, patience, budget).map_err(|stop| (None, stop))?;
+    let score = scratch.score();
+    cheapest(scratch, patience, budget).map_err(|stop| (Some(score), stop))
 }
 
 /// From the least balance score to the optimum, and the proof.
-fn cheapest(network: &mut Network, patience: usize, budget: &Budget<'_>) -> Result<(), Stop> {
-    let potentials = potentials::cheapen(network, patience, budget)?;
-    if !network.is_consistent() {
+fn cheapest(scratch: &mut ScratchPlan, patience: usize, budget: &Budget<'_>) -> Result<(), Stop> {
+    let potentials = potentials::cheapen(scratch, patience, budget)?;
+    if !scratch.is_consistent() {
         return Err(PlanFault::Unproven { what: "supplies and loads" }.into());
     }
-    if !balance::is_level(network, budget)? {
+    if !balance::is_level(scratch, budget)? {
         return Err(PlanFault::Unproven { what: "a chain to a lighter member is left" }.into());
     }
-    Ok(potentials::prove(network, &potentials)?)
+    Ok(potentials::prove(scratch, &potentials)?)
 }
 
 fn rack_misses(group: &Group, plan: &Plan) -> u64 {
     let racks = group.topics().racks();
     let owned = plan.owner.iter().zip(&racks.of_partition).filter(|(owner, _)| **owner != NONE);
-    owned.filter(|(owner, set)| racks.mismatch(group.racks()[**owner as usize], **set)).count() as u64
+    owned.filter(|(owner, set)| is_off_rack(group, **owner, **set)).count() as u64
+}
+
+/// Whether a member has a rack and reads a partition with this set of racks from another one.
+fn is_off_rack(group: &Group, member: u32, rack_set: u32) -> bool {
+    let rack = group.racks()[member as usize];
+    rack != NONE && !group.topics().racks().sets.row(rack_set).contains(&rack)
 }
 
 fn check_ownership(group: &Group, ownership: &Ownership) -> Result<(), PlanFault> {

@@ -1,4 +1,4 @@
-//! Potentials under which no move pays: the proof that a scratch copy is the cheapest of its balance.
+//! Potentials under which no move has a negative reduced cost: the proof that the scratch plan is the cheapest of its balance.
 //!
 //! Nodes are members, rows, sets of subscribers, parties, classes and, between any two loads that differ by one, a hub. An
 //! arc is a possible move. A member gives a partition back to its row (which takes back what it cost). A row gives a partition
@@ -9,20 +9,20 @@
 
 use std::collections::VecDeque;
 
-use super::network::{Cell, Network};
+use super::scratch_plan::{Cell, ScratchPlan};
 use super::{PlanFault, Stop};
-use crate::budget::{Budget, Spent};
-use crate::group::{Csr, NONE};
+use crate::planning::budget::{Budget, Spent};
+use crate::planning::group::{Csr, NONE};
 
 /// By node, its potential.
 pub(super) struct Potentials(Vec<i64>);
 
-/// Cancels negative cycles until there is none, and returns potentials that show it. The network must be level.
-pub(super) fn cheapen(network: &mut Network, patience: usize, budget: &Budget<'_>) -> Result<Potentials, Stop> {
-    let mut search = Search::new(network);
+/// Cancels negative cycles until there is none, and returns potentials that show it. The scratch plan must be level.
+pub(super) fn cheapen(scratch: &mut ScratchPlan, patience: usize, budget: &Budget<'_>) -> Result<Potentials, Stop> {
+    let mut search = CycleSearch::new(scratch);
     let mut cancelled = 0;
     loop {
-        let cycles = search.correct(network, budget)?;
+        let cycles = search.correct(scratch, budget)?;
         if cycles.is_empty() {
             return Ok(Potentials(search.label));
         }
@@ -31,28 +31,28 @@ pub(super) fn cheapen(network: &mut Network, patience: usize, budget: &Budget<'_
             if cancelled > patience {
                 return Err(Stop::TooFar);
             }
-            search.cancel(network, &cycle)?;
+            search.cancel(scratch, &cycle)?;
         }
         search.parent.fill(Parent { node: NONE, cell: NONE });
     }
 }
 
 /// Goes through all arcs once more: none has a negative reduced cost.
-pub(super) fn prove(network: &Network, potentials: &Potentials) -> Result<(), PlanFault> {
-    let nodes = Nodes::new(network);
+pub(super) fn prove(scratch: &ScratchPlan, potentials: &Potentials) -> Result<(), PlanFault> {
+    let nodes = Nodes::new(scratch);
     if potentials.0.len() != nodes.len() {
-        return Err(PlanFault::Unproven { what: "potentials for another network" });
+        return Err(PlanFault::Unproven { what: "potentials for another scratch plan" });
     }
     let mut sound = true;
     for node in 0..nodes.len() as u32 {
-        nodes.arcs(network, node, |to, cost, _| {
+        nodes.arcs(scratch, node, |to, cost, _| {
             sound &= potentials.0[node as usize] + cost >= potentials.0[to as usize];
         });
     }
     if sound { Ok(()) } else { Err(PlanFault::Unproven { what: "a move has a negative reduced cost" }) }
 }
 
-/// The numbering of the nodes, what arcs cost, and who has which load.
+/// The numbers of the nodes, the costs of arcs, and the members by load.
 struct Nodes {
     members: u32,
     rows: u32,
@@ -70,12 +70,12 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn new(network: &Network) -> Self {
-        let mut loads = network.loads.clone();
+    fn new(scratch: &ScratchPlan) -> Self {
+        let mut loads = scratch.loads.clone();
         loads.sort_unstable();
         loads.dedup();
         let level: Vec<u32> =
-            network.loads.iter().map(|load| loads.partition_point(|other| other < load) as u32).collect();
+            scratch.loads.iter().map(|load| loads.partition_point(|other| other < load) as u32).collect();
         let by_load: Vec<Vec<u32>> = Csr::group_by(&level, loads.len()).rows().map(<[u32]>::to_vec).collect();
         let mut place = vec![(0, 0); level.len()];
         for (level, members) in (0u32..).zip(&by_load) {
@@ -83,11 +83,11 @@ impl Nodes {
                 place[member as usize] = (level, at);
             }
         }
-        let (members, rows) = (network.loads.len() as u32, network.rows() as u32);
-        let classes = network.members_of.len() as u32;
-        let (sets, parties) = (network.parties_of.len() as u32, network.classes_of.len() as u32);
+        let (members, rows) = (scratch.loads.len() as u32, scratch.rows() as u32);
+        let classes = scratch.members_of.len() as u32;
+        let (sets, parties) = (scratch.parties_of.len() as u32, scratch.classes_of.len() as u32);
         let mut nodes = Self { members, rows, sets, parties, classes, loads, by_load, place, miss: 0, moved: 0 };
-        (nodes.miss, nodes.moved) = network.weights(nodes.len());
+        (nodes.miss, nodes.moved) = scratch.weights(nodes.len());
         nodes
     }
 
@@ -127,17 +127,17 @@ impl Nodes {
         level > 0 && level < self.loads.len() && self.loads[level - 1] + 1 == self.loads[level]
     }
 
-    /// What the member's last partition of the row cost, which it saves by giving it back.
+    /// The cost of the member's last partition of the row, which it saves by giving it back.
     fn saved(&self, cell: &Cell) -> i64 {
         let miss = if cell.off_rack { self.miss } else { 0 };
         miss + if cell.has > cell.owned { self.moved } else { 0 }
     }
 
     /// Calls `visit(to, cost, cell)` for every arc of a node; `cell` is [`NONE`] for arcs without one.
-    fn arcs(&self, network: &Network, node: u32, mut visit: impl FnMut(u32, i64, u32)) {
+    fn arcs(&self, scratch: &ScratchPlan, node: u32, mut visit: impl FnMut(u32, i64, u32)) {
         if node < self.members {
-            for &id in &network.cells_of_member[node as usize] {
-                let cell = &network.cells[id as usize];
+            for &id in &scratch.cells_of_member[node as usize] {
+                let cell = &scratch.cells[id as usize];
                 if cell.has > 0 {
                     visit(self.row(cell.row), -self.saved(cell), id);
                 }
@@ -148,28 +148,28 @@ impl Nodes {
             }
         } else if node < self.set(0) {
             let row = node - self.members;
-            for &party in network.near_of.row(row) {
+            for &party in scratch.near_of.row(row) {
                 visit(self.party(party), self.moved, NONE);
             }
-            if network.has_far(row) {
-                visit(self.set(network.set_of[row as usize]), self.moved + self.miss, NONE);
+            if scratch.has_far(row) {
+                visit(self.set(scratch.set_of[row as usize]), self.moved + self.miss, NONE);
             }
-            for &id in &network.cells_of_row[row as usize] {
-                let cell = &network.cells[id as usize];
+            for &id in &scratch.cells_of_row[row as usize] {
+                let cell = &scratch.cells[id as usize];
                 if cell.has < cell.owned {
                     visit(cell.member, if cell.off_rack { self.miss } else { 0 }, id);
                 }
             }
         } else if node < self.party(0) {
-            for &party in network.parties_of.row(node - self.set(0)) {
+            for &party in scratch.parties_of.row(node - self.set(0)) {
                 visit(self.party(party), 0, NONE);
             }
         } else if node < self.class(0) {
-            for &class in network.classes_of.row(node - self.party(0)) {
+            for &class in scratch.classes_of.row(node - self.party(0)) {
                 visit(self.class(class), 0, NONE);
             }
         } else if !self.is_hub(node) {
-            for &member in network.members_of.row(node - self.class(0)) {
+            for &member in scratch.members_of.row(node - self.class(0)) {
                 visit(member, 0, NONE);
             }
         } else if self.has_hub(node - self.hub(0)) {
@@ -179,7 +179,7 @@ impl Nodes {
         }
     }
 
-    /// Puts a member where its load now belongs. Plans of the least score have the same loads, so the load exists.
+    /// Puts a member among those of its new load. Plans of the least score have the same loads, so the load exists.
     fn replace(&mut self, member: u32, load: u64) -> Result<(), PlanFault> {
         let (level, at) = self.place[member as usize];
         if self.loads[level as usize] == load {
@@ -205,7 +205,7 @@ struct Parent {
 }
 
 /// Label-correcting shortest paths (Bellman, Ford, Moore) from everywhere at once.
-struct Search {
+struct CycleSearch {
     nodes: Nodes,
     label: Vec<i64>,
     parent: Vec<Parent>,
@@ -213,9 +213,9 @@ struct Search {
     queued: Vec<bool>,
 }
 
-impl Search {
-    fn new(network: &Network) -> Self {
-        let nodes = Nodes::new(network);
+impl CycleSearch {
+    fn new(scratch: &ScratchPlan) -> Self {
+        let nodes = Nodes::new(scratch);
         let count = nodes.len();
         Self {
             nodes,
@@ -228,14 +228,14 @@ impl Search {
 
     /// Corrects labels until all are right, or until the arcs by which nodes got theirs contain cycles, which are negative:
     /// returned as nodes, each after the one it got its label from.
-    fn correct(&mut self, network: &Network, budget: &Budget<'_>) -> Result<Vec<Vec<u32>>, Spent> {
+    fn correct(&mut self, scratch: &ScratchPlan, budget: &Budget<'_>) -> Result<Vec<Vec<u32>>, Spent> {
         let mut corrections = 0;
         while let Some(node) = self.queue.pop_front() {
             self.queued[node as usize] = false;
             let from = self.label[node as usize];
             let Self { nodes, label, parent, queue, queued } = self;
             let mut arcs = 1;
-            nodes.arcs(network, node, |to, cost, cell| {
+            nodes.arcs(scratch, node, |to, cost, cell| {
                 arcs += 1;
                 if from + cost < label[to as usize] {
                     label[to as usize] = from + cost;
@@ -284,13 +284,13 @@ impl Search {
         cycles
     }
 
-    /// Moves partitions along a negative cycle, as many as cost the same, and lets the nodes whose arcs changed correct others.
-    fn cancel(&mut self, network: &mut Network, cycle: &[u32]) -> Result<(), PlanFault> {
+    /// Moves partitions along a negative cycle, as many as have the same cost. Nodes whose arcs changed correct other labels.
+    fn cancel(&mut self, scratch: &mut ScratchPlan, cycle: &[u32]) -> Result<(), PlanFault> {
         let mut count = u32::MAX;
         for &to in cycle {
             let Parent { node: from, cell } = self.parent[to as usize];
             if cell != NONE {
-                let Cell { has, owned, .. } = network.cells[cell as usize];
+                let Cell { has, owned, .. } = scratch.cells[cell as usize];
                 // The arc leads from a row to a member that owned more, or from a member back to its row.
                 let same = if from >= self.nodes.members {
                     owned - has
@@ -313,21 +313,21 @@ impl Search {
                     while row >= self.nodes.set(0) {
                         row = self.parent[row as usize].node;
                     }
-                    network.cell(row - self.nodes.members, to)
+                    scratch.cell(row - self.nodes.members, to)
                 } else {
                     cell
                 };
-                network.cells[taken as usize].has += count;
-                network.loads[to as usize] += u64::from(count);
+                scratch.cells[taken as usize].has += count;
+                scratch.loads[to as usize] += u64::from(count);
             } else if from < self.nodes.members && cell != NONE {
-                network.cells[cell as usize].has -= count;
-                network.loads[from as usize] -= u64::from(count);
+                scratch.cells[cell as usize].has -= count;
+                scratch.loads[from as usize] -= u64::from(count);
             }
         }
         for &node in cycle {
             self.enqueue(node);
             if node < self.nodes.members {
-                self.nodes.replace(node, network.loads[node as usize])?;
+                self.nodes.replace(node, scratch.loads[node as usize])?;
                 self.enqueue(self.nodes.hub(self.nodes.place[node as usize].0));
             }
         }

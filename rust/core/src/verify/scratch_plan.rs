@@ -1,28 +1,28 @@
-//! The scratch copy of a plan: how many partitions of each kind each member has.
+//! The scratch plan: how many partitions of each row each member has.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rustc_hash::FxBuildHasher;
 
-use crate::budget::{Budget, Spent};
-use crate::group::{Csr, Group, NONE};
-use crate::ownership::Ownership;
-use crate::plan::Plan;
-use crate::score::balance_score;
-use crate::strategy::{Mode, Objective, RackOrder};
-use crate::subscribers::Subscribers;
+use super::is_off_rack;
+use crate::planning::budget::{Budget, Spent};
+use crate::planning::group::{Csr, Group, NONE};
+use crate::planning::objective::{Mode, Objective, RackOrder};
+use crate::planning::ownership::Ownership;
+use crate::planning::plan::Plan;
+use crate::planning::score::balance_score;
 
 /// The steps of levelling a set of rows for each of its members, which are sorted and visited several times.
 const STEPS_PER_MEMBER: u64 = 16;
 
-/// Rows of interchangeable partitions, members, and how many partitions of a row each member has.
+/// RowNumbers of interchangeable partitions, members, and how many partitions of a row each member has.
 ///
 /// Partitions with the same subscribers are one row; where racks matter, a row's partitions are also near the same subscribers.
 /// Members with the same subscription (and rack) are one class: an additional partition of a row costs the same for all members
 /// of a class. It costs the same, too, for all classes on one rack that may have the row: these are a *party* of the row's set
 /// of subscribers. So a row has arcs to its few near parties and one to its whole set, and a *cell* only for a member that has or
 /// owned a partition of it. There are far fewer arcs than pairs of a row and a class.
-pub(super) struct Network<'a> {
+pub(super) struct ScratchPlan<'a> {
     group: &'a Group,
     pub(super) objective: Objective,
     pub(super) racks: bool,
@@ -48,28 +48,28 @@ pub(super) struct Network<'a> {
     index: HashMap<(u32, u32), u32, FxBuildHasher>,
     /// By member, the number of its partitions.
     pub(super) loads: Vec<u64>,
-    /// What of the loads no move can change: owned partitions in [`Mode::StickyYetFair`].
+    /// By member, the load that no move can change: owned partitions in [`Mode::StickyYetFair`].
     pinned: Vec<u64>,
     pinned_misses: u64,
     /// How many partitions of the rows were owned.
     owned: u64,
 }
 
-/// What one member has of one row.
+/// The partitions of one row that one member has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell {
     pub(super) row: u32,
     pub(super) member: u32,
     /// Partitions that it has.
     pub(super) has: u32,
-    /// Partitions that it owned before: having as many again moves none of them.
+    /// Partitions that it owned before. As many as these can be with the member without a move.
     pub(super) owned: u32,
     pub(super) off_rack: bool,
 }
 
-impl<'a> Network<'a> {
-    /// The scratch copy of a valid plan. In [`Mode::StickyYetFair`] owned partitions stay where they are, whatever the plan
-    /// says, and only the others are in rows.
+impl<'a> ScratchPlan<'a> {
+    /// The scratch plan of a valid plan. In [`Mode::StickyYetFair`] owned partitions stay with their owner, also where the plan
+    /// moves them, and only the others are in rows.
     pub(super) fn of_plan(
         group: &'a Group,
         ownership: &Ownership,
@@ -80,65 +80,64 @@ impl<'a> Network<'a> {
         Self::new(group, ownership, objective, racks, Some(plan))
     }
 
-    /// Everybody keeps what it owned, and the rest of each row goes to the members with the least.
+    /// Each member keeps the partitions that it owned, and the rest of each row goes to the members with the fewest.
     pub(super) fn of_ownership(group: &'a Group, ownership: &Ownership, objective: Objective, racks: bool) -> Self {
-        let mut network = Self::new(group, ownership, objective, racks, None);
-        network.pour();
-        network
+        let mut scratch = Self::new(group, ownership, objective, racks, None);
+        scratch.pour();
+        scratch
     }
 
     fn new(group: &'a Group, ownership: &Ownership, objective: Objective, racks: bool, plan: Option<&Plan>) -> Self {
-        let (row_of, mut network) = Self::empty(group, objective, racks);
+        let (row_of, mut scratch) = Self::empty(group, objective, racks);
         for (partition, &row) in row_of.iter().enumerate().filter(|(_, row)| **row != NONE) {
             let owner = ownership.owner[partition];
             if objective.mode == Mode::StickyYetFair && owner != NONE {
-                network.pinned[owner as usize] += 1;
-                network.loads[owner as usize] += 1;
+                scratch.pinned[owner as usize] += 1;
+                scratch.loads[owner as usize] += 1;
                 let set = group.topics().racks().of_partition.get(partition);
-                let miss = set
-                    .is_some_and(|&set| racks && group.topics().racks().mismatch(group.racks()[owner as usize], set));
-                network.pinned_misses += u64::from(miss);
+                let miss = set.is_some_and(|&set| racks && is_off_rack(group, owner, set));
+                scratch.pinned_misses += u64::from(miss);
                 continue;
             }
-            network.supply[row as usize] += 1;
+            scratch.supply[row as usize] += 1;
             let remembered = owner != NONE && objective.mode != Mode::Fair;
             if remembered {
-                let cell = network.cell(row, owner);
-                network.cells[cell as usize].owned += 1;
-                network.owned += 1;
+                let cell = scratch.cell(row, owner);
+                scratch.cells[cell as usize].owned += 1;
+                scratch.owned += 1;
             }
             let start = plan.map_or(if remembered { owner } else { NONE }, |plan| plan.owner[partition]);
             if start != NONE {
-                let cell = network.cell(row, start);
-                network.cells[cell as usize].has += 1;
-                network.loads[start as usize] += 1;
+                let cell = scratch.cell(row, start);
+                scratch.cells[cell as usize].has += 1;
+                scratch.loads[start as usize] += 1;
             }
         }
-        network
+        scratch
     }
 
     /// The rows, classes and members, and by partition its row.
     fn empty(group: &'a Group, objective: Objective, racks: bool) -> (Vec<u32>, Self) {
-        let subscribers = Subscribers::new(group);
+        let (set_of_topic, sets) = sets_of_subscribers(group);
         let replicas = group.topics().racks();
         let mut class_ids: HashMap<(u32, u32), u32, FxBuildHasher> = HashMap::default();
         let mut class_keys: Vec<(u32, u32)> = Vec::new();
         let mut class_of = Vec::with_capacity(group.members());
-        for (&pattern, &rack) in group.pattern_of().iter().zip(group.racks()) {
-            let key = (pattern, if racks { rack } else { NONE });
+        for (&subscription, &rack) in group.subscription_of().iter().zip(group.racks()) {
+            let key = (subscription, if racks { rack } else { NONE });
             class_of.push(*class_ids.entry(key).or_insert_with(|| {
                 class_keys.push(key);
                 class_keys.len() as u32 - 1
             }));
         }
         let members_of = Csr::group_by(&class_of, class_keys.len());
-        let patterns: Vec<u32> = class_keys.iter().map(|key| key.0).collect();
-        let classes_of_pattern = Csr::group_by(&patterns, group.patterns().len());
+        let subscriptions: Vec<u32> = class_keys.iter().map(|key| key.0).collect();
+        let classes_of_subscription = Csr::group_by(&subscriptions, group.subscriptions().len());
 
         let (mut parties_of, mut classes_of, mut rack_of) = (Csr::new(), Csr::new(), Vec::new());
-        for patterns in subscribers.sets.rows() {
+        for subscriptions in sets.rows() {
             let rack = |class: u32| class_keys[class as usize].1;
-            let classes = patterns.iter().flat_map(|&pattern| classes_of_pattern.row(pattern));
+            let classes = subscriptions.iter().flat_map(|&subscription| classes_of_subscription.row(subscription));
             let mut classes: Vec<u32> = classes.copied().collect();
             classes.sort_unstable_by_key(|&class| (rack(class), class));
             let first = rack_of.len() as u32;
@@ -149,11 +148,11 @@ impl<'a> Network<'a> {
             parties_of.push_row(&(first..rack_of.len() as u32).collect::<Vec<u32>>());
         }
 
-        let mut rows = Rows { near_of: Csr::new(), ..Rows::default() };
+        let mut rows = RowNumbers { near_of: Csr::new(), ..RowNumbers::default() };
         let mut row_of = vec![NONE; group.topics().partitions()];
         for topic in 0..group.topics().len() as u32 {
-            let set = subscribers.set_of[topic as usize];
-            if subscribers.sets.row(set).is_empty() {
+            let set = set_of_topic[topic as usize];
+            if sets.row(set).is_empty() {
                 continue;
             }
             // A set's parties are by ascending rack. A member without a rack reads nothing from another one.
@@ -174,8 +173,8 @@ impl<'a> Network<'a> {
                 row_of[partition as usize] = last.1;
             }
         }
-        let Rows { set_of, rack_set_of, near_of, .. } = rows;
-        let network = Self {
+        let RowNumbers { set_of, rack_set_of, near_of, .. } = rows;
+        let scratch = Self {
             group,
             rack_set_of,
             objective,
@@ -196,10 +195,10 @@ impl<'a> Network<'a> {
             pinned_misses: 0,
             owned: 0,
         };
-        (row_of, network)
+        (row_of, scratch)
     }
 
-    /// About the number of all arcs: the steps of one pass over the network.
+    /// About the number of all arcs: the steps of one pass over the scratch plan.
     pub(super) fn size(&self) -> u64 {
         let arcs = [&self.near_of, &self.parties_of, &self.classes_of].map(|arcs| arcs.items().len());
         (arcs.iter().sum::<usize>() + self.cells.len() + self.rows() + self.loads.len()) as u64
@@ -224,9 +223,7 @@ impl<'a> Network<'a> {
         if let Some(&cell) = self.index.get(&(row, member)) {
             return cell;
         }
-        let racks = self.group.topics().racks();
-        let rack = self.group.racks()[member as usize];
-        let off_rack = self.racks && racks.mismatch(rack, self.rack_set_of[row as usize]);
+        let off_rack = self.racks && is_off_rack(self.group, member, self.rack_set_of[row as usize]);
         let id = self.cells.len() as u32;
         self.cells.push(Cell { row, member, has: 0, owned: 0, off_rack });
         self.cells_of_row[row as usize].push(id);
@@ -244,7 +241,7 @@ impl<'a> Network<'a> {
         self.loads[taker as usize] += u64::from(count);
     }
 
-    /// Gives what nobody has yet of each row to the members with the least load.
+    /// Gives the partitions of each row that no member has to the members with the least load.
     fn pour(&mut self) {
         let mut left = self.supply.clone();
         for cell in &self.cells {
@@ -298,7 +295,7 @@ impl<'a> Network<'a> {
             let before: Vec<u64> = members.iter().map(|member| has.get(member).copied().unwrap_or(0)).collect();
             let bases: Vec<u64> = members.iter().zip(&before).map(|(&m, has)| self.loads[m as usize] - has).collect();
             let mut after = fill(&bases, before.iter().sum());
-            settle_ties(&bases, &before, &mut after);
+            break_ties(&bases, &before, &mut after);
             let squares = |counts: &[u64]| -> u128 {
                 bases.iter().zip(counts).map(|(base, count)| u128::from(base + count).pow(2)).sum()
             };
@@ -352,8 +349,8 @@ impl<'a> Network<'a> {
         self.pinned_misses + cells.map(|cell| u64::from(cell.has)).sum::<u64>()
     }
 
-    /// What a rack miss and a move cost, so that any number of the lesser on a simple path is worth less than one of the
-    /// greater; 0 for what does not count.
+    /// The costs of a rack miss and of a move: those of the lesser objective on a whole simple path are less than one of the
+    /// greater. 0 for one that does not count.
     pub(super) fn weights(&self, nodes: usize) -> (i64, i64) {
         let heavy = 4 * nodes as i64 + 4;
         let (miss, moved) = match self.objective.racks {
@@ -364,7 +361,7 @@ impl<'a> Network<'a> {
         (if self.racks { miss } else { 0 }, if sticky { moved } else { 0 })
     }
 
-    /// Whether every partition of every row is somewhere, and loads are what the cells say.
+    /// Whether every partition of every row has a member, and the loads are those of the cells.
     pub(super) fn is_consistent(&self) -> bool {
         let (mut supply, mut loads) = (vec![0; self.rows()], self.pinned.clone());
         for cell in &self.cells {
@@ -377,7 +374,7 @@ impl<'a> Network<'a> {
 
 /// Numbers rows: a set and the parties that are near.
 #[derive(Default)]
-struct Rows {
+struct RowNumbers {
     set_of: Vec<u32>,
     rack_set_of: Vec<u32>,
     near_of: Csr,
@@ -385,7 +382,7 @@ struct Rows {
     by_near: HashMap<(u32, Vec<u32>), u32, FxBuildHasher>,
 }
 
-impl Rows {
+impl RowNumbers {
     fn number(&mut self, set: u32, rack_set: u32, near: impl Fn(u32) -> Vec<u32>) -> u32 {
         if let Some(&row) = self.by_racks.get(&(set, rack_set)) {
             return row;
@@ -401,7 +398,30 @@ impl Rows {
     }
 }
 
-/// Spreads `count` over members with these loads so that the fullest ends up as low as can be: how much each gets.
+/// By topic, the number of its set of subscribers; by set, the subscriptions that have the topic and that somebody has,
+/// ascending. The solvers have such sets too. This is other code, so that a mistake of theirs is not repeated here.
+fn sets_of_subscribers(group: &Group) -> (Vec<u32>, Csr) {
+    let mut used = vec![false; group.subscriptions().len()];
+    group.subscription_of().iter().for_each(|&subscription| used[subscription as usize] = true);
+    let mut subscriptions_of = vec![Vec::new(); group.topics().len()];
+    for (subscription, topics) in
+        (0u32..).zip(group.subscriptions().rows()).filter(|(subscription, _)| used[*subscription as usize])
+    {
+        topics.iter().for_each(|&topic| subscriptions_of[topic as usize].push(subscription));
+    }
+    let (mut sets, mut known) = (Csr::new(), BTreeMap::new());
+    let mut set_of = Vec::with_capacity(subscriptions_of.len());
+    for subscriptions in subscriptions_of {
+        let set = *known.entry(subscriptions).or_insert_with_key(|subscriptions: &Vec<u32>| {
+            sets.push_row(subscriptions);
+            sets.len() as u32 - 1
+        });
+        set_of.push(set);
+    }
+    (set_of, sets)
+}
+
+/// Spreads `count` over members with these loads, so that the fullest ends up as low as possible. Returns how many each gets.
 fn fill(loads: &[u64], count: u64) -> Vec<u64> {
     let mut order: Vec<usize> = (0..loads.len()).collect();
     order.sort_by_key(|&i| loads[i]);
@@ -424,8 +444,8 @@ fn fill(loads: &[u64], count: u64) -> Vec<u64> {
     gets
 }
 
-/// Of the members that end up at one of two neighbouring loads, lets those that had more have more.
-fn settle_ties(bases: &[u64], before: &[u64], after: &mut [u64]) {
+/// Of the members that end up at one of the two highest loads, those that had more partitions before get the higher one.
+fn break_ties(bases: &[u64], before: &[u64], after: &mut [u64]) {
     let top = bases.iter().zip(&*after).filter(|(_, after)| **after > 0).map(|(base, after)| base + after).max();
     let Some(top) = top else { return };
     let mut tied: Vec<usize> = (0..bases.len())

@@ -1,14 +1,21 @@
 //! A stream join's plan against the rules of KIP-315, by the closed form of what can be kept.
 
-use super::{Certificate, PlanFault, check_ownership, member_name, misplaced, name, no_such_member, subscribed_topics};
-use crate::group::{Group, NONE};
-use crate::ownership::CONTESTED;
-use crate::plan::Reason;
-use crate::score::balance_score;
-use crate::strategy::{Objective, Outcome};
+use super::{
+    Certificate, PlanFault, check_ownership, claims, member_name, misplaced, name, no_such_member, subscribed_topics,
+};
+use crate::planning::group::{Group, NONE};
+use crate::planning::objective::{Objective, Rules};
+use crate::planning::ownership::CONTESTED;
+use crate::planning::plan::{Outcome, UnassignedReason};
+use crate::planning::score::balance_score;
 
 /// Verifies a plan, its reasons included. O(partitions × log topics).
-pub(super) fn verify(group: &Group, outcome: &Outcome) -> Result<Certificate, PlanFault> {
+pub(super) fn verify(
+    group: &Group,
+    rules: Rules,
+    forming: Option<i32>,
+    outcome: &Outcome,
+) -> Result<Certificate, PlanFault> {
     let (ownership, target) = (&outcome.ownership, &outcome.target().owner);
     let expected = group.topics().partitions();
     for given in [target.len(), outcome.plan.owner.len()] {
@@ -17,6 +24,7 @@ pub(super) fn verify(group: &Group, outcome: &Outcome) -> Result<Certificate, Pl
         }
     }
     check_ownership(group, ownership)?;
+    claims::check(group, rules, forming, ownership)?;
     if let Some(partition) = misplaced(group, target) {
         let owner = target[partition as usize];
         return Err(if owner as usize >= group.members() {
@@ -42,7 +50,7 @@ pub(super) fn verify(group: &Group, outcome: &Outcome) -> Result<Certificate, Pl
     Ok(certify(group, &before, &after))
 }
 
-/// By number, who has partitions with it.
+/// By number, the member that has partitions with it.
 fn by_number(group: &Group, topics: &[u32], owner: &[u32], eligible: u32) -> Result<Vec<u32>, PlanFault> {
     let mut found = vec![NONE; eligible as usize];
     for &topic in topics {
@@ -63,7 +71,7 @@ fn by_number(group: &Group, topics: &[u32], owner: &[u32], eligible: u32) -> Res
     Ok(found)
 }
 
-/// Derives what nobody gets now, and why, and compares.
+/// Derives the partitions without an owner and the reasons, and compares.
 fn check_reasons(
     group: &Group,
     outcome: &Outcome,
@@ -95,17 +103,17 @@ fn check_reasons(
                 continue;
             }
             let reason = if !subscribed {
-                Reason::NoSubscriber
+                UnassignedReason::NoSubscriber
             } else if number >= numbers.len() {
-                Reason::Beyond { topic: smallest }
+                UnassignedReason::Beyond { topic: smallest }
             } else if then == NONE {
-                Reason::OwnerNotSubscribed { owner: numbers[number] }
+                UnassignedReason::OwnerNotSubscribed { owner: numbers[number] }
             } else if !blocked {
                 return Err(PlanFault::Incomplete { partition: name(group, partition) });
             } else if holder == CONTESTED {
-                Reason::Contested
+                UnassignedReason::Contested
             } else {
-                Reason::Withheld { holder }
+                UnassignedReason::Withheld { holder }
             };
             if given.next() != Some((partition, reason)) {
                 return Err(PlanFault::WrongReason { partition: name(group, partition) });
@@ -118,8 +126,8 @@ fn check_reasons(
     }
 }
 
-/// With `q, r = divmod(numbers, members)`, the fairest shares are `q` and, `r` times, `q + 1`; who held `h` keeps at most
-/// `min(h, q)`, and of those who held more at most `r` keep one more.
+/// With `q, r = divmod(numbers, members)`, the fairest assignment gives `q` numbers to each member and one more to `r` of them.
+/// A member that held `h` keeps at most `min(h, q)`, and of the members that held more at most `r` keep one more.
 fn certify(group: &Group, before: &[u32], after: &[u32]) -> Certificate {
     let mut held = vec![0u64; group.members()];
     let mut loads = vec![0u64; group.members()];

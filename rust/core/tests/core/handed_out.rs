@@ -1,13 +1,15 @@
-//! A leader's memory of its plans, against members that claim partitions that they were not given.
+//! A leader remembers its plans, and so detects claims of partitions that it did not assign to the member.
 
-use kafka_assignors_core::budget::Limit;
-use kafka_assignors_core::group::{NONE, TopicSpec, Topics};
-use kafka_assignors_core::leader::{HandedOut, JoinedMember, Memory, Performed, Reason, perform_assignment_knowing};
-use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy};
+use crate::encode::{SubscriptionFields, encode_sticky, encode_stream_join};
+use kafka_assignors_core::planning::budget::Limit;
+use kafka_assignors_core::planning::group::{NONE, TopicSpec, Topics};
+use kafka_assignors_core::planning::leader::{
+    FaultReason, HandedOut, JoinedMember, Memory, Performed, perform_assignment_knowing,
+};
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::strategy::Strategy;
+use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
 use kafka_assignors_core::verify::verify_outcome;
-use kafka_assignors_core::wire::subscription::SubscriptionFields;
-use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
-use kafka_assignors_core::wire::user_data::{encode_sticky, encode_stream_join};
 
 const STICKY: Strategy = Strategy::Sticky(OBJECTIVE);
 const COOPERATIVE: Strategy = Strategy::CooperativeSticky(OBJECTIVE);
@@ -68,11 +70,11 @@ impl Plan {
         self.performed.outcome.plan.owner.iter().filter(|&&owner| owner == NONE).count()
     }
 
-    /// By member, how many of its claims were false.
+    /// The number of false claims of each member.
     fn false_claims(&self) -> Vec<(&str, u32)> {
         let faults = self.performed.faults.iter();
         let found = faults.map(|fault| match fault.reason {
-            Reason::NotHandedOut(claims) => (fault.member_id.as_str(), claims),
+            FaultReason::NotHandedOut(claims) => (fault.member_id.as_str(), claims),
             other => panic!("{other}"),
         });
         found.collect()
@@ -106,7 +108,7 @@ fn plan_of(
     let memory = Memory { plans: &plans, anonymous };
     let topics = Topics::new(vec![spec]).unwrap();
     let performed = perform_assignment_knowing(&joined, topics, strategy, forming, &Limit::default(), &memory).unwrap();
-    verify_outcome(&performed.group, strategy, &performed.outcome).unwrap();
+    verify_outcome(&performed.group, strategy.rules(), performed.forming, &performed.outcome).unwrap();
     Plan { performed, generation: forming }
 }
 
@@ -138,7 +140,7 @@ fn who_claims_everything_starves_nobody_where_the_leader_remembers() {
         let before = first(strategy);
         let mut members = honest(&before);
         members.push(everything("liar", since(&before)));
-        // A leader without a memory believes it, and nobody else gets a partition.
+        // A leader without a memory accepts the claims, and no other member gets a partition.
         let believed = plan(strategy, &members, 6, &[]);
         assert_eq!(HONEST.map(|id| believed.of(id).len()), [0; 3], "{strategy:?}");
         let mut known = plan(strategy, &members, 6, &[&before]);
@@ -172,7 +174,7 @@ fn a_new_leader_believes_and_one_plan_later_knows() {
 #[test]
 fn an_older_claim_holds_nothing_back_that_the_leader_knows_to_be_free() {
     let before = first(COOPERATIVE);
-    // `c` has gone, and the liar claims all partitions with an old generation, or with none.
+    // `c` has left, and the liar claims all partitions with an old generation, or with none.
     for since in [4, 0, -1] {
         let members = [told("a", before.of("a"), 5), told("b", before.of("b"), 5), everything("liar", since)];
         let believed = plan(COOPERATIVE, &members, 6, &[]);
@@ -191,7 +193,8 @@ fn an_older_claim_holds_nothing_back_that_the_leader_knows_to_be_free() {
 
 #[test]
 fn who_missed_the_answer_to_sync_group_still_has_what_it_had() {
-    // `c` has all partitions when two members join. Generation 5 withholds their shares, but `c` does not receive its own.
+    // `c` owns all partitions when two members join. Generation 5 withholds the partitions of these members, but `c`
+    // does not receive its assignment.
     let rich = || everything("c", 4);
     let members = [told("a", [], -1), told("b", [], -1), rich()];
     let before = plan(COOPERATIVE, &members, 5, &[]);
@@ -218,7 +221,7 @@ fn a_static_member_that_came_back_under_another_id_is_who_it_was() {
     let members = [told("a", before.of("a"), 5), with("new", before.of("old"), 5)];
     let next = plan(COOPERATIVE, &members, 6, &[&before]);
     assert_eq!((next.false_claims(), next.performed.outcome.kept_and_moved()), (vec![], (60, 0)));
-    // Where the client does not tell instance ids, a new member that claims an absent member's partitions is believed.
+    // If the client hides instance ids, the claim of a new member for an absent member's partitions is accepted.
     let without = |id, owned: Vec<i32>, since| Told { instance: None, ..told(id, owned, since) };
     let members = [told("a", before.of("a"), 5), without("new", before.of("old"), 5)];
     for (anonymous, kept) in [(true, 60), (false, 30)] {
@@ -237,7 +240,7 @@ fn generations_of_other_leaders_are_believed() {
     let members = [told("a", 0..30, 6), told("b", 30..60, 6), told("c", [], 6)];
     let next = plan(COOPERATIVE, &members, 7, &[&before]);
     assert_eq!((next.false_claims(), next.performed.outcome.kept_and_moved()), (vec![], (40, 20)));
-    // After a generation that another member led, older claims are not certain either.
+    // After a generation with another leader, older claims are not certain either.
     let members = [told("a", 0..30, -1), told("b", 30..60, -1), told("c", [], 6)];
     let next = plan(COOPERATIVE, &members, 7, &[&before]);
     assert_eq!((next.false_claims(), next.performed.outcome.kept_and_moved()), (vec![], (40, 20)));
@@ -271,7 +274,7 @@ fn an_epoch_that_has_not_been_is_false() {
         assert_eq!(next.performed.generation, Some(epoch + 1), "it does not raise the epoch");
         assert_eq!(next.false_claims().len(), 1);
         assert_eq!(next.performed.outcome.kept_and_moved(), (45, 15), "{strategy:?}");
-        // Unless another member may have led meanwhile.
+        // Except after a generation that may have had another leader.
         let next = plan(strategy, &members, 7, &[&before]);
         assert_eq!(next.false_claims(), []);
     }

@@ -1,12 +1,10 @@
-//! Kafka's own assignors, range and round robin: KIP-54's examples, KIP-881's racks, static members, and random groups
-//! against a simulation of the rules word by word.
+//! Kafka's range and round robin assignors: KIP-54's examples, KIP-881's racks, static members, and random groups,
+//! compared with a literal implementation of the rules.
 
-mod oracle;
-
-use kafka_assignors_core::group::{Group, NONE};
-use kafka_assignors_core::plan::Plan;
-use kafka_assignors_core::{range, round_robin};
-use oracle::{GroupDef, MemberDef, Random, TopicDef, member, seeds, show};
+use crate::oracle::{GroupDef, MemberDef, Random, TopicDef, member, seeds, show};
+use kafka_assignors_core::planning::group::{Group, NONE};
+use kafka_assignors_core::planning::plan::Plan;
+use kafka_assignors_core::planning::{range, round_robin};
 
 fn shown(def: &GroupDef, assign: fn(&Group) -> Plan) -> String {
     let group = def.build();
@@ -149,7 +147,7 @@ fn topics_with_the_same_subscribers_and_size_stay_co_partitioned() {
     assert_eq!(shown(&def, range::assign), "a: tp1 tp3 up1; b: tp0 tp2 up0");
 }
 
-/// KIP-881 as it is written: every partition asks every member. Returns owners by flat partition.
+/// A literal implementation of KIP-881: it tries every member for every partition. Returns owners by flat partition.
 fn range_word_by_word(group: &Group) -> Vec<u32> {
     let racks = group.topics().racks();
     let mut owner = vec![NONE; group.topics().partitions()];

@@ -1,21 +1,19 @@
-//! The lag-based strategy: the published examples, random groups against the rule word by word, the options' promises, and
-//! the bounds against every plan there is.
+//! The lag-based strategy: the published examples; random groups, compared with a literal implementation of the rule;
+//! the guarantees of the options; and the bounds, compared with all plans.
 
-mod oracle;
-
-use kafka_assignors_core::group::{Group, NONE};
-use kafka_assignors_core::lag::{Keep, Options, Scope, lag_bound, lag_by_member};
-use kafka_assignors_core::plan::Plan;
-use kafka_assignors_core::strategy::{Outcome, Strategy, assign};
-use oracle::brute::{Shape, random_group};
-use oracle::{GroupDef, Random, member, seeds, show};
+use crate::oracle::brute::{Shape, random_group};
+use crate::oracle::{GroupDef, Random, member, seeds, show, verified};
+use kafka_assignors_core::planning::group::{Group, NONE};
+use kafka_assignors_core::planning::lag::{Keep, Options, Scope, lag_bound, lag_by_member};
+use kafka_assignors_core::planning::plan::{Outcome, Plan};
+use kafka_assignors_core::planning::strategy::{Strategy, assign};
 
 const RULE: Options = Options { scope: Scope::Topic, max_skew: Some(0), keep: Keep::None };
 const HEAVY: u64 = i64::MAX as u64;
 
 fn planned(group: &Group, options: Options) -> Outcome {
     let outcome = assign(group, Strategy::Lag(options), None);
-    outcome.verify(group, Strategy::Lag(options)).expect("a valid plan");
+    verified(group, Strategy::Lag(options), None, &outcome).expect("a valid plan");
     outcome
 }
 
@@ -78,7 +76,7 @@ fn one_partition_topics_pile_up_by_topic_and_spread_by_group() {
     assert_eq!(planned(&group, Options { scope: Scope::Group, ..RULE }).plan.loads(10), [10; 10]);
 }
 
-/// The options with a plain scan for the least in place of heaps.
+/// A literal implementation of the rule: a scan for the least lag instead of heaps.
 fn word_by_word(group: &Group, options: Options) -> Vec<u32> {
     let (topics, lags) = (group.topics(), group.topics().lags());
     let mut owner = vec![NONE; topics.partitions()];
@@ -141,7 +139,7 @@ fn random_groups_as_the_rule_says() {
     }
 }
 
-/// By topic, what each subscriber has: number and lag.
+/// By topic, the number of partitions and the lag of each subscriber.
 fn shares(group: &Group, plan: &Plan) -> Vec<Vec<(u32, u128)>> {
     let share = |topic: u32, member: u32| {
         let owned = group.topics().range(topic).filter(|&partition| plan.owner[partition as usize] == member);
@@ -171,7 +169,7 @@ fn numbers_differ_by_what_max_skew_allows() {
     assert!(lag_mattered > 60, "in only {lag_mattered} topics lag came before numbers");
 }
 
-/// The least lag of the heaviest member over all plans.
+/// The lag of the heaviest member, minimised over all plans.
 fn least_possible(group: &Group) -> u128 {
     fn search(group: &Group, partition: u32, totals: &mut Vec<u128>, best: &mut u128) {
         if totals.iter().any(|total| total >= best) {
@@ -198,7 +196,8 @@ fn least_possible(group: &Group) -> u128 {
     best
 }
 
-/// What the members would have if lag could be split, from its definition: the most crowded set of topics.
+/// The least lag of the heaviest member if single records could be divided among members. By its definition, it is the
+/// largest lag of a set of topics, divided by the number of members that subscribe to any of them.
 fn crowding(group: &Group) -> u128 {
     let topics = group.topics().len();
     let subsets = (1u32..1 << topics).map(|subset| {
@@ -254,7 +253,7 @@ fn longest_first_is_within_grahams_factor() {
     }
 }
 
-/// The heaviest lag of what is balanced together.
+/// The lag of the heaviest member, in the partitions that are balanced together.
 fn heaviest(group: &Group, owner: &[u32], partitions: &[u32]) -> u128 {
     let mut totals = vec![0u128; group.members()];
     for &partition in partitions.iter().filter(|&&partition| owner[partition as usize] != NONE) {
@@ -263,7 +262,7 @@ fn heaviest(group: &Group, owner: &[u32], partitions: &[u32]) -> u128 {
     totals.into_iter().max().unwrap_or(0)
 }
 
-/// The plans that are one move or one swap of these partitions away.
+/// The plans that differ by one move or one swap of these partitions.
 fn neighbours(group: &Group, owner: &[u32], partitions: &[u32]) -> Vec<Vec<u32>> {
     let subscribes = |member: u32, partition: u32| group.subscribes(member, group.topics().locate(partition).0);
     let mut plans = Vec::new();
@@ -300,12 +299,12 @@ fn owners_keep_what_is_not_worth_the_threshold() {
                 let partitions: Vec<u32> = run.flat_map(|topic| group.topics().range(topic)).collect();
                 let owner = &outcome.plan.owner;
                 let reached = heaviest(&group, owner, &partitions);
-                // Nothing that one more change could do is worth more than the threshold.
+                // No other move or swap gains more than the threshold.
                 for other in neighbours(&group, owner, &partitions) {
                     let possible = heaviest(&group, &other, &partitions);
                     assert!(possible + u128::from(threshold) >= reached, "seed {seed}, {options:?}");
                 }
-                // Nothing moved for nothing.
+                // Every moved partition gained something.
                 let before = &outcome.ownership.owner;
                 let away = |&&p: &&u32| before[p as usize] != NONE && before[p as usize] != owner[p as usize];
                 for &partition in partitions.iter().filter(away) {
@@ -317,7 +316,7 @@ fn owners_keep_what_is_not_worth_the_threshold() {
             let rule = planned(&group, Options { keep: Keep::None, ..options });
             kept_more += u32::from(outcome.kept_and_moved().0 > rule.kept_and_moved().0);
             moved += u32::from(threshold < u64::MAX && outcome.kept_and_moved().1 > 0);
-            // Three of the heaviest partitions together are worth more than any threshold.
+            // With a threshold of at least the total lag, no partition moves.
             let total: u128 = group.topics().lags().iter().map(|&lag| u128::from(lag)).sum();
             if u128::from(threshold) >= total {
                 assert_eq!(outcome.kept_and_moved().1, 0, "seed {seed}");
@@ -327,7 +326,7 @@ fn owners_keep_what_is_not_worth_the_threshold() {
     assert!(kept_more > 500 && moved > 200, "{kept_more} kept more, {moved} moved");
 }
 
-/// The fewest moves of owned partitions, over all plans whose heaviest member has at most `most`.
+/// The smallest number of moved partitions, over all plans whose heaviest member has a lag of at most `most`.
 fn fewest_moves(group: &Group, before: &[u32], most: u128) -> u32 {
     fn search(group: &Group, before: &[u32], most: u128, totals: &mut [u128], at: usize, moves: u32, best: &mut u32) {
         if moves >= *best {
@@ -421,7 +420,7 @@ fn moves_are_mostly_the_fewest_and_always_worth_the_threshold() {
 
 #[test]
 fn many_small_changes_count_together() {
-    // No partition is worth the threshold, all of them together are.
+    // The gain of each single partition is below the threshold, the gain of all of them is above it.
     let mut def = all_on_t(100, &["m0", "m1"]);
     let all: Vec<String> = (0..100).map(|partition| format!("tp{partition}")).collect();
     def.members[0] = def.members[0].clone().owning(&all.join(" "), 3);
@@ -435,9 +434,9 @@ fn many_small_changes_count_together() {
 #[test]
 fn keeping_never_widens_the_numbers_for_the_sake_of_lag() {
     for (owned, lags, expected) in [
-        // Two each: only a swap keeps the numbers, and it is worth it.
+        // Two partitions each: only a swap keeps the partition counts, and its gain is above the threshold.
         (["tp0 tp1", "tp2 tp3"], [90, 80, 10, 0], "m0: tp1 tp2; m1: tp0 tp3"),
-        // One against three: moving is enough.
+        // One partition against three: a move is enough.
         (["tp0", "tp1 tp2 tp3"], [10, 30, 20, 10], "m0: tp0 tp1; m1: tp2 tp3"),
     ] {
         let mut def = all_on_t(4, &["m0", "m1"]);
@@ -465,8 +464,8 @@ fn sums_of_the_largest_lags_are_exact() {
     assert_eq!(totals, [5 * u128::from(HEAVY)]);
 }
 
-/// Every topic has nearly all members, each another set of them: the heaps of one topic are out of date when its next partition
-/// is placed.
+/// Nearly all members subscribe to each topic, and the set differs from topic to topic. So the heap of a topic is out
+/// of date when the next partition of the topic is placed.
 #[test]
 fn tangled_subscriptions_as_the_rule_says() {
     for (topics, members, seed) in [(40, 40, 1), (150, 150, 2), (12, 150, 3)] {

@@ -2,19 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kafka_assignors_core::group::{Group, NONE, TopicSpec, Topics};
-use kafka_assignors_core::leader::{
-    Assignments, ClaimSource, DEFAULT_RECORD_LIMIT, Fault, HOST_ALLOWANCE, JoinedMember, Performed, Reason,
-    codec_floor, perform_assignment, read_group, record_bytes, record_bytes_of_plan, write_assignments,
+use crate::encode::{SubscriptionFields, bytes, encode_cooperative, encode_sticky, string};
+use kafka_assignors_core::planning::group::{Group, NONE, TopicSpec, Topics};
+use kafka_assignors_core::planning::leader::{
+    Assignments, ClaimSource, Fault, FaultReason, HOST_ALLOWANCE, JoinedMember, Performed, codec_floor,
+    perform_assignment, read_group, record_bytes, record_bytes_of_plan, write_assignments,
 };
-use kafka_assignors_core::plan::Plan;
-use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy};
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::plan::Plan;
+use kafka_assignors_core::planning::strategy::Strategy;
+use kafka_assignors_core::protocol::assignment::{self, Assignment};
+use kafka_assignors_core::protocol::record_batch::DEFAULT_RECORD_LIMIT;
+use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
+use kafka_assignors_core::protocol::writer::WriteError;
 use kafka_assignors_core::verify::verify_outcome;
-use kafka_assignors_core::wire::assignment::{self, Assignment};
-use kafka_assignors_core::wire::subscription::SubscriptionFields;
-use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
-use kafka_assignors_core::wire::user_data::{encode_cooperative, encode_sticky};
-use kafka_assignors_core::wire::writer::WriteError;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::{Just, Strategy as _};
 
@@ -211,8 +212,9 @@ fn a_bad_member_costs_itself_only() {
         ]
     );
     assert_eq!(performed.faults.iter().map(|fault| fault.position).collect::<Vec<_>>(), [0, 1, 3, 4, 6]);
-    assert_eq!(performed.faults[4].reason, Reason::DuplicateId);
-    assert_eq!(verify_outcome(&performed.group, STICKY, &performed.outcome).map(|it| it.is_optimal()), Ok(true));
+    assert_eq!(performed.faults[4].reason, FaultReason::DuplicateId);
+    let certificate = verify_outcome(&performed.group, STICKY.rules(), performed.forming, &performed.outcome);
+    assert_eq!(certificate.map(|it| it.is_optimal()), Ok(true));
 }
 
 #[test]
@@ -256,14 +258,6 @@ fn an_assigned_name_that_the_protocol_cannot_carry_is_refused() {
 
 /// A group's record as the broker writes it, byte by byte: GroupMetadataValue version 3 in a batch of one record.
 fn record(group_id: &str, members: &[(JoinedMember<'_>, &str, &str, &[u8])]) -> Vec<u8> {
-    fn string(out: &mut Vec<u8>, text: &str) {
-        out.extend((text.len() as i16).to_be_bytes());
-        out.extend(text.as_bytes());
-    }
-    fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-        out.extend((bytes.len() as i32).to_be_bytes());
-        out.extend(bytes);
-    }
     let mut key = vec![0, 2];
     string(&mut key, group_id);
     let mut value = vec![0, 3];
@@ -465,7 +459,7 @@ proptest! {
         let ids: Vec<String> = (0..sent.len()).map(|i| format!("m{i}")).collect();
         let members: Vec<_> = ids.iter().zip(&metadata).map(|(id, metadata)| member(id, metadata)).collect();
         let performed = perform_assignment(&members, ten_topics(&counts), strategy, None).unwrap();
-        let certificate = verify_outcome(&performed.group, strategy, &performed.outcome).unwrap();
+        let certificate = verify_outcome(&performed.group, strategy.rules(), performed.forming, &performed.outcome).unwrap();
         prop_assert!(ClaimSource::of(strategy) == ClaimSource::None || certificate.is_optimal());
 
         // The fast writer writes what the plain one writes.

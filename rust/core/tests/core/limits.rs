@@ -1,13 +1,13 @@
 //! Planning within a limit: under any limit the plan is valid, and the outcome says whether a better one may exist.
 
-mod oracle;
-
-use kafka_assignors_core::budget::{Cause, Goal, Limit, Limited};
-use kafka_assignors_core::group::Group;
-use kafka_assignors_core::lag::{Keep, Options, Scope, lag_bound, lag_bound_within, lag_by_member};
-use kafka_assignors_core::strategy::{Mode, Objective, Outcome, RackOrder, Strategy, plan, settle};
-use oracle::brute::{Shape, random_group};
-use oracle::{GroupDef, Random, member};
+use crate::oracle::brute::{Shape, random_group};
+use crate::oracle::{GroupDef, Random, member, verified};
+use kafka_assignors_core::planning::budget::{Cause, Goal, Limit, Limited};
+use kafka_assignors_core::planning::group::Group;
+use kafka_assignors_core::planning::lag::{Keep, Options, Scope, lag_bound, lag_bound_within, lag_by_member};
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::plan::Outcome;
+use kafka_assignors_core::planning::strategy::{Strategy, plan, settle};
 use proptest::prelude::{any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::Just;
 
@@ -34,7 +34,7 @@ fn strategies() -> Vec<Strategy> {
 
 fn planned(group: &Group, strategy: Strategy, limit: &Limit<'_>) -> Outcome {
     let outcome = plan(group, strategy, settle(group, strategy, None), limit);
-    outcome.verify(group, strategy).expect("a valid plan");
+    verified(group, strategy, None, &outcome).expect("a valid plan");
     outcome
 }
 
@@ -53,7 +53,8 @@ fn group(seed: u64) -> Group {
 }
 
 proptest! {
-    /// Wherever the steps or the time end, every strategy has a valid plan; a plan that was not limited is that without a limit.
+    /// Every strategy returns a valid plan for any limit of steps or time. If the limit was not reached, the plan is
+    /// the same as without a limit.
     #[test]
     fn valid_under_any_limit(seed in any::<u64>(), steps in prop_oneof![Just(0u64), 0u64..40, 0u64..2_000]) {
         let group = group(seed);
@@ -77,19 +78,20 @@ proptest! {
         }
     }
 
-    /// Where owners keep what they have, a search that ends early leaves nobody heavier than the heaviest would be without it.
+    /// If owners keep their partitions, a search that ends early is not worse than no search: the heaviest member does
+    /// not get heavier.
     #[test]
     fn more_steps_for_lag_never_end_worse_than_none(seed in any::<u64>(), steps in 0u64..5_000) {
         let group = group(seed);
         let stays = Options { keep: Keep::Owners { threshold: u64::MAX }, ..KEEPING };
         let none = planned(&group, Strategy::Lag(stays), &Limit::default());
         let some = planned(&group, Strategy::Lag(KEEPING), &Limit::of_steps(steps));
-        // Partitions without an owner are placed first, and no longer by lag once the steps have ended.
-        let none_open = none.ownership.owner.iter().all(|&owner| owner != kafka_assignors_core::group::NONE);
+        // Partitions without an owner are placed first. After the last step they are placed without regard to lag.
+        let none_open = none.ownership.owner.iter().all(|&owner| owner != kafka_assignors_core::planning::group::NONE);
         prop_assert!(!none_open || heaviest(&group, &some) <= heaviest(&group, &none));
     }
 
-    /// A bound whose search ended early is lower, and still a bound.
+    /// If the search for a bound ends early, the result may be lower, but is still a bound.
     #[test]
     fn a_lag_bound_within_a_limit_is_no_more_than_the_whole(seed in any::<u64>(), steps in 0u64..200) {
         let group = group(seed);
@@ -99,8 +101,8 @@ proptest! {
     }
 }
 
-/// The first member has `of_one` partitions of `x` with lag 1,000. The second has a tenth as many with lag 999, and `behind`
-/// partitions of `y`, which the first may not have and whose lags are below them.
+/// The first member owns `of_one` partitions of `x` with lag 1,000. The second owns a tenth as many with lag 999, and
+/// `behind` partitions of `y` with smaller lags. The first member does not subscribe to `y`.
 fn swaps(of_one: u32, behind: u32) -> Group {
     let mut def = GroupDef::new(
         &[("x", of_one + of_one / 10), ("y", behind)],
@@ -119,7 +121,7 @@ fn swaps(of_one: u32, behind: u32) -> Group {
     def.build_with_lags((0..of_one).map(|_| 1_000).chain(theirs).chain(ys).collect())
 }
 
-/// The steps that a plan takes: the least power of two that does not limit it.
+/// The steps of a plan: the smallest power of two that does not limit it.
 fn steps(group: &Group, strategy: Strategy) -> u64 {
     let enough = |steps: &u64| planned(group, strategy, &Limit::of_steps(*steps)).limited.is_none();
     (0..40).map(|power| 1 << power).find(enough).expect("a group of ordinary size")
@@ -143,7 +145,7 @@ fn a_swap_that_is_not_searched_to_the_end_is_said() {
     assert!((200_000 - 20..=200_000).contains(&heaviest), "{heaviest}");
 }
 
-/// Every topic has its own subscribers, all but one of the members.
+/// The subscribers of each topic are all members except one; the exception differs from topic to topic.
 fn tangle(topics: u32, partitions: u32) -> Group {
     let names: Vec<String> = (0..topics).map(|topic| format!("t{topic:03}")).collect();
     let counted: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), partitions)).collect();

@@ -1,4 +1,4 @@
-//! KIP-480 and KIP-794 by their rules, with every draw given; Java's hash by its published values.
+//! The rules of KIP-480 and KIP-794, with given random draws, and the published values of Java's hash.
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -8,15 +8,15 @@ use kafka_assignors_core::partitioner::column::{self, ColumnError};
 use kafka_assignors_core::partitioner::murmur2;
 use kafka_assignors_core::partitioner::round_robin::{Repeats, Turn};
 use kafka_assignors_core::partitioner::sticky::Sticky;
-use kafka_assignors_core::partitioner::topics::Topics;
+use kafka_assignors_core::partitioner::topics::ByTopic;
 use kafka_assignors_core::partitioner::{Chooser, PartitionerError, Partitions, Random, TopicState};
 use proptest::prelude::*;
 
-/// Draws as given, each below its bound, and all of them.
+/// Given draws. Each must be below its bound, and all must be used.
 struct Script(Vec<(u64, u64)>);
 
 impl Script {
-    /// Pairs of the bound that is asked with and the answer.
+    /// Pairs of the expected bound and the draw.
     fn new(draws: &[(u64, u64)]) -> Self {
         Self(draws.iter().rev().copied().collect())
     }
@@ -65,7 +65,7 @@ fn murmur2_is_javas() {
     assert_eq!(murmur2::index(-1, u32::MAX), 0x7fff_ffff);
 }
 
-/// The same function, byte by byte in wide arithmetic.
+/// The same hash, computed byte by byte in wide arithmetic.
 fn plain_murmur2(key: &[u8]) -> i32 {
     let wrap = |number: u128| number % (1 << 32);
     let m = 0x5bd1_e995_u128;
@@ -107,7 +107,7 @@ proptest! {
         prop_assert_eq!(hashes, one_by_one);
     }
 
-    /// Offsets of any kind: as many hashes as can be read, then an error, never a panic.
+    /// Arbitrary offsets: the hashes of all keys before the first invalid offset, then an error, never a panic.
     #[test]
     fn a_column_of_nonsense_is_refused(offsets in prop::collection::vec(-3_i64..9, 0..6), bytes in prop::collection::vec(any::<u8>(), 0..6)) {
         let mut hashes = 0;
@@ -128,7 +128,7 @@ fn keys_count_all_partitions_and_partitions_may_have_gaps() {
     let partitions = topic(10, &[3]);
     assert_eq!(partitions.of_key(b"foobar"), 6);
     assert_eq!(partitions.of_key(b""), 1);
-    // Java's list of partitions has an index too.
+    // The hash selects an index in the list of partitions, as in Java.
     let gaps = Partitions::new("t", vec![9, 2, 4], vec![4, 77]).unwrap();
     assert_eq!((gaps.all(), gaps.available()), (&[2, 4, 9][..], &[4][..]));
     assert_eq!(gaps.of_key(b"a-little-bit-long-string"), 9);
@@ -153,8 +153,8 @@ fn sticky_stays_until_a_new_batch_and_then_goes_elsewhere() {
     assert_eq!(sticky.partition(0, &partitions, &mut Script::new(&[(4, 2)])), 2);
     assert_eq!(sticky.partition(0, &partitions, &mut Script::new(&[])), 2);
     assert_eq!(sticky.peek(0), Some(2));
-    // Three others: what would be 2 is the one after it.
-    assert!(!sticky.settle(2));
+    // A draw among three others: index 2 is the partition after the old one.
+    assert!(!sticky.keeps(2));
     sticky.next(2, &partitions, &mut Script::new(&[(3, 2)]));
     assert_eq!(sticky.peek(0), Some(3));
     sticky.next(3, &partitions, &mut Script::new(&[(3, 1)]));
@@ -166,19 +166,19 @@ fn a_stale_notice_does_nothing() {
     let (sticky, partitions) = (Sticky::default(), led(4));
     sticky.next(-1, &partitions, &mut Script::new(&[(4, 0)]));
     for stale in [1, -1, 7, i64::MAX, i64::MIN] {
-        assert!(sticky.settle(stale));
+        assert!(sticky.keeps(stale));
         sticky.next(stale, &partitions, &mut Script::new(&[]));
         assert_eq!(sticky.peek(0), Some(0));
     }
-    assert!(!sticky.settle(0));
+    assert!(!sticky.keeps(0));
     sticky.next(0, &partitions, &mut Script::new(&[(3, 0)]));
-    assert!(sticky.settle(0), "the second notice of the same batch is stale");
+    assert!(sticky.keeps(0), "the second notice of the same batch is stale");
 }
 
 #[test]
 fn a_notice_before_the_first_record_chooses() {
     let (sticky, partitions) = (Sticky::default(), led(2));
-    assert!(!sticky.settle(0), "KIP-480: nothing cached, so whatever the notice says");
+    assert!(!sticky.keeps(0), "KIP-480: nothing cached, so whatever the notice says");
     sticky.next(0, &partitions, &mut Script::new(&[(2, 1)]));
     assert_eq!(sticky.peek(0), Some(1));
 }
@@ -187,14 +187,14 @@ fn a_notice_before_the_first_record_chooses() {
 fn sticky_leaves_out_what_has_no_leader_while_anything_has() {
     let sticky = Sticky::default();
     assert_eq!(sticky.partition(0, &topic(5, &[1, 3, 4]), &mut Script::new(&[(3, 1)])), 3);
-    // 3 lost its leader and stays until the next batch; then all that are available are others.
+    // Partition 3 lost its leader and stays until the next batch. Then every available partition is a candidate.
     assert_eq!(sticky.peek(0), Some(3));
     sticky.next(3, &topic(5, &[1, 4]), &mut Script::new(&[(2, 1)]));
     assert_eq!(sticky.peek(0), Some(4));
-    // The only one available may be the same again, without a draw.
+    // The only available partition may be the same again, without a draw.
     sticky.next(4, &topic(5, &[4]), &mut Script::new(&[]));
     assert_eq!(sticky.peek(0), Some(4));
-    // None available: any of all, the same one too.
+    // No partition is available: any partition may be chosen, also the same one.
     sticky.next(4, &topic(5, &[]), &mut Script::new(&[(5, 4)]));
     assert_eq!(sticky.peek(0), Some(4));
     sticky.next(4, &topic(1, &[0]), &mut Script::new(&[]));
@@ -216,7 +216,7 @@ fn random(seed: u64) -> impl Random {
     move |bound| random.u64(..bound)
 }
 
-/// Rounds of: all threads see the same sticky partition, all tell of the same new batch, and one choice is made.
+/// In each round all threads have the same sticky partition and report the same new batch, and one choice is made.
 #[test]
 fn racing_threads_agree() {
     const THREADS: u64 = 8;
@@ -228,7 +228,7 @@ fn racing_threads_agree() {
         for round in 0..ROUNDS {
             barrier.wait();
             let previous = i64::from(seen[round]);
-            if !sticky.settle(previous) {
+            if !sticky.keeps(previous) {
                 sticky.next(previous, &partitions, &mut random);
             }
             seen.push(sticky.partition(0, &partitions, &mut random));
@@ -291,20 +291,20 @@ fn weights_are_kip_794s() {
     assert_eq!(weights(&load, &[0, 1, 2, 3, 4]), [(0, 1), (1, 6), (2, 3), (3, 6), (4, 5)]);
     let load = Load::new(vec![(2, 2), (1, 7), (0, 1)], vec![]);
     assert_eq!(weights(&load, &[0, 1, 2]), [(0, 7), (1, 1), (2, 6)]);
-    // Without a leader, or too slow: not there, and its queue does not count for the others.
+    // A partition without a leader, or an excluded one, is no candidate, and its queue has no effect on the weights.
     assert_eq!(weights(&load, &[0, 2]), [(0, 2), (2, 1)]);
     let slow = Load::new(vec![(2, 2), (1, 7), (0, 1)], vec![1, 9]);
     assert_eq!(weights(&slow, &[0, 1, 2]), [(0, 2), (2, 1)]);
-    // Given twice, the last counts; equal queues weigh the same.
+    // For a partition that is given twice, the last length counts. Equal queues have equal weights.
     let twice = Load::new(vec![(0, 9), (1, 4), (0, 4)], vec![]);
     assert_eq!(weights(&twice, &[0, 1]), [(0, 1), (1, 1)]);
-    // The longest queues there can be do not overflow.
+    // The longest possible queues do not overflow.
     let long = Load::new((0..1_000).map(|partition| (partition, i32::MAX as u32)).collect(), vec![]);
     let total: u64 = long.weights(&(0..1_001).collect::<Vec<_>>()).map(|(_, weight)| weight).sum();
     assert_eq!(total, 1_000 + (1 << 31));
 }
 
-/// What each draw of a load chooses, through the choice itself.
+/// The chosen partition for each draw of a load.
 fn drawn(load: &Load, partitions: &Partitions, total: u64) -> Vec<u32> {
     let choose = |draw| {
         let adaptive = Adaptive::new(1);
@@ -319,7 +319,7 @@ fn a_draw_takes_the_first_entry_that_is_greater() {
     let load = Load::new(vec![(0, 5), (2, 3), (4, 1)], vec![]);
     let expected = [vec![0], vec![1; 6], vec![2; 3], vec![3; 6], vec![4; 5]].concat();
     assert_eq!(drawn(&load, &led(5), 21), expected);
-    // One left by exclusion; none left: any with a leader; none has a leader: any.
+    // One candidate is left. Without a candidate: any partition with a leader. Without a leader: any partition.
     let slow = Load::new(vec![(0, 5), (2, 3)], vec![0, 1, 3, 4]);
     assert_eq!(drawn(&slow, &led(5), 1), [2]);
     assert_eq!(drawn(&Load::new(vec![], vec![0, 1]), &topic(3, &[0, 1]), 2), [0, 1]);
@@ -364,19 +364,19 @@ fn adaptive_leaves_after_twice_the_size_regardless() {
 #[test]
 fn adaptive_leaves_after_the_size_once_the_batch_is_finished() {
     let (adaptive, partitions) = (Adaptive::new(1_000), led(4));
-    // The first record finds no batch: the client tells so and asks again. Nothing is left for that.
+    // For the first record there is no batch: the client reports it and calls again. The partition does not change.
     assert_eq!(adaptive.partition(400, &partitions, &mut Script::new(&[(4, 1)])), 1);
-    assert!(adaptive.settle(1));
+    assert!(adaptive.keeps(1));
     assert_eq!(adaptive.peek(400), Some(1));
     // 461 with the batch's header; 961; the batch is full, and 461 + 500 is not enough yet.
     assert_eq!(adaptive.peek(500), Some(1));
     assert_eq!(adaptive.peek(100), Some(1));
-    assert!(adaptive.settle(1), "the record of 100 bytes opens a batch, and went nowhere yet");
+    assert!(adaptive.keeps(1), "the record of 100 bytes opens a batch, and went nowhere yet");
     assert_eq!(adaptive.peek(100), Some(1));
     // 961 + 61 + 100 = 1,122: left as soon as the batch is finished, not before.
     assert_eq!(adaptive.peek(10), Some(1));
-    assert!(adaptive.settle(0), "stale");
-    assert!(!adaptive.settle(1));
+    assert!(adaptive.keeps(0), "stale");
+    assert!(!adaptive.keeps(1));
     adaptive.next(1, &partitions, &mut Script::new(&[(4, 3)]));
     adaptive.next(1, &partitions, &mut Script::new(&[]));
     assert_eq!(adaptive.peek(10), Some(3));
@@ -387,7 +387,7 @@ fn a_keyed_record_that_opens_a_batch_takes_back_nothing() {
     let (adaptive, partitions) = (Adaptive::new(100), led(4));
     assert_eq!(adaptive.partition(120, &partitions, &mut Script::new(&[(4, 1)])), 1);
     adaptive.keyed();
-    assert!(!adaptive.settle(1), "120 bytes are there, and the batch is finished");
+    assert!(!adaptive.keeps(1), "120 bytes are there, and the batch is finished");
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn a_batch_size_of_0_acts_as_1() {
     assert_eq!(adaptive.peek(0), Some(0));
     assert!(!{
         adaptive.keyed();
-        adaptive.settle(0)
+        adaptive.keeps(0)
     });
     assert_eq!(Adaptive::new(u64::MAX).partition(u64::MAX, &partitions, &mut Script::new(&[(4, 0)])), 0);
 }
@@ -421,7 +421,7 @@ fn round_robin_takes_each_in_turn() {
     assert_eq!((turn.next(&topic(4, &[])), turn.next(&topic(4, &[]))), (1, 2));
 }
 
-/// A client as kafka-python: each record is asked for, told to open a batch, and asked for again.
+/// A client like kafka-python: `partition`, the notice of a new batch, and `partition` again for each record.
 #[test]
 fn round_robin_repeats_itself_for_the_record_that_opens_a_batch() {
     let (turn, other) = (Arc::new(Turn::default()), Arc::new(Turn::default()));
@@ -435,7 +435,7 @@ fn round_robin_repeats_itself_for_the_record_that_opens_a_batch() {
         taken.push(first);
     }
     assert_eq!(taken, [0, 1, 2, 3, 0, 1]);
-    // Once only, for the one that was told, and for that topic.
+    // The note is used once, for its caller and its topic.
     repeats.note(1, &turn, 3);
     assert_eq!(ask(2), 2);
     assert_eq!((ask(1), ask(1)), (3, 3));
@@ -448,7 +448,7 @@ fn round_robin_repeats_itself_for_the_record_that_opens_a_batch() {
 
 #[test]
 fn topics_are_found_by_name() {
-    let topics: Topics<u32> = Topics::default();
+    let topics: ByTopic<u32> = ByTopic::default();
     assert_eq!(topics.read("t", |&known| known), None);
     assert_eq!(topics.write("t", || 3, |known| std::mem::replace(known, 4)), 3);
     assert_eq!(topics.write("t", || 9, |known| *known), 4);

@@ -1,16 +1,16 @@
-//! The sticky strategies against the truth: all assignments of tiny groups, tie-break by distance included; the
-//! verification on every plan of long chains of rebalances; and the same plan for the same group however it is read.
-
-mod oracle;
+//! The sticky strategies, compared with all assignments of tiny groups, including the tie-break by distance; the
+//! verification of every plan in long chains of rebalances; and equal plans for the same group in any order of its
+//! members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kafka_assignors_core::group::{Group, NONE};
-use kafka_assignors_core::plan::Reason;
-use kafka_assignors_core::strategy::{Mode, Objective, Outcome, Strategy, assign};
+use crate::oracle::brute::{OBJECTIVES, Plain, Shape, Value, random_group};
+use crate::oracle::{GroupDef, MemberDef, Random, TopicDef, member, seeds, show};
+use kafka_assignors_core::planning::group::{Group, NONE};
+use kafka_assignors_core::planning::objective::{Mode, Objective};
+use kafka_assignors_core::planning::plan::{Outcome, UnassignedReason};
+use kafka_assignors_core::planning::strategy::{Strategy, assign};
 use kafka_assignors_core::verify::{unassigned, verify_outcome};
-use oracle::brute::{OBJECTIVES, Plain, Shape, Value, random_group};
-use oracle::{GroupDef, MemberDef, Random, TopicDef, member, seeds, show};
 use proptest::prelude::{Strategy as _, any};
 use proptest::test_runner::{Config, TestRunner};
 
@@ -18,7 +18,7 @@ fn assignment(outcome: &Outcome) -> Vec<Option<usize>> {
     outcome.target().owner.iter().map(|&owner| (owner != NONE).then_some(owner as usize)).collect()
 }
 
-/// By (subscribers, racks) and member, how many partitions it has.
+/// The number of partitions, by (subscribers, racks) and member.
 type Shares = BTreeMap<(Vec<usize>, BTreeSet<String>, usize), u64>;
 
 fn shares(plain: &Plain, assignment: &[Option<usize>]) -> Shares {
@@ -37,8 +37,8 @@ fn distance(a: &Shares, b: &Shares) -> u64 {
     keys.into_iter().map(|key| a.get(key).unwrap_or(&0).abs_diff(*b.get(key).unwrap_or(&0))).sum()
 }
 
-/// The proposal: owners keep; the rest, topics with fewer subscribers first, goes to the least loaded subscriber, among those
-/// on a rack of the partition where there are any.
+/// The proposal. Owners keep their partitions. The other partitions, those of topics with fewer subscribers first, go
+/// to the least loaded subscriber; subscribers on a rack of the partition are preferred.
 fn proposal(plain: &Plain, mode: Mode) -> Vec<Option<usize>> {
     let mut owner = if mode == Mode::Fair { vec![None; plain.partitions.len()] } else { plain.owner.clone() };
     let mut order: Vec<usize> = (0..owner.len()).filter(|&p| owner[p].is_none()).collect();
@@ -52,7 +52,7 @@ fn proposal(plain: &Plain, mode: Mode) -> Vec<Option<usize>> {
     owner
 }
 
-/// Whether all members that subscribe to anything subscribe to the same.
+/// Whether all members with a subscription subscribe to the same topics.
 fn is_uniform(plain: &Plain) -> bool {
     let exists = |topic: &&String| plain.partitions.iter().any(|partition| partition.0 == **topic);
     let topics = |member: &MemberDef| member.topics.iter().filter(exists).cloned().collect::<BTreeSet<String>>();
@@ -60,7 +60,7 @@ fn is_uniform(plain: &Plain) -> bool {
     sets.len() <= 1
 }
 
-/// What a test says when it fails: enough to see the case without running it.
+/// The message of a failed test. It contains the whole case.
 fn describe(seed: u64, def: &GroupDef, group: &Group, outcome: &Outcome, objective: Objective) -> String {
     format!("seed {seed}, {objective:?}\n{def:#?}\nplan {}", show(group, outcome.target()))
 }
@@ -77,7 +77,7 @@ fn tiny_groups_are_solved_as_by_trying_everything() {
         groups += 1;
         let group = def.build();
         let outcomes = OBJECTIVES.map(|objective| assign(&group, Strategy::Sticky(objective), None));
-        // The wanted order goes on with the distance to the proposal, where the closed form does not apply.
+        // If the closed form does not apply, the distance to the proposal is the last criterion.
         let exact = plain.racks_matter || !is_uniform(&plain);
         let proposals = OBJECTIVES.map(|objective| shares(&plain, &proposal(&plain, objective.mode)));
         let key = |i: usize, assignment: &[Option<usize>], value: &Value| {
@@ -90,7 +90,7 @@ fn tiny_groups_are_solved_as_by_trying_everything() {
         plain.for_all(|assignment| {
             let value = plain.value(assignment);
             for (i, best) in best.iter_mut().enumerate() {
-                // The distance is only worth its price where all else is equal.
+                // Compute the distance only if the other criteria are not worse: it is expensive.
                 let (a, b, c) = value.key(OBJECTIVES[i]);
                 if (a, b, c) <= (best.0, best.1, best.2) {
                     *best = key(i, assignment, &value).min(*best);
@@ -110,7 +110,8 @@ fn tiny_groups_are_solved_as_by_trying_everything() {
     assert!(groups > 6000 && by_distance > 10_000, "{groups} groups, {by_distance} by distance");
 }
 
-/// Plans, verifies (optimal in the promised order, every gap explained), and returns what came out.
+/// Plans, verifies that the plan is optimal in the order of the objective and that every gap is explained, and returns
+/// both.
 fn planned(seed: u64, def: &GroupDef, strategy: Strategy, forming: Option<i32>) -> (Group, Outcome) {
     let group = def.build();
     let outcome = assign(&group, strategy, forming);
@@ -118,7 +119,7 @@ fn planned(seed: u64, def: &GroupDef, strategy: Strategy, forming: Option<i32>) 
         panic!("the chains run sticky strategies")
     };
     let what = || describe(seed, def, &group, &outcome, objective);
-    match verify_outcome(&group, strategy, &outcome) {
+    match verify_outcome(&group, strategy.rules(), forming, &outcome) {
         Ok(certificate) => assert!(certificate.is_optimal(), "{certificate:?} {}", what()),
         Err(fault) => panic!("{fault} {}", what()),
     }
@@ -198,11 +199,11 @@ fn the_order_of_the_input_means_nothing() {
     }
 }
 
-/// A group that lives through rebalances.
+/// A group with a sequence of rebalances.
 struct Life {
     def: GroupDef,
     generation: i32,
-    /// Members that missed rebalances: they come back with what they had.
+    /// Members that missed rebalances. They rejoin with their old claims.
     away: Vec<MemberDef>,
     names: u32,
 }
@@ -249,7 +250,7 @@ impl Life {
             (2, Some(who)) if self.def.members.len() > 1 => drop(self.def.members.swap_remove(who)),
             (3, Some(who)) if self.def.members.len() > 1 => self.away.push(self.def.members.swap_remove(who)),
             (4, _) => {
-                // Back with an old generation, unless somebody has its id by now.
+                // A member rejoins with an old generation, unless another member has its id now.
                 if let Some(back) = self.away.pop().filter(|back| self.def.members.iter().all(|m| m.id != back.id)) {
                     self.def.members.push(back);
                 }
@@ -270,7 +271,7 @@ impl Life {
             }
             (8, _) => drop(self.def.topics.remove(&format!("t{}", random.below(8)))),
             (_, Some(who)) => {
-                // A member that claims what is not its own, as new as can be, or newer.
+                // A member claims partitions of others, with the newest generation or a newer one.
                 let liar = &mut self.def.members[who];
                 liar.generation += random.below(3) as i32;
                 for (name, topic) in &self.def.topics {
@@ -282,7 +283,7 @@ impl Life {
         }
     }
 
-    /// Everybody has what the plan says, and knows the generation.
+    /// Every member gets its partitions of the plan, and the generation.
     fn adopt(&mut self, group: &Group, plan: &[u32]) {
         self.generation += 1;
         for member in &mut self.def.members {
@@ -321,7 +322,8 @@ fn chains_of_rebalances_stay_optimal() {
             if objective.mode == Mode::Fair {
                 continue;
             }
-            // Whatever was withheld has been revoked by now: the follow-up hands it out, moves nothing, and is the last.
+            // The withheld partitions are revoked now. The follow-up rebalance assigns them, moves nothing, and is the
+            // last.
             let (group, second) = planned(seed, &life.def, strategy, Some(life.generation + 1));
             assert_eq!(second.withheld().count(), 0, "seed {seed}: a second follow-up would be needed");
             assert_eq!(second.kept_and_moved().1, 0, "seed {seed}: nothing changed, yet something moves");
@@ -344,7 +346,7 @@ fn a_contested_partition_is_withheld_from_everyone_and_comes_next_round() {
     let (group, outcome) = planned(0, &def, strategy, None);
     assert_eq!(outcome.plan.owner, [NONE, NONE]);
     let reasons = unassigned(&group, &outcome.ownership, outcome.target(), &outcome.plan).unwrap();
-    assert_eq!(reasons, [(0, Reason::Contested), (1, Reason::Contested)]);
+    assert_eq!(reasons, [(0, UnassignedReason::Contested), (1, UnassignedReason::Contested)]);
     for member in &mut def.members {
         member.owned.clear();
     }
@@ -352,7 +354,7 @@ fn a_contested_partition_is_withheld_from_everyone_and_comes_next_round() {
     assert_eq!(outcome.plan.owner, [0, 1]);
 }
 
-/// Shapes that proptest chooses, so that a failure shrinks; what it found is kept beside this file.
+/// proptest chooses the shapes, so a failing case is made smaller. Its failures are stored beside this file.
 #[test]
 fn any_group_is_planned_optimally() {
     let shapes = (any::<u64>(), 1..9usize, 0..14usize, 0..9usize, 0..OBJECTIVES.len(), any::<bool>());

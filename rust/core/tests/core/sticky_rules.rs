@@ -1,11 +1,13 @@
-//! The plans that the tie-breaks fix, drawn: who has what before, and who has what after.
+//! The tie-breaks, as drawings: the partitions of each member before and after.
 //!
 //! `a0` is partition 0 of topic `a`. Members are named by the order of their ids.
 
-use kafka_assignors_core::group::{Group, GroupBuilder, NO_GENERATION, TopicSpec, Topics};
-use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy, assign};
+use kafka_assignors_core::planning::group::{Group, GroupBuilder, TopicSpec, Topics};
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::strategy::{Strategy, assign};
+use kafka_assignors_core::protocol::subscription::NO_GENERATION;
 
-/// A group drawn in text: topics as `a2 b3` (name and partition count), members as `id: topics | what it holds`.
+/// A group from text: topics as `a2 b3` (name and partition count), members as `id: topics | owned partitions`.
 fn group(topics: &str, members: &[&str]) -> Group {
     let specs = topics.split_whitespace().map(|topic| {
         let (name, partitions) = topic.split_at(1);
@@ -17,15 +19,16 @@ fn group(topics: &str, members: &[&str]) -> Group {
         let (subscription, held) = rest.split_once('|').unwrap_or((rest, ""));
         let topics: Vec<u32> =
             subscription.split_whitespace().filter_map(|name| builder.topics().find(name.as_bytes())).collect();
-        let pattern = builder.pattern(&topics);
+        let subscription = builder.subscription(&topics);
         let held: Vec<&str> = held.split_whitespace().collect();
+        let mut member = builder.member(id, subscription).generation(if held.is_empty() { NO_GENERATION } else { 3 });
         for partition in &held {
             let (name, number) = partition.split_at(1);
-            let topic = builder.topics().find(name.as_bytes()).unwrap();
-            let first = builder.topics().range(topic).start;
-            builder.push_claim(first + number.parse::<u32>().unwrap());
+            let topic = member.topics().find(name.as_bytes()).unwrap();
+            let first = member.topics().range(topic).start;
+            member.claim(first + number.parse::<u32>().unwrap());
         }
-        builder.push_member(id, "", pattern, if held.is_empty() { NO_GENERATION } else { 3 }, "");
+        member.finish();
     }
     builder.finish()
 }
@@ -74,7 +77,7 @@ fn kip_54_example_3() {
     assert_eq!(joined, ["C0: a0 b0", "C1: a1", "C2: b1"]);
 }
 
-/// Rule 1: of those that hold more than their share, the first by id keep one more.
+/// Rule 1: of the members that own more than their share, the first by id keep one partition more.
 #[test]
 fn extra_slots_go_by_id() {
     let plan = sticky("a8", &["m1: a | a0 a1 a2", "m2: a | a3 a4 a5", "m3: a | a6 a7"]);
@@ -83,15 +86,15 @@ fn extra_slots_go_by_id() {
     assert_eq!(plan, ["m1: a0 a1", "m2: a2 a3 a4", "m3: a5 a6"]);
 }
 
-/// Rule 2: the last numbers go first, whatever the topic, so that a loss of two takes one of each.
+/// Rule 2: a member loses its largest partition numbers first, in any topic. So a loss of two takes one of each topic.
 #[test]
 fn a_loss_spreads_over_topics() {
     let plan = sticky("a3 b3", &["m1: a b | a0 a1 a2 b0 b1 b2", "m2: a b", "m3: a b"]);
     assert_eq!(plan, ["m1: a0 b0", "m2: a1 b1", "m3: a2 b2"]);
 }
 
-/// Rule 4: nobody gets more than its part of a topic while others have less: 2 topics of 18 over 9 members (librdkafka
-/// #4044).
+/// Rule 4: no member gets more than its part of a topic while another has less: 2 topics of 18 partitions for 9 members
+/// (librdkafka #4044).
 #[test]
 fn topics_spread_too() {
     let members: Vec<String> = (0..9).map(|m| format!("m{m}: a b")).collect();
@@ -101,20 +104,20 @@ fn topics_spread_too() {
     }
 }
 
-/// No single move helps here, a chain does: m3 gives a `b` to m2, m2 an `a` to m1.
+/// No single move improves this plan, but a chain does: a `b` moves from m3 to m2, and an `a` from m2 to m1.
 #[test]
 fn chains_of_moves_are_found() {
     let plan = sticky("a6 b6", &["m1: a | a0 a1 a2", "m2: a b | a3 a4 a5 b0", "m3: b | b1 b2 b3 b4 b5"]);
     assert_eq!(plan, ["m1: a0 a1 a2 a5", "m2: a3 a4 b0 b5", "m3: b1 b2 b3 b4"]);
 }
 
-/// A partition that nobody else may have stays with its member, however uneven that is.
+/// The partitions of a topic with one subscriber stay with it, even if the plan is unbalanced.
 #[test]
 fn who_alone_subscribes_has_all() {
     assert_eq!(sticky("a5 b1", &["m1: a", "m2: b", "m3:"]), ["m1: a0 a1 a2 a3 a4", "m2: b0", "m3:"]);
 }
 
-/// `sticky-yet-fair`: nothing owned moves, the newcomer gets what is free.
+/// `sticky-yet-fair`: no owned partition moves; the new members get the partitions without an owner.
 #[test]
 fn stickiness_may_come_first() {
     let group = group("a6", &["m1: a | a0 a1 a2 a3", "m2: a", "m3: a"]);
@@ -122,7 +125,7 @@ fn stickiness_may_come_first() {
     assert_eq!(drawn(&group, Mode::FairYetSticky), ["m1: a0 a1", "m2: a2 a4", "m3: a3 a5"]);
 }
 
-/// `fair`: the past does not count.
+/// `fair`: the owned partitions have no effect.
 #[test]
 fn the_past_may_not_count() {
     let fresh = drawn(&group("a4", &["m1: a", "m2: a"]), Mode::Fair);

@@ -1,17 +1,14 @@
 //! The stream-join assignor: KIP-315's example and edge cases, and every small prior against an oracle of its own.
 
-mod oracle;
-
-use kafka_assignors_core::group::{Group, NONE, TopicSpec, Topics};
-use kafka_assignors_core::leader::{JoinedMember, Performed, perform_assignment, record_bytes_of_plan};
-use kafka_assignors_core::plan::Reason;
-use kafka_assignors_core::strategy::{Outcome, Strategy, assign};
-use kafka_assignors_core::stream_join::{Notice, notices};
+use crate::encode::{SubscriptionFields, encode_stream_join};
+use crate::oracle::{GroupDef, MemberDef, Random, TopicDef, member, seeds, show};
+use kafka_assignors_core::planning::group::{Group, NONE, TopicSpec, Topics};
+use kafka_assignors_core::planning::leader::{JoinedMember, Performed, perform_assignment, record_bytes_of_plan};
+use kafka_assignors_core::planning::plan::{Outcome, UnassignedReason};
+use kafka_assignors_core::planning::strategy::{Strategy, assign};
+use kafka_assignors_core::planning::stream_join::{Notice, notices};
+use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
 use kafka_assignors_core::verify::{PlanFault, verify_outcome};
-use kafka_assignors_core::wire::subscription::SubscriptionFields;
-use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
-use kafka_assignors_core::wire::user_data::encode_stream_join;
-use oracle::{GroupDef, MemberDef, Random, TopicDef, member, seeds, show};
 
 const EAGER: Strategy = Strategy::StreamJoin { cooperative: false };
 const COOPERATIVE: Strategy = Strategy::StreamJoin { cooperative: true };
@@ -19,7 +16,8 @@ const COOPERATIVE: Strategy = Strategy::StreamJoin { cooperative: true };
 fn planned(def: &GroupDef, strategy: Strategy) -> (Group, Outcome) {
     let group = def.build();
     let outcome = assign(&group, strategy, None);
-    let certificate = verify_outcome(&group, strategy, &outcome).unwrap_or_else(|fault| panic!("{fault}: {def:?}"));
+    let certificate =
+        verify_outcome(&group, strategy.rules(), None, &outcome).unwrap_or_else(|fault| panic!("{fault}: {def:?}"));
     assert!(certificate.is_optimal(), "{certificate:?}: {def:?}");
     (group, outcome)
 }
@@ -112,7 +110,7 @@ fn check_prior(held: &[u32], count: u32, random: &mut Random) {
     assert!(count == 0 || loads.iter().max().unwrap() - loads.iter().min().unwrap() <= 1, "{held:?}: {loads:?}");
     let most = if count == 0 { 0 } else { most_kept(held, count) };
     assert_eq!(outcome.kept_and_moved(), (2 * most, 2 * (held.iter().sum::<u32>() - most)), "{held:?} of {count}");
-    let certificate = verify_outcome(&group, EAGER, &outcome).unwrap();
+    let certificate = verify_outcome(&group, EAGER.rules(), None, &outcome).unwrap();
     assert!(certificate.is_optimal());
     assert_eq!(certificate.kept, u64::from(most));
 }
@@ -132,12 +130,12 @@ fn different_subscriptions_leave_partitions_over_each_with_its_reason() {
     assert_eq!(
         reasons,
         [
-            ((1, 2), Reason::OwnerNotSubscribed { owner: 1 }),
-            ((1, 3), Reason::OwnerNotSubscribed { owner: 1 }),
-            ((1, 4), Reason::Beyond { topic: 0 }),
-            ((1, 5), Reason::Beyond { topic: 0 }),
-            ((2, 0), Reason::NoSubscriber),
-            ((3, 4), Reason::Beyond { topic: 0 }),
+            ((1, 2), UnassignedReason::OwnerNotSubscribed { owner: 1 }),
+            ((1, 3), UnassignedReason::OwnerNotSubscribed { owner: 1 }),
+            ((1, 4), UnassignedReason::Beyond { topic: 0 }),
+            ((1, 5), UnassignedReason::Beyond { topic: 0 }),
+            ((2, 0), UnassignedReason::NoSubscriber),
+            ((3, 4), UnassignedReason::Beyond { topic: 0 }),
         ]
     );
     assert_eq!(notices(&group), [Notice::Cuts(0)]);
@@ -193,7 +191,7 @@ fn cooperative_rebalancing_withholds_a_number_until_it_is_free() {
     let def = pair(4, vec![joined("A", 0..4, 3), joined("B", [], 0)]);
     let (group, outcome) = planned(&def, COOPERATIVE);
     assert_eq!(show(&group, &outcome.plan), "A: clicksp0 clicksp1 viewsp0 viewsp1; B:");
-    assert!(outcome.unassigned(&group).all(|(_, reason)| reason == Reason::Withheld { holder: 0 }));
+    assert!(outcome.unassigned(&group).all(|(_, reason)| reason == UnassignedReason::Withheld { holder: 0 }));
     assert_eq!(outcome.unassigned(&group).count(), 4);
     let def = pair(4, vec![joined("A", 0..2, 4), joined("B", [], 4)]);
     let (group, outcome) = planned(&def, COOPERATIVE);
@@ -203,7 +201,7 @@ fn cooperative_rebalancing_withholds_a_number_until_it_is_free() {
     );
     let def = pair(2, vec![joined("A", 0..2, 3), joined("B", 0..2, 3)]);
     let (group, outcome) = planned(&def, COOPERATIVE);
-    assert!(outcome.unassigned(&group).all(|(_, reason)| reason == Reason::Contested));
+    assert!(outcome.unassigned(&group).all(|(_, reason)| reason == UnassignedReason::Contested));
     assert_eq!(outcome.unassigned(&group).count(), 4);
 }
 
@@ -235,7 +233,7 @@ fn a_wrong_plan_is_refused() {
     let refused = |partition: usize, owner: u32| {
         let mut outcome = right.clone();
         outcome.plan.owner[partition] = owner;
-        verify_outcome(&group, EAGER, &outcome)
+        verify_outcome(&group, EAGER.rules(), None, &outcome)
     };
     assert!(matches!(refused(0, 1), Err(PlanFault::Parted { number: 0, .. })));
     assert!(matches!(refused(0, NONE), Err(PlanFault::Incomplete { .. })));
@@ -246,7 +244,7 @@ fn a_wrong_plan_is_refused() {
             swapped.plan.owner[partition] = 1 - right.plan.owner[partition];
         }
     }
-    let certificate = verify_outcome(&group, EAGER, &swapped).unwrap();
+    let certificate = verify_outcome(&group, EAGER.rules(), None, &swapped).unwrap();
     assert_eq!((certificate.kept, certificate.moved, certificate.moved_bound), (2, 2, Some(0)));
     assert!(!certificate.is_optimal());
 }
@@ -270,7 +268,7 @@ fn performed(metadata: &[Vec<u8>], counts: &[(&str, i64)], strategy: Strategy, f
     let ids = ["a", "b", "c", "d"];
     let members = ids.iter().zip(metadata).map(|(id, metadata)| JoinedMember { id, instance_id: None, metadata });
     let performed = perform_assignment(&members.collect::<Vec<_>>(), topics(counts), strategy, forming).unwrap();
-    verify_outcome(&performed.group, strategy, &performed.outcome).unwrap();
+    verify_outcome(&performed.group, strategy.rules(), performed.forming, &performed.outcome).unwrap();
     performed
 }
 

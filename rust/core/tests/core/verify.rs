@@ -1,18 +1,30 @@
-//! The verification against the truth by brute force, and against plans that were made wrong on purpose.
+//! The verification, compared with a brute force, and tried on plans that are wrong on purpose.
 
-mod oracle;
-
-use kafka_assignors_core::budget::Limit;
-use kafka_assignors_core::group::{Group, NONE};
-use kafka_assignors_core::ownership::settle;
-use kafka_assignors_core::plan::{Plan, Reason};
-use kafka_assignors_core::strategy::{Mode, Objective, Outcome, RackOrder, Strategy, assign};
+use crate::oracle::brute::{OBJECTIVES, Plain, Shape, Value, best, random_group};
+use crate::oracle::{GroupDef, Random, member, plan_of, seeds, verified};
+use kafka_assignors_core::planning::budget::Limit;
+use kafka_assignors_core::planning::group::{Group, NONE};
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::ownership::Ownership;
+use kafka_assignors_core::planning::plan::{Outcome, Plan, UnassignedReason};
+use kafka_assignors_core::planning::settlement::settle;
+use kafka_assignors_core::planning::strategy::{Strategy, assign};
+use kafka_assignors_core::planning::{cooperative, range, round_robin};
 use kafka_assignors_core::verify::{
-    Certificate, PlanFault, racks_matter, unassigned, verify, verify_cooperative, verify_from, verify_outcome,
+    Certificate, PlanFault, racks_matter, unassigned, verify, verify_from, verify_outcome,
 };
-use kafka_assignors_core::{cooperative, range, round_robin};
-use oracle::brute::{OBJECTIVES, Plain, Shape, Value, best, random_group};
-use oracle::{GroupDef, Random, member, plan_of, seeds};
+
+/// The certificate of the target, if `plan` is the part of it that a cooperative rebalance can assign now.
+fn verify_cooperative(
+    group: &Group,
+    ownership: &Ownership,
+    target: &Plan,
+    plan: &Plan,
+    objective: Objective,
+) -> Result<Certificate, PlanFault> {
+    let certificate = verify(group, None, ownership, target, objective)?;
+    unassigned(group, ownership, target, plan).map(|_| certificate)
+}
 
 const TINY: Shape = Shape { topics: 4, partitions: 4, members: 4 };
 
@@ -52,20 +64,20 @@ fn bounds_are_the_brute_force_optimum_whatever_the_plan() {
         let mut random = Random::new(seed ^ 0xABCD);
         for (objective, (best, example)) in OBJECTIVES.into_iter().zip(&truth) {
             let what = format!("seed {seed}, {objective:?}");
-            let certificate = verify(&group, &ownership, &plan_of(example), objective).expect(&what);
+            let certificate = verify(&group, None, &ownership, &plan_of(example), objective).expect(&what);
             assert_bounds(&certificate, *best, *best, &what);
             assert!(certificate.is_optimal(), "{what}");
             for _ in 0..3 {
                 let assignment = random_plan(&plain, &mut random);
-                let certificate = verify(&group, &ownership, &plan_of(&assignment), objective).expect(&what);
+                let certificate = verify(&group, None, &ownership, &plan_of(&assignment), objective).expect(&what);
                 assert_bounds(&certificate, plain.value(&assignment), *best, &what);
                 optimal += u32::from(certificate.is_optimal());
             }
         }
         for strategy in [Strategy::Range, Strategy::RoundRobin] {
             let outcome = assign(&group, strategy, None);
-            let certificate = outcome.verify(&group, strategy).expect("a valid plan");
-            assert_eq!(Ok(certificate), verify_outcome(&group, strategy, &outcome), "seed {seed}");
+            let certificate = verified(&group, strategy, None, &outcome).expect("a valid plan");
+            assert_eq!(Ok(certificate), verify_outcome(&group, strategy.rules(), None, &outcome), "seed {seed}");
             assert_eq!(certificate.score_bound, Some(truth[0].0.score), "seed {seed}");
             assert_eq!(certificate.moved_bound, Some(truth[0].0.moved), "seed {seed}");
         }
@@ -88,14 +100,14 @@ fn claims_are_settled_as_defined() {
                 match plain.holders[partition].len() {
                     0 => assert_eq!(held, NONE),
                     1 => assert_eq!(Some(&(held as usize)), plain.holders[partition].first()),
-                    _ => assert_eq!(held, kafka_assignors_core::ownership::CONTESTED),
+                    _ => assert_eq!(held, kafka_assignors_core::planning::ownership::CONTESTED),
                 }
             }
         }
     }
 }
 
-/// Every single change of a best plan: refused if it is invalid, optimal only if it is as good.
+/// Every single change of a best plan: an invalid plan is refused, and only an equally good plan is optimal.
 #[test]
 fn every_mutation_of_a_best_plan_is_seen() {
     let (mut invalid, mut worse, mut as_good) = (0, 0, 0);
@@ -108,7 +120,7 @@ fn every_mutation_of_a_best_plan_is_seen() {
                     Some(owner) => plain.subscribers[p].contains(&owner),
                     None => plain.subscribers[p].is_empty(),
                 });
-                let verdict = verify(&group, &ownership, &plan_of(&mutated), objective);
+                let verdict = verify(&group, None, &ownership, &plan_of(&mutated), objective);
                 match verdict {
                     Ok(certificate) => {
                         assert!(valid, "seed {seed}: {mutated:?} passed");
@@ -122,7 +134,7 @@ fn every_mutation_of_a_best_plan_is_seen() {
                 }
             };
             for p in 0..example.len() {
-                // Another owner, subscribed or not; dropped; swapped with the next; no such member.
+                // Another owner, subscribed or not; no owner; the next partition's owner; no such member.
                 for owner in (0..=plain.members.len()).map(Some).chain([None]).filter(|&owner| owner != example[p]) {
                     let mut mutated = example.clone();
                     mutated[p] = owner;
@@ -140,7 +152,7 @@ fn every_mutation_of_a_best_plan_is_seen() {
     assert!(invalid > 5000 && worse > 5000 && as_good > 500, "{invalid} invalid, {worse} worse, {as_good} as good");
 }
 
-fn group_of(topics: &[(&str, u32)], members: Vec<oracle::MemberDef>) -> Group {
+fn group_of(topics: &[(&str, u32)], members: Vec<crate::oracle::MemberDef>) -> Group {
     GroupDef::new(topics, members).build()
 }
 
@@ -148,7 +160,7 @@ fn group_of(topics: &[(&str, u32)], members: Vec<oracle::MemberDef>) -> Group {
 fn faults_name_partition_and_member() {
     let group = group_of(&[("a", 2), ("b", 1)], vec![member("m", &["a"]), member("n", &["a", "b"])]);
     let ownership = settle(&group, None, false);
-    let fault = |owner: Vec<u32>| verify(&group, &ownership, &Plan { owner }, Objective::default()).unwrap_err();
+    let fault = |owner: Vec<u32>| verify(&group, None, &ownership, &Plan { owner }, Objective::default()).unwrap_err();
     assert_eq!(fault(vec![0, 0]), PlanFault::Length { given: 2, expected: 3 });
     assert_eq!(fault(vec![0, 1, 0]), PlanFault::NotSubscribed { partition: "b-0".to_owned(), member: "m".to_owned() });
     assert_eq!(fault(vec![0, NONE, 1]), PlanFault::Incomplete { partition: "a-1".to_owned() });
@@ -157,12 +169,14 @@ fn faults_name_partition_and_member() {
     foreign.owner[2] = 0;
     let plan = Plan { owner: vec![0, 0, 1] };
     assert_eq!(
-        verify(&group, &foreign, &plan, Objective::default()),
+        verify(&group, None, &foreign, &plan, Objective::default()),
         Err(PlanFault::Ownership { partition: "b-0".to_owned() })
     );
     foreign.owner.pop();
-    assert!(matches!(verify(&group, &foreign, &plan, Objective::default()), Err(PlanFault::Ownership { .. })));
-    assert!(verify(&group, &ownership, &plan, Objective::default()).is_ok_and(|certificate| certificate.is_optimal()));
+    assert!(matches!(verify(&group, None, &foreign, &plan, Objective::default()), Err(PlanFault::Ownership { .. })));
+    assert!(
+        verify(&group, None, &ownership, &plan, Objective::default()).is_ok_and(|certificate| certificate.is_optimal())
+    );
 }
 
 #[test]
@@ -171,7 +185,7 @@ fn a_chain_is_found_where_no_single_move_helps() {
     let group = group_of(&[("A", 6), ("B", 6)], members);
     let ownership = settle(&group, None, false);
     let plan = Plan { owner: vec![0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2] };
-    let certificate = verify(&group, &ownership, &plan, Objective::default()).unwrap();
+    let certificate = verify(&group, None, &ownership, &plan, Objective::default()).unwrap();
     assert_eq!((certificate.score, certificate.score_bound), (4, Some(0)));
 }
 
@@ -183,7 +197,9 @@ fn nobody_and_nothing_can_be_verified() {
         for objective in OBJECTIVES {
             assert!(verify_cooperative(&group, &ownership, &plan, &plan, objective).unwrap().is_optimal());
         }
-        assert!(unassigned(&group, &ownership, &plan, &plan).unwrap().iter().all(|r| r.1 == Reason::NoSubscriber));
+        assert!(
+            unassigned(&group, &ownership, &plan, &plan).unwrap().iter().all(|r| r.1 == UnassignedReason::NoSubscriber)
+        );
     }
 }
 
@@ -203,10 +219,10 @@ fn reasons_are_derived_and_false_ones_refused() {
     assert_eq!(
         unassigned(&group, &ownership, &target, &plan).unwrap(),
         [
-            (0, Reason::Withheld { holder: 0 }),
-            (1, Reason::Contested),
-            (3, Reason::Withheld { holder: 2 }),
-            (4, Reason::NoSubscriber)
+            (0, UnassignedReason::Withheld { holder: 0 }),
+            (1, UnassignedReason::Contested),
+            (3, UnassignedReason::Withheld { holder: 2 }),
+            (4, UnassignedReason::NoSubscriber)
         ]
     );
     let wrong = |partition: usize, owner: u32| {
@@ -220,7 +236,7 @@ fn reasons_are_derived_and_false_ones_refused() {
     assert!(matches!(wrong(0, 0), PlanFault::OffTarget { .. }));
     assert!(matches!(wrong(2, NONE), PlanFault::Incomplete { .. }));
     assert!(matches!(wrong(2, 7), PlanFault::NoSuchMember { .. }));
-    // What is withheld must be on its way to somebody.
+    // A withheld partition must have a future owner.
     let mut outcome = Outcome {
         plan: plan.clone(),
         withholding: Some(target.clone()),
@@ -229,13 +245,14 @@ fn reasons_are_derived_and_false_ones_refused() {
         limited: None,
     };
     let strategy = Strategy::CooperativeSticky(Objective::default());
-    assert!(verify_outcome(&group, strategy, &outcome).is_ok());
+    assert!(verify_outcome(&group, strategy.rules(), None, &outcome).is_ok());
     outcome.withholding.as_mut().unwrap().owner[3] = NONE;
-    assert!(matches!(verify_outcome(&group, strategy, &outcome), Err(PlanFault::Incomplete { .. })));
+    assert!(matches!(verify_outcome(&group, strategy.rules(), None, &outcome), Err(PlanFault::Incomplete { .. })));
     assert!(wrong(0, 1).to_string().contains("member \"m\""), "{}", wrong(0, 1));
 }
 
-/// Far from the optimum, the search starts again from what was owned; wherever it starts, it ends at the same bounds.
+/// If the start is far from the optimum, the search starts again from the owned partitions. Every start gives the same
+/// bounds.
 #[test]
 fn bounds_do_not_depend_on_where_the_search_starts() {
     let mut far = 0;
@@ -248,10 +265,10 @@ fn bounds_do_not_depend_on_where_the_search_starts() {
         let starts = [plan_of(&piled), plan_of(&random_plan(&plain, &mut random)), range::assign(&group)];
         for objective in OBJECTIVES {
             let bounds = starts.each_ref().map(|start| {
-                let own = verify(&group, &ownership, start, objective).expect("a valid plan");
+                let own = verify(&group, None, &ownership, start, objective).expect("a valid plan");
                 let from = starts
                     .each_ref()
-                    .map(|from| verify_from(&group, &ownership, start, objective, from, &Limit::default()));
+                    .map(|from| verify_from(&group, None, &ownership, start, objective, from, &Limit::default()));
                 assert!(from.iter().all(|from| *from == Ok(own)), "seed {seed}: {own:?} {from:?}");
                 far += u32::from(own.score > 100 * own.score_bound.unwrap());
                 (own.score_bound, own.moved_bound, own.rack_misses_bound)
@@ -260,14 +277,15 @@ fn bounds_do_not_depend_on_where_the_search_starts() {
         }
         let broken = Plan { owner: vec![NONE; plain.partitions.len()] };
         if plain.subscribers.iter().any(|subscribers| !subscribers.is_empty()) {
-            let verdict = verify_from(&group, &ownership, &starts[0], Objective::default(), &broken, &Limit::default());
+            let verdict =
+                verify_from(&group, None, &ownership, &starts[0], Objective::default(), &broken, &Limit::default());
             assert!(matches!(verdict, Err(PlanFault::Incomplete { .. })), "seed {seed}");
         }
     }
     assert!(far > 100, "only {far} starts are far from the optimum");
 }
 
-/// A group too large to try everything, where the optimum is known all the same.
+/// Groups with a known optimum that are too large to try all plans.
 #[test]
 fn larger_groups_with_a_known_optimum() {
     // Members i of a ring read topics i and i+1; the past is balanced; one member leaves.
@@ -286,7 +304,7 @@ fn larger_groups_with_a_known_optimum() {
         let total = 12 * members as u128;
         let heavy = total % (members as u128 - 1);
         for plan in [range::assign(&group), round_robin::assign(&group)] {
-            let certificate = verify(&group, &ownership, &plan, Objective::default()).unwrap();
+            let certificate = verify(&group, None, &ownership, &plan, Objective::default()).unwrap();
             assert_eq!(certificate.score_bound, Some(heavy * (members as u128 - 1 - heavy)), "{members} members");
             // The 12 of the member that left go to the only other reader of its topic and are pushed on along the ring: the
             // k-th member behind takes over what those from it on are to gain, most of it near the start.
@@ -294,11 +312,11 @@ fn larger_groups_with_a_known_optimum() {
             let least: u64 = (1..members as u64 - 1).map(|k| (k..members as u64 - 1).map(gain).sum::<u64>()).sum();
             assert_eq!(certificate.moved_bound, Some(least), "{members} members");
         }
-        // Without racks their place in the order means nothing.
+        // Without racks, their rank in the objective has no effect.
         let plan = range::assign(&group);
         let after = Objective { racks: RackOrder::AfterStickiness, ..Objective::default() };
         let bounds = |objective| {
-            let certificate = verify(&group, &ownership, &plan, objective).unwrap();
+            let certificate = verify(&group, None, &ownership, &plan, objective).unwrap();
             (certificate.score_bound, certificate.moved_bound, certificate.rack_misses_bound)
         };
         assert_eq!(bounds(after), bounds(Objective::default()));

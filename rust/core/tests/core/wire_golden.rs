@@ -1,22 +1,22 @@
-//! The bytes that other clients write, and what they mean.
+//! The bytes of other clients, and their decoded content.
 //!
-//! The vectors marked J are the output of kafka-clients, those marked K that of kafka-python 3.0.12; L follows from the
-//! published layout. Ours are compared as bytes where the canonical form is the same, else by what they decode to.
+//! Vectors marked J are the output of kafka-clients, K of kafka-python 3.0.12. L follows from the published layout. The
+//! bytes of this package are compared if the canonical form is the same, otherwise the decoded content.
 
-use kafka_assignors_core::wire::assignment::{self, Assignment};
-use kafka_assignors_core::wire::reader::Problem;
-use kafka_assignors_core::wire::subscription::{Subscription, SubscriptionFields};
-use kafka_assignors_core::wire::topic_partitions::{CanonicalPartitions, TopicPartitions};
-use kafka_assignors_core::wire::user_data::{
-    StickyUserData, StreamJoinUserData, UnknownForm, encode_cooperative, encode_sticky, encode_stream_join,
-    read_assignment_generation, read_cooperative_generation,
+use crate::encode::{SubscriptionFields, encode_cooperative, encode_sticky, encode_stream_join};
+use kafka_assignors_core::protocol::assignment::{self, Assignment};
+use kafka_assignors_core::protocol::reader::Problem;
+use kafka_assignors_core::protocol::subscription::Subscription;
+use kafka_assignors_core::protocol::topic_partitions::{CanonicalPartitions, TopicPartitions};
+use kafka_assignors_core::protocol::user_data::{
+    StickyUserData, StreamJoinUserData, UnknownForm, read_assignment_generation, read_cooperative_generation,
 };
-use kafka_assignors_core::wire::writer::WriteError;
+use kafka_assignors_core::protocol::writer::WriteError;
 
 type Lists = Vec<(String, Vec<i32>)>;
-/// What is expected, or to be written: topics with partition numbers.
+/// Topics with partition numbers: the expected content, or the content to write.
 type Shown<'a> = &'a [(&'a str, &'a [i32])];
-/// A subscription as it is read: bytes, version, owned partitions, generation, rack.
+/// A subscription's bytes and their content: version, owned partitions, generation, rack.
 type Read<'a> = (&'a str, i16, Shown<'a>, i32, Option<&'a [u8]>);
 
 fn hex(text: &str) -> Vec<u8> {
@@ -200,7 +200,7 @@ fn a_field_that_its_version_promises_may_be_missing() {
 
 #[test]
 fn a_damaged_later_field_costs_itself_and_what_follows() {
-    // Cut inside each field: what is before the cut stays.
+    // Cut the bytes inside each field: the fields before the cut are read.
     let bytes = hex(V3);
     for length in 12..bytes.len() {
         let read = Subscription::read(&bytes[..length]).unwrap();

@@ -1,13 +1,13 @@
-//! What holds for all bytes: what is written is read again, and nothing that is read can do harm.
+//! Properties of all bytes: reading returns the written content, and no input makes a reader panic or exceed its
+//! bounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kafka_assignors_core::wire::assignment::{self, Assignment};
-use kafka_assignors_core::wire::subscription::{Subscription, SubscriptionFields};
-use kafka_assignors_core::wire::topic_partitions::{CanonicalPartitions, TopicPartitions};
-use kafka_assignors_core::wire::user_data::{
-    StickyUserData, StreamJoinUserData, encode_sticky, encode_stream_join, read_cooperative_generation,
-};
+use crate::encode::{SubscriptionFields, encode_sticky, encode_stream_join};
+use kafka_assignors_core::protocol::assignment::{self, Assignment};
+use kafka_assignors_core::protocol::subscription::Subscription;
+use kafka_assignors_core::protocol::topic_partitions::{CanonicalPartitions, TopicPartitions};
+use kafka_assignors_core::protocol::user_data::{StickyUserData, StreamJoinUserData, read_cooperative_generation};
 use proptest::prelude::*;
 
 type Given = Vec<(String, Vec<i32>)>;
@@ -29,7 +29,7 @@ fn expected(given: &Given) -> BTreeMap<Vec<u8>, Vec<i32>> {
     sets.into_iter().map(|(name, numbers)| (name, numbers.into_iter().collect())).collect()
 }
 
-/// What was read, which must have come sorted and without repeats, as the canonical form has it.
+/// The content that was read. It must be sorted and without duplicates, as in the canonical form.
 fn read(partitions: TopicPartitions<'_>) -> BTreeMap<Vec<u8>, Vec<i32>> {
     let lists: Vec<_> = partitions.iter().map(|(name, numbers)| (name.to_vec(), numbers.iter().collect())).collect();
     assert!(lists.is_sorted_by(|a, b| a.0 < b.0));
@@ -68,7 +68,7 @@ proptest! {
         prop_assert_eq!(subscription.rack, rack.filter(|rack| !rack.is_empty()).map(str::as_bytes));
         prop_assert_eq!(subscription.fault, None);
 
-        // The next member's reader recognises the list of topics by its bytes, and sees the same.
+        // The reader of the next member recognises the list of topics by its bytes, and returns the same content.
         let (again, known) = Subscription::read_known(&bytes, &[subscription.topics]).unwrap();
         prop_assert_eq!((again, known), (subscription, Some(0)));
     }
@@ -104,7 +104,7 @@ proptest! {
             let data = StickyUserData::read(Some(&bytes)).unwrap();
             prop_assert_eq!(read(data.partitions), expected(&given));
             prop_assert_eq!(data.generation, generation);
-            // To a cooperative assignor, four bytes are a generation, also those of an empty version 0.
+            // A cooperative assignor reads any four bytes as a generation, even those of an empty version 0.
             let generation = if bytes.len() == 4 { 0 } else { generation };
             prop_assert_eq!(read_cooperative_generation(Some(&bytes)), Ok(generation));
         }
@@ -124,7 +124,7 @@ proptest! {
         read_everything(&bytes);
     }
 
-    /// Small integers where lengths and counts are, so that the readers get further than with arbitrary bytes.
+    /// Small integers as lengths and counts, so that the readers get further than with arbitrary bytes.
     #[test]
     fn nearly_valid_bytes_do_no_harm(words in prop::collection::vec(prop_oneof![0..4i32, Just(-1), any::<i32>()], 0..40),
                                      cut in 0..4usize) {
@@ -152,7 +152,7 @@ proptest! {
     }
 }
 
-/// Every reader either refuses the bytes or lends views that stay inside them.
+/// Every reader either refuses the bytes or returns slices inside them.
 fn read_everything(bytes: &[u8]) {
     let within = |partitions: TopicPartitions<'_>| {
         let lists = partitions.iter().map(|(name, numbers)| (name.len(), numbers.iter().count()));

@@ -1,9 +1,9 @@
-//! The truth by trying everything: all assignments of a tiny group, and claims settled by their definition. Works on names
-//! and shares nothing with the crate.
+//! The optimum by brute force: all assignments of a tiny group, and the claims settled by their definition. It works on
+//! names and shares no code with the crate.
 
 use std::collections::BTreeSet;
 
-use kafka_assignors_core::strategy::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
 
 use super::{GroupDef, MemberDef, Random, TopicDef, member};
 
@@ -14,7 +14,7 @@ pub struct Plain {
     pub partitions: Vec<(String, u32)>,
     /// By partition, the members that subscribe to it.
     pub subscribers: Vec<Vec<usize>>,
-    /// By partition, who owned it by the claims.
+    /// By partition, the owner according to the claims.
     pub owner: Vec<Option<usize>>,
     /// By partition, the members that hold it: claims of the newest generation, subscribed or not.
     pub holders: Vec<BTreeSet<usize>>,
@@ -75,7 +75,7 @@ impl Plain {
         self.racks_matter && !rack.is_empty() && !self.racks[partition].contains(rack)
     }
 
-    /// How many complete assignments there are.
+    /// The number of complete assignments.
     pub fn assignments(&self) -> u64 {
         let choices = self.subscribers.iter().map(|subscribers| subscribers.len().max(1) as u64);
         choices.fold(1, u64::saturating_mul)
@@ -114,7 +114,7 @@ impl Plain {
     }
 }
 
-/// What an assignment is worth.
+/// The measures of an assignment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Value {
     pub score: u128,
@@ -124,7 +124,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// The order that the objective promises; the least is the best.
+    /// The sort key of the objective: the least is the best.
     pub fn key(&self, objective: Objective) -> (u128, u128, u128) {
         let (score, moved, misses) = (self.score, u128::from(self.moved), u128::from(self.misses));
         match (objective.mode, objective.racks) {
@@ -143,7 +143,7 @@ pub const OBJECTIVES: [Objective; 4] = [
     Objective { mode: Mode::Fair, racks: RackOrder::BeforeStickiness },
 ];
 
-/// By objective of [`OBJECTIVES`], the value of a best assignment and one that has it.
+/// For each of [`OBJECTIVES`], the best value and an assignment with this value.
 pub fn best(plain: &Plain) -> Vec<(Value, Vec<Option<usize>>)> {
     let mut best: Vec<Option<(Value, Vec<Option<usize>>)>> = vec![None; OBJECTIVES.len()];
     plain.for_all(|assignment| {
@@ -157,7 +157,7 @@ pub fn best(plain: &Plain) -> Vec<(Value, Vec<Option<usize>>)> {
     best.into_iter().map(|best| best.expect("there is at least one assignment")).collect()
 }
 
-/// What random groups look like.
+/// The largest sizes of random groups.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     pub topics: usize,
@@ -199,7 +199,8 @@ pub fn random_group(random: &mut Random, shape: Shape) -> GroupDef {
     def
 }
 
-/// Claims for a group: mostly a past in which everything had one owner, with some noise on top.
+/// Adds claims to a group: mostly those of a past assignment with one owner for each partition, with some random
+/// changes.
 fn claim(def: &mut GroupDef, random: &mut Random) {
     if def.members.is_empty() || random.chance(15) {
         return;
@@ -220,7 +221,7 @@ fn claim(def: &mut GroupDef, random: &mut Random) {
     for member in &mut def.members {
         member.generation = if fresh { 4 } else { [-1, 3, 4, 4, 5][random.below(5)] };
         if random.chance(15) {
-            // What no honest member says: unknown topics, numbers out of range, repeats.
+            // Claims of a hostile member: unknown topics, numbers out of range, duplicates.
             let numbers = [-1, 99, i32::MIN, i32::MAX];
             member.owned.push(("t0".to_owned(), numbers[random.below(4)]));
             member.owned.push(("gone".to_owned(), 0));

@@ -1,29 +1,44 @@
-//! What the tests share: groups described by names, and plans printed by names.
+//! Shared by the tests: groups described by names, and plans printed by names.
 #![allow(dead_code, unreachable_pub, reason = "every test binary uses another part")]
 
 pub mod brute;
 
 use std::collections::BTreeMap;
 
-use kafka_assignors_core::group::{Group, GroupBuilder, NO_GENERATION, NONE, TopicSpec, Topics, sorted_members};
-use kafka_assignors_core::plan::Plan;
+use kafka_assignors_core::planning::budget::Limit;
+use kafka_assignors_core::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics, sorted_members};
+use kafka_assignors_core::planning::plan::{Outcome, Plan};
+use kafka_assignors_core::planning::strategy::{Strategy, near_optimum};
+use kafka_assignors_core::protocol::subscription::NO_GENERATION;
+use kafka_assignors_core::verify::{Certificate, PlanFault, verify_outcome_from};
 
-/// The seeds of a random test: `count` of them, times `SEED_FACTOR` where the environment has it (`make test-long`). A
-/// failing seed is printed and fails again.
+/// The seeds of a random test: `count` times the environment's `SEED_FACTOR` (`make test-long`), if set. A failing seed
+/// is printed, and always fails again.
 pub fn seeds(count: u64) -> std::ops::Range<u64> {
     let factor = std::env::var("SEED_FACTOR").map_or(1, |factor| factor.parse().expect("SEED_FACTOR is a number"));
     0..count * factor
+}
+
+/// Verifies what a strategy returned; the search for the bounds starts near an optimum.
+pub fn verified(
+    group: &Group,
+    strategy: Strategy,
+    forming: Option<i32>,
+    outcome: &Outcome,
+) -> Result<Certificate, PlanFault> {
+    let start = near_optimum(group, strategy, outcome, &Limit::default());
+    verify_outcome_from(group, strategy.rules(), forming, outcome, &start, &Limit::default())
 }
 
 /// A topic by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TopicDef {
     pub partitions: u32,
-    /// By partition number; shorter than the topic means that nothing is known of the rest.
+    /// The racks by partition number. In a shorter list the racks of the other partitions are unknown.
     pub racks: Option<Vec<Vec<String>>>,
 }
 
-/// A member by names. Claims may be anything.
+/// A member by names. Its claims may be invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberDef {
     pub id: String,
@@ -52,7 +67,7 @@ pub fn member(id: &str, topics: &[&str]) -> MemberDef {
     }
 }
 
-/// `"t0p1"` as topic and number.
+/// Parses `"t0p1"` to topic and number.
 pub fn parse(partition: &str) -> (String, i32) {
     let (topic, number) = partition.rsplit_once('p').expect("a partition is written like t0p1");
     (topic.to_owned(), number.parse().expect("a partition ends in its number"))
@@ -92,7 +107,7 @@ impl GroupDef {
         self
     }
 
-    /// The group as the edge would build it: what does not exist is left out.
+    /// The group as the bindings build it: topics and partitions that do not exist are ignored.
     pub fn build(&self) -> Group {
         self.build_with_lags(Vec::new())
     }
@@ -123,15 +138,16 @@ impl GroupDef {
         for position in sorted_members(&ids).0 {
             let member = &self.members[position as usize];
             let known: Vec<u32> = member.topics.iter().filter_map(|t| builder.topics().find(t.as_bytes())).collect();
-            let pattern = builder.pattern(&known);
+            let subscription = builder.subscription(&known);
+            let mut built = builder.member(&member.id, subscription).instance_id(&member.instance);
             for (topic, number) in &member.owned {
-                let Some(topic) = builder.topics().find(topic.as_bytes()) else { continue };
-                let range = builder.topics().range(topic);
+                let Some(topic) = built.topics().find(topic.as_bytes()) else { continue };
+                let range = built.topics().range(topic);
                 if *number >= 0 && (*number as u32) < range.len() as u32 {
-                    builder.push_claim(range.start + *number as u32);
+                    built.claim(range.start + *number as u32);
                 }
             }
-            builder.push_member(&member.id, &member.instance, pattern, member.generation, &member.rack);
+            built.generation(member.generation).rack(&member.rack).finish();
         }
         builder.finish()
     }
@@ -154,7 +170,7 @@ pub fn name(group: &Group, partition: u32) -> String {
     format!("{}p{number}", group.topics().names().get(topic))
 }
 
-/// A small generator of random numbers (xorshift64*), so that every case has a number by which it comes back.
+/// A small generator of random numbers (xorshift64*), so that a seed reproduces every case.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -187,7 +203,7 @@ impl Random {
     }
 }
 
-/// A plan as the brute force has it: members by place in the sorted list.
+/// The plan of an assignment of the brute force, in which a member is its index in the sorted list.
 pub fn plan_of(assignment: &[Option<usize>]) -> Plan {
     Plan { owner: assignment.iter().map(|owner| owner.map_or(NONE, |owner| owner as u32)).collect() }
 }

@@ -2,10 +2,10 @@
 
 use crate::config;
 use crate::script::{Asked, Script, owned, share};
-use kafka_assignors_core::membership::{Action, Event, Level, NoticeKind, Stage};
+use kafka_assignors_core::member::{Action, Event, Level, NoticeKind, Stage};
+use kafka_assignors_core::protocol::assignment::Assignment;
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
-use kafka_assignors_core::wire::assignment::Assignment;
 
 fn warnings(script: &Script) -> Vec<&str> {
     let warnings = script.actions.iter().filter_map(|action| match action {
@@ -109,6 +109,28 @@ fn without_an_answer_the_share_is_taken_as_far_as_is_known() {
         script.pass(1_000);
     }
     assert_eq!(script.obey().owned, owned(&[("t", &[0])]));
+}
+
+#[test]
+fn of_a_topic_whose_size_is_not_known_nothing_is_taken_until_it_is() {
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.leaderless.push("new".to_owned());
+    script.subscribe(&["t", "new"]);
+    let asked = script.joining();
+    script.answer(&asked, &script.follows(1));
+    script.pass(1);
+    let all: Vec<i32> = (0..250_000).collect();
+    script.sync(share(&[("new", &all), ("t", &[0])], 1));
+    script.discover();
+    let notice = script.obey();
+    assert_eq!((notice.kind, &notice.owned), (NoticeKind::Assign, &owned(&[("t", &[0])])));
+    let [line] = warnings(&script)[..] else { panic!("{:?}", warnings(&script)) };
+    assert!(line.contains("250000 of \"new\", whose size is not known"), "{line}");
+    // Once it is known, the group plans anew.
+    script.topics.insert("new".to_owned(), 2);
+    script.pass(1_000);
+    script.describe();
+    assert_eq!(script.notice().unwrap().kind, NoticeKind::Prepare);
 }
 
 #[test]

@@ -1,19 +1,19 @@
-//! What hosts write as metadata, and how their leaders plan: as the Python package does.
+//! The hosts' metadata and the leaders' plans, written as in the Python package.
 
-use kafka_assignors_core::group::{TopicSpec, Topics};
-use kafka_assignors_core::leader::{JoinedMember, perform_assignment};
-use kafka_assignors_core::membership::{Assignor, Partitions, PlanMember, PlanTopic};
-use kafka_assignors_core::strategy::{Mode, Objective, RackOrder, Strategy};
-use kafka_assignors_core::wire::subscription::SubscriptionFields;
-use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
-use kafka_assignors_core::wire::user_data::{encode_cooperative, encode_sticky};
+use crate::encode::{SubscriptionFields, encode_cooperative, encode_sticky};
+use kafka_assignors_core::member::{Assignor, Partitions, PlanMember, PlanTopic};
+use kafka_assignors_core::planning::group::{TopicSpec, Topics};
+use kafka_assignors_core::planning::leader::{JoinedMember, perform_assignment};
+use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::strategy::Strategy;
+use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
 
 pub(crate) fn assignor(name: &str) -> Assignor {
     let cooperative = name.starts_with("cooperative");
     Assignor { name: name.to_owned(), cooperative, settles_claims: cooperative, uses_racks: false }
 }
 
-/// What a host remembers for its assignors.
+/// The state that a host keeps for its assignors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) owned: Partitions,
@@ -24,7 +24,8 @@ fn canonical(partitions: &Partitions) -> CanonicalPartitions<'_> {
     CanonicalPartitions::new(partitions.iter().map(|(topic, numbers)| (topic.as_str(), numbers.iter().copied())))
 }
 
-/// The metadata of an assignor. `owned` is what the member owns while it joins: nothing, for an eager one.
+/// The metadata of an assignor. `owned` are the partitions that the member owns while it joins; an eager member owns
+/// none.
 pub(crate) fn metadata(name: &str, topics: &[String], owned: &Partitions, memory: &Memory) -> Vec<u8> {
     let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
     let sticky = encode_sticky(&canonical(&memory.owned), memory.generation).unwrap();

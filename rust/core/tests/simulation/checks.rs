@@ -1,19 +1,20 @@
-//! What must hold at any time, and what must hold in the end.
+//! The invariants at any time, and the conditions at the end.
 
 use crate::host::{Host, Key};
 use crate::world::World;
-use kafka_assignors_core::membership::Stage;
+use kafka_assignors_core::member::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl World {
-    /// Nobody who still counts may have it: whoever else has was expelled by the coordinator, and will be told so.
+    /// A taken partition must not belong to another current member. Another owner is allowed only if the coordinator
+    /// has removed it from the group: it will learn of that later.
     pub(crate) fn check_taken(&mut self, host: usize, generation: i32, key: &Key) {
         let others = self.owners.get(key).into_iter().flatten().any(|&other| other != host);
         let groups = if others { self.cluster.broker.groups() } else { Vec::new() };
         let counts = |id: &str| groups.iter().any(|group| group.members.iter().any(|member| member.member_id == id));
         for &other in self.owners.get(key).into_iter().flatten().filter(|&&other| other != host) {
             let (id, theirs) = self.hosts[other].member.identity();
-            // A static member that missed the rebalance stays on the list until its session ends.
+            // A static member that missed the rebalance stays in the group until its session ends.
             let missed = theirs < generation && self.hosts[other].config.group_instance_id.is_some();
             if !missed && !id.is_empty() && theirs >= 0 && counts(id) && counts(self.hosts[host].member.identity().0) {
                 self.faults.push(format!(
@@ -31,7 +32,7 @@ impl World {
         }
     }
 
-    /// No host reads after its coordinator may have expelled it.
+    /// No host reads after the coordinator may have removed it.
     pub(crate) fn check_reading(&mut self, host: usize) {
         let process = &self.hosts[host];
         let session_ms = process.config.session_timeout_ms;
@@ -42,8 +43,8 @@ impl World {
         }
     }
 
-    /// A member that has been in a generation names one in its transactions: a broker accepts offsets without a member id from any
-    /// client.
+    /// After its first generation a member always has an identity for transactions. Without one, a broker would not
+    /// fence its offsets: it accepts offsets without a member id from any client.
     pub(crate) fn check_fencing(&mut self, host: usize) {
         let process = &self.hosts[host];
         let named = process.member.fencing().map(|(id, generation)| (id.to_owned(), generation));
@@ -65,7 +66,7 @@ impl World {
         }
     }
 
-    /// Whether all who live are settled and own everything between them.
+    /// Whether all living members are stable and together own all partitions.
     pub(crate) fn settled(&self) -> bool {
         let live: Vec<&Host> =
             self.hosts.iter().filter(|host| host.alive && host.fatal.is_none() && !host.closed).collect();

@@ -1,16 +1,16 @@
-//! Brokers: several nodes in front of one state, of which one at a time coordinates.
+//! The brokers: several nodes that share one state. One node at a time is the coordinator.
 
-use kafka_assignors_core::broker::{Broker, Config};
-use kafka_assignors_core::coordinator;
+use kafka_assignors_core::embedded::broker::{Broker, Config};
+use kafka_assignors_core::embedded::coordinator;
 use kafka_assignors_core::protocol::cluster::{FindCoordinatorResponse, MetadataBroker, MetadataResponse};
+use kafka_assignors_core::protocol::reader::Reader;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode, RequestHeader, read_response, write_response};
-use kafka_assignors_core::wire::reader::Reader;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) const GROUP: &str = "g";
 const PORT: i32 = 9000;
 
-/// What the group's requests are.
+/// The requests for the group's coordinator.
 const GROUP_REQUESTS: &[ApiKey] = &[
     ApiKey::JoinGroup,
     ApiKey::SyncGroup,
@@ -27,10 +27,10 @@ pub(crate) type Reply = (u64, Vec<u8>);
 #[derive(Debug, Default)]
 struct Served {
     node: i32,
-    /// Behind a request that waits.
+    /// Frames after an unanswered request.
     queue: VecDeque<Vec<u8>>,
     parked: bool,
-    /// Of the requests handed to the broker, to make sense of the replies.
+    /// The headers of the requests in service, to decode the replies.
     headers: BTreeMap<i32, RequestHeader>,
 }
 
@@ -40,16 +40,16 @@ pub(crate) struct Cluster {
     pub(crate) nodes: i32,
     pub(crate) coordinator: i32,
     pub(crate) up: BTreeMap<i32, bool>,
-    /// The coordinator loads until then: 14 to everything.
+    /// Until this time the coordinator loads: it answers every request with error 14.
     pub(crate) loading_until: u64,
-    /// Errors that the next requests of an API are answered with, in order.
+    /// The errors for the next requests of an API, in order.
     pub(crate) whims: BTreeMap<ApiKey, VecDeque<ErrorCode>>,
     served: BTreeMap<u64, Served>,
-    /// Highest versions offered, where they are not the codec's.
+    /// The highest offered versions, if lower than the codec's.
     pub(crate) caps: BTreeMap<ApiKey, i16>,
-    /// Committed offsets at the last look.
+    /// The committed offsets at the last check.
     committed: BTreeMap<(String, i32), i64>,
-    /// Offsets that went back.
+    /// Committed offsets that decreased.
     pub(crate) rewinds: Vec<String>,
     /// Requests seen, by API.
     pub(crate) seen: BTreeMap<ApiKey, u64>,
@@ -88,7 +88,7 @@ impl Cluster {
     pub(crate) fn versions(&self) -> BTreeMap<i16, (i16, i16)> {
         let range = |api: ApiKey| {
             let (least, most) = api.versions();
-            // As the embedded Kafka: topics have no ids.
+            // As in the embedded Kafka, because topics have no ids.
             let most = if api == ApiKey::Metadata { 9 } else { most };
             (api.code(), (least, self.caps.get(&api).map_or(most, |&cap| cap.min(most))))
         };
@@ -99,7 +99,7 @@ impl Cluster {
         self.served.insert(connection, Served { node, ..Served::default() });
     }
 
-    /// The broker hears that a connection is gone.
+    /// The broker learns that a connection is closed.
     pub(crate) fn disconnect(&mut self, now: u64, connection: u64) -> Vec<Reply> {
         self.served.remove(&connection);
         let replies = self.broker.disconnect(now, connection);
@@ -161,7 +161,7 @@ impl Cluster {
         }
     }
 
-    /// Patches addresses, and goes on with what waited behind what was answered.
+    /// Replaces the addresses in the responses, and serves the requests that waited for them.
     fn finish(&mut self, now: u64, replies: Vec<coordinator::Reply>) -> Vec<Reply> {
         let mut out = Vec::new();
         for reply in replies {

@@ -3,7 +3,7 @@
 use crate::script::{Asked, Script, owned, share};
 use crate::world::{Weather, World};
 use crate::{config, group};
-use kafka_assignors_core::membership::{Action, CommitOffset, Event, Role, Stage};
+use kafka_assignors_core::member::{Action, CommitOffset, Event, Role, Stage};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::offsets::{
     OffsetCommitRequest, OffsetFetchPartitionResponse, OffsetFetchRequest, OffsetFetchResponse,

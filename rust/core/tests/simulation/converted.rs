@@ -1,8 +1,8 @@
-//! Scenarios 41 and 42, the member's part: a group that the brokers' own assignor serves (KIP-848).
+//! Scenarios 41 and 42, for the member: a group in which the broker assigns (KIP-848).
 
 use crate::config;
 use crate::script::{Asked, Script, share};
-use kafka_assignors_core::membership::{Action, Converted, NoticeKind, Stage};
+use kafka_assignors_core::member::{Action, Converted, NoticeKind, Stage};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 
@@ -49,7 +49,7 @@ fn scenario_42_a_member_that_carries_on_takes_the_brokers_plan_until_the_group_i
         script.obey();
         asked = script.asked();
     }
-    // The last consumer of the new protocol has gone: a leader again.
+    // The last consumer with the KIP-848 protocol has left: the group has a leader again.
     let joined = script.leads(6, &["t"]);
     script.answer(&asked, &joined);
     script.discover();

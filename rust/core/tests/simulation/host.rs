@@ -1,7 +1,7 @@
 //! The process around a member: the application's thread, which polls, reads, commits and runs callbacks.
 
 use crate::assignors::Memory;
-use kafka_assignors_core::membership::{
+use kafka_assignors_core::member::{
     Action, CommitOffset, Config, Event, Membership, Notice, NoticeKind, Partitions, RebalanceProtocol,
 };
 use kafka_assignors_core::protocol::ErrorCode;
@@ -13,22 +13,22 @@ pub(crate) type Key = (String, i32);
 /// A partition that the application may read.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
-    /// Unknown until the committed offset has come.
+    /// Unknown until the committed offset was fetched.
     pub(crate) position: Option<i64>,
-    /// The notice that brought it.
+    /// The ticket of the notice that added the partition.
     pub(crate) ticket: u64,
 }
 
-/// What the application's thread is in the middle of.
+/// The current task of the application's thread.
 #[derive(Debug, Clone)]
 pub(crate) enum Work {
-    /// Waits for this commit before it gives up what the notice says.
+    /// It waits for this commit before it revokes the partitions of the notice.
     Committing { notice: Notice, id: u64 },
-    /// Runs callbacks until then.
+    /// It runs callbacks until this time.
     Callback { notice: Notice, until: u64 },
 }
 
-/// How a commit ended: its code, and what was dropped.
+/// The result of a commit: its error code, and the dropped partitions.
 pub(crate) type Outcome = (ErrorCode, Vec<Key>);
 
 /// What the tests count.
@@ -75,7 +75,7 @@ pub(crate) struct Host {
     pub(crate) closed: bool,
     pub(crate) counts: Counts,
     pub(crate) log: Vec<String>,
-    /// When requests were sent and connections opened, for the rates.
+    /// The times of requests and of opened connections, to check the rates.
     pub(crate) sent: Vec<u64>,
     pub(crate) connects: Vec<u64>,
 }
@@ -117,7 +117,7 @@ impl Host {
         }
     }
 
-    /// The process starts anew; what was in memory is gone.
+    /// The process restarts with empty memory.
     pub(crate) fn restart(&mut self, now: u64) {
         let topics: Vec<String> = self.topics.clone();
         let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
@@ -148,7 +148,7 @@ impl Host {
         Some((self.next_id, Event::Commit { id: self.next_id, offsets, timeout_ms }))
     }
 
-    /// Begins the notice that waits, if it still counts. An event for the member, if the callback commits.
+    /// Begins the waiting notice, if it is still valid. Returns an event for the member if the callback commits.
     pub(crate) fn take_notice(&mut self, now: u64) -> Option<Event> {
         let notice = self.notice.take()?;
         if !self.member.begin(notice.ticket) {
@@ -165,7 +165,7 @@ impl Host {
         None
     }
 
-    /// The commit that a callback waited for is done.
+    /// The commit for which a callback waited has ended.
     pub(crate) fn commit_done(&mut self, now: u64, id: u64) {
         if let Some(Work::Committing { notice, id: waited }) = &self.work
             && *waited == id
@@ -174,7 +174,7 @@ impl Host {
         }
     }
 
-    /// The callbacks are over: what they gave up and took, and what the member is told.
+    /// The callbacks have ended. Returns the released partitions, the added partitions, and the events for the member.
     pub(crate) fn finish(&mut self, notice: Notice) -> (Vec<Key>, Vec<Key>, Vec<Event>) {
         let gone: Vec<Key> = flat(&notice.revoked).collect();
         for key in &gone {

@@ -3,7 +3,7 @@
 use crate::script::{Asked, Script, owned, share};
 use crate::world::World;
 use crate::{config, group, world};
-use kafka_assignors_core::membership::{Action, Event, NoticeKind, Role, Stage};
+use kafka_assignors_core::member::{Action, Event, NoticeKind, Role, Stage};
 use kafka_assignors_core::protocol::join_group::{JoinGroupRequest, JoinGroupResponse};
 use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};

@@ -1,9 +1,9 @@
-//! Scenarios 17 to 22: heartbeats, sessions, applications that do not poll, and the end.
+//! Scenarios 17 to 22: heartbeats, sessions, applications that do not poll, and closing.
 
 use crate::script::{Asked, Script, owned, share};
 use crate::world::World;
 use crate::{config, group};
-use kafka_assignors_core::membership::{Action, Config, Event, NoticeKind, Role, Stage};
+use kafka_assignors_core::member::{Action, Config, Event, NoticeKind, Role, Stage};
 use kafka_assignors_core::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
@@ -17,7 +17,7 @@ fn scenario_17_a_rebalance_is_joined_when_stable_and_is_no_news_while_preparing(
     let notice = script.notice().unwrap();
     assert_eq!(notice.kind, NoticeKind::Prepare);
     assert!(script.member.begin(notice.ticket));
-    // The callback takes long; heartbeats go on and say the same.
+    // The callback takes long. Heartbeats continue, with the same response.
     for _ in 0..3 {
         script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     }
@@ -36,7 +36,7 @@ fn scenario_17_a_heartbeats_answer_to_a_generation_that_is_over_is_ignored() {
     script.obey();
     let joining: Asked<JoinGroupRequest> = script.asked();
     assert_eq!(joining.body.reason.as_deref(), Some("lags"));
-    // One connection answers in order, so the stale answer comes first.
+    // A connection has the responses in the order of the requests, so the stale one comes first.
     let stamp = script.member.identity().1;
     script.answer(&stale, &HeartbeatResponse { error_code: ErrorCode::REBALANCE_IN_PROGRESS, ..Default::default() });
     assert_eq!(script.member.identity().1, stamp);
@@ -48,7 +48,8 @@ fn scenario_17_a_heartbeats_answer_to_a_generation_that_is_over_is_ignored() {
     assert!(script.asks(ApiKey::JoinGroup).eq(&false), "no second rebalance");
 }
 
-/// When a member that has just got its share asks, in milliseconds since then; `wake` says when its thread comes around.
+/// The times of the heartbeats of a member, in milliseconds after its assignment. `wake` returns the next time at which
+/// its thread runs.
 fn beats(script: &mut Script, number: usize, wake: impl Fn(&Script) -> u64) -> Vec<u64> {
     script.stable(&[("t", &[0])]);
     let began = script.now;
@@ -76,7 +77,7 @@ fn heartbeats_of_a_member_that_wakes_late_stay_in_step_with_those_of_the_others(
     }
 }
 
-/// The first three of a member in this place.
+/// The first three heartbeats of a member with this index in its process.
 fn beats_of(place: u32, count: u32, heartbeat_interval_ms: u64) -> Vec<u64> {
     let mut script = Script::new(Config { heartbeat_interval_ms, ..config(1, &["sticky"]) });
     script.tell(Event::Neighbours { place, count });
@@ -94,7 +95,7 @@ fn neighbours_spread_their_heartbeats_over_the_interval() {
     assert_eq!(beats_of(1, 3, 3_000), [333, 2_500, 5_500]);
     assert_eq!(beats_of(2, 3, 3_000), [500, 3_500, 6_500]);
     assert_eq!(beats_of(0, 1, 3_000), [500, 3_500, 6_500]);
-    // Not closer than 100 ms, however many they are.
+    // At least 100 ms apart, for any number of members.
     assert_eq!(beats_of(0, 1_000, 500), beats_of(5, 1_000, 500));
     assert_eq!(beats_of(0, 1_000, 500), [100, 600, 1_100]);
     assert_eq!(beats_of(7, 0, 50), [50, 100, 150]);
@@ -114,13 +115,13 @@ fn what_one_member_hears_its_neighbours_ask_about_at_once() {
     second.pass(100);
     let due = second.member.next_deadline();
     second.tell(Event::GroupRebalances { generation: 1 });
-    // Only the coordinator's word counts, and the next heartbeat is where it was.
+    // Only the coordinator's response starts a rebalance, and the time of the next heartbeat is unchanged.
     assert!(second.notice().is_none());
     let asked: Asked<HeartbeatRequest> = second.asked();
     second.answer(&asked, &HeartbeatResponse::default());
     assert_eq!(second.member.stage(), Stage::Stable);
     assert_eq!(second.member.next_deadline(), due);
-    // While one is unanswered another is due behind it: that one may have been too early.
+    // While a heartbeat is unanswered, another one is due after it: the first may have been sent too early.
     second.pass(400);
     second.tell(Event::GroupRebalances { generation: 1 });
     let regular: Asked<HeartbeatRequest> = second.asked();
@@ -145,7 +146,7 @@ fn what_neighbours_say_of_another_generation_or_of_what_is_known_is_ignored() {
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     script.tell(Event::GroupRebalances { generation: 1 });
     assert!(!script.asks(ApiKey::Heartbeat));
-    // A commit tells as well as a heartbeat.
+    // The response to a commit reports the rebalance as well as that to a heartbeat.
     let mut script = Script::new(config(1, &["cooperative-sticky"]));
     script.stable(&[("t", &[0])]);
     script.commit(1, &[("t", 0, 9)]);
@@ -183,7 +184,7 @@ fn scenario_19_a_session_that_ends_while_the_brokers_are_away() {
     world.run_until_so(60_000, "settled again", World::settled);
     assert_eq!(world.hosts[0].counts.lost, 1);
     world.check();
-    // Gone for less than a session, nothing is lost.
+    // An interruption shorter than the session: no partition is lost.
     let lost: u32 = world.hosts.iter().map(|host| host.counts.lost).sum();
     world.unreachable.insert(1);
     world.cut(|host, _| host == 1);
@@ -236,7 +237,7 @@ fn scenario_20_a_static_member_that_does_not_poll_only_falls_silent() {
 
 #[test]
 fn scenario_21_a_process_that_stands_still_is_a_member_again_afterwards() {
-    // Shorter than its session: nothing happens. Longer: it is expelled, and finds out.
+    // A pause shorter than the session has no effect. After a longer one the member was removed, and learns of it.
     let mut world = group(21, 3, &["cooperative-sticky"], &[("t", 6)]);
     for (still, lost) in [(8_000, 0), (25_000, 1)] {
         world.freeze(0);
@@ -252,7 +253,7 @@ fn scenario_21_a_process_that_stands_still_is_a_member_again_afterwards() {
 #[test]
 fn scenario_22_closing_while_a_join_is_parked() {
     let mut world = group(22, 3, &["sticky"], &[("t", 6)]);
-    // One that does not give its partitions up parks the joins of the others.
+    // A member that does not release its partitions delays the JoinGroup responses of the others.
     world.hosts[2].callback_ms = 20_000;
     world.subscribe(0, &["t", "u"]);
     world.run_until_so(15_000, "parked", |world| world.hosts[0].member.stage() == Stage::Joining);
@@ -308,7 +309,7 @@ fn a_farewell_that_could_not_be_said_in_time_keeps_nobody_waiting() {
     let mut script = Script::new(config(1, &["sticky"]));
     let asked = script.joining();
     script.answer(&asked, &script.follows(1));
-    // There is no connection for the farewell.
+    // There is no connection for the LeaveGroup.
     script.connects = false;
     if script.conns.values().any(|&role| role == Role::Offsets) {
         script.cut(Role::Offsets);
@@ -321,7 +322,7 @@ fn a_farewell_that_could_not_be_said_in_time_keeps_nobody_waiting() {
     script.tell(Event::Close { timeout_ms: 60_000 });
     script.pass(9_999);
     assert_eq!(script.member.stage(), Stage::Failed);
-    // request_timeout_ms is over, and nothing else happens at that moment.
+    // request_timeout_ms has passed, and no other event happens at that time.
     script.pass(1);
     assert_eq!((script.member.stage(), script.now), (Stage::Closed, failed_at + 10_000));
 }

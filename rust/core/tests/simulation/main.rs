@@ -1,14 +1,17 @@
-//! Many members over a faulty network, from a seed: the state machine against the real coordinator's rules.
+//! A simulation: many members on a faulty network. It tests the member's state machine with the embedded coordinator.
 //!
-//! Everything follows from the seed: a failing one is printed, and replays with
+//! Every event follows from a seed. A failing seed is printed; it replays with
 //! `SEED=… cargo test -p kafka-assignors-core --test simulation`.
 
+mod assigned;
 mod assignors;
 mod checks;
 mod cluster;
 mod commits;
 mod converted;
 mod discovery;
+#[path = "../encode/mod.rs"]
+mod encode;
 mod host;
 mod joining;
 mod liveness;
@@ -17,16 +20,15 @@ mod rebalance;
 mod script;
 mod seeds;
 mod sessions;
-mod shares;
 mod statics;
 mod table;
 mod world;
 
-use kafka_assignors_core::coordinator;
-use kafka_assignors_core::membership::Config;
+use kafka_assignors_core::embedded::coordinator;
+use kafka_assignors_core::member::Config;
 use world::World;
 
-/// A member's settings, short enough for a simulation of a minute to have everything in it.
+/// A member's settings, with timeouts so short that each of them can expire within one simulated minute.
 fn config(number: u64, assignors: &[&str]) -> Config {
     Config {
         bootstrap: (1..=3).map(cluster::Cluster::address).collect(),
@@ -44,13 +46,13 @@ fn config(number: u64, assignors: &[&str]) -> Config {
     }
 }
 
-/// Three brokers, no members.
+/// A world with three brokers and no members.
 fn world(seed: u64) -> World {
     let groups = coordinator::Config { initial_rebalance_delay_ms: 0, seed, ..coordinator::Config::default() };
     World::new(seed, 3, groups)
 }
 
-/// A group of `count` members that has settled.
+/// A stable group of `count` members.
 fn group(seed: u64, count: u64, assignors: &[&str], topics: &[(&str, i32)]) -> World {
     let mut world = world(seed);
     for &(name, partitions) in topics {

@@ -4,12 +4,12 @@ use crate::host::flat;
 use crate::script::{Asked, Script, owned, share};
 use crate::world::World;
 use crate::{config, group, world};
-use kafka_assignors_core::membership::{Action, Event, NoticeKind, Partitions, Stage};
+use kafka_assignors_core::member::{Action, Event, NoticeKind, Partitions, Stage};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::offsets::{OffsetFetchRequest, OffsetFetchResponse};
+use kafka_assignors_core::protocol::subscription::Subscription;
 use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
-use kafka_assignors_core::wire::subscription::Subscription;
 
 #[test]
 fn scenario_23_a_cooperative_group_rebalances_twice_and_nobody_shares() {
@@ -257,7 +257,7 @@ fn scenario_27_an_offset_fetch_goes_on_across_a_rebalance() {
     assert_eq!(fetched, 1);
     // And a connection that breaks under it.
     script.tell(Event::FetchOffsets { id: 5, partitions: owned(&[("t", &[1])]), timeout_ms: 60_000 });
-    script.cut(kafka_assignors_core::membership::Role::Offsets);
+    script.cut(kafka_assignors_core::member::Role::Offsets);
     script.pass(500);
     let third: Asked<OffsetFetchRequest> = script.asked();
     script.answer(&third, &OffsetFetchResponse::default());

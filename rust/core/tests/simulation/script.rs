@@ -1,9 +1,8 @@
-//! One member whose brokers say exactly what the test wants them to say.
+//! One member. The test itself writes the brokers' responses.
 
 use crate::{assignors, cluster};
-use kafka_assignors_core::membership::{
-    Action, Config, Event, Membership, Notice, NoticeKind, Partitions, Role, Stage,
-};
+use kafka_assignors_core::member::{Action, Config, Event, Membership, Notice, NoticeKind, Partitions, Role, Stage};
+use kafka_assignors_core::protocol::assignment;
 use kafka_assignors_core::protocol::cluster::{
     FindCoordinatorResponse, MetadataPartition, MetadataRequest, MetadataResponse, MetadataTopic,
 };
@@ -12,11 +11,10 @@ use kafka_assignors_core::protocol::join_group::{JoinGroupMember, JoinGroupReque
 use kafka_assignors_core::protocol::offsets::{
     OffsetCommitPartitionResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopicResponse,
 };
+use kafka_assignors_core::protocol::reader::Reader;
 use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
+use kafka_assignors_core::protocol::topic_partitions::CanonicalPartitions;
 use kafka_assignors_core::protocol::{ApiKey, Body, ErrorCode, RequestHeader, read_request, write_response};
-use kafka_assignors_core::wire::assignment;
-use kafka_assignors_core::wire::reader::Reader;
-use kafka_assignors_core::wire::topic_partitions::CanonicalPartitions;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A request that the test has not answered.
@@ -27,23 +25,25 @@ pub(crate) struct Asked<B> {
     pub(crate) body: B,
 }
 
-/// The member and what it has asked for.
+/// The member and its unanswered requests.
 pub(crate) struct Script {
     pub(crate) member: Membership,
     pub(crate) now: u64,
     /// Connections that are open or being opened.
     pub(crate) conns: BTreeMap<u64, Role>,
-    /// Whether connections open by themselves.
+    /// Whether connections open without the test's help.
     pub(crate) connects: bool,
     pub(crate) connected: u64,
     sent: VecDeque<(u64, RequestHeader, Vec<u8>)>,
-    /// Everything that is not about the network, in order.
+    /// All actions except those about connections, in order.
     pub(crate) actions: Vec<Action>,
     pub(crate) versions: BTreeMap<i16, (i16, i16)>,
     /// The assignors of the member.
     listed: Vec<String>,
-    /// What exists: topic and partitions.
+    /// The existing topics and their partition counts.
     pub(crate) topics: BTreeMap<String, i32>,
+    /// Topics that exist, but that the broker cannot describe yet.
+    pub(crate) leaderless: Vec<String>,
 }
 
 pub(crate) fn share(partitions: &[(&str, &[i32])], generation: i32) -> Vec<u8> {
@@ -70,6 +70,7 @@ impl Script {
             actions: Vec::new(),
             versions: cluster::Cluster::new(1, Default::default()).versions(),
             topics: [("t".to_owned(), 4)].into(),
+            leaderless: Vec::new(),
         };
         script.subscribe(&["t"]);
         script
@@ -82,6 +83,8 @@ impl Script {
 
     pub(crate) fn tell(&mut self, event: Event) {
         let actions = self.member.handle(self.now, event);
+        // A second call at the same time must have no effect.
+        assert_eq!(self.member.handle(self.now, Event::Tick), []);
         for action in actions {
             match action {
                 Action::Connect { conn, role, .. } => {
@@ -130,7 +133,7 @@ impl Script {
         self.tell(Event::Disconnected { conn, reason: "cut".to_owned(), fatal: None });
     }
 
-    /// Whether such a request waits for an answer.
+    /// Whether a request of this API is unanswered.
     pub(crate) fn asks(&self, api: ApiKey) -> bool {
         self.sent.iter().any(|(_, header, _)| header.api == api)
     }
@@ -150,12 +153,10 @@ impl Script {
 
     pub(crate) fn answer<B, R: Body>(&mut self, asked: &Asked<B>, body: &R) {
         let frame = write_response(&asked.header, body).unwrap();
-        let mut bytes = (frame.len() as u32).to_be_bytes().to_vec();
-        bytes.extend_from_slice(&frame);
-        self.tell(Event::Received { conn: asked.conn, bytes });
+        self.tell(Event::Received { conn: asked.conn, frame });
     }
 
-    /// Answers FindCoordinator and Metadata as often as they are asked.
+    /// Answers every FindCoordinator and Metadata request.
     pub(crate) fn discover(&mut self) {
         while self.asks(ApiKey::FindCoordinator) || self.asks(ApiKey::Metadata) {
             if self.asks(ApiKey::FindCoordinator) {
@@ -185,13 +186,16 @@ impl Script {
                     |number| MetadataPartition { partition_index: number, leader_id: 1, ..Default::default() };
                 MetadataTopic { name, partitions: (0..count).map(partition).collect(), ..Default::default() }
             }
+            None if self.leaderless.contains(&name) => {
+                MetadataTopic { name, error_code: ErrorCode::LEADER_NOT_AVAILABLE, ..Default::default() }
+            }
             None => MetadataTopic { name, error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, ..Default::default() },
         });
         let body = MetadataResponse { topics: topics.collect(), ..Default::default() };
         self.answer(&asked, &body);
     }
 
-    /// The notice that waits, if any.
+    /// The current notice, if any.
     pub(crate) fn notice(&self) -> Option<Notice> {
         self.actions.iter().rev().find_map(|action| match action {
             Action::Notify(notice) => Some(notice.clone()),
@@ -199,7 +203,7 @@ impl Script {
         })
     }
 
-    /// Notices handed out so far.
+    /// All notices up to now.
     pub(crate) fn notices(&self) -> Vec<Notice> {
         let notices = self.actions.iter().filter_map(|action| match action {
             Action::Notify(notice) => Some(notice.clone()),
@@ -208,7 +212,7 @@ impl Script {
         notices.collect()
     }
 
-    /// Obeys the last notice.
+    /// Carries out the last notice.
     #[track_caller]
     pub(crate) fn obey(&mut self) -> Notice {
         let notice = self.notice().expect("a notice");
@@ -228,7 +232,7 @@ impl Script {
         self.tell(Event::Done { ticket: notice.ticket, protocols });
     }
 
-    /// Up to JoinGroup.
+    /// Runs until the member sends JoinGroup.
     #[track_caller]
     pub(crate) fn joining(&mut self) -> Asked<JoinGroupRequest> {
         self.discover();
@@ -237,7 +241,7 @@ impl Script {
         self.asked()
     }
 
-    /// A follower's answer to JoinGroup.
+    /// The JoinGroup response to a follower.
     pub(crate) fn follows(&self, generation: i32) -> JoinGroupResponse {
         JoinGroupResponse {
             generation_id: generation,
@@ -249,7 +253,7 @@ impl Script {
         }
     }
 
-    /// A leader's answer to JoinGroup: it and another one who subscribes to these topics.
+    /// The JoinGroup response to a leader: the members are itself and another one with a subscription to these topics.
     pub(crate) fn leads(&self, generation: i32, others: &[&str]) -> JoinGroupResponse {
         let metadata = |topics: &[&str]| {
             let topics: Vec<String> = topics.iter().map(|&topic| topic.to_owned()).collect();
@@ -279,7 +283,7 @@ impl Script {
         asked.body
     }
 
-    /// In generation 1 as `me`, with this share, all callbacks done.
+    /// Brings the member into generation 1 as `me`, with these partitions, and finishes all callbacks.
     #[track_caller]
     pub(crate) fn stable(&mut self, partitions: &[(&str, &[i32])]) {
         let asked = self.joining();
@@ -303,7 +307,7 @@ impl Script {
     }
 
     pub(crate) fn commit(&mut self, id: u64, offsets: &[(&str, i32, i64)]) {
-        let offset = |&(topic, partition, offset): &(&str, i32, i64)| kafka_assignors_core::membership::CommitOffset {
+        let offset = |&(topic, partition, offset): &(&str, i32, i64)| kafka_assignors_core::member::CommitOffset {
             topic: topic.to_owned(),
             partition,
             offset,

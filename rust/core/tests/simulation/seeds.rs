@@ -1,15 +1,15 @@
-//! Random faults, from seeds; at the end everything must be well.
+//! Random faults, from seeds. After the faults the group must become stable.
 
 use crate::random::Random;
 use crate::world::{CALM, Weather, World};
 use crate::{config, world};
-use kafka_assignors_core::membership::Event;
+use kafka_assignors_core::member::Event;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 
-/// How long faults happen.
+/// The duration of the faults.
 const FAULTS_MS: u64 = 60_000;
 
-/// Errors that a broker may answer to a request for no reason that the member could know.
+/// Errors that a broker may return without a cause that the member can know.
 const WHIMS: &[(ApiKey, ErrorCode)] = &[
     (ApiKey::FindCoordinator, ErrorCode::COORDINATOR_NOT_AVAILABLE),
     (ApiKey::JoinGroup, ErrorCode::COORDINATOR_LOAD_IN_PROGRESS),
@@ -64,7 +64,7 @@ fn fault(world: &mut World, random: &mut Random, topics: &mut i32) {
             world.subscribe(host, all[random.below(3) as usize]);
         }
         14 if alive => {
-            // A neighbour that is wrong, or late.
+            // A wrong or late report of another member.
             let (_, generation) = world.hosts[host].member.identity();
             world.tell(host, Event::GroupRebalances { generation: generation - random.below(2) as i32 });
         }
@@ -78,7 +78,7 @@ fn fault(world: &mut World, random: &mut Random, topics: &mut i32) {
     }
 }
 
-/// One simulation: who is there and what happens follows from the seed.
+/// One simulation. The members and all events follow from the seed.
 fn simulate(seed: u64) {
     let mut random = Random::new(seed ^ 0xfa17);
     let mut world = world(seed);
@@ -106,7 +106,7 @@ fn simulate(seed: u64) {
     }
     calm_down(&mut world);
     world.run_until_so(120_000, "everything is owned again", World::settled);
-    // Whoever was closed while its JoinGroup was on the way may have a share that nobody else wants, for a session more.
+    // A member that was closed while its JoinGroup was in transit may be in the group until its session ends.
     world.run(12_000);
     world.run_until_so(20_000, "everything is owned without those that are gone", World::settled);
     world.run(15_000);
@@ -138,7 +138,7 @@ fn calm_down(world: &mut World) {
     }
 }
 
-/// Says which seed failed.
+/// Prints the failing seed.
 struct Naming(u64);
 
 impl Drop for Naming {
@@ -152,7 +152,8 @@ impl Drop for Naming {
 fn seeds(part: u64) -> Vec<u64> {
     if let Ok(seed) = std::env::var("SEED") {
         let seed: u64 = seed.parse().expect("SEED is a number");
-        return if seed % 4 == part { vec![seed] } else { Vec::new() };
+        // The part that no `#[ignore]` leaves out.
+        return if part == 0 { vec![seed] } else { Vec::new() };
     }
     let factor: u64 = std::env::var("SEED_FACTOR").map_or(1, |factor| factor.parse().expect("SEED_FACTOR is a number"));
     (0..2_000 * factor).filter(|seed| seed % 4 == part).collect()
@@ -171,16 +172,19 @@ fn seeds_0() {
 }
 
 #[test]
+#[ignore = "part of `make check`: three quarters of the seeds, a minute of two cores"]
 fn seeds_1() {
     run(1);
 }
 
 #[test]
+#[ignore = "part of `make check`: three quarters of the seeds, a minute of two cores"]
 fn seeds_2() {
     run(2);
 }
 
 #[test]
+#[ignore = "part of `make check`: three quarters of the seeds, a minute of two cores"]
 fn seeds_3() {
     run(3);
 }

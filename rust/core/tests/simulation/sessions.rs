@@ -1,9 +1,9 @@
-//! Scenarios 19, 20 and 39: a member's own clock for its session, and the identity that a transaction names.
+//! Scenarios 19, 20 and 39: the member's own clock for its session, and its identity for transactions.
 
 use crate::script::{Asked, Script, owned, share};
 use crate::world::World;
 use crate::{config, group};
-use kafka_assignors_core::membership::{Action, Event, NoticeKind, Role, Stage};
+use kafka_assignors_core::member::{Action, Event, NoticeKind, Role, Stage};
 use kafka_assignors_core::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::sync_group::SyncGroupRequest;
@@ -50,7 +50,7 @@ fn scenario_19_a_session_without_an_answered_heartbeat_is_a_lost_membership() {
         let mut script = Script::new(config(1, &[assignor]));
         script.stable(&[("t", &[0, 2])]);
         let joined = script.now;
-        // A heartbeat is asked and never answered, and the connection stays.
+        // A heartbeat is never answered, and the connection stays open.
         script.pass(SESSION - 1);
         assert!(script.asks(ApiKey::Heartbeat));
         assert_eq!(script.member.session_end(), Some(joined + SESSION));
@@ -65,7 +65,7 @@ fn scenario_19_a_session_without_an_answered_heartbeat_is_a_lost_membership() {
         assert_eq!((notice.kind, notice.lost), (NoticeKind::Prepare, true));
         assert_eq!(notice.revoked, owned(&[("t", &[0, 2])]));
         assert_eq!(script.notices().len(), 1);
-        // Another coordinator may answer, and may still count this id.
+        // Another coordinator may answer, and may still have this member id.
         assert!(script.conns.values().all(|&role| role != Role::Group));
         script.obey();
         assert!(!script.member.is_lost());
@@ -89,7 +89,7 @@ fn scenario_19_what_is_lost_is_told_without_waiting_for_a_broker() {
     script.pass(SESSION);
     let notice = script.obey();
     assert!(notice.lost);
-    // The metadata written meanwhile does not go into a join: expressions may match other topics.
+    // The metadata from that time is not sent in a JoinGroup, because the expressions may match other topics now.
     script.connects = true;
     for conn in script.conns.keys().copied().collect::<Vec<_>>() {
         let versions = script.versions.clone();
@@ -110,7 +110,7 @@ fn scenario_19_a_session_counts_from_when_the_answered_request_was_sent() {
     script.pass(500);
     let sent = script.now;
     let asked: Asked<HeartbeatRequest> = script.asked();
-    // The answer is slow: the broker counts from the arrival of the request, which may be long ago.
+    // The response is slow. The broker counts the session from the arrival of the request, which may be long ago.
     script.pass(4_000);
     script.answer(&asked, &HeartbeatResponse::default());
     assert_eq!(script.member.session_end(), Some(sent + SESSION));
@@ -144,13 +144,13 @@ fn scenario_19_an_answer_that_was_read_late_but_sent_in_time_counts() {
     let mut script = stable("sticky");
     script.pass(500);
     let asked: Asked<HeartbeatRequest> = script.asked();
-    // The process stands still beyond the end of the old session, until just before the end of the renewed one.
+    // The process pauses until just before the end of the renewed session, and so beyond the end of the old one.
     script.now += SESSION - 1;
     script.answer(&asked, &HeartbeatResponse::default());
     assert!(!script.member.is_lost());
     script.tell(Event::Tick);
     assert_eq!(script.member.stage(), Stage::Stable);
-    // Another process stands still until the end of the renewed session.
+    // Another process pauses until the end of the renewed session.
     let mut script = stable("sticky");
     script.pass(500);
     let asked: Asked<HeartbeatRequest> = script.asked();
@@ -199,7 +199,7 @@ fn scenario_19_the_clock_goes_on_where_it_stood_when_a_join_or_a_sync_breaks() {
 #[test]
 fn scenario_19_a_join_that_nobody_answers_at_all_is_no_proof_of_life() {
     let mut script = rejoining();
-    // There is no answer for as long as a rebalance may take and a broker may be late, and the connection stays.
+    // There is no response for the longest rebalance plus the broker's delay, and the connection stays open.
     for _ in 0..34 {
         polled(&mut script, 1_000);
         assert!(!script.member.is_lost());
@@ -241,7 +241,7 @@ fn scenario_19_brokers_that_go_for_longer_than_a_session_cost_it_and_for_less_do
     assert_eq!((lost(&world), world.settled()), (0, true));
     (1..=3).for_each(|node| world.node_down(node));
     world.run(SESSION + 1_000);
-    // Every member gives up its partitions while there is no broker yet.
+    // Every member gives up its partitions while no broker is reachable.
     assert_eq!(lost(&world), 3);
     assert!(world.hosts.iter().all(|host| host.held.is_empty()));
     (1..=3).for_each(|node| world.node_up(node));

@@ -3,7 +3,7 @@
 use crate::script::{Asked, Script, share};
 use crate::world::World;
 use crate::{config, world};
-use kafka_assignors_core::membership::{Config, Role, Stage};
+use kafka_assignors_core::member::{Config, Role, Stage};
 use kafka_assignors_core::protocol::group_admin::{DescribeGroupsRequest, DescribeGroupsResponse, DescribedGroup};
 use kafka_assignors_core::protocol::join_group::{JoinGroupRequest, JoinGroupResponse};
 use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
@@ -15,7 +15,7 @@ fn fixed(number: u64, assignor: &str) -> Config {
     settings
 }
 
-/// Three static members that have settled.
+/// A stable group of three static members.
 fn statics(seed: u64, assignor: &str, newest_join: i16) -> World {
     let mut world = world(seed);
     world.cluster.caps.insert(ApiKey::JoinGroup, newest_join);
@@ -94,7 +94,7 @@ fn scenario_32_a_leader_that_polls_again_sees_what_changed_meanwhile() {
             world.run_until_so(60_000, "silent", |world| world.hosts[who].counts.poll_exceeded == 1);
             world.cluster.broker.grow_topic("t", 9).unwrap();
             world.run(2_000);
-            // Within its session: the group has not missed it.
+            // The member returns within its session, so the group did not rebalance.
             world.hosts[who].polls = true;
             world.run_until_so(60_000, "the new partitions are read", World::settled);
             assert_eq!(world.hosts[who].counts.lost, 1);
@@ -228,7 +228,7 @@ fn a_broker_too_old_for_static_members_is_told_about() {
     let conn = script.conn(Role::Bootstrap);
     let versions = script.versions.clone();
     script.connects = true;
-    script.tell(kafka_assignors_core::membership::Event::Connected { conn, versions });
+    script.tell(kafka_assignors_core::member::Event::Connected { conn, versions });
     script.discover();
     script.obey();
     assert_eq!(script.fatal(), [ErrorCode::UNSUPPORTED_VERSION]);

@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::host::{Host, Key, Work};
 use crate::random::Random;
 use heard::Heard;
-use kafka_assignors_core::membership::{Action, Config, Event};
+use kafka_assignors_core::member::{Action, Config, Event};
 use kafka_assignors_core::protocol::ErrorCode;
 use network::{Link, is_state};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ enum Happening {
     Refused(u64),
     ToBroker(u64, Vec<u8>),
     ToHost(u64, Vec<u8>),
-    /// The host hears that the connection is gone; the broker does.
+    /// The host, or the broker, learns that the connection is closed.
     HostLoses(u64),
     BrokerLoses(u64),
     Tick {
@@ -34,58 +34,58 @@ enum Happening {
         life: u32,
         event: Event,
     },
-    /// A neighbour tells that the group rebalances.
+    /// Another member of the process reports that the group rebalances.
     Heard {
         host: usize,
         generation: i32,
     },
 }
 
-/// How the network behaves.
+/// The behaviour of the network.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weather {
-    /// Most of the delay each way, in milliseconds.
+    /// The largest delay each way, in milliseconds.
     pub(crate) delay: u64,
-    /// One in so many sends cuts its connection, before the bytes have arrived, after that or long before; 0 is never.
+    /// One in `cut` sends closes its connection: before the bytes arrive, after that, or long before; 0 is never.
     pub(crate) cut: u64,
 }
 
 pub(crate) const CALM: Weather = Weather { delay: 3, cut: 0 };
 
-/// Everything.
+/// The hosts, the brokers, the network and the clock.
 pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) random: Random,
     pub(crate) cluster: Cluster,
     pub(crate) hosts: Vec<Host>,
     pub(crate) weather: Weather,
-    /// Hosts whose packets go nowhere.
+    /// Hosts whose packets are lost.
     pub(crate) unreachable: BTreeSet<usize>,
     pub(crate) poll_ms: u64,
-    /// One in so many polls commits; 0 is never.
+    /// One in `commits` polls commits; 0 is never.
     pub(crate) commits: u64,
-    /// Whether the hosts tell each other that the group rebalances, as the members of one process do.
+    /// Whether the hosts report a rebalance to each other, as the members of one process do.
     pub(crate) neighbours: bool,
     queue: BTreeMap<(u64, u64), Happening>,
     order: u64,
     links: BTreeMap<u64, Link>,
     heard: Heard,
-    /// By host and life, the identity that the member last named for transactions.
+    /// By host and life, the member's last identity for transactions.
     pub(crate) fenced: BTreeMap<(usize, u32), (String, i32)>,
     /// Their numbers by host, life and the host's own number.
     numbers: BTreeMap<(usize, u32, u64), u64>,
     next_link: u64,
     broker_deadline: Option<u64>,
     backlog: BTreeMap<usize, Vec<Happening>>,
-    /// Who may read what.
+    /// The hosts that may read a partition.
     pub(crate) owners: BTreeMap<Key, BTreeSet<usize>>,
-    /// Host, generation and the partitions it took in it.
+    /// By generation and partition, the host (and its life) that took the partition.
     pub(crate) taken: BTreeMap<(i32, Key), (usize, u32)>,
     pub(crate) faults: Vec<String>,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, nodes: i32, groups: kafka_assignors_core::coordinator::Config) -> Self {
+    pub(crate) fn new(seed: u64, nodes: i32, groups: kafka_assignors_core::embedded::coordinator::Config) -> Self {
         Self {
             now: 1_000,
             random: Random::new(seed),
@@ -120,7 +120,7 @@ impl World {
         self.cluster.broker.create_topic(name, partitions, 1, Vec::new()).unwrap();
     }
 
-    /// Starts a process; its number.
+    /// Starts a process. Returns its number.
     pub(crate) fn start(&mut self, config: Config, topics: &[&str]) -> usize {
         let host = self.hosts.len();
         self.hosts.push(Host::new(config, self.now, topics));
@@ -183,7 +183,7 @@ impl World {
         self.backlog.remove(&host);
     }
 
-    /// The same process again, after [`World::kill`].
+    /// Starts the same process again, after [`World::kill`].
     pub(crate) fn restart(&mut self, host: usize) {
         self.forget(host);
         let now = self.now;
@@ -216,12 +216,14 @@ impl World {
         self.cluster.up.insert(node, true);
     }
 
-    /// An event for a member, and everything that follows at once.
+    /// Passes an event to a member, and carries out its actions.
     pub(crate) fn tell(&mut self, host: usize, event: Event) {
         if !self.hosts[host].alive {
             return;
         }
         let actions = self.hosts[host].member.handle(self.now, event);
+        // A second call at the same time must have no effect.
+        assert_eq!(self.hosts[host].member.handle(self.now, Event::Tick), []);
         for action in actions {
             self.act(host, action);
         }
@@ -241,7 +243,7 @@ impl World {
         match action {
             Action::Connect { conn, host: _, port, .. } => {
                 self.hosts[host].connects.push(self.now);
-                // Bootstrap servers carry a port too.
+                // The port identifies the node, also for a bootstrap server.
                 let node = Cluster::node_at(port);
                 self.next_link += 1;
                 let number = self.next_link;
@@ -265,7 +267,7 @@ impl World {
             }
             Action::Close { conn, .. } => {
                 if let Some(number) = self.link_of(host, conn) {
-                    // What was sent before still arrives; then the broker sees the end.
+                    // Bytes that were sent before still arrive; then the broker learns of the close.
                     self.heard.ends(number, self.now);
                     let end = self.links.get(&number).map_or(self.now, |link| link.up).max(self.now) + self.delay();
                     if let Some(link) = self.links.get_mut(&number) {
@@ -286,7 +288,7 @@ impl World {
                 }
             }
             Action::Notify(notice) => {
-                // A list that was made while another was carried out may have brought a newer one.
+                // Carrying out an earlier action may already have produced a list with a newer notice.
                 let newest = self.hosts[host].notice.as_ref().is_none_or(|other| other.ticket < notice.ticket);
                 if newest {
                     self.hosts[host].notice = Some(notice);
@@ -323,7 +325,7 @@ impl World {
             }
             Action::Log { level, message } => {
                 let process = &mut self.hosts[host];
-                process.counts.warnings += u32::from(level == kafka_assignors_core::membership::Level::Warning);
+                process.counts.warnings += u32::from(level == kafka_assignors_core::member::Level::Warning);
                 process.log.push(format!("{}: {message}", self.now));
             }
             Action::GroupRebalances { generation } => {
@@ -339,7 +341,7 @@ impl World {
         }
     }
 
-    /// Lets everything happen up to a time.
+    /// Processes all events up to a time.
     pub(crate) fn run_until(&mut self, end: u64) {
         loop {
             let next = self.queue.first_key_value().map(|(&(time, _), _)| time);
@@ -366,7 +368,7 @@ impl World {
         self.run_until(self.now + time);
     }
 
-    /// Lets time pass until something is so; panics when it takes longer than `most` milliseconds.
+    /// Advances the time until the condition is true; panics after `most` milliseconds.
     #[track_caller]
     pub(crate) fn run_until_so(&mut self, most: u64, what: &str, so: impl Fn(&World) -> bool) {
         let end = self.now + most;
@@ -393,7 +395,7 @@ impl World {
             Happening::ToBroker(..) | Happening::BrokerLoses(_) => None,
         };
         if let Some(host) = host.filter(|&host| self.frozen(host)) {
-            // The kernel accepts the connection, whoever is stopped.
+            // The kernel accepts the connection, even if the process is stopped.
             if let Happening::Connected(number) = &happening {
                 self.accept(*number);
             }
@@ -411,9 +413,9 @@ impl World {
                 self.tell_link(number, |conn| Event::Disconnected { conn, reason, fatal: None });
                 self.links.remove(&number);
             }
-            Happening::ToHost(number, bytes) => {
-                self.heard.hears(number, &bytes, self.now);
-                self.tell_link(number, |conn| Event::Received { conn, bytes });
+            Happening::ToHost(number, frame) => {
+                self.heard.hears(number, &frame, self.now);
+                self.tell_link(number, |conn| Event::Received { conn, frame });
             }
             Happening::HostLoses(number) => {
                 self.heard.ends(number, self.now);
@@ -451,7 +453,7 @@ impl World {
         }
     }
 
-    /// The application's thread comes around.
+    /// One round of the application's thread.
     fn app(&mut self, host: usize, life: u32) {
         let process = &self.hosts[host];
         if !process.alive || process.life != life || process.closed {
@@ -483,7 +485,7 @@ impl World {
             }
             return;
         }
-        // As the data path does: lost partitions are not read, even before the application has been told.
+        // As the data path does, stop reading lost partitions even before on_lost is called.
         if self.hosts[host].member.is_lost() {
             return;
         }
@@ -502,7 +504,7 @@ impl World {
         }
     }
 
-    fn finish(&mut self, host: usize, notice: kafka_assignors_core::membership::Notice) {
+    fn finish(&mut self, host: usize, notice: kafka_assignors_core::member::Notice) {
         let generation = notice.generation;
         let (gone, added, events) = self.hosts[host].finish(notice);
         for key in gone {
@@ -517,12 +519,12 @@ impl World {
         }
     }
 
-    /// The leader's member id, as the coordinator has it.
+    /// The coordinator's leader of the group.
     pub(crate) fn cluster_leader(&self) -> String {
         self.cluster.broker.groups()[0].leader.clone().unwrap_or_default()
     }
 
-    /// How the commit with this id ended.
+    /// The result of the commit with this id.
     pub(crate) fn result(&self, host: usize, id: u64) -> Option<ErrorCode> {
         self.hosts[host].results.get(&id).map(|(code, _)| *code)
     }

@@ -1,10 +1,11 @@
-//! Histories of groups, as record batches have them: a row for each group, with lists of what happened.
+//! Reads the histories of groups from record batches: one row for each group, with lists of events, partition counts,
+//! lags and observed assignments.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema};
-use kafka_assignors_core::replay::{CountChange, Event, History, Kind, LagChange, ObservedPartitions};
+use kafka_assignors_core::planning::replay::{CountChange, GroupEvent, History, Kind, LagChange, ObservedPartitions};
 
 use super::{Rows, field, list, list_of_structs, text};
 
@@ -54,10 +55,10 @@ pub(super) fn schema() -> Schema {
     ])
 }
 
-/// What a group is called; null where the batch has a null.
+/// Cluster and group id; `None` where the batch has a null.
 pub(super) type Key<'a> = [Option<&'a str>; 2];
 
-/// A row's key, and what is wrong with it.
+/// The key of a row, and the error if the key is invalid.
 pub(super) fn key(batch: &RecordBatch, row: usize) -> (Key<'_>, Result<(), String>) {
     let mut problem = Ok(());
     let key = [(0, "cluster"), (1, "group_id")].map(|(column, name)| {
@@ -91,7 +92,8 @@ impl<'a> Histories<'a> {
         }
     }
 
-    /// A row's history; `topics` takes the names that its events lend. O(items), all of them lent.
+    /// The history of a row, in O(items). It borrows from the batch; `topics` is the buffer for the topic names of the
+    /// events.
     pub(super) fn read<'b>(&'b self, row: usize, topics: &'b mut Vec<&'a str>) -> Result<History<'b>, String> {
         let lists = self.events.lists(5);
         let names = lists.values().as_string::<i32>();
@@ -129,7 +131,7 @@ impl<'a> Histories<'a> {
                 None if kind == Kind::Snapshot => "",
                 None => return Err(item.problem("member_id", "is null")),
             };
-            events.push(Event {
+            events.push(GroupEvent {
                 seq: item.number(seq, "seq")?,
                 kind,
                 member_id,

@@ -1,8 +1,7 @@
-//! Record batches: what Spark and pyarrow hand over, through the Arrow C interface.
+//! Record batches of Spark and pyarrow, imported and exported through the Arrow C interface.
 //!
-//! `pyo3-arrow` does the hand-over, so that there is no unsafe code here. A batch's schema is checked once; what its
-//! buffers say is believed nowhere: offsets are checked before they are followed, and texts before they are taken for
-//! UTF-8, each where it is read, so that one bad row costs only itself.
+//! `pyo3-arrow` imports and exports; this module contains no unsafe code. The schema of a batch is checked once. The
+//! buffers are not trusted: offsets and texts are checked before they are used. A bad text is an error of its row only.
 
 mod histories;
 mod offsets_topic;
@@ -22,7 +21,7 @@ use crate::errors::TableError;
 pub(crate) use offsets_topic::{DecodedBatches, OffsetsTopic};
 pub(crate) use replay::{Assignments, Replay};
 
-/// Checks that a batch has exactly these columns. Nullability is not looked at: nulls are met where they are.
+/// Checks that a batch has exactly these columns. Nullability is not compared: a null is handled when its row is read.
 fn check_schema(batch: &RecordBatch, wanted: &Schema) -> PyResult<()> {
     let found = batch.schema();
     for (index, field) in wanted.fields().iter().enumerate() {
@@ -45,7 +44,7 @@ fn check_schema(batch: &RecordBatch, wanted: &Schema) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether two types are alike but for nullability and for the names of list items.
+/// Whether two types are equal, ignoring nullability and the names of list items.
 fn same_type(found: &DataType, wanted: &DataType) -> bool {
     match (found, wanted) {
         (DataType::List(found), DataType::List(wanted)) => same_type(found.data_type(), wanted.data_type()),
@@ -71,7 +70,7 @@ fn list_of_structs(of: Vec<Field>) -> DataType {
     list(DataType::Struct(Fields::from(of)))
 }
 
-/// The places of a list's items; none for a null list.
+/// The positions of a list's items in the item array; empty for a null list.
 fn bounds(lists: &ListArray, at: usize) -> Result<Range<usize>, String> {
     if lists.is_null(at) {
         return Ok(0..0);
@@ -94,7 +93,7 @@ fn text(texts: &StringArray, at: usize) -> Result<Option<&str>, String> {
     std::str::from_utf8(bytes).map(Some).map_err(|_| "is not valid UTF-8".to_owned())
 }
 
-/// A column of structs in a column of lists.
+/// A column whose values are lists of structs.
 struct Rows<'a> {
     name: &'static str,
     lists: &'a ListArray,
@@ -105,7 +104,7 @@ struct Rows<'a> {
 #[derive(Clone, Copy)]
 struct Item<'a> {
     rows: &'a Rows<'a>,
-    /// Its place in its row's list, for errors.
+    /// The position in the list of the row, for error messages.
     index: usize,
     at: usize,
 }
@@ -141,9 +140,9 @@ impl<'a> Item<'a> {
         format!("{}[{}].{field} {what}", self.rows.name, self.index)
     }
 
-    /// A field that must be there.
+    /// A field that must not be null.
     fn number<T: ArrowPrimitiveType>(self, array: &PrimitiveArray<T>, field: &str) -> Result<T::Native, String> {
-        // A struct that is null itself may have anything in its fields.
+        // The fields of a null struct are undefined: the struct's own null must be checked too.
         if array.is_null(self.at) || self.rows.items.is_null(self.at) {
             return Err(self.problem(field, "is null"));
         }
@@ -154,7 +153,7 @@ impl<'a> Item<'a> {
         text(texts, self.at).map_err(|error| self.problem(field, &error))
     }
 
-    /// A field that must be there.
+    /// A field that must not be null.
     fn text<'b>(self, texts: &'b StringArray, field: &str) -> Result<&'b str, String> {
         self.optional_text(texts, field)?.ok_or_else(|| self.problem(field, "is null"))
     }

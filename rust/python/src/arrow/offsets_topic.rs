@@ -1,5 +1,5 @@
-//! Records of `__consumer_offsets` in, rows of the tables that they make out: one wide row type with the number of the
-//! table.
+//! Decodes records of `__consumer_offsets` into rows of tables. All tables share one wide row type, whose column
+//! `table` contains the number of the table.
 
 mod tables;
 
@@ -18,10 +18,10 @@ use self::tables::Tables;
 use super::{check_schema, field};
 use crate::errors::{OptionError, TableError};
 
-/// As many bytes of rows, about, as go into a batch.
+/// The approximate size of an output batch.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// What is the same for all batches.
+/// The settings of all batches.
 struct Settings {
     names: HashMap<TopicId, String>,
     clients: bool,
@@ -29,7 +29,7 @@ struct Settings {
     output: SchemaRef,
 }
 
-/// Decodes records of `__consumer_offsets`, given and answered as record batches.
+/// Decodes records of `__consumer_offsets`. Input and output are record batches.
 #[pyclass(frozen, module = "kafka_assignors._core")]
 pub(crate) struct OffsetsTopic {
     settings: Arc<Settings>,
@@ -38,8 +38,8 @@ pub(crate) struct OffsetsTopic {
 
 #[pymethods]
 impl OffsetsTopic {
-    /// `names` are topic ids, as Kafka prints them, with the topics' names; `clients` and `bytes` say whether client
-    /// ids and hosts, and the bytes of records that cannot be read, are wanted.
+    /// `names` maps topic ids, in the form that Kafka prints, to topic names. `clients` adds client ids and hosts to
+    /// the rows, `bytes` the bytes of unreadable records.
     #[new]
     fn new(names: HashMap<String, String>, clients: bool, bytes: bool) -> PyResult<Self> {
         let mut by_id = HashMap::with_capacity(names.len());
@@ -53,14 +53,14 @@ impl OffsetsTopic {
         Ok(Self { settings: Arc::new(settings), input: input() })
     }
 
-    /// The rows of a batch of records, as an iterator of record batches, each of one table. Other Python threads run
-    /// while it works.
+    /// The rows of a batch of records: an iterator of record batches, each of one table. Decoding detaches from the
+    /// interpreter, so other Python threads run meanwhile.
     fn decode(&self, py: Python<'_>, batch: PyRecordBatch) -> PyResult<DecodedBatches> {
         let batch = batch.into_inner();
         check_schema(&batch, &self.input)?;
         py.detach(|| {
             for column in batch.columns() {
-                // Another library's offsets are not believed: from here on they are within the bytes.
+                // The offsets come from another library. The code below relies on this check: all are within the bytes.
                 column.to_data().validate_full().map_err(|error| format!("the batch is damaged: {error}"))?;
             }
             let records = Records::new(&batch);
@@ -78,7 +78,7 @@ pub(crate) struct DecodedBatches {
     settings: Arc<Settings>,
     batch: RecordBatch,
     epochs: Epochs,
-    /// The first record that has not been read.
+    /// The index of the next record to read.
     next: usize,
     ready: VecDeque<RecordBatch>,
 }
@@ -96,7 +96,7 @@ impl DecodedBatches {
 }
 
 impl DecodedBatches {
-    /// Reads on until there is something, or nothing is left.
+    /// Reads records until a batch is ready or no record is left.
     fn fill(&mut self) -> Result<(), String> {
         let records = Records::new(&self.batch);
         while self.ready.is_empty() && self.next < self.batch.num_rows() {

@@ -1,16 +1,16 @@
-//! What comes of a replay, column by column.
+//! The results of a replay, collected as Arrow columns.
 
 use std::sync::Arc;
 
 use arrow_array::builder::{Float64Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef};
-use kafka_assignors_core::replay::{Cause, Figures, Row};
+use kafka_assignors_core::planning::replay::{Figures, RebalanceCause, Row};
 
 use super::histories::Key;
 use super::{field, list};
 
-/// A number as a column has it; what is too large for it is its largest.
+/// Converts a number to the column's type. A number out of range becomes `largest`.
 fn fit<T: TryFrom<V>, V>(value: V, largest: T) -> T {
     T::try_from(value).unwrap_or(largest)
 }
@@ -58,8 +58,8 @@ impl Rebalances {
 
     pub(super) fn push(&mut self, [cluster, group_id]: Key<'_>, label: &str, row: &Row) {
         let cause = match row.cause {
-            Cause::Members => "members",
-            Cause::Partitions => "partitions",
+            RebalanceCause::Members => "members",
+            RebalanceCause::Partitions => "partitions",
         };
         self.push_texts([cluster, group_id, Some(label), Some(cause), row.error.as_deref()]);
         self.ints[0].append_value(row.generation);
@@ -102,7 +102,7 @@ impl Rebalances {
         self.doubles[1].append_value(lag_skew);
     }
 
-    /// A group without figures.
+    /// Adds a row without figures: the group could not be replayed because of `error`, or was not replayed.
     pub(super) fn push_error(&mut self, [cluster, group_id]: Key<'_>, error: Option<&str>) {
         self.push_texts([cluster, group_id, None, None, error]);
         self.ints.iter_mut().for_each(Int32Builder::append_null);
@@ -197,7 +197,7 @@ impl Shares {
         self.ends.push(self.partitions.len());
     }
 
-    /// Rows and partitions so far.
+    /// The number of rows plus the number of partitions in them, up to now.
     pub(super) fn size(&self) -> usize {
         self.ends.len() + self.partitions.len()
     }

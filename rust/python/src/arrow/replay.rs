@@ -1,4 +1,4 @@
-//! Histories of groups in; out a row of figures for each rebalance and strategy, or who had what.
+//! Replays histories of groups. The output is a row of figures for each rebalance and strategy, or the assignments.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use kafka_assignors_core::replay::{Assigned, Row, Source, replay, replay_plans};
-use kafka_assignors_core::strategy::Strategy;
+use kafka_assignors_core::planning::replay::{Assigned, Row, Source, replay, replay_plans};
+use kafka_assignors_core::planning::strategy::Strategy;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
@@ -20,22 +20,22 @@ use super::outcomes::{Rebalances, Shares};
 use crate::errors::{OptionError, TableError};
 use crate::options::{lag_strategy, strategy};
 
-/// The column `strategy` of what was really assigned.
+/// The value of the column `strategy` for the assignments that the group really used.
 const OBSERVED: &str = "observed";
 
-/// So many partitions or shares make a batch of assignments.
+/// The size of a batch of assignments: rows plus partitions.
 const BATCH_OF_SHARES: usize = 1 << 18;
 
-/// A strategy as Python names it: a label for the rows, and the options of an assignor.
+/// A strategy in the form that Python passes: a label for the rows, and the options of an assignor.
 #[derive(FromPyObject)]
 enum Options {
     /// Name, mode and racks.
     Named(String, (String, String, String)),
-    /// Scope, skew and threshold of the lag-based one.
+    /// Scope, skew and threshold of the lag-based strategy.
     Lag(String, (String, Option<u32>, Option<u64>)),
 }
 
-/// What to replay, in the order of the rows.
+/// The strategies and, at the same index, their labels.
 struct Strategies {
     labels: Vec<String>,
     strategies: Vec<Strategy>,
@@ -50,7 +50,7 @@ impl Strategies {
     }
 }
 
-/// Replays the histories of groups, given and answered as record batches.
+/// Replays the histories of groups. Input and output are record batches.
 #[pyclass(frozen, module = "kafka_assignors._core")]
 pub(crate) struct Replay {
     strategies: Arc<Strategies>,
@@ -89,14 +89,16 @@ impl Replay {
         })
     }
 
-    /// One row in for each group, one row out for each rebalance and strategy. Other Python threads run meanwhile.
+    /// Input: one row for each group. Output: one row for each rebalance and strategy. Other Python threads run
+    /// meanwhile.
     fn run<'py>(&self, py: Python<'py>, batch: PyRecordBatch) -> PyResult<Bound<'py, PyAny>> {
         let batch = self.checked(batch)?;
         let rows = py.detach(|| run(&self.strategies, &batch, &self.rebalances));
         PyRecordBatch::new(rows.map_err(TableError::new_err)?).into_pyarrow(py)
     }
 
-    /// As `run`, but nothing is looked at: every group gives one row without figures. What the hand-over alone costs.
+    /// As `run`, but without planning: one row without figures for each group. Its time is the cost of import and
+    /// export.
     fn floor<'py>(&self, py: Python<'py>, batch: PyRecordBatch) -> PyResult<Bound<'py, PyAny>> {
         let batch = self.checked(batch)?;
         let mut rows = Rebalances::default();
@@ -106,10 +108,10 @@ impl Replay {
         PyRecordBatch::new(rows.finish(&self.rebalances).map_err(TableError::new_err)?).into_pyarrow(py)
     }
 
-    /// Who had what after each rebalance: an iterator of batches of bounded size, made while it is gone through.
+    /// The assignments after each rebalance: an iterator of batches of bounded size, computed during the iteration.
     fn assignments(&self, batch: PyRecordBatch) -> PyResult<Assignments> {
         let batch = self.checked(batch)?;
-        // One batch waits to be fetched while the next one is made.
+        // The channel keeps one finished batch while the thread computes the next one.
         let (sender, batches) = sync_channel(1);
         let (strategies, schema) = (Arc::clone(&self.strategies), Arc::clone(&self.assignments));
         let worker = std::thread::Builder::new()
@@ -128,7 +130,7 @@ impl Replay {
     }
 }
 
-/// Batches of assignments; dropping it ends the work on them.
+/// An iterator of batches of assignments. Dropping it stops the thread that computes them.
 #[pyclass(frozen, module = "kafka_assignors._core")]
 pub(crate) struct Assignments {
     work: Mutex<Work>,
@@ -136,7 +138,7 @@ pub(crate) struct Assignments {
 
 struct Work {
     batches: Receiver<Result<RecordBatch, String>>,
-    /// Until it has ended.
+    /// The thread; `None` after it was joined.
     worker: Option<JoinHandle<()>>,
 }
 
@@ -146,7 +148,8 @@ impl Work {
         if let Ok(batch) = self.batches.recv() {
             return Some(batch);
         }
-        // The other end is gone: all is done, or the thread has panicked, which must not look like an end.
+        // The sender is gone: the thread has finished or panicked. A panic must be an error; as an end of the iteration
+        // it would silently drop assignments.
         let ended = self.worker.take()?.join();
         ended.is_err().then(|| Err("the replay has panicked; please report it".to_owned()))
     }
@@ -191,7 +194,7 @@ fn run(known: &Strategies, batch: &RecordBatch, schema: &SchemaRef) -> Result<Re
     rows.finish(schema)
 }
 
-/// Groups that cannot be replayed have no rows here; [`run`] tells of them.
+/// Sends the assignments of each group. A group that cannot be replayed has no rows here; [`run`] reports its error.
 fn assignments(
     known: &Strategies,
     batch: &RecordBatch,
@@ -218,14 +221,14 @@ fn assignments(
             });
             if wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        // What could be replayed before an error stays.
+        // After an error, the rebalances before it stay in the output.
         let _ = replay_plans(history, &known.strategies, || 0, each);
         if !wanted {
             return;
         }
     }
     if shares.size() > 0 {
-        // Nobody is left to hear of it if that fails.
+        // This fails only if the receiver was dropped; then nobody needs the batch.
         let _ = sender.send(shares.finish(schema));
     }
 }

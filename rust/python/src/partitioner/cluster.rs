@@ -1,37 +1,43 @@
-//! What a client's cluster metadata says of a topic, read as seldom as that is right.
+//! Caches the partitions of a topic from a client's cluster metadata and reads them again only when they may have
+//! changed.
 //!
-//! A client's methods build a set of all partitions for every call, which costs more than everything else here together.
-//! kafka-python and aiokafka keep their metadata in `_partitions`, a dictionary of dictionaries: topic to partition to
-//! metadata. What was read stays good while the topic's inner dictionary is the same object of the same size: a full update
-//! puts another one in its place. The strong reference that is held makes "the same object" mean what it says. Leaders move
-//! inside that dictionary, and are read again at new batches. A cluster of any other shape is asked each time.
+//! A method of the client's cluster builds a set of all partitions in every call; that would be the largest cost of a
+//! record. A cluster of a registered type has a dictionary of dictionaries in the attribute that was registered:
+//!
+//! ```text
+//! cluster.<attribute>["orders"] = {0: metadata, 1: metadata, …}
+//! ```
+//!
+//! The cached partitions are valid while the inner dictionary is the same object with the same size, because a full
+//! metadata update replaces it. The cache holds a strong reference: otherwise Python could reuse the address of a freed
+//! dictionary for a new one. A leader change happens inside the dictionary; therefore the leaders are read again at new
+//! batches. For a cluster of any other type, its methods are called each time.
 
 use std::sync::Arc;
 
-use kafka_assignors_core::partitioner::topics::Topics;
+use kafka_assignors_core::partitioner::topics::ByTopic;
 use kafka_assignors_core::partitioner::{PartitionerError as Refused, Partitions, TopicState};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use super::absent;
+use super::{absent, registry};
 use crate::errors::{PartitionerError, partitioner_type};
 
-/// What is known of one topic: what the partitioner remembers, and the partitions.
+/// One topic: the state of the partitioner, and the partitions.
 struct Topic<S> {
     state: Arc<S>,
     seen: Option<Seen>,
 }
 
 impl<S> Topic<S> {
-    /// The partitions, if nothing says that they have to be read again.
+    /// The cached partitions, if they are still valid.
     fn unchanged(&self, asked: &Asked<'_>) -> Option<&Arc<Partitions>> {
         let seen = self.seen.as_ref()?;
         seen.source.as_ref()?.is(asked.entry.as_ref()).then_some(&seen.partitions)
     }
 }
 
-/// The partitions of a topic, and the dictionary that said so.
+/// The partitions of a topic, and the dictionary from which they were read.
 struct Seen {
     source: Option<Source>,
     partitions: Arc<Partitions>,
@@ -46,9 +52,9 @@ struct Source {
 type Entry<'a> = (Bound<'a, PyDict>, usize);
 
 impl Source {
-    /// Where a cluster of the shape described above keeps a topic.
+    /// The entry of a topic in the registered attribute; `None` if the cluster's type has none.
     fn of<'py>(cluster: &Bound<'py, PyAny>, topic: &Bound<'py, PyString>) -> Option<Entry<'py>> {
-        let topics = cluster.getattr(intern!(cluster.py(), "_partitions")).ok()?;
+        let topics = cluster.getattr(registry::attribute_of(cluster)?).ok()?;
         let entry = topics.cast_exact::<PyDict>().ok()?.get_item(topic).ok()??;
         let entry: Bound<'_, PyDict> = entry.cast_into_exact().ok()?;
         let size = entry.len();
@@ -60,7 +66,7 @@ impl Source {
     }
 }
 
-/// A topic as a client names it.
+/// A topic as the client passes it.
 pub(super) struct Asked<'a> {
     name: &'a str,
     py_name: &'a Bound<'a, PyString>,
@@ -87,28 +93,28 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What is known of all topics.
+/// All topics.
 pub(super) struct KnownTopics<S> {
-    by_name: Topics<Topic<S>>,
+    by_name: ByTopic<Topic<S>>,
 }
 
 impl<S> Default for KnownTopics<S> {
     fn default() -> Self {
-        Self { by_name: Topics::default() }
+        Self { by_name: ByTopic::default() }
     }
 }
 
 impl<S: TopicState> KnownTopics<S> {
-    /// What `read` makes of a topic of which nothing has to be read again; `None` if there is no such topic.
+    /// The result of `read` on a topic with valid cached partitions; `None` if there is no such topic.
     ///
-    /// `read` runs under a lock and must not touch a Python object.
+    /// `read` runs under a lock. It must not touch a Python object: that could run code that waits for the same lock.
     pub(super) fn unchanged<R>(&self, asked: &Asked<'_>, read: impl FnOnce(&Arc<S>, &Partitions) -> R) -> Option<R> {
         let unchanged = |topic: &Topic<S>| topic.unchanged(asked).map(|partitions| read(&topic.state, partitions));
         self.by_name.read(asked.name, unchanged).flatten()
     }
 
-    /// The topic with its partitions as the cluster has them now. The leaders may be those of the last reading, unless the
-    /// cluster is asked each time anyway.
+    /// The topic with the current partitions of the cluster. The leaders may be older, unless the methods of the
+    /// cluster are called each time.
     pub(super) fn know(&self, asked: &Asked<'_>, new: impl FnOnce() -> S) -> PyResult<(Arc<S>, Arc<Partitions>)> {
         if let Some(known) = self.known(asked) {
             return Ok(known);
@@ -146,13 +152,14 @@ impl<S: TopicState> KnownTopics<S> {
             || Topic { state: Arc::new(new()), seen: None },
             |topic| (topic.state.clone(), topic.seen.replace(seen)),
         );
-        // After the lock: the last reference to what was seen before may run anybody's code.
+        // Drop the old entry after the lock was released: dropping the last reference to a Python object can run any
+        // code.
         drop(old);
         state.refresh(&partitions);
         Ok((state, partitions))
     }
 
-    /// Reads the leaders again, of what `know` has just told.
+    /// Reads the leaders of the partitions again; `know` has just returned them.
     pub(super) fn read_leaders(
         &self,
         asked: &Asked<'_>,
@@ -167,7 +174,7 @@ impl<S: TopicState> KnownTopics<S> {
             asked.name,
             || Topic { state: state.clone(), seen: None },
             |topic| {
-                // Another thread may have seen a newer topic meanwhile; that stays.
+                // Another thread may have stored newer partitions meanwhile. Do not replace those.
                 if let Some(seen) = topic.seen.as_mut().filter(|seen| Arc::ptr_eq(&seen.partitions, known)) {
                     seen.partitions = partitions.clone();
                 }
@@ -176,7 +183,7 @@ impl<S: TopicState> KnownTopics<S> {
         Ok(partitions)
     }
 
-    /// What is remembered of a topic, though its partitions may not be known yet.
+    /// The state of a topic. Its partitions may be unknown yet.
     pub(super) fn state(&self, topic: &Bound<'_, PyAny>, new: impl FnOnce() -> S) -> PyResult<Arc<S>> {
         let (_, name) = name_of(topic)?;
         let new = || Topic { state: Arc::new(new()), seen: None };
@@ -192,7 +199,7 @@ fn name_of<'a>(topic: &'a Bound<'a, PyAny>) -> PyResult<(&'a Bound<'a, PyString>
     Ok((name, text))
 }
 
-/// The numbers that a method of the cluster gives for a topic; `None` if it does not know the topic.
+/// The partition numbers that a method of the cluster returns for a topic; `None` for an unknown topic.
 fn read(cluster: &Bound<'_, PyAny>, method: &str, topic: &Bound<'_, PyString>) -> PyResult<Option<Vec<u32>>> {
     let wanted = "an object with partitions_for_topic(topic) and available_partitions_for_topic(topic)";
     let ask = cluster.getattr(method).map_err(|_| partitioner_type("cluster", cluster, wanted))?;

@@ -1,4 +1,4 @@
-//! Whole columns of keys, through the Arrow C interface; `pyo3-arrow` does the hand-over.
+//! Whole columns of keys, imported and exported with `pyo3-arrow` through the Arrow C interface.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::errors::{MissingDependencyError, OptionError, PartitionerError, Parti
 
 const KEYS: &str = "an Arrow array of binary or string, or a sequence of bytes and None";
 
-/// The hash of each key of a column, null for a null: an int32 array, which pyarrow makes its own without a copy.
+/// The hash of each key of a column, null for a null: an int32 array that pyarrow imports without a copy.
 #[pyfunction]
 pub(crate) fn murmur2_column<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     of_column(keys, murmur2::hash)
@@ -37,7 +37,8 @@ pub(crate) fn partitions_of_column<'py>(
     of_column(keys, placing(hash, count)?)
 }
 
-/// The partition of each key of a sequence as native 32-bit integers, -1 for `None`: what `array` and numpy can take over.
+/// The partition of each key of a sequence, -1 for `None`. The bytes are native 32-bit integers, which `array` and
+/// numpy read.
 #[pyfunction]
 pub(crate) fn partitions_of<'py>(keys: &Bound<'py, PyAny>, hash: &str, count: u32) -> PyResult<Bound<'py, PyBytes>> {
     let mut partitions = Vec::new();
@@ -47,7 +48,7 @@ pub(crate) fn partitions_of<'py>(keys: &Bound<'py, PyAny>, hash: &str, count: u3
     Ok(PyBytes::new(keys.py(), &partitions))
 }
 
-/// How a producer with this hash places a key among `count` partitions.
+/// The function from a key to its partition, for a producer with this hash and `count` partitions.
 fn placing(hash: &str, count: u32) -> PyResult<impl Fn(&[u8]) -> i32 + Copy + Sync> {
     let hash = KeyHash::named(hash)
         .ok_or_else(|| OptionError::new_err(format!("hash is {hash:?}; give one of murmur2, crc32, fnv1a")))?;
@@ -85,7 +86,7 @@ fn of_sequence(keys: &Bound<'_, PyAny>, of: impl Fn(&[u8]) -> i32, mut each: imp
         if key.is_none() {
             each(None);
         } else {
-            // The name of the row costs an allocation, so it is made when it is needed.
+            // Build the name of the row only for an error: it allocates.
             let read = Key::of(&key, "key", "bytes or None");
             let key = read.map_err(|_| partitioner_type(&format!("keys[{row}]"), &key, "bytes or None"))?;
             each(Some(of(key.bytes())));
@@ -128,7 +129,7 @@ fn of_arrays(arrays: &[ArrayRef], of: impl Fn(&[u8]) -> i32 + Copy) -> PyResult<
     Ok(found.finish())
 }
 
-/// Another library's offsets are not believed.
+/// Reads the keys by their offsets. The offsets come from another library: `keys` checks each of them.
 fn by_offsets<T: ByteArrayType<Offset: Into<i64>>>(array: &ArrayRef, each: impl FnMut(Option<&[u8]>)) -> PyResult<()> {
     let array = array.as_bytes::<T>();
     let nulls = array.nulls();

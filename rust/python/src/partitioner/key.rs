@@ -1,4 +1,4 @@
-//! Keys, values and partition numbers as Python has them.
+//! Reads keys, values and partition numbers from Python objects.
 
 use kafka_assignors_core::partitioner::murmur2 as core;
 use pyo3::buffer::PyBuffer;
@@ -9,14 +9,15 @@ use crate::errors::{PartitionerError, partitioner_type};
 
 const BYTES: &str = "bytes, as the serializer returns them, or None";
 
-/// The bytes of a key: of `bytes` borrowed, of any other buffer copied, since its owner may change them.
+/// The bytes of a key. Those of `bytes` are borrowed; those of another buffer are copied, because its owner may change
+/// them.
 pub(super) enum Key<'a> {
     Borrowed(&'a [u8]),
     Copied(Vec<u8>),
 }
 
 impl<'a> Key<'a> {
-    /// The serialized key; `None` is no key, an empty one is a key.
+    /// The serialized key. `None` means no key; empty bytes are a key.
     pub(super) fn read(key: &'a Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if key.is_none() {
             return Ok(None);
@@ -40,7 +41,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// How many bytes a field has; `None` if it is null.
+/// The length of a field in bytes; `None` if it is null.
 pub(super) fn length(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<usize>> {
     if value.is_none() {
         return Ok(None);
@@ -54,7 +55,7 @@ pub(super) fn length(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<us
     }
 }
 
-/// An integer, of whatever library.
+/// An integer of any type that converts to one, for example a numpy integer.
 fn integer(value: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
     value.extract().map_err(|error: PyErr| {
         if error.is_instance_of::<pyo3::exceptions::PyTypeError>(value.py()) {
@@ -65,12 +66,12 @@ fn integer(value: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
     })
 }
 
-/// The partition that a record names.
+/// The explicit partition of a record.
 pub(super) fn partition(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     integer(value, "partition")
 }
 
-/// The partition that a notice names; any number, since a stale one does nothing.
+/// The partition in a new-batch notice. Any number is valid: a stale notice has no effect.
 pub(super) fn previous(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     integer(value, "prev_partition")
 }

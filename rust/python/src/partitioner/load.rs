@@ -1,4 +1,4 @@
-//! The load that a client measured.
+//! Reads the queue lengths that a client measured.
 
 use kafka_assignors_core::partitioner::adaptive::Load;
 use pyo3::prelude::*;
@@ -6,8 +6,8 @@ use pyo3::types::{PyMapping, PyMappingMethods, PyString, PyTuple};
 
 use crate::errors::{PartitionerError, partitioner_type};
 
-/// Queue lengths, a mapping of partition to batches or a sequence of batches by partition, and the partitions not to be
-/// used. No lengths: no load.
+/// `queue_lengths` maps a partition to its number of batches, or is a sequence indexed by partition. `unavailable` are
+/// the partitions not to choose. Without lengths the result is `None`.
 pub(crate) fn read_load(queue_lengths: &Bound<'_, PyAny>, unavailable: &Bound<'_, PyAny>) -> PyResult<Option<Load>> {
     let mut excluded = Vec::new();
     for partition in items(unavailable, "unavailable", "the numbers of partitions")? {
@@ -49,7 +49,7 @@ fn items<'py>(
     values.try_iter().map_err(|_| partitioner_type(what, values, wanted))
 }
 
-/// A number of Java's range: from 0 to 2,147,483,647.
+/// A number in the range of a Java int: from 0 to 2,147,483,647.
 fn number(value: &Bound<'_, PyAny>, what: &str) -> PyResult<u32> {
     let number = value.extract::<i64>().map_err(|error| {
         if error.is_instance_of::<pyo3::exceptions::PyTypeError>(value.py()) {

@@ -1,5 +1,6 @@
-//! What any broker knows of itself and the cluster: versions, metadata, coordinators.
+//! Requests that any broker answers: versions, metadata, coordinators.
 
+use kafka_assignors_core::offsets_topic::topic_id_text;
 use kafka_assignors_core::protocol::ErrorCode;
 use kafka_assignors_core::protocol::cluster::*;
 use pyo3::prelude::*;
@@ -31,7 +32,8 @@ pub(crate) struct ApiVersions {
     throttle_time_ms: i32,
 }
 
-/// A broker that does not know the version answers in version 0, with UNSUPPORTED_VERSION and what it knows.
+/// Reads version 0 too: a broker that does not support the request's version answers in version 0, with
+/// UNSUPPORTED_VERSION and its version ranges.
 #[pyfunction]
 pub(crate) fn decode_api_versions(
     py: Python<'_>,
@@ -52,7 +54,7 @@ pub(crate) fn decode_api_versions(
     })
 }
 
-/// `topics` is `None` for all of them. No topic is ever created.
+/// A request for `topics`, or for all topics if it is `None`. The broker creates no topic.
 #[pyfunction]
 pub(crate) fn encode_metadata(
     py: Python<'_>,
@@ -61,7 +63,8 @@ pub(crate) fn encode_metadata(
     client_id: Option<String>,
     topics: Option<Vec<String>>,
 ) -> PyResult<Bound<'_, PyBytes>> {
-    // Version 0 has no null: there the empty list asks for all. Below 4 a broker may create what is asked for.
+    // In version 0 an empty list requests all topics, because the version has no null. Before version 4 the broker may
+    // create a requested topic.
     let named = |name| MetadataRequestTopic { name, ..Default::default() };
     let topics = match topics {
         Some(topics) => Some(topics.into_iter().map(named).collect()),
@@ -95,6 +98,8 @@ pub(crate) struct Partition {
 pub(crate) struct Topic {
     error_code: i16,
     name: String,
+    /// `None` below version 10, where the field is all zero.
+    topic_id: Option<String>,
     is_internal: bool,
     partitions: Rows,
 }
@@ -123,6 +128,7 @@ pub(crate) fn decode_metadata(py: Python<'_>, version: i16, correlation_id: i32,
     let topic = move |topic: Shared<MetadataTopic>| Topic {
         error_code: topic.error_code.0,
         name: topic.name.clone(),
+        topic_id: (topic.topic_id != [0; 16]).then(|| topic_id_text(topic.topic_id)),
         is_internal: topic.is_internal,
         partitions: topic.rows(|topic| &topic.partitions, partition),
     };

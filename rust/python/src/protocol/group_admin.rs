@@ -1,4 +1,4 @@
-//! Groups as an administrator sees them.
+//! Requests of the admin client about groups.
 
 use kafka_assignors_core::protocol::group_admin::*;
 use pyo3::prelude::*;
@@ -31,7 +31,7 @@ pub(crate) struct GroupMember {
 }
 
 #[derive(IntoPyObject)]
-pub(crate) struct Group {
+pub(crate) struct GroupRow {
     error_code: i16,
     group_id: String,
     group_state: String,
@@ -62,7 +62,7 @@ pub(crate) fn decode_describe_groups(
         member_metadata: PyBytes::new(py, &member.member_metadata).unbind(),
         member_assignment: PyBytes::new(py, &member.member_assignment).unbind(),
     };
-    let group = move |group: Shared<DescribedGroup>| Group {
+    let group = move |group: Shared<DescribedGroup>| GroupRow {
         error_code: group.error_code.0,
         group_id: group.group_id.clone(),
         group_state: group.group_state.clone(),
@@ -73,10 +73,11 @@ pub(crate) fn decode_describe_groups(
     Ok(DescribeGroups { throttle_time_ms: read.throttle_time_ms, groups: Rows::of(read.groups, group) })
 }
 
-/// The most partitions that are believed of a group. As integers of Python they take nine times their bytes in an answer.
+/// The largest number of partitions that is accepted for one group. As Python integers they take nine times the bytes
+/// of the response, so a small response could fill the memory.
 const MOST_PARTITIONS: usize = 1_000_000;
 
-/// Asks for groups that the broker assigns.
+/// Requests the description of KIP-848 groups.
 #[pyfunction]
 pub(crate) fn encode_consumer_group_describe(
     py: Python<'_>,
@@ -170,7 +171,7 @@ fn partitions_of(assignment: &DescribedAssignment) -> Vec<(String, Vec<i32>)> {
     assignment.topic_partitions.iter().map(|topic| (topic.topic_name.clone(), topic.partitions.clone())).collect()
 }
 
-/// `states_filter` counts from version 4 on.
+/// Before version 4, `states_filter` has no effect.
 #[pyfunction]
 pub(crate) fn encode_list_groups(
     py: Python<'_>,

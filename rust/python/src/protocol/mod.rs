@@ -1,5 +1,5 @@
-//! Requests of the Kafka protocol as bytes, and their responses as dicts with Kafka's names: for whoever asks a broker
-//! from Python. Conversions only.
+//! Encodes requests of the Kafka protocol to bytes and decodes responses to dicts with Kafka's field names, for Python
+//! code that sends requests to a broker. Conversions only.
 
 pub(crate) mod cluster;
 pub(crate) mod group_admin;
@@ -19,7 +19,7 @@ fn refused(error: impl std::error::Error) -> PyErr {
     ProtocolError::new_err(error.to_string())
 }
 
-/// The frame with its length in front, ready to be sent.
+/// The frame to send: the length, then the request.
 fn frame<'py, B: Body>(
     py: Python<'py>,
     version: i16,
@@ -46,7 +46,7 @@ fn body<B: Body + Send>(py: Python<'_>, version: i16, correlation_id: i32, frame
     py.detach(|| read_response(&header, frame)).map_err(refused)
 }
 
-/// Every request that there is a codec for: Kafka's name to key, lowest and highest version.
+/// Every request with a codec: Kafka's name, mapped to API key, lowest and highest version.
 #[pyfunction]
 pub(crate) fn protocol_versions() -> BTreeMap<&'static str, (i16, i16, i16)> {
     let row = |&api: &ApiKey| (api.name(), (api.code(), api.versions().0, api.versions().1));

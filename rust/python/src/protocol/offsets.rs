@@ -1,4 +1,4 @@
-//! Offsets: where partitions begin and end, and what groups have committed.
+//! Requests about offsets: the first and next offset of a partition, and the committed offsets of a group.
 
 use kafka_assignors_core::protocol::offsets::*;
 use kafka_assignors_core::protocol::records::*;
@@ -74,7 +74,7 @@ pub(crate) fn decode_list_offsets(
     Ok(ListOffsets { throttle_time_ms: read.throttle_time_ms, partitions: Rows::of(partitions, row) })
 }
 
-/// Each partition with its topic, whose name all of them share.
+/// Each partition with its topic. The partitions of a topic share one copy of the name.
 fn flat<T>(topics: impl Iterator<Item = (String, Vec<T>)>) -> Vec<(Arc<str>, T)> {
     let of_topic = |(name, partitions): (String, Vec<T>)| {
         let name: Arc<str> = name.into();
@@ -83,7 +83,7 @@ fn flat<T>(topics: impl Iterator<Item = (String, Vec<T>)>) -> Vec<(Arc<str>, T)>
     topics.flat_map(of_topic).collect()
 }
 
-/// `topics` is `None` for every offset that the group has (from version 2 on).
+/// A request for the committed offsets of `topics`, or of all topics if it is `None` (since version 2).
 #[pyfunction]
 pub(crate) fn encode_offset_fetch(
     py: Python<'_>,

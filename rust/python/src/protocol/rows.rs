@@ -1,7 +1,7 @@
-//! The rows of an answer, each made when it is asked for.
+//! The rows of a response. Each row is converted to Python when it is read.
 //!
-//! A row takes ten times as much memory as a dict of Python as it does in the core, and a stranger decides how many rows an
-//! answer has. A loop over them needs one at a time.
+//! As a Python dict, a row takes ten times the memory that it takes in the core, and an untrusted broker chooses the
+//! number of rows. A loop over the rows needs only one dict at a time.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-/// A sequence that cannot be changed. Equal to a list with equal rows.
+/// An immutable sequence. It equals a list with equal rows.
 #[pyclass(frozen, sequence, module = "kafka_assignors._core")]
 pub(crate) struct Rows {
     length: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Rows {
 type MakeRow = dyn Fn(Python<'_>, usize) -> PyResult<Py<PyAny>> + Send + Sync;
 
 impl Rows {
-    /// A row for each value of the answer.
+    /// One row for each value of the response.
     pub(crate) fn of<T, R>(values: Vec<T>, row: impl Fn(Shared<T>) -> R + Send + Sync + 'static) -> Self
     where
         T: Send + Sync + 'static,
@@ -66,7 +66,7 @@ impl Rows {
     }
 }
 
-/// A value of an answer that has rows of its own, which keep it in memory.
+/// A value of a response that contains rows itself. Those rows keep the value in memory.
 pub(crate) struct Shared<T> {
     values: Arc<Vec<T>>,
     at: usize,
@@ -81,7 +81,7 @@ impl<T> Deref for Shared<T> {
 }
 
 impl<T: Send + Sync + 'static> Shared<T> {
-    /// A row for each value of a list in this value.
+    /// One row for each element of a list in this value.
     pub(crate) fn rows<U: 'static, R>(self, list: fn(&T) -> &Vec<U>, row: fn(Python<'_>, &U) -> R) -> Rows
     where
         R: for<'py> IntoPyObject<'py> + 'static,

@@ -1,4 +1,4 @@
-//! ApiVersions, Metadata, FindCoordinator, and the requests that make, grow, configure and delete topics.
+//! ApiVersions, Metadata, FindCoordinator, and the requests that create, extend, configure and delete topics.
 
 use super::Config;
 use super::catalogue::{Catalogue, OFFSETS_TOPIC, Placement, SETTINGS, TopicError, check_name};
@@ -14,8 +14,8 @@ const FROM_TOPIC: i8 = 1;
 const FROM_DEFAULT: i8 = 5;
 const FROM_BROKER: i8 = 4;
 
-/// The lowest and the highest version that is served. The topics here have no ids, which Metadata answers with from
-/// version 10 on: a client that took the zero id for one would ask for it.
+/// The lowest and the highest version that is served. Metadata 10 and later is not offered: its response contains topic
+/// ids, and the topics here have none. A client could use the zero id in its next request.
 pub(super) fn served_versions(api: ApiKey) -> (i16, i16) {
     match api.versions() {
         (least, _) if api == ApiKey::Metadata => (least, 9),
@@ -23,19 +23,19 @@ pub(super) fn served_versions(api: ApiKey) -> (i16, i16) {
     }
 }
 
-/// The requests served, with their versions.
+/// The APIs that are served, with their versions.
 pub(super) fn versions(served: impl Iterator<Item = ApiKey>, error_code: ErrorCode) -> ApiVersionsResponse {
     let api_keys = served.map(|api| {
         let (least, max_version) = served_versions(api);
-        // Produce is offered from 0 on, as Kafka 4 does: older librdkafka takes a broker without it for one that cannot
-        // compress. Nobody sends it.
+        // Offer Produce from version 0, as Kafka 4 does. Without it, an older librdkafka assumes that the broker does
+        // not support compression. No client sends version 0.
         let min_version = if api == ApiKey::Produce { 0 } else { least };
         ApiVersion { api_key: api.code(), min_version, max_version }
     });
     ApiVersionsResponse { error_code, api_keys: api_keys.collect(), ..Default::default() }
 }
 
-/// The brokers and the topics asked for.
+/// The brokers and the requested topics.
 pub(super) fn metadata(
     catalogue: &mut Catalogue,
     config: &Config,
@@ -51,7 +51,8 @@ pub(super) fn metadata(
         catalogue.iter().map(|(name, topic)| describe(name.clone(), topic, brokers)).collect()
     } else {
         let create = config.auto_create_topics && request.allow_auto_topic_creation;
-        // Each name once, as in Kafka: a short request must not make a response of any length.
+        // Answer each name once, as Kafka does. Otherwise duplicates in a short request would cause a very long
+        // response.
         let mut seen = BTreeSet::new();
         let names = request.topics.unwrap_or_default().into_iter().map(|topic| topic.name);
         names
@@ -77,7 +78,7 @@ fn describe_or_create(catalogue: &mut Catalogue, config: &Config, create: bool, 
         return MetadataTopic { error_code: code, name, ..Default::default() };
     }
     if create && catalogue.get(&name).is_none() {
-        // The one error left is that there are too many partitions; then the topic stays unknown.
+        // The only possible error is too many partitions. Then the topic stays unknown.
         let _ = catalogue.create(&name, config.default_partitions, Placement::Dealt(1), Vec::new());
     }
     match catalogue.get(&name) {
@@ -101,7 +102,7 @@ fn describe(name: String, topic: &super::catalogue::Topic, brokers: u32) -> Meta
     MetadataTopic { name, partitions: partitions.collect(), ..Default::default() }
 }
 
-/// The coordinator of groups is the first broker; transactions have none.
+/// The first broker is the coordinator of all groups. Transactions have no coordinator.
 pub(super) fn coordinator(config: &Config, version: i16, request: FindCoordinatorRequest) -> FindCoordinatorResponse {
     let mut found = FoundCoordinator { node_id: 1, host: config.host.clone(), port: config.port, ..Default::default() };
     if request.key_type != 0 {
@@ -124,7 +125,7 @@ pub(super) fn coordinator(config: &Config, version: i16, request: FindCoordinato
     }
 }
 
-/// Makes topics.
+/// Creates topics.
 pub(super) fn create_topics(
     catalogue: &mut Catalogue,
     config: &Config,
@@ -183,7 +184,8 @@ fn create_topic(
     Ok((partitions, factor))
 }
 
-/// Gives topics more partitions. The new ones get replicas as the broker deals them; a choice of the client is refused.
+/// Increases the partition counts of topics. The broker places the replicas of the new partitions; a request that
+/// chooses them is refused.
 pub(super) fn create_partitions(
     catalogue: &mut Catalogue,
     request: CreatePartitionsRequest,
@@ -294,7 +296,7 @@ fn broker_settings(catalogue: &Catalogue, config: &Config, name: &str) -> Result
     Ok(described.collect())
 }
 
-/// Changes settings of topics. Those of `__consumer_offsets` go to `offsets_topic`.
+/// Changes settings of topics. Changes for `__consumer_offsets` are passed to `offsets_topic`.
 pub(super) fn alter_configs(
     catalogue: &mut Catalogue,
     request: IncrementalAlterConfigsRequest,

@@ -1,16 +1,22 @@
-//! The header of a record batch (magic 2), checked, and the one search that needs the records themselves.
+//! Reads and checks the header of a record batch (magic 2), and searches the records by time.
 //!
-//! Batches are kept as the producer sent them, compressed or not. Only the base offset and the leader epoch are
-//! written over, which stand in front of the bytes that the checksum covers.
+//! A batch is stored as the producer sent it, compressed or not. Only the base offset and the leader epoch are
+//! overwritten. The checksum remains valid, because it does not cover them:
+//!
+//! ```text
+//! byte 0            8       12            16     17   21
+//!      base offset  length  leader epoch  magic  CRC  attributes … records
+//!                                                     └ covered by the CRC
+//! ```
 
 use crate::protocol::ErrorCode;
-use crate::wire::reader::{Problem, ReadError, Reader};
+use crate::protocol::reader::{Problem, ReadError, Reader};
+use crate::protocol::record_batch::HEADER_BYTES;
 
-/// Bytes in front of the first record.
-const HEADER: usize = 61;
-/// Bytes in front of those that the length field counts.
+const HEADER: usize = HEADER_BYTES as usize;
+/// The number of bytes before those that the length field counts.
 const LOG_OVERHEAD: usize = 12;
-/// Where the bytes begin that the checksum covers.
+/// The position of the first byte that the checksum covers.
 const CHECKED_FROM: usize = 21;
 /// The bits of the attributes.
 const COMPRESSION: i16 = 0b111;
@@ -20,9 +26,9 @@ const CONTROL: i16 = 1 << 5;
 /// Why a batch is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// What the producer is told.
+    /// The error for the producer.
     pub(super) code: ErrorCode,
-    /// What is wrong, in words.
+    /// The reason in words.
     pub(super) message: &'static str,
 }
 
@@ -43,7 +49,7 @@ pub(super) struct Batch {
     base_timestamp: i64,
     /// The latest time of a record, milliseconds since 1970.
     pub(super) max_timestamp: i64,
-    /// Who produced it, -1 for a producer without an id.
+    /// The producer's id, -1 for a producer without an id.
     pub(super) producer_id: i64,
     /// That producer's epoch.
     pub(super) producer_epoch: i16,
@@ -54,11 +60,12 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Reads what a producer sends to one partition: exactly one batch of magic 2, whole, with a true checksum.
+    /// Reads the bytes that a producer sends for one partition: exactly one whole batch of magic 2 with a valid
+    /// checksum.
     pub(super) fn parse(bytes: Vec<u8>) -> Result<Self, Refused> {
         let corrupt = |message| Refused::new(ErrorCode::CORRUPT_MESSAGE, message);
         let invalid = |message| Refused::new(ErrorCode::INVALID_RECORD, message);
-        // The magic byte stands at the same place in every version of the format.
+        // The magic byte is at the same position in every version of the format.
         match bytes.get(16) {
             None => return Err(corrupt("the record batch ends inside its header")),
             Some(2) => {}
@@ -101,13 +108,13 @@ impl Batch {
         })
     }
 
-    /// The batch as consumers get it.
+    /// The bytes for consumers.
     #[must_use]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many records it has, less one.
+    /// The number of records minus one.
     #[must_use]
     pub(super) fn last_offset_delta(&self) -> i32 {
         (self.last_offset - self.base_offset) as i32
@@ -119,7 +126,7 @@ impl Batch {
         ((i64::from(self.base_sequence) + i64::from(self.last_offset_delta())) & i64::from(i32::MAX)) as i32
     }
 
-    /// Gives the batch its place in the log.
+    /// Writes the base offset and the leader epoch into the batch.
     pub(super) fn place(&mut self, base_offset: i64, leader_epoch: i32) {
         self.last_offset = base_offset + i64::from(self.last_offset_delta());
         self.base_offset = base_offset;
@@ -127,8 +134,9 @@ impl Batch {
         self.bytes[12..16].copy_from_slice(&leader_epoch.to_be_bytes());
     }
 
-    /// The first record, from the offset `start` on, with at least this time: its offset and its time. In a compressed
-    /// batch, which is not opened here, it is the first of all; so a reader that starts there misses none.
+    /// Offset and time of the first record with an offset of at least `start` and a time of at least `timestamp`. A
+    /// compressed batch is not decompressed: the result is its first record, so a consumer that starts there misses no
+    /// record.
     #[must_use]
     pub(super) fn first_at(&self, timestamp: i64, start: i64) -> Option<(i64, i64)> {
         if self.max_timestamp < timestamp || self.last_offset < start {
@@ -148,11 +156,11 @@ impl Batch {
                 Err(_) => break,
             }
         }
-        // Nothing is left of what was late enough.
+        // Every record that is late enough was deleted.
         if deleted {
             return None;
         }
-        // The records end, or are not what the header says: the batch's own figures stand.
+        // The records do not match the header. Use the figures of the header.
         Some((self.base_offset.max(start), self.max_timestamp))
     }
 
@@ -172,7 +180,7 @@ impl Batch {
     }
 }
 
-/// Undoes zigzag.
+/// Decodes a zigzag number.
 fn signed(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }

@@ -1,28 +1,28 @@
-//! Which topics there are: their partitions, settings and replicas.
+//! The topics: their partitions, settings and replicas.
 
 use super::partition::Partition;
 use crate::protocol::ErrorCode;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Partitions of all topics together. A partition costs nothing until it is written to; this bounds what one Metadata
-/// response can grow to.
+/// The largest number of partitions of all topics together. A partition takes memory only after its first record; the
+/// limit bounds the size of a Metadata response.
 pub const MAX_PARTITIONS: u64 = 2_000_000;
 /// The longest name of a topic.
 const MAX_NAME: usize = 249;
-/// The topic of the group coordinator. It has settings, and no data that a client could read.
+/// The topic of the group coordinator. It has settings, but no records that a client could read.
 pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
 /// The settings of a topic that have an effect here, and their defaults as in Kafka.
 pub(super) const MAX_MESSAGE_BYTES: &str = "max.message.bytes";
-/// How many bytes a partition keeps, -1 for all.
+/// The number of bytes that a partition keeps, -1 for all.
 pub(super) const RETENTION_BYTES: &str = "retention.bytes";
 
-/// What becomes of old records: "delete", "compact" or both.
+/// The treatment of old records: "delete", "compact" or both.
 const CLEANUP_POLICY: &str = "cleanup.policy";
 
-/// Every setting that is taken: name, default, type (2 a string, 3 an int, 5 a long, 7 a list; as in DescribeConfigs).
-/// Those but `max.message.bytes` and `retention.bytes` are remembered and have no effect; `cleanup.policy` has the one
-/// that without "delete" clients may not delete records either.
+/// Every accepted setting: name, default, type (2 a string, 3 an int, 5 a long, 7 a list; as in DescribeConfigs).
+/// `max.message.bytes` and `retention.bytes` have their effect. `cleanup.policy` without "delete" forbids
+/// DeleteRecords. The others are stored without effect.
 pub(super) const SETTINGS: &[(&str, &str, i8)] = &[
     (CLEANUP_POLICY, "delete", 7),
     ("compression.type", "producer", 2),
@@ -42,12 +42,12 @@ pub(super) const SETTINGS: &[(&str, &str, i8)] = &[
     ("unclean.leader.election.enable", "false", 1),
 ];
 
-/// Why a topic was not made, grown, changed or deleted.
+/// The reason why an operation on a topic failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicError {
-    /// What the client is told.
+    /// The error for the client.
     pub code: ErrorCode,
-    /// What is wrong and what to do, in words.
+    /// The reason and the remedy, for the user.
     pub message: String,
 }
 
@@ -61,10 +61,10 @@ impl TopicError {
     }
 }
 
-/// The replicas of each partition when the client chose them, else only how many.
+/// The replicas of the partitions: chosen by the client, or only their number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// So many, dealt round robin over the brokers.
+    /// The number of replicas; they are placed round robin on the brokers.
     Dealt(u16),
     /// These brokers, by node id, for each partition.
     Chosen(Vec<Vec<i32>>),
@@ -80,13 +80,13 @@ pub(super) struct Topic {
 }
 
 impl Topic {
-    /// How many partitions it has.
+    /// The number of partitions.
     #[must_use]
     pub(super) fn partitions(&self) -> u32 {
         self.partitions
     }
 
-    /// The node ids of a partition's replicas, the leader first; `brokers` are the node ids 1..=brokers.
+    /// The node ids of a partition's replicas, the leader first. The brokers have the node ids 1..=`brokers`.
     #[must_use]
     pub(super) fn replicas(&self, partition: u32, brokers: u32) -> Vec<i32> {
         match &self.placement {
@@ -105,18 +105,18 @@ impl Topic {
         }
     }
 
-    /// The log of a partition, unless nobody has written to it yet.
+    /// The log of a partition; `None` before its first record.
     #[must_use]
     pub(super) fn log(&self, partition: u32) -> Option<&Partition> {
         self.logs.get(&partition)
     }
 
-    /// The log of a partition of this topic, to write to.
+    /// The log of a partition, for writing.
     pub(super) fn log_mut(&mut self, partition: u32) -> &mut Partition {
         self.logs.entry(partition).or_default()
     }
 
-    /// The value of one of [`SETTINGS`], and whether somebody set it.
+    /// The value of one of [`SETTINGS`], and whether it was set.
     #[must_use]
     pub(super) fn setting(&self, name: &str) -> Option<(&str, bool)> {
         match self.settings.get(name) {
@@ -125,13 +125,13 @@ impl Topic {
         }
     }
 
-    /// The most bytes that a batch may have.
+    /// The largest size of a batch in bytes.
     #[must_use]
     pub(super) fn max_message_bytes(&self) -> usize {
         self.number(MAX_MESSAGE_BYTES).and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX)
     }
 
-    /// How many bytes a partition keeps; `None` is all.
+    /// The number of bytes that a partition keeps; `None` for all.
     #[must_use]
     pub(super) fn retention_bytes(&self) -> Option<u64> {
         self.number(RETENTION_BYTES).and_then(|bytes| u64::try_from(bytes).ok())
@@ -165,19 +165,19 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogue {
-    /// No topics yet, on brokers with the node ids 1..=`brokers`, at least one.
+    /// A catalogue without topics, for brokers with the node ids 1..=`brokers`. There is at least one broker.
     #[must_use]
     pub(super) fn new(brokers: u32) -> Self {
         Self { topics: BTreeMap::new(), total: 0, brokers: brokers.max(1) }
     }
 
-    /// How many brokers there are.
+    /// The number of brokers.
     #[must_use]
     pub(super) fn brokers(&self) -> u32 {
         self.brokers
     }
 
-    /// How many topics there are.
+    /// The number of topics.
     #[must_use]
     pub(super) fn count(&self) -> usize {
         self.topics.len()
@@ -194,14 +194,14 @@ impl Catalogue {
         self.topics.get(name)
     }
 
-    /// A partition to write to, if there is one.
+    /// A partition for writing, if it exists.
     pub(super) fn partition_mut(&mut self, topic: &str, partition: i32) -> Option<(&mut Topic, u32)> {
         let topic = self.topics.get_mut(topic)?;
         let partition = u32::try_from(partition).ok().filter(|&partition| partition < topic.partitions)?;
         Some((topic, partition))
     }
 
-    /// A partition to read from, if there is one.
+    /// A partition for reading, if it exists.
     #[must_use]
     pub(super) fn partition(&self, topic: &str, partition: i32) -> Option<(&Topic, u32)> {
         let topic = self.topics.get(topic)?;
@@ -209,7 +209,7 @@ impl Catalogue {
         Some((topic, partition))
     }
 
-    /// Whether the topic could be made; with the replicas as they will be.
+    /// Checks whether the topic can be created with these partitions, replicas and settings.
     pub(super) fn check_new(
         &self,
         name: &str,
@@ -274,7 +274,7 @@ impl Catalogue {
         Ok(wanted)
     }
 
-    /// Makes a topic.
+    /// Creates a topic.
     pub(super) fn create(
         &mut self,
         name: &str,
@@ -291,7 +291,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Gives a topic more partitions, `count` in all; checks only if `validate_only`.
+    /// Increases the partition count of a topic to `count`. With `validate_only` it only checks.
     pub(super) fn grow(&mut self, name: &str, count: i32, validate_only: bool) -> Result<(), TopicError> {
         let now = self.get(name).ok_or_else(|| TopicError::unknown(name))?.partitions;
         let count = self.check_partitions(name, now, count)?;
@@ -309,8 +309,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Changes settings of a topic; a value of `None` takes one back to its default. All or none; checks only if
-    /// `validate_only`.
+    /// Changes all given settings of a topic, or none after an error. `None` resets a setting to its default. With
+    /// `validate_only` it only checks.
     pub(super) fn configure(
         &mut self,
         name: &str,
@@ -331,7 +331,7 @@ impl Catalogue {
     }
 }
 
-/// Whether Kafka takes the name of a topic.
+/// Whether Kafka accepts the name of a topic.
 pub(super) fn check_name(name: &str) -> Result<(), TopicError> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     if !name.is_empty() && name.len() <= MAX_NAME && name != "." && name != ".." && name.bytes().all(legal) {
@@ -343,7 +343,7 @@ pub(super) fn check_name(name: &str) -> Result<(), TopicError> {
     Err(TopicError::new(ErrorCode::INVALID_TOPIC_EXCEPTION, message))
 }
 
-/// Whether the setting exists and the value fits it; `None` takes it back to the default.
+/// Whether the setting exists and accepts the value; `None` resets it to the default.
 pub(super) fn check_setting(name: &str, value: Option<&str>) -> Result<(), TopicError> {
     let refuse = |message| Err(TopicError::new(ErrorCode::INVALID_CONFIG, message));
     let Some(setting) = SETTINGS.iter().find(|setting| setting.0 == name) else {

@@ -1,23 +1,23 @@
-//! What an operator would set.
+//! The settings of a broker.
 
 use super::catalogue::{MAX_MESSAGE_BYTES, OFFSETS_TOPIC, TopicError, check_setting};
-use crate::coordinator;
+use crate::embedded::coordinator;
 use crate::protocol::ErrorCode;
 
 /// The settings of a [`Broker`](super::Broker).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The address that clients are told.
+    /// The host that Metadata names.
     pub host: String,
-    /// The address that clients are told.
+    /// The port that Metadata names.
     pub port: i32,
     /// The cluster's id.
     pub cluster_id: String,
-    /// The rack of each broker, in order of node id, which begin with 1. Empty is one broker without a rack.
+    /// The rack of each broker, in order of node id; the first node id is 1. Empty: one broker without a rack.
     pub racks: Vec<String>,
-    /// Whether asking for a missing topic makes it: `auto.create.topics.enable`.
+    /// `auto.create.topics.enable`: whether a Metadata request creates a missing topic.
     pub auto_create_topics: bool,
-    /// The partitions of a topic for which nobody says how many: `num.partitions`.
+    /// The partitions of a topic that is created without a count: `num.partitions`.
     pub default_partitions: i32,
     /// The coordinator's settings.
     pub groups: coordinator::Config,
@@ -38,7 +38,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The settings by Kafka's names.
+    /// The settings with Kafka's names.
     pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
         let groups = &self.groups;
         vec![
@@ -53,7 +53,8 @@ impl Config {
     }
 }
 
-/// What changes of the settings of `__consumer_offsets` make of the largest record of a group; `None` is no change.
+/// The new size limit of a group's record after changes of the settings of `__consumer_offsets`; `None` if they do not
+/// change it.
 pub(super) fn record_limit(changes: &[(String, Option<String>)]) -> Result<Option<u64>, TopicError> {
     let mut limit = None;
     for (name, value) in changes {

@@ -8,10 +8,10 @@ use crate::protocol::records::*;
 use crate::protocol::topics::*;
 use std::collections::BTreeSet;
 
-/// The most bytes of records in one response, whatever the client allows: responses are built in memory.
+/// The largest number of record bytes in one response, even if the client allows more: a response is built in memory.
 const MAX_FETCH: usize = 64 << 20;
 
-/// A partition that got records: topic, partition, bytes.
+/// A partition with new records: topic, partition, bytes.
 pub(super) type Appended<'a> = (&'a str, i32, u64);
 
 fn refused(code: ErrorCode, message: &'static str) -> Refused {
@@ -21,7 +21,7 @@ fn refused(code: ErrorCode, message: &'static str) -> Refused {
 const UNKNOWN: Refused =
     Refused { code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, message: "there is no such topic or partition" };
 
-/// Appends the batches of a request. `appended` is called for each partition that got new records.
+/// Appends the batches of a request. `appended` is called for each partition with new records.
 pub(super) fn produce(
     catalogue: &mut Catalogue,
     request: ProduceRequest,
@@ -63,7 +63,7 @@ pub(super) fn produce(
     ProduceResponse { responses, ..Default::default() }
 }
 
-/// Appends one batch: its base offset, whether it is new, and the log's first offset.
+/// Appends one batch. Returns its base offset, whether it is new, and the first offset of the log.
 fn append(
     catalogue: &mut Catalogue,
     topic: &str,
@@ -82,15 +82,15 @@ fn append(
     Ok((base, is_new, log.start()))
 }
 
-/// What a fetch would answer now.
+/// A summary of the response that a fetch would get now.
 pub(super) struct Readiness {
-    /// Bytes of records, counted no further than the request's `min_bytes`.
+    /// Bytes of records. Counting stops at the request's `min_bytes`.
     pub(super) bytes: u64,
-    /// Whether a partition has an error, which is answered at once.
+    /// Whether a partition has an error: then the fetch is answered at once.
     pub(super) failed: bool,
 }
 
-/// Looks without copying what a fetch would find.
+/// The summary of a fetch's response, computed without copying records.
 pub(super) fn readiness(catalogue: &Catalogue, request: &FetchRequest) -> Readiness {
     let enough = u64::try_from(request.min_bytes).unwrap_or(0);
     let mut bytes = 0;
@@ -112,7 +112,7 @@ pub(super) fn readiness(catalogue: &Catalogue, request: &FetchRequest) -> Readin
     Readiness { bytes, failed: false }
 }
 
-/// The log to read, `None` where nothing was written yet.
+/// The log to read; `None` before the first record.
 fn locate<'a>(
     catalogue: &'a Catalogue,
     topic: &str,
@@ -178,9 +178,9 @@ pub(super) fn fetch(catalogue: &Catalogue, request: &FetchRequest) -> FetchRespo
     FetchResponse { responses, ..Default::default() }
 }
 
-/// The offsets that belong to times.
+/// The offsets for the requested times.
 pub(super) fn list_offsets(catalogue: &Catalogue, request: ListOffsetsRequest) -> ListOffsetsResponse {
-    // A partition asked for twice is an error, as in Kafka: the work stays linear in request and log.
+    // A duplicate partition is an error, as in Kafka. Otherwise each duplicate would search the log again.
     let mut seen = BTreeSet::new();
     let mut answer = |name: &str, asked: &ListOffsetsPartition| {
         let empty = Partition::default();
@@ -221,7 +221,7 @@ pub(super) fn list_offsets(catalogue: &Catalogue, request: ListOffsetsRequest) -
     ListOffsetsResponse { topics: topics.collect(), ..Default::default() }
 }
 
-/// Deletes the oldest records of partitions: what is before the offset given, or everything.
+/// Deletes the records before an offset, or all records, of partitions.
 pub(super) fn delete_records(catalogue: &mut Catalogue, request: DeleteRecordsRequest) -> DeleteRecordsResponse {
     let topics = request.topics.into_iter().map(|topic| {
         let delete = |asked: DeleteRecordsPartition| {
@@ -239,13 +239,13 @@ pub(super) fn delete_records(catalogue: &mut Catalogue, request: DeleteRecordsRe
     DeleteRecordsResponse { topics: topics.collect(), ..Default::default() }
 }
 
-/// The first offset that is left.
+/// Deletes the records before an offset of one partition. Returns the first remaining offset.
 fn delete_before(catalogue: &mut Catalogue, topic: &str, asked: &DeleteRecordsPartition) -> Result<i64, ErrorCode> {
     let (topic, partition) = catalogue.partition_mut(topic, asked.partition_index).ok_or(UNKNOWN.code)?;
     if !topic.deletes_records() {
         return Err(ErrorCode::POLICY_VIOLATION);
     }
-    // What was never written to stays without a log, which costs nothing.
+    // Do not create a log for a partition without records: it would take memory.
     let mut empty = Partition::default();
     let log = if topic.log(partition).is_some() { topic.log_mut(partition) } else { &mut empty };
     let offset = if asked.offset == DeleteRecordsPartition::EVERYTHING { log.end() } else { asked.offset };
@@ -255,7 +255,7 @@ fn delete_before(catalogue: &mut Catalogue, topic: &str, asked: &DeleteRecordsPa
     Ok(log.start())
 }
 
-/// Where the leader epochs end; there is only one.
+/// The end offsets of the leader epochs. There is only one epoch.
 pub(super) fn epoch_ends(catalogue: &Catalogue, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse {
     let answer = |name: &str, asked: &OffsetForLeaderPartition| {
         let mut response = EpochEndOffset { partition: asked.partition, ..Default::default() };
@@ -267,7 +267,7 @@ pub(super) fn epoch_ends(catalogue: &Catalogue, request: OffsetForLeaderEpochReq
                     response.leader_epoch = LEADER_EPOCH;
                     response.end_offset = topic.log(partition).map_or(0, Partition::end);
                 }
-                // An epoch that never was: undefined, as in Kafka.
+                // An unknown epoch: undefined, as in Kafka.
                 Ok(()) => {}
             },
         }
@@ -280,7 +280,7 @@ pub(super) fn epoch_ends(catalogue: &Catalogue, request: OffsetForLeaderEpochReq
     OffsetForLeaderEpochResponse { topics: topics.collect(), ..Default::default() }
 }
 
-/// A producer id that nobody has; transactions are refused for good, so that clients do not retry.
+/// Returns a new producer id. A transactional request gets an error that clients do not retry.
 pub(super) fn producer_id(next: &mut i64, request: &InitProducerIdRequest) -> InitProducerIdResponse {
     if request.transactional_id.is_some() {
         let error_code = ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED;

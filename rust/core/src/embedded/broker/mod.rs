@@ -1,8 +1,8 @@
-//! A whole Kafka cluster without disk, replication, transactions and security, as a sans-IO state machine: request
-//! frames and the time in, response frames and the next deadline out.
+//! A Kafka cluster without disk, replication, transactions and security, as a state machine without I/O. Input: request
+//! frames and the time. Output: response frames and the next deadline.
 //!
-//! Record batches are kept in memory as the producers sent them. Groups are served by a [`Coordinator`]. There may be
-//! several brokers with racks: one address with several node ids, which is all that clients see of a cluster.
+//! Record batches are stored in memory as the producers sent them. A [`Coordinator`] serves the groups. There may be
+//! several brokers with racks: they have different node ids and the same address.
 
 mod admin;
 mod batch;
@@ -17,17 +17,18 @@ mod tests;
 pub use catalogue::{MAX_PARTITIONS, OFFSETS_TOPIC, TopicError};
 pub use config::Config;
 
-use crate::coordinator::{Coordinator, GroupView, Reply};
+use crate::embedded::coordinator::{Coordinator, GroupView, Reply};
+use crate::embedded::faults::Faults;
 use crate::protocol::cluster::ApiVersionsRequest;
-use crate::protocol::records::{FetchRequest, ProduceRequest};
+use crate::protocol::reader::Reader;
+use crate::protocol::records::{FetchRequest, FetchResponse, ProduceRequest};
+use crate::protocol::writer::WriteError;
 use crate::protocol::{ApiKey, Body, ErrorCode, FrameError, RequestHeader, read_request, write_response};
-use crate::wire::reader::Reader;
-use crate::wire::writer::WriteError;
 use catalogue::{Catalogue, Placement};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
-/// What is served besides the groups.
+/// The APIs that are served besides those of the coordinator.
 const SERVED: &[ApiKey] = &[
     ApiKey::Produce,
     ApiKey::Fetch,
@@ -45,30 +46,30 @@ const SERVED: &[ApiKey] = &[
     ApiKey::IncrementalAlterConfigs,
 ];
 
-/// The largest least number of bytes and the longest wait that a fetch may ask for: a fetch is never parked for good.
+/// The limit of a fetch's `max_wait_ms`: no fetch waits for ever.
 const LONGEST_WAIT_MS: u64 = 3_600_000;
 
-/// Why the connection that a frame came on must be closed.
+/// The reason to close the connection of a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Hangup {
-    /// The frame is no request, or none that is served.
+    /// The frame is no request, or its API is not served.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// The answer has no form in the protocol.
+    /// The protocol cannot represent the response.
     #[error(transparent)]
     Answer(#[from] WriteError),
-    /// A Produce with acks=0 failed: closing is the only way to tell (as Kafka does).
+    /// A Produce with acks=0 failed. It has no response, so the connection is closed, as Kafka does.
     #[error("a produce request with acks=0 was refused: {0}")]
     Unacknowledged(ErrorCode),
 }
 
-/// What became of a frame.
+/// The result of [`Broker::handle`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Handled {
-    /// The responses now due, to any connection.
+    /// The responses that are now due, for any connection.
     pub replies: Vec<Reply>,
-    /// Whether the frame's own response comes later: until then its connection sends nothing more to
-    /// [`Broker::handle`], for responses go out in the order of the requests.
+    /// Whether the response to this frame comes later. Until then, do not pass further frames of the connection to
+    /// [`Broker::handle`]: responses must be sent in the order of the requests.
     pub parked: bool,
 }
 
@@ -77,13 +78,13 @@ pub struct Handled {
 struct Parked {
     header: RequestHeader,
     request: FetchRequest,
-    /// Partitions by topic.
+    /// The partitions whose records end the wait, by topic.
     watched: BTreeMap<String, BTreeSet<i32>>,
     bytes: u64,
     deadline: u64,
 }
 
-/// The cluster. All times are milliseconds on the caller's clock, which must not run backwards.
+/// The cluster. All times are milliseconds on the caller's clock. The clock must not run backwards.
 #[derive(Debug)]
 pub struct Broker {
     config: Config,
@@ -92,7 +93,7 @@ pub struct Broker {
     parked: BTreeMap<u64, Parked>,
     deadlines: BTreeSet<(u64, u64)>,
     next_producer_id: i64,
-    faults: BTreeMap<ApiKey, VecDeque<(ErrorCode, u32)>>,
+    faults: Faults,
 }
 
 impl Broker {
@@ -105,28 +106,27 @@ impl Broker {
             parked: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             next_producer_id: 1000,
-            faults: BTreeMap::new(),
+            faults: Faults::default(),
             config,
         };
         broker.topics_changed();
         broker
     }
 
-    /// Every request that is served.
+    /// Every API that is served.
     pub fn apis() -> impl Iterator<Item = ApiKey> {
         ApiKey::ALL.iter().copied().filter(|api| SERVED.contains(api) || Coordinator::apis().contains(api))
     }
 
-    /// Sets the address that clients are told; what was configured counts until then.
+    /// Sets the address in Metadata and FindCoordinator. Before the call, the address of the settings is used.
     pub fn listen(&mut self, host: String, port: i32) {
         (self.config.host, self.config.port) = (host, port);
     }
 
-    /// Takes a request frame, without the length in front. A connection is a number that the caller chooses and does
-    /// not use again.
+    /// Serves a request frame without its length. The caller chooses the number of a connection and does not reuse it.
     ///
     /// # Errors
-    /// The connection must be closed. Whatever was waiting for bytes of a refused Produce still is.
+    /// The connection must be closed.
     pub fn handle(&mut self, now_ms: u64, connection: u64, frame: &[u8]) -> Result<Handled, Hangup> {
         let mut reader = Reader::of_frame(frame);
         let header = RequestHeader::read(&mut reader)?;
@@ -137,7 +137,7 @@ impl Broker {
             let replies = self.coordinator.handle(now_ms, connection, frame)?;
             return Ok(Handled { replies, parked: self.coordinator.is_waiting(connection) });
         }
-        if let Some(code) = self.take_fault(header.api) {
+        if let Some(code) = self.faults.take(header.api) {
             let frame = refuse::refuse(&header, &mut reader, code)?;
             return Ok(Handled {
                 replies: frame.map(|frame| Reply { connection, frame }).into_iter().collect(),
@@ -223,7 +223,8 @@ impl Broker {
         Ok(Handled { replies: vec![Reply { connection, frame }], parked: false })
     }
 
-    /// A version we do not know is answered with version 0 and the ranges, so that the client can choose again.
+    /// Answers ApiVersions. An unsupported version is answered in version 0 with the version ranges: the client then
+    /// retries with a supported one.
     fn api_versions(header: &RequestHeader, reader: &mut Reader<'_>) -> Result<Vec<u8>, Hangup> {
         if header.api.speaks(header.version) {
             read_request::<ApiVersionsRequest>(reader, header.version)?;
@@ -271,9 +272,9 @@ impl Broker {
         reader: &mut Reader<'_>,
     ) -> Result<Handled, Hangup> {
         let request: FetchRequest = read_request(reader, header.version)?;
-        // Sessions are never granted, so nobody can have one.
+        // The broker never creates a fetch session, so every session epoch above 0 is invalid.
         if request.session_epoch > 0 {
-            let response = refuse::fetch(&request, ErrorCode::FETCH_SESSION_ID_NOT_FOUND, true);
+            let response = FetchResponse { error_code: ErrorCode::FETCH_SESSION_ID_NOT_FOUND, ..Default::default() };
             return Ok(Handled {
                 replies: vec![Reply { connection, frame: answer(&header, &response)? }],
                 parked: false,
@@ -303,7 +304,7 @@ impl Broker {
         Ok(Handled { replies: Vec::new(), parked: true })
     }
 
-    /// Answers a parked fetch with what there is.
+    /// Answers a parked fetch with the available records.
     fn finish(&mut self, connection: u64) -> Result<Option<Reply>, WriteError> {
         let Some(parked) = self.forget(connection) else { return Ok(None) };
         let frame = write_response(&parked.header, &data::fetch(&self.catalogue, &parked.request))?;
@@ -316,11 +317,11 @@ impl Broker {
         Some(parked)
     }
 
-    /// Lets time pass and gives the responses that this makes due.
+    /// Advances the time. Returns the responses that are now due.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Reply> {
         let mut replies = self.coordinator.tick(now_ms);
         while let Some(&(deadline, connection)) = self.deadlines.first().filter(|first| first.0 <= now_ms) {
-            // An answer without a form in the protocol cannot be: every string in it came with the request.
+            // Writing cannot fail: every string of the response was part of the request.
             if let Ok(reply) = self.finish(connection) {
                 replies.extend(reply);
             }
@@ -329,21 +330,20 @@ impl Broker {
         replies
     }
 
-    /// When to call [`Broker::tick`] next, if nothing else happens.
+    /// The time to call [`Broker::tick`], unless another call comes before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         let fetch = self.deadlines.first().map(|first| first.0);
         [fetch, self.coordinator.next_deadline()].into_iter().flatten().min()
     }
 
-    /// A connection is gone. The replies are to other connections.
+    /// A connection was closed. The replies are for other connections.
     pub fn disconnect(&mut self, now_ms: u64, connection: u64) -> Vec<Reply> {
         self.forget(connection);
         self.coordinator.disconnect(now_ms, connection)
     }
 
-    /// Makes a topic with one replica for each partition, or with as many as there are brokers where fewer are not
-    /// `replication_factor`.
+    /// Creates a topic. Fails unless `replication_factor` is between 1 and the number of brokers.
     pub fn create_topic(
         &mut self,
         name: &str,
@@ -356,7 +356,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Gives a topic more partitions, `count` in all.
+    /// Increases the partition count of a topic to `count`.
     pub fn grow_topic(&mut self, name: &str, count: i32) -> Result<(), TopicError> {
         self.catalogue.grow(name, count, false)?;
         self.topics_changed();
@@ -383,39 +383,29 @@ impl Broker {
         Ok((0..topic.partitions()).map(ends).collect())
     }
 
-    /// The groups as they stand.
+    /// The current state of the groups.
     #[must_use]
     pub fn groups(&self) -> Vec<GroupView> {
         self.coordinator.groups()
     }
 
-    /// The coordinator, for what a broker's operator cannot do.
+    /// The coordinator itself.
     pub fn coordinator(&mut self) -> &mut Coordinator {
         &mut self.coordinator
     }
 
-    /// Answers the next `times` requests of this API with the code, wherever its response carries one, instead of
-    /// serving them. Calls add up, in order. False for an API that is not served.
+    /// Answers the next `times` requests of this API with the code in each error field, instead of serving them. Later
+    /// calls take effect after earlier ones. False for an API that is not served.
     pub fn inject(&mut self, api: ApiKey, code: ErrorCode, times: u32) -> bool {
         if Coordinator::apis().contains(&api) {
             self.coordinator.inject(api, code, times);
             return true;
         }
-        if times > 0 && SERVED.contains(&api) {
-            self.faults.entry(api).or_default().push_back((code, times));
+        let is_served = SERVED.contains(&api);
+        if is_served {
+            self.faults.inject(api, code, times);
         }
-        SERVED.contains(&api)
-    }
-
-    fn take_fault(&mut self, api: ApiKey) -> Option<ErrorCode> {
-        let faults = self.faults.get_mut(&api)?;
-        let (code, times) = faults.front_mut()?;
-        let code = *code;
-        *times -= 1;
-        if *times == 0 {
-            faults.pop_front();
-        }
-        Some(code)
+        is_served
     }
 
     fn topics_changed(&mut self) {

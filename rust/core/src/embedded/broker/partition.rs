@@ -1,26 +1,26 @@
-//! The log of one partition, and what it knows of its producers.
+//! The log of one partition, and the sequence numbers of its producers.
 
 use super::batch::{Batch, Refused};
 use crate::protocol::ErrorCode;
 use std::collections::{HashMap, VecDeque};
 
-/// The only leader epoch there is: the leader never changes.
+/// The only leader epoch: the leader never changes.
 pub(super) const LEADER_EPOCH: i32 = 0;
-/// How many batches of a producer are remembered to know a repeated one (KIP-98, KAFKA-5494).
+/// The number of batches of a producer that are remembered to recognise a retry (KIP-98, KAFKA-5494).
 const REMEMBERED: usize = 5;
-/// How many producers a partition remembers. Beyond it those silent for the longest are forgotten; a producer that is
-/// not known may begin with any sequence number (KIP-360), so all this costs is the protection of a very late repeat.
+/// The number of producers that a partition remembers. Above it, the least recent producers are forgotten. An unknown
+/// producer may begin with any sequence number (KIP-360), so the only loss is that a very late retry is appended twice.
 const PRODUCERS: usize = 10_000;
 
-/// What a partition knows of one producer.
+/// The state of one producer in a partition.
 #[derive(Debug)]
 struct Producer {
     epoch: i16,
-    /// The last batches: first and last sequence number, base offset. Never empty.
+    /// The last batches: first sequence number, last sequence number, base offset. Never empty.
     recent: VecDeque<(i32, i32, i64)>,
 }
 
-/// One partition's batches, in offset order and without gaps. Only the first one may begin before `start`.
+/// The batches of one partition, in offset order and without gaps. Only the first batch may begin before `start`.
 #[derive(Debug, Default)]
 pub(super) struct Partition {
     batches: VecDeque<Batch>,
@@ -30,17 +30,17 @@ pub(super) struct Partition {
     producers: HashMap<i64, Producer>,
 }
 
-/// What a fetch found.
+/// The result of [`Partition::available`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
-    /// So many bytes of whole batches, from the one that holds the offset on.
+    /// The bytes of whole batches, beginning with the batch of the offset.
     Bytes(u64),
-    /// The offset is before the first or behind the last.
+    /// The offset is before the first or after the next offset.
     OutOfRange,
 }
 
 impl Partition {
-    /// The first offset still held.
+    /// The first offset that is not deleted.
     #[must_use]
     pub(super) fn start(&self) -> i64 {
         self.start
@@ -52,8 +52,8 @@ impl Partition {
         self.end
     }
 
-    /// Appends a batch and tells its base offset and whether it is new: one that the producer sent before is not
-    /// appended again. Time O(1) amortised.
+    /// Appends a batch, in amortised O(1). Returns its base offset and whether it is new: a retry of the producer is
+    /// not appended again.
     pub(super) fn append(&mut self, mut batch: Batch, retain_bytes: Option<u64>) -> Result<(i64, bool), Refused> {
         if batch.producer_id >= 0
             && let Some(before) = self.sequence(&batch)?
@@ -74,7 +74,8 @@ impl Partition {
         Ok((base, true))
     }
 
-    /// Whether the batch is next in its producer's sequence: `None`, or the base offset it got the first time.
+    /// Checks the sequence number of the batch: `None` if it is the producer's next, the first base offset if it is a
+    /// retry.
     fn sequence(&self, batch: &Batch) -> Result<Option<i64>, Refused> {
         let Some(producer) = self.producers.get(&batch.producer_id) else { return Ok(None) };
         if batch.producer_epoch < producer.epoch {
@@ -102,7 +103,7 @@ impl Partition {
         let seen = (batch.base_sequence, batch.last_sequence(), batch.base_offset);
         if !self.producers.contains_key(&batch.producer_id) && self.producers.len() >= PRODUCERS {
             let last = |producer: &Producer| producer.recent.back().map_or(0, |seen| seen.2);
-            // Every tenth goes at once, so that a flood of producers costs O(1) each.
+            // Remove a tenth of the producers at once: then each of many new producers costs O(1) amortised.
             let mut ages: Vec<i64> = self.producers.values().map(last).collect();
             let (_, &mut limit, _) = ages.select_nth_unstable(PRODUCERS / 10);
             self.producers.retain(|_, producer| last(producer) > limit);
@@ -118,8 +119,8 @@ impl Partition {
         producer.recent.push_back(seen);
     }
 
-    /// Makes `offset` the first one that is held, unless it is already past; false if it is none of this log. A batch
-    /// that it cuts stays whole, as in Kafka: readers skip what they did not ask for.
+    /// Deletes the records before `offset`; false if the offset is out of range. A batch that contains `offset` stays
+    /// whole, as in Kafka: consumers skip the records before the fetch offset.
     #[must_use]
     pub(super) fn delete_before(&mut self, offset: i64) -> bool {
         if !(0..=self.end).contains(&offset) {
@@ -143,7 +144,7 @@ impl Partition {
         self.batches.partition_point(|batch| batch.last_offset < offset)
     }
 
-    /// How many bytes a fetch from `offset` would find, counting no further than the first batch that reaches `enough`.
+    /// The bytes for a fetch from `offset`. Counting stops at the first batch that reaches `enough`.
     #[must_use]
     pub(super) fn available(&self, offset: i64, enough: u64) -> Found {
         if offset < self.start || offset > self.end {
@@ -159,8 +160,8 @@ impl Partition {
         Found::Bytes(bytes)
     }
 
-    /// The batches from the one that holds `offset` on, whole, together at most `max_bytes`; the first one of any size
-    /// if `at_least_one`. `offset` must be in range.
+    /// Whole batches, beginning with the batch of `offset`, of at most `max_bytes` in total. With `at_least_one` the
+    /// first batch may be larger. `offset` must be in range.
     #[must_use]
     pub(super) fn read(&self, offset: i64, max_bytes: usize, at_least_one: bool) -> Vec<u8> {
         let mut out = Vec::new();
@@ -173,13 +174,13 @@ impl Partition {
         out
     }
 
-    /// The first record with at least this time: its offset and its time. Time O(batches): times need not ascend.
+    /// Offset and time of the first record with at least this time, in O(batches): the times need not ascend.
     #[must_use]
     pub(super) fn first_at(&self, timestamp: i64) -> Option<(i64, i64)> {
         self.batches.iter().find_map(|batch| batch.first_at(timestamp, self.start))
     }
 
-    /// The first record with the latest time of all; a batch that was cut counts whole, as in Kafka.
+    /// The first record with the latest time of all records. A partly deleted batch counts as a whole, as in Kafka.
     #[must_use]
     pub(super) fn latest_time(&self) -> Option<(i64, i64)> {
         let latest = self.batches.iter().map(|batch| batch.max_timestamp).max()?;

@@ -1,6 +1,6 @@
 //! DescribeGroups, ListGroups and DeleteGroups.
 
-use super::group::{Group, State};
+use super::group::{ClassicGroup, State};
 use crate::protocol::ErrorCode;
 use crate::protocol::group_admin::{
     DeleteGroupResult, DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
@@ -8,13 +8,13 @@ use crate::protocol::group_admin::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-type Groups = BTreeMap<String, Group>;
+type Groups = BTreeMap<String, ClassicGroup>;
 
-/// The type of every group here: a member assigns, not the broker.
+/// The type of every group here: the leader computes the assignment, not the broker.
 const CLASSIC: &str = "classic";
 
-/// Subscriptions and the protocol's name show only while the group is Stable.
-fn describe_one(group_id: String, group: Option<&Group>) -> DescribedGroup {
+/// The description of a group. Metadata and the protocol's name are empty unless the group is Stable.
+fn describe_one(group_id: String, group: Option<&ClassicGroup>) -> DescribedGroup {
     let Some(group) = group else {
         return DescribedGroup { group_id, group_state: "Dead".to_owned(), ..Default::default() };
     };
@@ -43,7 +43,7 @@ pub(super) fn describe(groups: &Groups, request: DescribeGroupsRequest) -> Descr
         let group = groups.get(&id);
         describe_one(id, group)
     };
-    // Each group once: a short request must not make a response of any length.
+    // Describe each group once. Otherwise duplicates in a short request would cause a very long response.
     let mut seen = BTreeSet::new();
     let once = request.groups.into_iter().filter(|id| seen.insert(id.clone()));
     DescribeGroupsResponse { throttle_time_ms: 0, groups: once.map(describe).collect() }
@@ -52,7 +52,7 @@ pub(super) fn describe(groups: &Groups, request: DescribeGroupsRequest) -> Descr
 pub(super) fn list(groups: &Groups, request: &ListGroupsRequest) -> ListGroupsResponse {
     let (states, types) = (&request.states_filter, &request.types_filter);
     let of_type = types.is_empty() || types.iter().any(|kind| kind.eq_ignore_ascii_case(CLASSIC));
-    let wanted = |group: &&Group| {
+    let wanted = |group: &&ClassicGroup| {
         of_type && (states.is_empty() || states.iter().any(|state| state.eq_ignore_ascii_case(group.state.name())))
     };
     let listed = groups.values().filter(wanted).map(|group| ListedGroup {
@@ -64,7 +64,7 @@ pub(super) fn list(groups: &Groups, request: &ListGroupsRequest) -> ListGroupsRe
     ListGroupsResponse { throttle_time_ms: 0, error_code: ErrorCode::NONE, groups: listed.collect() }
 }
 
-/// Only empty groups can be deleted; their offsets go with them.
+/// Deletes groups and their offsets. Only an empty group can be deleted.
 pub(super) fn delete(groups: &mut Groups, request: DeleteGroupsRequest) -> DeleteGroupsResponse {
     let mut delete = |group_id: String| {
         let error_code = match groups.get(&group_id).map(|group| group.state) {

@@ -1,13 +1,13 @@
-//! What an operator would set on a broker.
+//! The settings of a coordinator.
 
-use crate::leader::DEFAULT_RECORD_LIMIT;
+use crate::protocol::record_batch::DEFAULT_RECORD_LIMIT;
 
-/// The settings of a [`Coordinator`](super::Coordinator). The defaults are Kafka's, but for two that tests want short:
-/// the initial delay and the least session timeout.
+/// The settings of a [`Coordinator`](super::Coordinator). The defaults are Kafka's, with two exceptions that make tests
+/// short: the initial delay and the minimum session timeout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// How long the first join of an empty group waits for company: `group.initial.rebalance.delay.ms`. Kafka: 3,000;
-    /// here 0.
+    /// `group.initial.rebalance.delay.ms`: the time that the first join of an empty group waits for other members.
+    /// Kafka: 3,000; here 0.
     pub initial_rebalance_delay_ms: u64,
     /// `group.min.session.timeout.ms`. Kafka: 6,000; here 1,000.
     pub min_session_timeout_ms: i32,
@@ -15,15 +15,15 @@ pub struct Config {
     pub max_session_timeout_ms: i32,
     /// `group.max.size`: no limit.
     pub max_group_size: usize,
-    /// How long a newcomer's JoinGroup may stay unanswered before the newcomer is taken for gone: 300,000.
+    /// The time after which a new member with an unanswered JoinGroup is removed: 300,000.
     pub new_member_join_timeout_ms: u64,
     /// `max.message.bytes` of `__consumer_offsets`: a group's record above it is refused. 1,048,588.
     pub max_record_bytes: u64,
     /// `offset.metadata.max.bytes`, which Kafka counts in UTF-16 units: 4,096.
     pub max_offset_metadata: usize,
-    /// What DescribeGroups shows as the host of every member.
+    /// The host of every member in DescribeGroups.
     pub client_host: String,
-    /// Makes the member ids of two coordinators differ; there is no randomness inside.
+    /// The seed of the member ids. Coordinators with different seeds generate different ids.
     pub seed: u64,
 }
 

@@ -1,21 +1,22 @@
-//! Requests under way and their answers.
+//! The unanswered requests, and the responses.
 //!
-//! A broker serves one request of a connection at a time: what comes behind a parked JoinGroup or SyncGroup waits.
+//! A broker serves one request of a connection at a time. Requests after an unanswered JoinGroup or SyncGroup wait.
 
 use super::request::Request;
 use crate::protocol::{Body, RequestHeader, write_response};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The bytes for a connection: a response frame, without the length in front.
+/// A response for a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The number that the caller gave the connection.
+    /// The caller's number of the connection.
     pub connection: u64,
-    /// Header and body.
+    /// The frame without its length: header and body.
     pub frame: Vec<u8>,
 }
 
-/// The right to answer one request. Not `Copy`, and [`Connections::answer`] takes it: no request is answered twice.
+/// The right to answer one request. It is not `Copy`, and [`Connections::answer`] consumes it: no request is answered
+/// twice.
 #[derive(Debug)]
 pub(super) struct Ticket {
     connection: u64,
@@ -36,12 +37,12 @@ impl Ticket {
 
 #[derive(Debug)]
 struct Connection {
-    /// Of the request being served.
+    /// The serial of the request in service.
     serial: u64,
     waiting: VecDeque<(RequestHeader, Request)>,
 }
 
-/// The connections that have a request under way, and the answers not yet handed to the caller.
+/// The connections with an unanswered request, and the responses for the caller.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     busy: BTreeMap<u64, Connection>,
@@ -52,7 +53,7 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Takes a request in: it is ready at once, or when the requests before it on its connection are answered.
+    /// Adds a request. It is ready when the earlier requests of its connection are answered.
     pub(super) fn accept(&mut self, connection: u64, header: RequestHeader, request: Request) {
         if let Some(busy) = self.busy.get_mut(&connection) {
             busy.waiting.push_back((header, request));
@@ -69,12 +70,13 @@ impl Connections {
         self.ready.pop_front()
     }
 
-    /// Answers a request; nothing happens when its connection is gone.
+    /// Answers a request. No effect if its connection was closed.
     pub(super) fn answer<B: Body>(&mut self, ticket: Ticket, body: &B) {
         let Ticket { connection, serial, header } = ticket;
         let Some(busy) = self.busy.get_mut(&connection).filter(|busy| busy.serial == serial) else { return };
         let frame = write_response(&header, body);
-        // Every string and every array of an answer came in with a request, or is bounded as `MemberIds` does.
+        // Writing cannot fail: every string and array of a response was part of a request, or is bounded, as in
+        // `MemberIds`.
         debug_assert!(frame.is_ok(), "{frame:?}");
         self.replies.push(Reply { connection, frame: frame.unwrap_or_default() });
         match busy.waiting.pop_front() {
@@ -89,7 +91,7 @@ impl Connections {
         }
     }
 
-    /// Forgets a connection, the requests behind its pending one, and where to send the answer of that one.
+    /// Removes a connection and its waiting requests. The answer to its request in service is dropped.
     pub(super) fn forget(&mut self, connection: u64) {
         self.busy.remove(&connection);
     }
@@ -99,7 +101,7 @@ impl Connections {
         self.busy.contains_key(&connection)
     }
 
-    /// The answers given since the last call.
+    /// The responses since the last call.
     pub(super) fn take_replies(&mut self) -> Vec<Reply> {
         std::mem::take(&mut self.replies)
     }

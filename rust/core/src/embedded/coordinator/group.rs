@@ -1,15 +1,16 @@
-//! A group and its members: who is in, who leads, what protocol they share.
+//! A group: its members, its leader and its protocol.
 
+use super::answers::{refuse_join, refuse_sync};
+use super::config::Config;
 use super::connections::{Connections, Ticket};
+use super::ids::MemberIds;
 use super::offsets::Offsets;
-use super::request::{refuse_join, refuse_sync};
 use super::timers::{Timer, Timers};
-use super::{Config, ids::MemberIds};
 use crate::protocol::ErrorCode;
 use crate::protocol::join_group::JoinGroupProtocol;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a group is in its life.
+/// The states of a classic group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// No members.
@@ -18,7 +19,7 @@ pub enum State {
     PreparingRebalance,
     /// Waiting for the leader's plan.
     CompletingRebalance,
-    /// Everyone has, or can get, their share.
+    /// Every member has its assignment, or gets it with SyncGroup.
     Stable,
 }
 
@@ -35,7 +36,7 @@ impl State {
     }
 }
 
-/// What a group needs of the coordinator while it handles an event.
+/// The parts of the coordinator that a group uses.
 pub(super) struct Context<'a> {
     pub(super) now: u64,
     pub(super) config: &'a Config,
@@ -55,11 +56,12 @@ pub(super) struct Member {
     /// In the member's order of preference.
     pub(super) protocols: Vec<JoinGroupProtocol>,
     pub(super) assignment: Vec<u8>,
-    /// A JoinGroup not yet answered.
+    /// An unanswered JoinGroup.
     pub(super) joining: Option<Ticket>,
-    /// A SyncGroup not yet answered.
+    /// An unanswered SyncGroup.
     pub(super) syncing: Option<Ticket>,
-    /// Has not seen a reply with its id yet: expires even while its JoinGroup is parked.
+    /// Whether no response has contained the member's id yet. Such a member expires even while its JoinGroup is
+    /// unanswered.
     pub(super) is_new: bool,
 }
 
@@ -69,7 +71,7 @@ impl Member {
     }
 }
 
-/// What is left of the wait for company of a group that was empty.
+/// The rest of the initial rebalance delay of a group that was empty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InitialWait {
     pub(super) delay_ms: u64,
@@ -78,11 +80,11 @@ pub(super) struct InitialWait {
 
 /// A group.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ClassicGroup {
     pub(super) id: String,
     pub(super) state: State,
     pub(super) generation: i32,
-    /// Null until the first member; kept when the group empties.
+    /// `None` before the first member joins. An empty group keeps it.
     pub(super) protocol_type: Option<String>,
     /// The protocol of the current generation.
     pub(super) protocol: Option<String>,
@@ -90,20 +92,20 @@ pub(super) struct Group {
     pub(super) members: BTreeMap<String, Member>,
     /// Instance id to member id.
     pub(super) static_members: BTreeMap<String, String>,
-    /// Ids given out with MEMBER_ID_REQUIRED and not used yet.
+    /// Member ids that were sent with MEMBER_ID_REQUIRED and are not used yet.
     pub(super) pending: BTreeSet<String>,
-    /// Members of this generation whose SyncGroup has not come.
+    /// Members of this generation that have not sent SyncGroup.
     pub(super) pending_sync: BTreeSet<String>,
     /// Set while the group prepares its first rebalance since it was empty.
     pub(super) initial: Option<InitialWait>,
-    /// Somebody joined during the initial wait, which may therefore be prolonged.
+    /// Whether a member joined during the initial wait. Then the wait is extended.
     pub(super) new_member_added: bool,
     pub(super) offsets: Offsets,
-    /// How many members support each protocol.
+    /// The number of members that support each protocol.
     supported: BTreeMap<String, usize>,
 }
 
-impl Group {
+impl ClassicGroup {
     pub(super) fn new(id: String) -> Self {
         Self {
             id,
@@ -131,12 +133,12 @@ impl Group {
         self.members.values().filter(|member| member.joining.is_some()).count()
     }
 
-    /// Nobody is missing: every member waits, and no id that was given out is unused.
+    /// Whether every member has an unanswered JoinGroup and no pending member id is left.
     pub(super) fn all_joined(&self) -> bool {
         self.pending.is_empty() && self.members.values().all(|member| member.joining.is_some())
     }
 
-    /// The longest that any member may take to rejoin.
+    /// The largest rebalance timeout of the members.
     pub(super) fn rebalance_timeout_ms(&self) -> u64 {
         self.members.values().map(|member| member.rebalance_timeout_ms).max().unwrap_or(0)
     }
@@ -166,8 +168,8 @@ impl Group {
         self.supported.get(protocol).copied().unwrap_or(0) == self.members.len()
     }
 
-    /// The protocol with the most votes; each member votes for the first on its list that all support. Of equals the
-    /// one whose name sorts first: Kafka takes any.
+    /// The protocol with the most votes. Each member votes for the first protocol on its list that all members support.
+    /// A tie goes to the first name in order, so that runs are reproducible; Kafka's choice is arbitrary.
     pub(super) fn elect_protocol(&self) -> Option<String> {
         let mut votes = BTreeMap::<&str, usize>::new();
         for member in self.members.values() {
@@ -199,7 +201,7 @@ impl Group {
         }
     }
 
-    /// Puts a member in; the first leads.
+    /// Adds a member. The first member becomes the leader.
     pub(super) fn add(&mut self, member_id: String, protocol_type: String, member: Member) {
         if let Some(instance_id) = &member.instance_id {
             self.static_members.insert(instance_id.clone(), member_id.clone());
@@ -213,7 +215,7 @@ impl Group {
         self.count_protocols(&member_id, true);
     }
 
-    /// Takes a member or a pending id out, with its timers; whatever it waits for is answered with UNKNOWN_MEMBER_ID.
+    /// Removes a member or a pending id, with its timers. Its unanswered request is answered with UNKNOWN_MEMBER_ID.
     pub(super) fn remove(&mut self, context: &mut Context<'_>, member_id: &str) {
         self.count_protocols(member_id, false);
         if let Some(member) = self.members.remove(member_id) {
@@ -235,8 +237,8 @@ impl Group {
         context.timers.cancel(Timer::Session(self.id.clone(), member_id.to_owned()));
     }
 
-    /// Replaces what a member said about itself in an earlier JoinGroup. An earlier request still waiting is never
-    /// answered, as on a broker: its sender gave that connection up.
+    /// Replaces the data of a member's earlier JoinGroup. If that request is still unanswered, it never gets an answer,
+    /// as on a broker: the member has already closed that connection.
     pub(super) fn update(
         &mut self,
         member_id: &str,
@@ -255,7 +257,8 @@ impl Group {
         self.count_protocols(member_id, true);
     }
 
-    /// Gives a static member another member id. Whoever waits under the old one is fenced.
+    /// Gives a static member a new member id. A request that waits under the old id is answered with
+    /// FENCED_INSTANCE_ID.
     pub(super) fn replace_static(&mut self, context: &mut Context<'_>, instance_id: &str, old: &str, new: &str) {
         let Some(mut member) = self.members.remove(old) else { return };
         if let Some(ticket) = member.joining.take() {
@@ -276,7 +279,7 @@ impl Group {
         context.timers.cancel(Timer::Session(self.id.clone(), old.to_owned()));
     }
 
-    /// Starts a member's session anew.
+    /// Restarts the session timeout of a member.
     pub(super) fn renew_session(&self, context: &mut Context<'_>, member_id: &str) {
         if let Some(member) = self.members.get(member_id) {
             let deadline = context.now.saturating_add(member.session_timeout_ms);

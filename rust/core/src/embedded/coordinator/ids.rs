@@ -1,33 +1,27 @@
 //! Member ids.
 
-/// Gives out member ids that look like Kafka's (a name and a UUID), the same for the same seed.
+use crate::split_mix::SplitMix64;
+
+/// Generates member ids in Kafka's form (a name and a UUID). The same seed gives the same ids.
 #[derive(Debug)]
 pub(super) struct MemberIds {
-    state: u64,
+    numbers: SplitMix64,
 }
 
-/// So that the whole id fits a STRING whatever the client calls itself.
+/// A longer name is cut, so that the id with its UUID fits a STRING.
 const LONGEST_NAME: usize = 32_000;
 
 impl MemberIds {
     pub(super) fn new(seed: u64) -> Self {
-        Self { state: seed }
+        Self { numbers: SplitMix64::new(seed) }
     }
 
-    /// SplitMix64: a bijection of a counter, so ids of one seed cannot repeat before 2^63 of them are out.
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A fresh id for a member with this client id or instance id.
+    /// A new id for a member with this client id or instance id. An id takes two random numbers, so one seed gives 2^63
+    /// different ids.
     pub(super) fn generate(&mut self, name: &str) -> String {
         let end = (0..=LONGEST_NAME.min(name.len())).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
         let name = &name[..end];
-        let (high, low) = (self.next(), self.next());
+        let (high, low) = (self.numbers.next_number(), self.numbers.next_number());
         format!(
             "{name}-{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
             high >> 32,

@@ -1,27 +1,28 @@
 //! JoinGroup.
 
+use super::answers::{answer_join, refuse_join};
 use super::connections::Ticket;
-use super::group::{Context, Group, Member, State};
+use super::group::{ClassicGroup, Context, Member, State};
 use super::record;
-use super::request::{answer_join, refuse_join};
 use super::timers::Timer;
 use crate::protocol::ErrorCode;
 use crate::protocol::join_group::{JoinGroupMember, JoinGroupRequest, JoinGroupResponse};
 
-/// From this version on a newcomer is given an id first and joins with it (KIP-394).
+/// Since this version the first JoinGroup of a new member returns a member id, and the member joins with it (KIP-394).
 const MEMBER_ID_REQUIRED_FROM: i16 = 4;
-/// From this version on a restarted leader can be told to keep the plan (KIP-814).
+/// Since this version the response can request a restarted leader to skip the assignment (KIP-814).
 const SKIP_ASSIGNMENT_FROM: i16 = 9;
 
-/// The timeouts of a request in milliseconds: session, rebalance. Version 0 has one for both; negative counts as 0.
+/// The session timeout and the rebalance timeout of a request, in milliseconds. Version 0 has one field for both. A
+/// negative timeout counts as 0.
 fn timeouts(request: &JoinGroupRequest, version: i16) -> (u64, u64) {
     let session = request.session_timeout_ms;
     let rebalance = if version == 0 { session } else { request.rebalance_timeout_ms };
     (u64::try_from(session).unwrap_or(0), u64::try_from(rebalance).unwrap_or(0))
 }
 
-impl Group {
-    /// Serves a JoinGroup whose group id and session timeout have been found valid.
+impl ClassicGroup {
+    /// Serves a JoinGroup. The caller has validated the group id and the session timeout.
     pub(super) fn join(&mut self, context: &mut Context<'_>, request: JoinGroupRequest, ticket: Ticket) {
         if !self.has_room_for(context, &request.member_id) {
             self.remove(context, &request.member_id);
@@ -52,8 +53,8 @@ impl Group {
         }
     }
 
-    /// While members are joining those that wait count, otherwise all: so a limit that was lowered sheds the last to
-    /// rejoin.
+    /// Whether the group may have this member. In the join phase only members with an unanswered JoinGroup count,
+    /// otherwise all members. So a lowered limit excludes the members that rejoin last.
     fn has_room_for(&self, context: &Context<'_>, member_id: &str) -> bool {
         let limit = context.config.max_group_size;
         let member = self.members.get(member_id);
@@ -70,7 +71,7 @@ impl Group {
         let member_id = request.member_id.clone();
         if self.pending.contains(&member_id) {
             if request.group_instance_id.is_some() {
-                // Static members are never given an id to come back with.
+                // A static member never has a pending id.
                 return refuse_join(context.connections, ticket, member_id, ErrorCode::UNKNOWN_SERVER_ERROR);
             }
             return self.add_joining(context, request, ticket, member_id);
@@ -81,7 +82,8 @@ impl Group {
         let unchanged = self.members[&member_id].protocols == request.protocols;
         let leads = self.is_leader(&member_id);
         match self.state {
-            // The reply was lost, or a follower asks without news: it is in this generation already.
+            // The response was lost, or a follower joins again without a change. The member is in this generation
+            // already.
             State::CompletingRebalance if unchanged => {
                 let response = self.join_response(&member_id, leads);
                 answer_join(context.connections, ticket, response);
@@ -90,7 +92,8 @@ impl Group {
                 let response = self.join_response(&member_id, false);
                 answer_join(context.connections, ticket, response);
             }
-            // A leader may know of changes that do not show in anybody's metadata.
+            // Rebalance even if the leader's metadata is unchanged: a leader rejoins for other changes, for example of
+            // the topics.
             State::PreparingRebalance | State::CompletingRebalance | State::Stable => {
                 let (session, rebalance) = timeouts(&request, ticket.version());
                 self.update(&member_id, request.protocols, rebalance, session, Some(ticket));
@@ -119,13 +122,13 @@ impl Group {
             self.new_member_added = true;
         }
         self.add(member_id.clone(), request.protocol_type, member);
-        // It does not know its id yet and cannot send heartbeats.
+        // The member does not know its id yet, so it cannot send heartbeats.
         let deadline = context.now.saturating_add(context.config.new_member_join_timeout_ms);
         context.timers.set(Timer::Session(self.id.clone(), member_id), deadline);
         self.rebalance_or_complete_join(context);
     }
 
-    /// A static member comes back without its member id: it was restarted.
+    /// A static member joins without its member id: it was restarted.
     fn restart_static(
         &mut self,
         context: &mut Context<'_>,
@@ -159,19 +162,19 @@ impl Group {
                 let response = if version >= SKIP_ASSIGNMENT_FROM {
                     JoinGroupResponse { skip_assignment: leads, ..self.join_response(new, leads) }
                 } else {
-                    // The old leader id keeps a restarted leader from making a plan that nobody asked for.
+                    // With the old member id as leader in the response, a restarted leader computes no assignment.
                     let leader = leader_before.unwrap_or_default();
                     JoinGroupResponse { leader, ..self.join_response(new, false) }
                 };
                 answer_join(context.connections, ticket, response);
             }
-            // In CompletingRebalance the leader may be planning for the old id: start over.
+            // In CompletingRebalance the leader may be computing the assignment for the old member id: rebalance again.
             State::Stable | State::CompletingRebalance => self.prepare_rebalance(context),
             State::PreparingRebalance | State::Empty => self.maybe_complete_join(context),
         }
     }
 
-    /// The answer that puts a member into the current generation.
+    /// The successful response: the member is in the current generation.
     pub(super) fn join_response(&self, member_id: &str, with_members: bool) -> JoinGroupResponse {
         let members = self.members.iter().filter(|_| with_members).map(|(id, member)| JoinGroupMember {
             member_id: id.clone(),

@@ -1,13 +1,13 @@
 //! LeaveGroup.
 
-use super::group::{Context, Group, State};
+use super::group::{ClassicGroup, Context, State};
 use crate::protocol::ErrorCode;
 use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupMemberResponse, LeaveGroupRequest, LeaveGroupResponse};
 
-/// From this version on a request names several members.
+/// Since this version a request contains several members.
 const BATCH_FROM: i16 = 3;
 
-/// The members a request of any version names.
+/// The members in a request of any version.
 fn leaving(request: LeaveGroupRequest, version: i16) -> Vec<LeaveGroupMember> {
     if version < BATCH_FROM {
         vec![LeaveGroupMember { member_id: request.member_id, ..Default::default() }]
@@ -16,9 +16,9 @@ fn leaving(request: LeaveGroupRequest, version: i16) -> Vec<LeaveGroupMember> {
     }
 }
 
-/// The answer of `group`, which does not exist if `None`.
+/// The response of `group`; `None` if the group does not exist.
 pub(super) fn leave(
-    group: Option<&mut Group>,
+    group: Option<&mut ClassicGroup>,
     context: &mut Context<'_>,
     request: LeaveGroupRequest,
     version: i16,
@@ -39,7 +39,7 @@ pub(super) fn leave(
     LeaveGroupResponse { members: members.into_iter().zip(codes).map(answer).collect(), ..Default::default() }
 }
 
-impl Group {
+impl ClassicGroup {
     /// Removes the members; one code for each.
     fn leave(&mut self, context: &mut Context<'_>, members: &[LeaveGroupMember]) -> Vec<ErrorCode> {
         let codes: Vec<_> = members.iter().map(|member| self.leave_one(context, member)).collect();
@@ -52,7 +52,7 @@ impl Group {
     fn leave_one(&mut self, context: &mut Context<'_>, member: &LeaveGroupMember) -> ErrorCode {
         let instance_id = member.group_instance_id.as_deref();
         let id = if member.member_id.is_empty() {
-            // An operator removes a static member by the name an operator knows.
+            // The admin client removes a static member by its instance id, without a member id.
             match instance_id.and_then(|instance_id| self.static_members.get(instance_id)) {
                 Some(id) => id.clone(),
                 None => return ErrorCode::UNKNOWN_MEMBER_ID,

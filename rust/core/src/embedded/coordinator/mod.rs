@@ -1,14 +1,15 @@
-//! A group coordinator as a sans-IO state machine: request frames and the time in, response frames and the next
-//! deadline out.
+//! A group coordinator as a state machine without I/O. Input: request frames and the time. Output: response frames and
+//! the next deadline.
 //!
-//! It behaves as a broker's coordinator of classic consumer groups does, and holds any number of groups. There is no
-//! socket, clock or randomness inside: the same calls give the same bytes. Groups, members and offsets live in ordered
-//! maps, so nothing depends on a hash seed.
+//! It implements a broker's coordinator of classic consumer groups, for any number of groups. It has no socket, clock
+//! or randomness: the same calls return the same bytes. Groups, members and offsets are in ordered maps, because the
+//! iteration order of a hash map differs between runs.
 //!
-//! Transactions are not served: nothing here is ever an unstable offset, unless a test says so with
-//! [`Coordinator::inject`].
+//! Transactions are not served, so no offset is unstable. A test can inject the error with [`Coordinator::inject`].
 
 mod admin;
+mod answers;
+mod commit;
 mod config;
 mod connections;
 mod group;
@@ -29,39 +30,41 @@ pub use connections::Reply;
 pub use group::State;
 pub use offsets::Committed;
 
+use crate::embedded::faults::Faults;
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::join_group::JoinGroupRequest;
 use crate::protocol::leave_group::LeaveGroupResponse;
 use crate::protocol::offsets::OffsetCommitRequest;
 use crate::protocol::sync_group::SyncGroupRequest;
 use crate::protocol::{ApiKey, ErrorCode, FrameError};
+use answers::{refuse, refuse_join, refuse_sync};
 use connections::{Connections, Ticket};
-use group::{Context, Group};
+use group::{ClassicGroup, Context};
 use ids::MemberIds;
-use request::{Request, refuse, refuse_join, refuse_sync};
-use std::collections::{BTreeMap, VecDeque};
+use request::Request;
+use std::collections::BTreeMap;
 use timers::{Timer, Timers};
 
-/// A group as it stands, for tests and tools.
+/// The current state of a group, for tests and tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupView {
     /// The group.
     pub group_id: String,
-    /// Where it is in its life.
+    /// The state.
     pub state: State,
     /// The current generation; 0 before the first.
     pub generation: i32,
-    /// Null until the first member.
+    /// `None` before the first member joins.
     pub protocol_type: Option<String>,
     /// The protocol of the generation.
     pub protocol: Option<String>,
     /// The leader's member id.
     pub leader: Option<String>,
-    /// By member id.
+    /// The members, in order of member id.
     pub members: Vec<MemberView>,
 }
 
-/// A member as it stands.
+/// The current state of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberView {
     /// The member.
@@ -74,22 +77,22 @@ pub struct MemberView {
     pub joining: bool,
     /// Whether its SyncGroup is unanswered.
     pub syncing: bool,
-    /// Its share of the current plan.
+    /// Its assignment in the current plan.
     pub assignment: Vec<u8>,
 }
 
-/// The coordinator. All times are milliseconds on the caller's clock, which must not run backwards; if it does, the
-/// latest time seen counts.
+/// The coordinator. All times are milliseconds on the caller's clock. If the clock runs backwards, the coordinator uses
+/// the latest time up to then.
 #[derive(Debug)]
 pub struct Coordinator {
     config: Config,
     now: u64,
-    groups: BTreeMap<String, Group>,
-    topics: offsets::Topics,
+    groups: BTreeMap<String, ClassicGroup>,
+    topics: offsets::PartitionCounts,
     timers: Timers,
     connections: Connections,
     ids: MemberIds,
-    faults: BTreeMap<ApiKey, VecDeque<(ErrorCode, u32)>>,
+    faults: Faults,
 }
 
 impl Coordinator {
@@ -105,7 +108,7 @@ impl Coordinator {
             timers: Timers::default(),
             connections: Connections::default(),
             ids,
-            faults: BTreeMap::new(),
+            faults: Faults::default(),
         }
     }
 
@@ -115,35 +118,35 @@ impl Coordinator {
         request::SERVED
     }
 
-    /// Takes a request, without the length in front, and gives every response that is now due, to whichever connection.
-    /// A JoinGroup or SyncGroup may be answered by a later call; requests that come behind it on its connection wait, as
-    /// on a broker.
+    /// Serves a request frame without its length. Returns every response that is now due, for any connection. A later
+    /// call may answer a JoinGroup or SyncGroup; further requests of the same connection wait until then, as on a
+    /// broker.
     ///
     /// # Errors
-    /// The frame cannot be read: a broker closes the connection. Nothing else has happened then.
+    /// The frame is unreadable, and a broker closes the connection. The coordinator is unchanged.
     pub fn handle(&mut self, now_ms: u64, connection: u64, frame: &[u8]) -> Result<Vec<Reply>, FrameError> {
         let (header, request) = Request::read(frame)?;
         self.expire(now_ms);
         self.connections.accept(connection, header, request);
-        self.settle();
+        self.serve_ready();
         Ok(self.connections.take_replies())
     }
 
-    /// Lets time pass and gives the responses that this makes due.
+    /// Advances the time. Returns the responses that are now due.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Reply> {
         self.expire(now_ms);
-        self.settle();
+        self.serve_ready();
         self.connections.take_replies()
     }
 
-    /// When to call [`Coordinator::tick`] next, if nothing else happens.
+    /// The time to call [`Coordinator::tick`], unless another call comes before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         self.timers.next()
     }
 
-    /// A connection is gone. A member whose request was pending on it stays in its group until its session ends: brokers
-    /// do not look at connections. The replies are to other connections.
+    /// A connection was closed. A member with an unanswered request on it stays in its group until its session ends, as
+    /// on a broker. The replies are for other connections.
     pub fn disconnect(&mut self, now_ms: u64, connection: u64) -> Vec<Reply> {
         self.connections.forget(connection);
         self.tick(now_ms)
@@ -155,11 +158,10 @@ impl Coordinator {
         self.connections.is_busy(connection)
     }
 
-    /// Answers the next `times` requests of this API with the code instead of serving them. Calls add up, in order.
+    /// Answers the next `times` requests of this API with the code instead of serving them. Later calls take effect
+    /// after earlier ones.
     pub fn inject(&mut self, api: ApiKey, code: ErrorCode, times: u32) {
-        if times > 0 {
-            self.faults.entry(api).or_default().push_back((code, times));
-        }
+        self.faults.inject(api, code, times);
     }
 
     /// Sets `max.message.bytes` of `__consumer_offsets`, as an operator can at run time.
@@ -167,8 +169,8 @@ impl Coordinator {
         self.config.max_record_bytes = bytes;
     }
 
-    /// Tells which topics exist, with their partition counts: from then on commits for others are refused, and the
-    /// offsets of topics that are gone are forgotten. Before the first call every commit is for a topic that exists.
+    /// Sets the existing topics and their partition counts. Then commits for other topics are refused, and the offsets
+    /// of deleted topics are removed. Before the first call every topic exists.
     pub fn set_topics(&mut self, topics: BTreeMap<String, i32>) {
         for group in self.groups.values_mut() {
             group.offsets.retain(|topic, _| topics.contains_key(topic));
@@ -179,7 +181,7 @@ impl Coordinator {
     /// All groups, by id.
     #[must_use]
     pub fn groups(&self) -> Vec<GroupView> {
-        let view = |group: &Group| GroupView {
+        let view = |group: &ClassicGroup| GroupView {
             group_id: group.id.clone(),
             state: group.state,
             generation: group.generation,
@@ -202,14 +204,14 @@ impl Coordinator {
         self.groups.values().map(view).collect()
     }
 
-    /// What a group has committed, by topic and partition.
+    /// The committed offsets of a group, by topic and partition.
     #[must_use]
     pub fn committed(&self, group_id: &str) -> BTreeMap<String, BTreeMap<i32, Committed>> {
         self.groups.get(group_id).map(|group| group.offsets.clone()).unwrap_or_default()
     }
 
-    /// Serves what is ready, and lets waits of no time end, until nothing is left to do.
-    fn settle(&mut self) {
+    /// Serves the ready requests and expires timers that are due now, until no request is ready.
+    fn serve_ready(&mut self) {
         loop {
             self.expire(self.now);
             let Some((ticket, request)) = self.connections.next() else { return };
@@ -230,7 +232,7 @@ impl Coordinator {
         }
     }
 
-    fn context(&mut self) -> (&mut BTreeMap<String, Group>, Context<'_>, &offsets::Topics) {
+    fn context(&mut self) -> (&mut BTreeMap<String, ClassicGroup>, Context<'_>, &offsets::PartitionCounts) {
         let context = Context {
             now: self.now,
             config: &self.config,
@@ -241,24 +243,13 @@ impl Coordinator {
         (&mut self.groups, context, &self.topics)
     }
 
-    fn group(&mut self, id: &str) -> Option<(&mut Group, Context<'_>)> {
+    fn group(&mut self, id: &str) -> Option<(&mut ClassicGroup, Context<'_>)> {
         let (groups, context, _) = self.context();
         groups.get_mut(id).map(|group| (group, context))
     }
 
-    fn fault(&mut self, api: ApiKey) -> Option<ErrorCode> {
-        let faults = self.faults.get_mut(&api)?;
-        let (code, times) = faults.front_mut()?;
-        let code = *code;
-        *times -= 1;
-        if *times == 0 {
-            faults.pop_front();
-        }
-        Some(code)
-    }
-
     fn serve(&mut self, ticket: Ticket, request: Request) {
-        if let Some(code) = self.fault(ticket.header.api) {
+        if let Some(code) = self.faults.take(ticket.header.api) {
             return refuse(&mut self.connections, ticket, request, code);
         }
         let version = ticket.version();
@@ -283,7 +274,7 @@ impl Coordinator {
                 self.connections.answer(ticket, &response);
             }
             Request::OffsetFetch(request) => {
-                let response = offsets::fetch(&self.groups, request, version);
+                let response = offsets::fetch(|id| self.groups.get(id).map(|group| &group.offsets), request, version);
                 self.connections.answer(ticket, &response);
             }
             Request::DescribeGroups(request) => {
@@ -312,7 +303,11 @@ impl Coordinator {
         } else {
             let (groups, mut context, _) = self.context();
             let id = request.group_id.clone();
-            return groups.entry(id.clone()).or_insert_with(|| Group::new(id)).join(&mut context, request, ticket);
+            return groups.entry(id.clone()).or_insert_with(|| ClassicGroup::new(id)).join(
+                &mut context,
+                request,
+                ticket,
+            );
         };
         refuse_join(&mut self.connections, ticket, request.member_id, refusal);
     }
@@ -334,7 +329,8 @@ impl Coordinator {
         }
     }
 
-    /// A commit from outside makes the group; one from a member of a group that is gone is too late.
+    /// Serves an OffsetCommit. For an unknown group, a commit without a generation creates the group; a commit with a
+    /// generation is refused.
     fn commit(&mut self, request: &OffsetCommitRequest) -> crate::protocol::offsets::OffsetCommitResponse {
         let (groups, mut context, topics) = self.context();
         let too_late = !groups.contains_key(&request.group_id) && request.generation_id >= 0;
@@ -342,6 +338,6 @@ impl Coordinator {
             return offsets::refuse_commit(request, topics, ErrorCode::ILLEGAL_GENERATION);
         }
         let id = request.group_id.clone();
-        groups.entry(id.clone()).or_insert_with(|| Group::new(id)).commit(&mut context, request, topics)
+        groups.entry(id.clone()).or_insert_with(|| ClassicGroup::new(id)).commit(&mut context, request, topics)
     }
 }

@@ -1,13 +1,13 @@
-//! From one generation to the next: waiting for the members, closing the join phase, and what happens when somebody
-//! stays away.
+//! The way from one generation to the next: the wait for the members, the end of the join phase, and the removal of
+//! members that do not join or sync.
 
-use super::group::{Context, Group, InitialWait, State};
-use super::request::{answer_join, refuse_sync};
+use super::answers::{answer_join, refuse_sync};
+use super::group::{ClassicGroup, Context, InitialWait, State};
 use super::timers::Timer;
 use crate::protocol::ErrorCode;
 
-impl Group {
-    /// Starts a rebalance, or, where one runs, ends its join phase if nobody is missing.
+impl ClassicGroup {
+    /// Starts a rebalance. During a join phase, ends the join phase if all members have joined.
     pub(super) fn rebalance_or_complete_join(&mut self, context: &mut Context<'_>) {
         if self.state == State::PreparingRebalance {
             self.maybe_complete_join(context);
@@ -16,14 +16,15 @@ impl Group {
         }
     }
 
-    /// Ends the join phase if nobody is missing. The initial wait is for those not yet known, so it runs its time.
+    /// Ends the join phase if all members have joined. The initial wait is not shortened: it waits for members that are
+    /// not known yet.
     pub(super) fn maybe_complete_join(&mut self, context: &mut Context<'_>) {
         if self.state == State::PreparingRebalance && self.initial.is_none() && self.all_joined() {
             self.complete_join(context);
         }
     }
 
-    /// Asks every member to join again.
+    /// Starts the join phase: every member must join again.
     pub(super) fn prepare_rebalance(&mut self, context: &mut Context<'_>) {
         if self.state == State::CompletingRebalance {
             self.drop_plan(context, ErrorCode::REBALANCE_IN_PROGRESS);
@@ -49,7 +50,7 @@ impl Group {
         context.timers.set(Timer::Join(self.id.clone()), context.now.saturating_add(wait_ms));
     }
 
-    /// The wait for joins is over.
+    /// The timer of the join phase fired.
     pub(super) fn join_phase_expired(&mut self, context: &mut Context<'_>) {
         if self.state != State::PreparingRebalance {
             return;
@@ -66,8 +67,8 @@ impl Group {
         }
     }
 
-    /// Closes the join phase: whoever waits is in the next generation, dynamic members that did not come are out, static
-    /// ones stay until their session ends.
+    /// Ends the join phase. Members with an unanswered JoinGroup are in the next generation. Of the others, dynamic
+    /// members are removed, and static members stay until their session ends.
     fn complete_join(&mut self, context: &mut Context<'_>) {
         context.timers.cancel(Timer::Join(self.id.clone()));
         let missing = |member: &super::group::Member| member.joining.is_none() && member.instance_id.is_none();
@@ -77,14 +78,15 @@ impl Group {
             self.remove(context, &id);
         }
         if !self.elect_joined_leader() && !self.members.is_empty() {
-            // Only absent static members: wait until one comes or their sessions end. Never a wait of no time at all.
+            // Only absent static members are left: wait until one joins or their sessions end. At least 1 ms: with 0,
+            // the loop over the due timers would never end.
             return self.wait_for_joins(context, self.rebalance_timeout_ms().max(1));
         }
 
         self.initial = None;
         self.new_member_added = false;
         self.pending_sync.clear();
-        // A broker's generation is an int32 too.
+        // The generation is an int32 on the wire. After the largest one comes 0.
         self.generation = self.generation.checked_add(1).unwrap_or(0);
         self.protocol = self.elect_protocol();
         if self.members.is_empty() {
@@ -107,7 +109,7 @@ impl Group {
         context.timers.set(Timer::Sync(self.id.clone()), deadline);
     }
 
-    /// Makes sure that the leader is one that has joined; false if nobody has.
+    /// Makes a member that has joined the leader; false if no member has joined.
     fn elect_joined_leader(&mut self) -> bool {
         let joined = |id: &String| self.members.get(id).is_some_and(|member| member.joining.is_some());
         if self.leader.as_ref().is_some_and(joined) {
@@ -122,7 +124,7 @@ impl Group {
         }
     }
 
-    /// Forgets the plan of a generation that never got stable, and tells those who wait for it.
+    /// Drops the plan of a generation that did not become Stable, and answers each unanswered SyncGroup with `code`.
     pub(super) fn drop_plan(&mut self, context: &mut Context<'_>, code: ErrorCode) {
         for id in self.members.keys().cloned().collect::<Vec<_>>() {
             let Some(member) = self.members.get_mut(&id) else { continue };
@@ -134,7 +136,7 @@ impl Group {
         }
     }
 
-    /// The members of this generation should have synced by now: those that have not are out.
+    /// The timer of the sync phase fired: members that have not sent SyncGroup are removed.
     pub(super) fn sync_phase_expired(&mut self, context: &mut Context<'_>) {
         if !matches!(self.state, State::CompletingRebalance | State::Stable) || self.pending_sync.is_empty() {
             return;
@@ -145,7 +147,7 @@ impl Group {
         self.prepare_rebalance(context);
     }
 
-    /// A member, or an id given out, has been silent for its session timeout.
+    /// The session of a member, or of a pending member id, has ended.
     pub(super) fn session_expired(&mut self, context: &mut Context<'_>, member_id: &str) {
         if self.pending.contains(member_id) {
             self.remove(context, member_id);
@@ -155,8 +157,8 @@ impl Group {
             return;
         }
         let Some(member) = self.members.get(member_id) else { return };
-        // Who waits for an answer cannot send heartbeats on that connection and need not; its session starts anew with
-        // the answer. A newcomer that waits this long is gone.
+        // A member with an unanswered request sends no heartbeats. Its session restarts with the answer. A new member
+        // that waited for this timeout is removed.
         if !member.is_new && (member.joining.is_some() || member.syncing.is_some()) {
             return;
         }

@@ -1,13 +1,11 @@
-//! How large the record is that a broker writes for a group: GroupMetadata key version 2 and value version 3, alone in
-//! its batch. A group whose record exceeds `max.message.bytes` never gets stable.
+//! The size of the record that a broker writes for a group: a batch with one record, GroupMetadata key version 2 and
+//! value version 3. A group whose record exceeds `max.message.bytes` never becomes Stable.
 
-use super::group::Group;
+use super::group::ClassicGroup;
+use crate::protocol::record_batch::HEADER_BYTES;
 
-/// The header of a record batch, magic 2.
-const BATCH_OVERHEAD: u64 = 61;
-
-/// The size in bytes of the batch for `group`, with the assignment sizes that `assignment` tells by member id.
-pub(super) fn batch_bytes(group: &Group, assignment: impl Fn(&str) -> usize) -> u64 {
+/// The size in bytes of the batch for `group`. `assignment` gives the size of a member's assignment.
+pub(super) fn batch_bytes(group: &ClassicGroup, assignment: impl Fn(&str) -> usize) -> u64 {
     let string = |length: usize| 2 + length as u64;
     let optional = |text: Option<&String>| string(text.map_or(0, String::len));
     let bytes = |length: usize| 4 + length as u64;
@@ -29,7 +27,7 @@ pub(super) fn batch_bytes(group: &Group, assignment: impl Fn(&str) -> usize) -> 
     let key = 2 + string(group.id.len());
     // Attributes, timestamp delta, offset delta, header count: a byte each.
     let body = 4 + zigzag_bytes(key) + key + zigzag_bytes(value) + value;
-    BATCH_OVERHEAD + zigzag_bytes(body) + body
+    HEADER_BYTES + zigzag_bytes(body) + body
 }
 
 /// The length of a VARINT for a non-negative number.

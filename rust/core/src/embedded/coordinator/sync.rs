@@ -1,19 +1,19 @@
 //! SyncGroup and Heartbeat.
 
+use super::answers::refuse_sync;
 use super::connections::Ticket;
-use super::group::{Context, Group, State};
+use super::group::{ClassicGroup, Context, State};
 use super::record;
-use super::request::refuse_sync;
 use super::timers::Timer;
 use crate::protocol::ErrorCode;
 use crate::protocol::heartbeat::HeartbeatRequest;
 use crate::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
 use std::collections::BTreeMap;
 
-/// From this version on a member must say what protocol it believes in (KIP-559).
+/// Since this version a member must send its protocol type and protocol (KIP-559).
 const PROTOCOL_REQUIRED_FROM: i16 = 5;
 
-impl Group {
+impl ClassicGroup {
     fn validate_sync(&self, request: &SyncGroupRequest, version: i16) -> Result<(), ErrorCode> {
         if version >= PROTOCOL_REQUIRED_FROM && (request.protocol_type.is_none() || request.protocol_name.is_none()) {
             return Err(ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
@@ -35,7 +35,7 @@ impl Group {
         Ok(())
     }
 
-    /// Serves a SyncGroup. Members may come before or after their leader.
+    /// Serves a SyncGroup. A member's SyncGroup may come before or after the leader's.
     pub(super) fn sync(&mut self, context: &mut Context<'_>, request: SyncGroupRequest, ticket: Ticket) {
         if let Err(code) = self.validate_sync(&request, ticket.version()) {
             return refuse_sync(context.connections, ticket, code);
@@ -45,7 +45,7 @@ impl Group {
             context.timers.cancel(Timer::Sync(self.id.clone()));
         }
         if self.state == State::Stable {
-            let response = self.share(&request.member_id);
+            let response = self.sync_response(&request.member_id);
             return context.connections.answer(ticket, &response);
         }
         if let Some(member) = self.members.get_mut(&request.member_id) {
@@ -57,7 +57,8 @@ impl Group {
         }
     }
 
-    /// Hands everyone their share, unless the group does not fit a record: then it starts over, never getting stable.
+    /// Answers every SyncGroup with the member's assignment. If the group does not fit one record, it rebalances again
+    /// instead, without end.
     fn accept_plan(&mut self, context: &mut Context<'_>, mut plan: BTreeMap<String, Vec<u8>>) {
         let size = record::batch_bytes(self, |id| plan.get(id).map_or(0, Vec::len));
         if size > context.config.max_record_bytes {
@@ -66,20 +67,20 @@ impl Group {
         }
         self.state = State::Stable;
         for (id, member) in &mut self.members {
-            // Whom the leader forgot gets no bytes at all.
+            // A member that is not in the plan gets an empty assignment.
             member.assignment = plan.remove(id).unwrap_or_default();
         }
         for id in self.members.keys().cloned().collect::<Vec<_>>() {
             if let Some(ticket) = self.members.get_mut(&id).and_then(|member| member.syncing.take()) {
-                let response = self.share(&id);
+                let response = self.sync_response(&id);
                 context.connections.answer(ticket, &response);
-                // It may have run out, without effect, while the member waited.
+                // The session timeout may have passed while the request waited, when it has no effect. Restart it.
                 self.renew_session(context, &id);
             }
         }
     }
 
-    fn share(&self, member_id: &str) -> SyncGroupResponse {
+    fn sync_response(&self, member_id: &str) -> SyncGroupResponse {
         SyncGroupResponse {
             throttle_time_ms: 0,
             error_code: ErrorCode::NONE,
@@ -89,7 +90,7 @@ impl Group {
         }
     }
 
-    /// Serves a Heartbeat: success, or what the member must do.
+    /// Serves a Heartbeat.
     pub(super) fn heartbeat(&self, context: &mut Context<'_>, request: &HeartbeatRequest) -> Result<(), ErrorCode> {
         self.validate_member(&request.member_id, request.group_instance_id.as_deref())?;
         if request.generation_id != self.generation {

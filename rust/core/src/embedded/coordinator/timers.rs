@@ -1,19 +1,19 @@
-//! Deadlines by key: setting one again moves it.
+//! Deadlines by key. Setting a key again replaces its deadline.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a deadline is for.
+/// The event at a deadline.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    /// A group's join phase ends.
+    /// The join phase of a group ends.
     Join(String),
-    /// A group's members must have synced.
+    /// The time for a group's members to send SyncGroup ends.
     Sync(String),
-    /// A member, or a member id given out, of a group has been silent for too long.
+    /// The session of a member, or of a pending member id, ends.
     Session(String, String),
 }
 
-/// The deadlines, in order. Milliseconds on the caller's clock.
+/// The deadlines, in milliseconds on the caller's clock.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     deadlines: BTreeMap<Timer, u64>,
@@ -42,7 +42,7 @@ impl Timers {
         self.queue.first().map(|&(deadline, _)| deadline)
     }
 
-    /// Takes the earliest timer that is due.
+    /// Removes and returns the earliest timer that is due.
     pub(super) fn take_due(&mut self, now: u64) -> Option<Timer> {
         if self.next()? > now {
             return None;

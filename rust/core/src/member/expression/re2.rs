@@ -120,8 +120,10 @@ impl Parser<Re2> {
         let is_known = flags.matches('-').count() <= 1 && !flags.ends_with('-');
         if is_known && self.take(":") {
             self.output.open(&format!("(?{}:", distinct(&flags)), start)
-        } else if is_known && !flags.is_empty() && self.take(")") {
-            self.output.unrepeatable(&format!("(?{})", distinct(&flags)));
+        } else if is_known && self.take(")") {
+            // RE2 takes `(?)`, which sets nothing; the engine below refuses it.
+            let set = if flags.is_empty() { "(?:)".to_owned() } else { format!("(?{})", distinct(&flags)) };
+            self.output.unrepeatable(&set);
             Ok(())
         } else {
             Err(ExpressionError::at(start, "a group of an unknown kind"))

@@ -76,6 +76,8 @@ fn re2_is_read_as_brokers_read_it() {
     assert!(re2("orders|payments-.*", "payments-eu"));
     assert!(re2("(?i)ORD[A-F]rs", "ordErs"));
     assert!(!re2("(?i)[^A]", "a"));
+    assert!(re2("a(?)b", "ab") && !re2("(?)", "a"));
+    assert!(Expression::re2("(?-)a").is_err() && Expression::re2("(?)*").is_err());
     assert!(re2("(?ii)A(?s-i:b)", "ab") && !re2("(?i-i:A)", "a") && re2("(?i)(?-ii)A", "A"));
     assert!(re2("(?P<region>eu|us)-(?<kind>x)(?:y)", "eu-xy"));
     assert!(re2(r"\Qa.b\E.", "a.bc") && !re2(r"\Qa.b\E.", "axbc"));

@@ -1,10 +1,11 @@
 //! A group as dense ids: the input of every strategy.
 //!
-//! Topics are numbered in byte order of their names, members in byte order of their ids, and every
-//! partition has one flat id: topic after topic, number after number. Names exist only here; a solver
-//! sees `u32`s and slices. Because the numbering follows the sorted names, a result that depends only
-//! on ids does not depend on the order in which anything was read.
+//! Topics are numbered in byte order of their names and members in byte order of their ids. Every partition has one flat id:
+//! topic after topic, number after number. Solvers see ids only. Since ids follow the sorted names, a result that depends on
+//! ids only does not depend on the order in which anything was read.
 
+mod builder;
+mod claims;
 mod racks;
 mod slab;
 
@@ -13,20 +14,20 @@ use std::collections::BTreeSet;
 use hashbrown::HashTable;
 use thiserror::Error;
 
+pub use builder::{GroupBuilder, MemberBuilder};
+pub use claims::MANY_CLAIMS;
+use claims::OwnersClaims;
 pub use racks::{Racks, ReplicaRacks};
+use slab::hash_of;
 pub use slab::{Csr, Interner, Names};
-use slab::{hash_of, position};
 
-/// "Nobody", "nothing": the id that no topic, member, partition or rack has.
+/// The id that no topic, member, partition or rack has: "nobody", "nothing".
 pub const NONE: u32 = u32::MAX;
 
-/// The generation of a claim that carries none; older than every real one.
-pub const NO_GENERATION: i32 = -1;
-
-/// The most partitions one group may have. Far above any cluster, low enough that flat arrays fit memory.
+/// The most partitions that a group may have: far above any cluster, and low enough that flat arrays fit memory.
 pub const MAX_PARTITIONS: u64 = 100_000_000;
 
-/// What can be wrong with the description of a group.
+/// Why a group cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GroupError {
     /// A negative partition count.
@@ -70,7 +71,7 @@ pub struct TopicSpec<'a> {
     pub name: &'a str,
     /// Its partition count.
     pub partitions: i64,
-    /// Where its replicas are, if known.
+    /// The racks of its replicas, where they are known.
     pub racks: Option<ReplicaRacks<'a>>,
 }
 
@@ -162,7 +163,7 @@ impl Topics {
         self.index.find(hash_of(name), |&id| self.names.get(id).as_bytes() == name).copied()
     }
 
-    /// As [`Topics::find`], trying `guess` first: names that are read in sorted order are found without hashing.
+    /// As [`Topics::find`], but tries `guess` first: a reader of sorted names finds each without hashing.
     #[must_use]
     pub fn find_near(&self, name: &[u8], guess: u32) -> Option<u32> {
         if (guess as usize) < self.len() && self.is_named(guess, name) { Some(guess) } else { self.find(name) }
@@ -198,13 +199,13 @@ impl Topics {
         &self.racks
     }
 
-    /// By flat partition, how many records the group has still to read; empty where that is not known.
+    /// By flat partition, the number of records that the group has still to read. Empty where that is not known.
     #[must_use]
     pub fn lags(&self) -> &[u64] {
         &self.lags
     }
 
-    /// States the lags, by flat partition.
+    /// Sets the lags, by flat partition.
     ///
     /// # Panics
     /// If there is not one for each partition.
@@ -214,17 +215,18 @@ impl Topics {
     }
 }
 
-/// A group: topics, members, subscriptions, and what each member says it owned.
+/// A group: topics, members, subscriptions, and the partitions that each member claims to have owned.
 #[derive(Debug, Clone)]
 pub struct Group {
     topics: Topics,
     member_ids: Names,
     /// Instance id by member; the empty string is none.
     instance_ids: Names,
-    patterns: Csr,
-    pattern_of: Vec<u32>,
+    subscriptions: Csr,
+    subscription_of: Vec<u32>,
     claim_starts: Vec<u32>,
     claims: Vec<u32>,
+    owners_claims: Option<OwnersClaims>,
     generations: Vec<i32>,
     racks: Vec<u32>,
     number_starts: Vec<u32>,
@@ -267,20 +269,20 @@ impl Group {
 
     /// The distinct subscriptions: rows of topic ids, ascending, without repeats, without topics that have no partition.
     #[must_use]
-    pub fn patterns(&self) -> &Csr {
-        &self.patterns
+    pub fn subscriptions(&self) -> &Csr {
+        &self.subscriptions
     }
 
-    /// By member, the row of [`Group::patterns`] that it subscribes to.
+    /// By member, the row of [`Group::subscriptions`] that it subscribes to.
     #[must_use]
-    pub fn pattern_of(&self) -> &[u32] {
-        &self.pattern_of
+    pub fn subscription_of(&self) -> &[u32] {
+        &self.subscription_of
     }
 
     /// The topics that a member subscribes to, ascending.
     #[must_use]
     pub fn subscription(&self, member: u32) -> &[u32] {
-        self.patterns.row(self.pattern_of[member as usize])
+        self.subscriptions.row(self.subscription_of[member as usize])
     }
 
     /// Whether the member subscribes to the topic. O(log topics).
@@ -289,33 +291,34 @@ impl Group {
         self.subscription(member).binary_search(&topic).is_ok()
     }
 
-    /// The flat partitions that a member says it owned, in the order in which it said so, repeats included. They exist;
-    /// whether it may still have them is for [`crate::ownership`] to say.
+    /// The flat partitions that a member claims, in the order of its claims, repeats included. All of them exist.
+    /// [`crate::planning::settlement`] decides which claims count. After [`Group::pack_claims`], only those that are not the
+    /// owner's: see [`Group::each_claim`].
     #[must_use]
     pub fn claims(&self, member: u32) -> &[u32] {
         &self.claims[self.claim_starts[member as usize] as usize..self.claim_starts[member as usize + 1] as usize]
     }
 
-    /// The partition numbers that a member of a stream join says it held, whatever the topic: as it said so, with repeats and
-    /// numbers that no topic has. Empty where it said so by partition: see [`Group::claims`].
+    /// The partition numbers that a member of a stream join claims, of all its topics, with repeats and with numbers that no
+    /// topic has. Empty where the member claims partitions: see [`Group::claims`].
     #[must_use]
     pub fn numbers(&self, member: u32) -> &[u32] {
         &self.numbers[self.number_starts[member as usize] as usize..self.number_starts[member as usize + 1] as usize]
     }
 
-    /// Whether the member's generation is the group's and not an epoch of the stream join: its own data was missing.
+    /// Whether the member's own data was missing. Then its generation is the group's, and no epoch of the stream join.
     #[must_use]
     pub fn is_stand_in(&self, member: u32) -> bool {
         self.stand_ins[member as usize]
     }
 
-    /// Topics that members named and that do not exist or have no partition, as far as they were noted.
+    /// The noted topics that members named and that do not exist or have no partition.
     #[must_use]
     pub fn missing_topics(&self) -> &BTreeSet<String> {
         &self.missing
     }
 
-    /// Topics of which members claimed partitions beyond the last, as far as they were noted.
+    /// The noted topics of which members claimed partitions beyond the last.
     #[must_use]
     pub fn shrunk_topics(&self) -> &BTreeSet<u32> {
         &self.shrunk
@@ -328,15 +331,7 @@ impl Group {
         (self.number_starts, self.numbers) = numbers;
     }
 
-    /// Gives the memory of the claims back, once they are settled: a million of them are 4 MB.
-    pub fn forget_claims(&mut self) {
-        self.claims = Vec::new();
-        self.claim_starts.fill(0);
-        self.numbers = Vec::new();
-        self.number_starts.fill(0);
-    }
-
-    /// The generation of each member's claims; [`NO_GENERATION`] where it gave none.
+    /// The generation of each member's claims; [`NO_GENERATION`](crate::protocol::subscription::NO_GENERATION) where it gave none.
     #[must_use]
     pub fn generations(&self) -> &[i32] {
         &self.generations
@@ -349,185 +344,8 @@ impl Group {
     }
 }
 
-/// Builds a [`Group`] member by member, in byte order of their ids.
-#[derive(Debug)]
-pub struct GroupBuilder {
-    group: Group,
-    known: HashTable<u32>,
-    scratch: Vec<u32>,
-    stand_in: bool,
-}
-
-impl GroupBuilder {
-    /// A group of these topics and, so far, no member.
-    #[must_use]
-    pub fn new(topics: Topics) -> Self {
-        let group = Group {
-            topics,
-            member_ids: Names::default(),
-            instance_ids: Names::default(),
-            patterns: Csr::new(),
-            pattern_of: Vec::new(),
-            claim_starts: vec![0],
-            claims: Vec::new(),
-            generations: Vec::new(),
-            racks: Vec::new(),
-            number_starts: vec![0],
-            numbers: Vec::new(),
-            stand_ins: Vec::new(),
-            missing: BTreeSet::new(),
-            shrunk: BTreeSet::new(),
-        };
-        Self { group, known: HashTable::new(), scratch: Vec::new(), stand_in: false }
-    }
-
-    /// The topics, for looking up names.
-    #[must_use]
-    pub fn topics(&self) -> &Topics {
-        &self.group.topics
-    }
-
-    /// Makes room for this many claims in all.
-    pub fn reserve_claims(&mut self, claims: usize) {
-        self.group.claims.reserve(claims);
-    }
-
-    /// The id of a subscription, for [`GroupBuilder::push_member`]; `topics` may be unsorted and have repeats, and is left
-    /// sorted without them. Topics without partitions do not count.
-    pub fn pattern(&mut self, topics: &[u32]) -> u32 {
-        let Self { group, known, scratch, .. } = self;
-        scratch.clear();
-        scratch.extend(topics.iter().filter(|&&topic| group.topics.count(topic) > 0));
-        if !scratch.is_sorted_by(|a, b| a < b) {
-            scratch.sort_unstable();
-            scratch.dedup();
-        }
-        let hash = hash_of(scratch.as_slice());
-        for &topic in topics.iter().filter(|&&topic| group.topics.count(topic) == 0) {
-            let name = group.topics.names.get(topic);
-            if !group.missing.contains(name) {
-                group.missing.insert(name.to_owned());
-            }
-        }
-        if let Some(&id) = known.find(hash, |&id| group.patterns.row(id) == scratch) {
-            return id;
-        }
-        let id = group.patterns.len() as u32;
-        group.patterns.push_row(scratch);
-        known.insert_unique(hash, id, |&id| hash_of(group.patterns.row(id)));
-        id
-    }
-
-    /// Adds a claim of the member that the next [`GroupBuilder::push_member`] adds.
-    pub fn push_claim(&mut self, partition: u32) {
-        debug_assert!((partition as usize) < self.group.topics.partitions());
-        self.group.claims.push(partition);
-    }
-
-    /// Adds claims of the member that the next [`GroupBuilder::push_member`] adds, by topic name and partition number, as
-    /// they were sent; those on partitions that do not exist are left out. `pattern` is the member's own: its topics in
-    /// their order are what is looked for first.
-    #[inline]
-    pub fn push_claims<'a, N: IntoIterator<Item = i32>>(
-        &mut self,
-        claimed: impl IntoIterator<Item = (&'a [u8], N)>,
-        pattern: u32,
-    ) {
-        let Group { topics, patterns, claims, .. } = &mut self.group;
-        let expected = patterns.row(pattern);
-        // Writers sort, and plans deal in turn: the next topic is mostly as far behind the last one as that was behind the
-        // one before it, else right behind it. Positions are those in `expected`.
-        let (mut next, mut step) = (0, 1);
-        for (name, numbers) in claimed {
-            let is_at = |position: usize| expected.get(position).is_some_and(|&topic| topics.is_named(topic, name));
-            let position = match next {
-                _ if is_at(next + step - 1) => next + step - 1,
-                _ if step > 1 && is_at(next) => next,
-                _ => usize::MAX,
-            };
-            let topic = match expected.get(position) {
-                Some(&topic) => {
-                    (next, step) = (position + 1, position + 1 - next);
-                    topic
-                }
-                None => {
-                    let Some(topic) = topics.find(name) else { continue };
-                    let behind = expected.partition_point(|&known| known <= topic);
-                    (next, step) = (behind, behind.saturating_sub(next).max(1));
-                    topic
-                }
-            };
-            let range = topics.range(topic);
-            let count = range.len() as u32;
-            for number in numbers {
-                if number.cast_unsigned() < count {
-                    claims.push(range.start + number.cast_unsigned());
-                }
-            }
-        }
-    }
-
-    /// Adds partition numbers that the member that the next [`GroupBuilder::push_member`] adds held in a stream join;
-    /// negative ones are left out.
-    pub fn push_numbers(&mut self, numbers: impl Iterator<Item = i32>) {
-        self.group.numbers.extend(numbers.filter_map(|number| u32::try_from(number).ok()));
-    }
-
-    /// Marks the member that the next [`GroupBuilder::push_member`] adds: see [`Group::is_stand_in`].
-    pub fn mark_stand_in(&mut self) {
-        self.stand_in = true;
-    }
-
-    /// Notes a topic that a member named and that does not exist.
-    pub fn note_missing(&mut self, topic: &str) {
-        if !self.group.missing.contains(topic) {
-            self.group.missing.insert(topic.to_owned());
-        }
-    }
-
-    /// Notes that a member claimed a partition beyond the last of the topic.
-    pub fn note_shrunk(&mut self, topic: u32) {
-        self.group.shrunk.insert(topic);
-    }
-
-    /// Forgets the claims of the member that the next [`GroupBuilder::push_member`] adds.
-    pub fn drop_claims(&mut self) {
-        let start = self.group.claim_starts.last().map_or(0, |&start| start as usize);
-        self.group.claims.truncate(start);
-    }
-
-    /// Adds the member to whom all claims since the last one belong. Ids come in strictly ascending byte order.
-    ///
-    /// # Panics
-    /// With 2^32 claims in all; in debug builds, if the ids do not ascend.
-    pub fn push_member(&mut self, id: &str, instance_id: &str, pattern: u32, generation: i32, rack: &str) {
-        let group = &mut self.group;
-        let last = group.member_ids.len() as u32;
-        debug_assert!(last == 0 || group.member_ids.get(last - 1) < id, "member ids must ascend");
-        group.member_ids.push(id);
-        group.instance_ids.push(instance_id);
-        group.pattern_of.push(pattern);
-        group.claim_starts.push(position(group.claims.len()));
-        let numbers = &group.numbers[group.number_starts[last as usize] as usize..];
-        if let Some(&highest) = numbers.iter().max() {
-            let topics = group.patterns.row(pattern).iter();
-            group.shrunk.extend(topics.filter(|&&topic| group.topics.count(topic) <= highest));
-        }
-        group.number_starts.push(position(group.numbers.len()));
-        group.stand_ins.push(std::mem::take(&mut self.stand_in));
-        group.generations.push(generation.max(NO_GENERATION));
-        // A rack that no replica is on matches nothing, but it is a rack: it gets an id of its own.
-        group.racks.push(if rack.is_empty() { NONE } else { group.topics.racks.names.intern(rack) });
-    }
-
-    /// The group.
-    #[must_use]
-    pub fn finish(self) -> Group {
-        self.group
-    }
-}
-
-/// The order in which members are added: positions sorted by id, of equal ids only the first. Also the positions left out.
+/// The order in which members are added: positions sorted by id, of equal ids only the first. The second list has the positions
+/// that are left out.
 #[must_use]
 pub fn sorted_members(ids: &[&str]) -> (Vec<u32>, Vec<u32>) {
     let mut order: Vec<u32> = (0..ids.len() as u32).collect();

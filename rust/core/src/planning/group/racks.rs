@@ -1,11 +1,11 @@
-//! Where the replicas of partitions are.
+//! The racks of the partitions' replicas.
 
 use hashbrown::HashTable;
 
 use super::NONE;
 use super::slab::{Csr, Interner, hash_of};
 
-/// Where a partition's replicas are: sets of racks, numbered; racks too.
+/// The racks of the replicas by partition. Racks and sets of racks are numbered.
 #[derive(Debug, Clone, Default)]
 pub struct Racks {
     /// Rack names; a member's rack and the items of `sets` are ids into it.
@@ -17,7 +17,7 @@ pub struct Racks {
 }
 
 impl Racks {
-    /// Numbers the sets of topics, each given with its partition count and, where it is known, where they are.
+    /// Numbers the rack sets of topics, each given with its partition count.
     pub(super) fn number<'a>(topics: impl Iterator<Item = (Option<&'a ReplicaRacks<'a>>, usize)> + Clone) -> Self {
         let mut racks = Self { sets: Csr::new(), ..Self::default() };
         if topics.clone().all(|(given, _)| given.is_none()) {
@@ -57,8 +57,8 @@ impl Racks {
     }
 }
 
-/// The racks of each partition's replicas, by partition number. Clusters have few different sets for many partitions, so
-/// each may be given once and named by its number.
+/// The racks of each partition's replicas, by partition number. Clusters have few different sets for many partitions, so a set
+/// may be given once and be named by its number.
 #[derive(Debug, Clone, Default)]
 pub struct ReplicaRacks<'a> {
     sets: Vec<Vec<&'a str>>,

@@ -163,15 +163,15 @@ impl Names {
     }
 }
 
-/// Names that are numbered as they are met.
+/// Names, numbered in the order in which they are interned.
 #[derive(Debug, Clone, Default)]
 pub struct Interner {
     names: Names,
     table: HashTable<u32>,
 }
 
-/// Strangers choose the keys: topics, racks, subscriptions. If they knew the seed, they could choose keys that all have one
-/// hash, and each look-up would pass all of them. The hash is hashbrown's own (foldhash), which every process seeds anew:
+/// Other clients choose the keys: topics, racks, subscriptions. If they knew the seed, they could choose keys that all have one
+/// hash, and each look-up would compare all of them. The hash is hashbrown's own (foldhash), which every process seeds anew:
 /// SipHash makes a plan of 20,000 partitions a sixth slower. No result depends on the seed, since no table is iterated over.
 static SEED: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
@@ -188,7 +188,7 @@ pub(super) fn position(items: usize) -> u32 {
 }
 
 impl Interner {
-    /// The id of the name, given to it now if it is new.
+    /// The id of the name. A new name gets the next id.
     pub fn intern(&mut self, name: &str) -> u32 {
         let hash = hash_of(name.as_bytes());
         if let Some(&id) = self.table.find(hash, |&id| self.names.get(id) == name) {
@@ -201,7 +201,7 @@ impl Interner {
         id
     }
 
-    /// The id of a name that was met before.
+    /// The id of a name that was interned before.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<u32> {
         self.table.find(hash_of(name.as_bytes()), |&id| self.names.get(id) == name).copied()

@@ -1,26 +1,27 @@
-//! What the heaviest member must have in any plan.
+//! The lag that the heaviest member has in any plan.
 
-use crate::budget::{Budget, Goal, Limit, Limited, Spent};
-use crate::group::{Csr, Group};
-use crate::subscribers::Subscribers;
+use crate::planning::budget::{Budget, Goal, Limit, Limited, Spent};
+use crate::planning::group::{Csr, Group};
+use crate::planning::subscribers::Subscribers;
 
 /// The steps that the flows may take, and the additional ones for each pair of a set of subscribers and a subscription.
 const STEPS: u64 = 1 << 25;
 const STEPS_PER_ITEM: u64 = 128;
 
-/// A proven lower bound on the heaviest member's total lag, over all plans that assign every partition with subscribers:
-/// the largest single lag, or what the members would have if lag could be split record by record, whichever is more.
+/// A proven lower bound on the heaviest member's total lag, over all plans that assign every partition with subscribers. It is
+/// the greater of two bounds: the largest lag of a partition, and the least lag of the heaviest member if the records of a
+/// partition could be divided among members.
 ///
-/// The second is the most crowded set of topics: the lag of all its partitions, divided among all the members that
-/// subscribe to any of its topics. It is found by maximum flows, each of which proves a larger bound than the one before; a
-/// group with equal subscriptions needs one. 0 where the topics have no lags.
+/// The second bound is that of the most crowded set of topics: the lag of all its partitions, divided by the number of members
+/// that subscribe to any of its topics. Maximum flows find it, each of which proves a larger bound than the one before; a group
+/// with equal subscriptions needs one. The bound is 0 without lags.
 #[must_use]
 pub fn lag_bound(group: &Group) -> u128 {
     lag_bound_within(group, &Limit::default()).0
 }
 
-/// As [`lag_bound`], within a limit. Where the limit was too small, the bound holds all the same, but a larger one may be
-/// provable; the second value says so.
+/// As [`lag_bound`], within a limit. If the limit was too small, the bound holds, but a larger one may be provable. The second
+/// value says so.
 #[must_use]
 pub fn lag_bound_within(group: &Group, limit: &Limit<'_>) -> (u128, Option<Limited>) {
     let topics = group.topics();
@@ -52,19 +53,20 @@ fn most_crowded(sets: &Csr, supply: &[u128], size: &[u128], budget: &Budget<'_>)
     let mut bound = 0;
     while !crowd.is_empty() {
         let mut has = vec![false; size.len()];
-        for &pattern in crowd.iter().flat_map(|&set| sets.row(set)) {
-            has[pattern as usize] = true;
+        for &subscription in crowd.iter().flat_map(|&set| sets.row(set)) {
+            has[subscription as usize] = true;
         }
         let members: u128 = has.iter().zip(size).filter(|(has, _)| **has).map(|(_, size)| size).sum();
         let lag: u128 = crowd.iter().map(|&set| supply[set as usize]).sum();
-        // Whom the flow cannot serve with the old bound needs more; should rounding ever say otherwise, this ends.
+        // The sets that the flow cannot serve within the old bound have a larger one. If rounding ever says otherwise, the loop
+        // ends.
         let next = lag.div_ceil(members);
         if next <= bound {
             break;
         }
         bound = next;
         let room = size.iter().map(|size| size * bound).collect();
-        match Flow::new(sets, supply.to_vec(), room).unserved(budget) {
+        match LagFlow::new(sets, supply.to_vec(), room).unserved(budget) {
             Ok(unserved) => crowd = unserved,
             Err(Spent(_)) => break,
         }
@@ -74,26 +76,26 @@ fn most_crowded(sets: &Csr, supply: &[u128], size: &[u128], budget: &Budget<'_>)
 
 const UNREACHED: u32 = u32::MAX;
 
-/// A flow of lag from the sets of subscribers to the patterns of members.
-struct Flow<'a> {
+/// A flow of lag from the sets of subscribers to the subscriptions of members.
+struct LagFlow<'a> {
     sets: &'a Csr,
-    /// By set, what has not gone anywhere.
+    /// By set, the lag that has not flowed yet.
     excess: Vec<u128>,
-    /// By pattern, what it can still take.
+    /// By subscription, the lag that its members can still take.
     room: Vec<u128>,
-    /// By item of `sets`.
+    /// By item of `sets`, the lag that flows from the set to the subscription.
     flow: Vec<u128>,
     /// By item of `sets`, its row.
     set_of: Vec<u32>,
-    /// By pattern, the items of `sets` that name it.
+    /// By subscription, the items of `sets` that name it.
     items_of: Csr,
     set_layer: Vec<u32>,
-    pattern_layer: Vec<u32>,
+    subscription_layer: Vec<u32>,
     set_next: Vec<usize>,
-    pattern_next: Vec<usize>,
+    subscription_next: Vec<usize>,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> LagFlow<'a> {
     fn new(sets: &'a Csr, excess: Vec<u128>, room: Vec<u128>) -> Self {
         let mut set_of = Vec::with_capacity(sets.items().len());
         for (set, row) in (0u32..).zip(sets.rows()) {
@@ -105,19 +107,20 @@ impl<'a> Flow<'a> {
             set_of,
             items_of: Csr::group_by(sets.items(), room.len()),
             set_layer: vec![UNREACHED; excess.len()],
-            pattern_layer: vec![UNREACHED; room.len()],
+            subscription_layer: vec![UNREACHED; room.len()],
             set_next: vec![0; excess.len()],
-            pattern_next: vec![0; room.len()],
+            subscription_next: vec![0; room.len()],
             excess,
             room,
         }
     }
 
-    /// Lets flow what can, and returns the sets from which a way leads to where more would have to go: none if all flows.
+    /// Lets as much lag flow as can. Returns the sets with lag that has not flowed, and the sets that share subscriptions with
+    /// them: none if all lag flows.
     fn unserved(mut self, budget: &Budget<'_>) -> Result<Vec<u32>, Spent> {
         while self.layer(budget)? {
             self.set_next.fill(0);
-            self.pattern_next.fill(0);
+            self.subscription_next.fill(0);
             for set in 0..self.excess.len() as u32 {
                 while self.excess[set as usize] > 0 && self.augment(set, budget)? {}
             }
@@ -125,11 +128,11 @@ impl<'a> Flow<'a> {
         Ok((0..self.excess.len() as u32).filter(|&set| self.set_layer[set as usize] != UNREACHED).collect())
     }
 
-    /// Breadth-first layers from the sets with excess; whether a pattern with room was reached.
+    /// Breadth-first layers from the sets with excess; whether a subscription with room was reached.
     fn layer(&mut self, budget: &Budget<'_>) -> Result<bool, Spent> {
         budget.spend((self.excess.len() + self.room.len()) as u64)?;
         self.set_layer.fill(UNREACHED);
-        self.pattern_layer.fill(UNREACHED);
+        self.subscription_layer.fill(UNREACHED);
         let mut queue: Vec<u32> = (0..self.excess.len() as u32).filter(|&set| self.excess[set as usize] > 0).collect();
         queue.iter().for_each(|&set| self.set_layer[set as usize] = 0);
         let (mut found, mut at) = (false, 0);
@@ -137,14 +140,14 @@ impl<'a> Flow<'a> {
             at += 1;
             let layer = self.set_layer[set as usize] + 1;
             budget.spend(self.sets.row(set).len() as u64)?;
-            for &pattern in self.sets.row(set) {
-                if self.pattern_layer[pattern as usize] != UNREACHED {
+            for &subscription in self.sets.row(set) {
+                if self.subscription_layer[subscription as usize] != UNREACHED {
                     continue;
                 }
-                self.pattern_layer[pattern as usize] = layer;
-                found |= self.room[pattern as usize] > 0;
-                budget.spend(self.items_of.row(pattern).len() as u64)?;
-                for &item in self.items_of.row(pattern) {
+                self.subscription_layer[subscription as usize] = layer;
+                found |= self.room[subscription as usize] > 0;
+                budget.spend(self.items_of.row(subscription).len() as u64)?;
+                for &item in self.items_of.row(subscription) {
                     let back = self.set_of[item as usize];
                     if self.flow[item as usize] > 0 && self.set_layer[back as usize] == UNREACHED {
                         self.set_layer[back as usize] = layer + 1;
@@ -156,43 +159,44 @@ impl<'a> Flow<'a> {
         Ok(found)
     }
 
-    /// Sends as much as goes along one shortest way from `source`; false if the layers offer none.
+    /// Sends as much as one shortest path from `source` takes; false if the layers have no path.
     fn augment(&mut self, source: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
-        // Items by turns: forward out of a set, back into the next one.
+        // The items of the path: by turns forward out of a set, and back into the next set.
         let mut way: Vec<u32> = Vec::new();
         let mut set = source;
-        let pattern = loop {
+        let subscription = loop {
             budget.spend(1)?;
             let row = self.sets.row(set);
-            let Some(&pattern) = row.get(self.set_next[set as usize]) else {
-                // A dead end: whatever led here is passed.
+            let Some(&subscription) = row.get(self.set_next[set as usize]) else {
+                // A dead end: the next search skips it.
                 let Some(back) = way.pop() else { return Ok(false) };
-                let pattern = self.sets.items()[back as usize];
-                self.pattern_next[pattern as usize] += 1;
+                let subscription = self.sets.items()[back as usize];
+                self.subscription_next[subscription as usize] += 1;
                 let forward = way.pop().unwrap_or(back);
                 set = self.set_of[forward as usize];
                 continue;
             };
-            if self.pattern_layer[pattern as usize] != self.set_layer[set as usize] + 1 {
+            if self.subscription_layer[subscription as usize] != self.set_layer[set as usize] + 1 {
                 self.set_next[set as usize] += 1;
                 continue;
             }
             let forward = self.sets.start(set) + self.set_next[set as usize] as u32;
-            if self.room[pattern as usize] > 0 {
+            if self.room[subscription as usize] > 0 {
                 way.push(forward);
-                break pattern;
+                break subscription;
             }
-            let layer = self.pattern_layer[pattern as usize] + 1;
+            let layer = self.subscription_layer[subscription as usize] + 1;
             let back = loop {
                 budget.spend(1)?;
-                let Some(&item) = self.items_of.row(pattern).get(self.pattern_next[pattern as usize]) else {
+                let Some(&item) = self.items_of.row(subscription).get(self.subscription_next[subscription as usize])
+                else {
                     break None;
                 };
                 let leads_on = self.set_layer[self.set_of[item as usize] as usize] == layer;
                 if self.flow[item as usize] > 0 && leads_on {
                     break Some(item);
                 }
-                self.pattern_next[pattern as usize] += 1;
+                self.subscription_next[subscription as usize] += 1;
             };
             match back {
                 Some(item) => {
@@ -202,7 +206,7 @@ impl<'a> Flow<'a> {
                 None => self.set_next[set as usize] += 1,
             }
         };
-        let most = self.excess[source as usize].min(self.room[pattern as usize]);
+        let most = self.excess[source as usize].min(self.room[subscription as usize]);
         let amount = way.iter().skip(1).step_by(2).map(|&item| self.flow[item as usize]).fold(most, u128::min);
         for (step, &item) in way.iter().enumerate() {
             if step % 2 == 0 {
@@ -212,7 +216,7 @@ impl<'a> Flow<'a> {
             }
         }
         self.excess[source as usize] -= amount;
-        self.room[pattern as usize] -= amount;
+        self.room[subscription as usize] -= amount;
         Ok(true)
     }
 }

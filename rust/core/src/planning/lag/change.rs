@@ -17,8 +17,8 @@ pub(super) struct Change {
     pub(super) takes: Option<u32>,
 }
 
-/// Why a scan of candidates ended without an answer.
-enum Stop {
+/// Why a scan of candidates ended without a result.
+enum ScanEnd {
     /// The scan has examined as many candidates as it was allowed.
     Most,
     /// The budget is spent.
@@ -75,7 +75,7 @@ impl Holdings<'_> {
             if !self.has_room(heaviest, target) {
                 continue;
             }
-            // Best is half the difference; the candidates lie on both sides of it.
+            // The best lag is half the difference. The candidates are the nearest lags on both sides of it.
             let near = if looks <= row.len() {
                 looks += row.parts().len();
                 self.nearest(row.parts(), target, gap, gain)?
@@ -89,8 +89,8 @@ impl Holdings<'_> {
                 }
                 match self.nearest_of_merged(&merged, row.parts().len(), target, gap, gain) {
                     Ok(near) => near,
-                    Err(Stop::Most) => self.nearest(row.parts(), target, gap, gain)?,
-                    Err(Stop::Spent) => return None,
+                    Err(ScanEnd::Most) => self.nearest(row.parts(), target, gap, gain)?,
+                    Err(ScanEnd::Spent) => return None,
                 }
             };
             for gives in near.into_iter().flatten() {
@@ -132,7 +132,7 @@ impl Holdings<'_> {
         target: usize,
         gap: u128,
         gain: u128,
-    ) -> Result<[Option<u32>; 2], Stop> {
+    ) -> Result<[Option<u32>; 2], ScanEnd> {
         let (lighter, heavier) =
             merged.split_at(merged.partition_point(|&(_, partition)| self.lag(partition) <= gap / 2));
         let heavier = heavier.iter().take_while(|&&(_, partition)| self.lag(partition) < gap - gain);
@@ -146,12 +146,12 @@ impl Holdings<'_> {
         target: usize,
         candidates: impl Iterator<Item = &'b (u32, u32)>,
         most: usize,
-    ) -> Result<Option<u32>, Stop> {
+    ) -> Result<Option<u32>, ScanEnd> {
         for (looks, &(set, partition)) in candidates.enumerate() {
             if looks == most {
-                return Err(Stop::Most);
+                return Err(ScanEnd::Most);
             }
-            self.spend(1).ok_or(Stop::Spent)?;
+            self.spend(1).ok_or(ScanEnd::Spent)?;
             if self.is_in(target, set) {
                 return Ok(Some(partition));
             }
@@ -163,8 +163,8 @@ impl Holdings<'_> {
     fn best_swap(&self, heaviest: usize) -> Option<Option<Change>> {
         let parts = |place: usize| self.held[place].parts().len();
         for (gap, target) in self.lighter(heaviest)? {
-            // Partitions that the other member may not have are left out once here: the search below would pass over them
-            // again for each partition that is given.
+            // Partitions that the other member may not have are left out here, once. The search below would pass over them for
+            // each partition that is given.
             self.spend(1 + parts(heaviest) + parts(target))?;
             let gives = self.held[heaviest].merged(|set| self.is_in(target, set), |partition| self.key(partition));
             let takes = self.held[target].merged(|set| self.is_in(heaviest, set), |partition| self.key(partition));
@@ -187,7 +187,7 @@ impl Holdings<'_> {
                 if best.as_ref().is_some_and(|best| best.gain >= gap / 2) {
                     break;
                 }
-                // Best is a difference of half the gap; the candidates lie on both sides of it.
+                // The best difference is half the gap. The candidates are the nearest on both sides of it.
                 let wanted = self.lag(gives).saturating_sub(gap / 2);
                 let (lighter, heavier) =
                     takes.split_at(takes.partition_point(|&partition| self.lag(partition) <= wanted));

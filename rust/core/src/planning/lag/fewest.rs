@@ -1,25 +1,25 @@
 //! Provably the fewest moves for a heaviest lag, where they are easy to find.
 //!
-//! Who owned more than the heaviest lag must give something away, and cannot do with fewer partitions than the largest that
-//! make up the difference. No plan with that heaviest lag moves fewer than all of these together. Which ones to give and who
-//! can take them is a packing problem; it is tried in two ways, and what works is taken.
+//! A member that owned more than the heaviest lag must give partitions away: at least as many as its largest partitions that
+//! make up the difference. No plan with that heaviest lag moves fewer than all of these together. Finding members that can take
+//! them is a packing problem. It is tried twice: first with the members that give, then with all.
 
 use std::cmp::Reverse;
 
 use super::level::Holdings;
-use crate::group::NONE;
+use crate::planning::group::NONE;
 
-/// What was done, to be undone if it does not work out.
+/// A step of an attempt, to be rolled back if the attempt fails.
 enum Step {
     Took(u32, usize),
     Put(u32, usize),
 }
 
 impl Holdings<'_> {
-    /// Replaces the moves by as few as there can be for the present heaviest lag, if that is fewer and works out. `moved` are
-    /// the partitions that are not with their owner. Whether it did.
+    /// Replaces the moves by the fewest that there can be for the present heaviest lag, if that is fewer and the partitions can
+    /// be packed. `moved` are the partitions that are not with their previous owner. Returns whether it did.
     pub(super) fn move_fewest(&mut self, moved: &mut Vec<u32>) -> bool {
-        // Numbers of partitions have to stay close elsewhere.
+        // With a limit on the skew the numbers of partitions count too, and this search ignores them.
         if self.max_skew.is_some() || moved.is_empty() {
             return false;
         }
@@ -31,7 +31,7 @@ impl Holdings<'_> {
         }
         let mut gives: Vec<(u32, usize)> = Vec::new();
         for (giver, own) in &own {
-            // The largest of its own, which are the last, and in the end the smallest that is enough.
+            // The largest of its partitions, which are the last, and in the end the smallest that is enough.
             let mut own = own.as_slice();
             let mut left = own.iter().map(|&partition| self.lag(partition)).sum::<u128>();
             while left > most {
@@ -45,13 +45,14 @@ impl Holdings<'_> {
         if gives.len() >= moved.len() {
             return false;
         }
-        // What nobody owned is placed again where somebody gives, or everywhere.
+        // Partitions without a previous owner are placed again: those of the members that give, or those of all members.
         let givers: Vec<usize> = own.into_iter().map(|(giver, _)| giver).collect();
         let all: Vec<usize> = (0..self.members.len()).collect();
         self.remake(moved, &gives, &givers, most) || self.remake(moved, &gives, &all, most)
     }
 
-    /// Brings everything home, and packs what is given and what these places have that nobody owned. Whether it worked out.
+    /// Gives all moved partitions back to their previous owners. Then packs the partitions in `gives`, and those without a
+    /// previous owner that these places have. Returns whether all could be packed; if not, it is rolled back.
     fn remake(&mut self, moved: &mut Vec<u32>, gives: &[(u32, usize)], places: &[usize], most: u128) -> bool {
         let rows: usize = places.iter().map(|&place| self.held[place].len()).sum();
         if self.spend(rows + 256 * moved.len()).is_none() {
@@ -88,8 +89,8 @@ impl Holdings<'_> {
         false
     }
 
-    /// The places that gave one of these partitions away, each with what it owned, in increasing lag. Nobody else can own
-    /// more than the heaviest lag.
+    /// The places that gave one of these partitions away, each with all partitions that it owned, in increasing lag. No other
+    /// member owned more than the heaviest lag.
     fn of_givers(&self, moved: &[u32]) -> Vec<(usize, Vec<u32>)> {
         let mut given: Vec<(usize, u32)> =
             moved.iter().map(|&partition| (self.place(self.before[partition as usize]), partition)).collect();
@@ -106,8 +107,8 @@ impl Holdings<'_> {
         given.chunk_by(|one, other| one.0 == other.0).map(of_one).collect()
     }
 
-    /// Gives these partitions, each now at its place, to the heaviest members that get no heavier than `most` by that, in
-    /// decreasing lag. Whether there was one for each.
+    /// Takes these partitions from their places and gives them, in decreasing lag, each to the heaviest member that it makes no
+    /// heavier than `most`. Returns whether there was one for each.
     fn pack(&mut self, mut open: Vec<(u32, usize)>, most: u128, steps: &mut Vec<Step>) -> bool {
         for &(partition, place) in &open {
             self.take(partition, place);
@@ -123,7 +124,7 @@ impl Holdings<'_> {
         true
     }
 
-    /// The heaviest member of a set of subscribers that has at most `room`; `None` also once the budget is spent.
+    /// The heaviest member of a set of subscribers whose lag is at most `room`; `None` also once the budget is spent.
     fn heaviest_within(&self, room: u128, set: u32) -> Option<usize> {
         if self.is_small(set) {
             let lineup = self.lineup(set);

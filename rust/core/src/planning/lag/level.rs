@@ -1,11 +1,14 @@
-//! Taking lag off the heaviest member, change by change, where members keep what they own.
+//! Takes lag off the heaviest member, change by change, where members keep their partitions.
 //!
-//! A search makes one change after another: a move of one partition away from the heaviest member, or, where none is worth
-//! anything, a swap. As soon as the heaviest lag is more than the threshold below what it was, the changes so far are
-//! settled; what is not settled when no change is left is taken back. Then whatever moved goes home where that makes nobody
-//! heavier than the heaviest, and where a plan with provably the fewest moves is at hand ([`super::fewest`]), it is taken. If
-//! any of this did something, the search goes on. Settling lowers the heaviest lag, and the rest leaves it no higher and the
-//! moves fewer, so it ends.
+//! Three steps are repeated while one of them changes the plan:
+//!
+//! 1. Changes: a move of one partition away from the heaviest member or, where no move gains anything, a swap. The changes are
+//!    committed as soon as they have lowered the heaviest lag by more than the threshold. Changes that are not committed when
+//!    none is left are rolled back.
+//! 2. Partitions that moved go back to their previous owner where that makes no member heavier than the heaviest.
+//! 3. A plan with provably the fewest moves ([`super::fewest`]) replaces these, where it is easy to find.
+//!
+//! A commit lowers the heaviest lag. The other steps do not raise it and leave fewer moves, so the loop ends.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +16,8 @@ use std::ops::Range;
 
 use super::Placing;
 use super::held::Held;
-use crate::budget::Budget;
-use crate::group::{Csr, NONE, Topics};
+use crate::planning::budget::Budget;
+use crate::planning::group::{Csr, NONE, Topics};
 
 /// The steps of a change besides the search for it.
 const STEPS_PER_CHANGE: u64 = 64;
@@ -150,12 +153,12 @@ impl Holdings<'_> {
         self.budget.spend(steps as u64).ok()
     }
 
-    /// Makes changes until none is left, or the heaviest lag is `within` reach of what no plan can be below. Those that are
-    /// not settled in the end are taken back; the partitions of the others are added to `moved`.
+    /// Makes changes until none is left, or until the heaviest lag is at most `within`. Changes that are not committed in the
+    /// end are rolled back. The partitions of the committed ones are added to `moved`.
     fn search(&mut self, threshold: u64, within: u128, moved: &mut Vec<u32>) {
-        let mut settled = self.most();
+        let mut committed = self.most();
         let mut open: Vec<(u32, usize, usize)> = Vec::new();
-        while settled > within {
+        while committed > within {
             let Some(&(_, heaviest)) = self.order.last() else { break };
             if self.budget.spend(STEPS_PER_CHANGE).is_err() {
                 break;
@@ -167,8 +170,8 @@ impl Holdings<'_> {
                 self.hand_over(partition, from, to);
                 open.push((partition, from, to));
             }
-            if self.most().saturating_add(u128::from(threshold)) < settled {
-                settled = self.most();
+            if self.most().saturating_add(u128::from(threshold)) < committed {
+                committed = self.most();
                 moved.extend(open.drain(..).map(|(partition, ..)| partition));
             }
         }
@@ -177,7 +180,7 @@ impl Holdings<'_> {
         }
     }
 
-    /// Whether a member that has more by one, another having less by one, leaves the numbers as close as they have to be.
+    /// Whether the numbers of partitions stay close enough if one member has one more and another one fewer.
     pub(super) fn has_room(&self, from: usize, to: usize) -> bool {
         let (from, to) = (self.held[from].len(), self.held[to].len());
         let Some(skew) = self.max_skew.filter(|_| to >= from) else { return true };
@@ -187,8 +190,8 @@ impl Holdings<'_> {
         to < least + skew && most < from + skew && to + 2 <= from + skew
     }
 
-    /// Gives moved partitions back to who owned them, the smallest lag first, while nobody gets heavier than the heaviest
-    /// member by that. Whether it gave any.
+    /// Gives moved partitions back to their previous owners, the smallest lag first, as long as no member becomes heavier than
+    /// the heaviest. Returns whether any went back.
     fn send_home(&mut self, moved: &mut Vec<u32>) -> bool {
         self.sort_moved(moved);
         let mut any = false;
@@ -198,7 +201,7 @@ impl Holdings<'_> {
         any
     }
 
-    /// Keeps the partitions that are not with their owner, each once, in increasing lag.
+    /// Keeps the partitions that are not with their previous owner, each once, in increasing lag.
     fn sort_moved(&self, moved: &mut Vec<u32>) {
         moved.sort_unstable_by_key(|&partition| (self.lags[partition as usize], partition));
         moved.dedup();
@@ -208,7 +211,7 @@ impl Holdings<'_> {
         });
     }
 
-    /// One pass of [`Holdings::send_home`]. Whether it gave any.
+    /// One pass of [`Holdings::send_home`]. Returns whether any partition went back.
     fn send_home_once(&mut self, moved: &mut Vec<u32>) -> bool {
         let away = moved.len();
         moved.retain(|&partition| {
@@ -228,8 +231,7 @@ impl Holdings<'_> {
         self.put(partition, to);
     }
 
-    /// Leaves a partition with nobody, until it is put somewhere. It spends steps but never fails: a change that was begun must
-    /// be completed.
+    /// Takes a partition from a member. Spends steps but never fails: a change that was begun must be completed.
     pub(super) fn take(&mut self, partition: u32, from: usize) {
         let (lags, set) = (self.lags, self.set(partition));
         let behind = self.held[from].remove(set, partition, |partition| key(lags, partition));

@@ -1,11 +1,11 @@
-//! The subscribers of a topic in order of what they have.
+//! The subscribers of a topic, in order of the partitions and the lag that they have.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use super::Totals;
-use crate::budget::{Budget, Spent};
+use crate::planning::budget::{Budget, Spent};
 
 /// The steps of an update of one heap entry.
 const HEAP_STEPS: u64 = 8;
@@ -16,15 +16,15 @@ const SCANNED_PER_ENTRY: usize = 64;
 /// How many members are compared for each partition once the budget is spent.
 const CHOICES: usize = 8;
 
-/// Heaps over one set of subscribers. What members have only grows, and may grow outside of this line too: an entry never
-/// overstates, and one that states the present is the least.
+/// Heaps over one set of subscribers. The totals of members only grow, by other lines too. So no entry overstates, and a top
+/// entry with the present totals is the least.
 #[derive(Default)]
 pub(super) struct Line {
     /// Number, lag, member.
     by_count: BinaryHeap<Reverse<(u32, u128, u32)>>,
     /// Lag, number, member. Without the members that are `parked`.
     by_lag: BinaryHeap<Reverse<(u128, u32, u32)>>,
-    /// Members that had too many when last looked at: number, member.
+    /// Members that had too many partitions at the last update of their entry: number, member.
     parked: BinaryHeap<Reverse<(u32, u32)>>,
     /// The place of the next member to be compared, once the budget is spent.
     turn: usize,
@@ -43,8 +43,8 @@ impl Line {
         }
     }
 
-    /// Gives a partition with this lag to one of `members`, who are those of the line and at least one. Once the budget is spent,
-    /// each call compares only the next few of them.
+    /// Gives a partition with this lag to one of `members`, which are those of the line and at least one. Once the budget is
+    /// spent, each call compares only the next few of them.
     pub(super) fn place(
         &mut self,
         members: &[u32],
@@ -63,8 +63,8 @@ impl Line {
         member
     }
 
-    /// The member that has the least. Where other lines gave partitions to most of these members since the last call, a scan of
-    /// all members is quicker than an update of the heaps.
+    /// The member with the least. If other lines gave partitions to most of these members since the last call, a scan of all
+    /// members is quicker than an update of the heaps.
     fn least(
         &mut self,
         members: &[u32],
@@ -91,7 +91,7 @@ impl Line {
         Ok(lightest(all.filter(|&member| totals.count[member as usize] < ceiling), totals))
     }
 
-    /// The member that has the least, by the heaps; `None` if more of their entries than `left` are out of date.
+    /// The member with the least, by the heaps; `None` if more than `left` of their entries are out of date.
     fn top(&mut self, totals: &Totals, lag: u64, max_skew: Option<u32>, left: &mut usize) -> Option<u32> {
         match max_skew {
             Some(skew) if skew > 0 && lag > 0 => {
@@ -105,7 +105,7 @@ impl Line {
         }
     }
 
-    /// The least number, and who has it.
+    /// The least number of partitions, and the member that has it.
     fn fewest(&mut self, totals: &Totals, left: &mut usize) -> Option<(u32, u32)> {
         loop {
             let mut top = self.by_count.peek_mut().expect("a line has members");
@@ -119,7 +119,7 @@ impl Line {
         }
     }
 
-    /// Who has the least lag of those with fewer than `ceiling` partitions, of whom there is at least one.
+    /// The member with the least lag of those with fewer than `ceiling` partitions. There is at least one.
     fn lightest(&mut self, totals: &Totals, ceiling: u32, left: &mut usize) -> Option<u32> {
         loop {
             let mut top = self.by_lag.peek_mut().expect("somebody has fewer");
@@ -138,7 +138,7 @@ impl Line {
         }
     }
 
-    /// Brings back those who no longer have too many.
+    /// Brings back the parked members with fewer than `ceiling` partitions.
     fn unpark(&mut self, totals: &Totals, ceiling: u32, left: &mut usize) -> Option<()> {
         while let Some(&Reverse((stated, member))) = self.parked.peek() {
             if stated >= ceiling {

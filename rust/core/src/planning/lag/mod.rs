@@ -1,8 +1,8 @@
 //! The lag-based strategy: partitions in decreasing lag, each to the member that has the least so far.
 //!
-//! The rule is that of KAFKA-5337 and of the published lag-based assignor; [`Options`] change what "least" means, and
-//! whether members keep what they own. The lags are [`crate::group::Topics::lags`]; totals are 128-bit sums, which no group
-//! can overflow.
+//! The rule is that of KAFKA-5337 and of the published lag-based assignor. [`Options`] change the meaning of "least", and
+//! whether members keep their partitions. The lags are [`crate::planning::group::Topics::lags`]. Totals are 128-bit sums, which
+//! no group can overflow.
 
 mod bound;
 mod change;
@@ -11,46 +11,46 @@ mod held;
 mod level;
 mod line;
 mod order;
-mod sole;
+mod packed;
 
 use std::ops::Range;
 
-use crate::budget::{Budget, Goal, Limit, Limited};
-use crate::group::{Csr, Group, NONE};
-use crate::ownership::Ownership;
-use crate::plan::Plan;
-use crate::sticky;
-use crate::strategy::{Mode, Objective};
-use crate::subscribers::Subscribers;
+use crate::planning::budget::{Budget, Goal, Limit, Limited};
+use crate::planning::group::{Csr, Group, NONE};
+use crate::planning::objective::{Mode, Objective};
+use crate::planning::ownership::Ownership;
+use crate::planning::plan::Plan;
+use crate::planning::sticky;
+use crate::planning::subscribers::Subscribers;
 pub use bound::{lag_bound, lag_bound_within};
 use line::Line;
 use order::Weighed;
-use sole::Sole;
+use packed::PackedHeap;
 
 /// The steps that placing and levelling may take together, and the additional ones for each partition. Without a limit the
-/// spread of the lags would decide how long a leader plans. Ordinary groups of a million partitions stay below it.
+/// spread of the lags would decide how long a leader plans. Ordinary groups of a million partitions need fewer.
 const STEPS: u64 = 1 << 25;
 const STEPS_PER_PARTITION: u64 = 128;
 
-/// Over what counts and lags are added up.
+/// The topics over which numbers of partitions and lags are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// Over one topic; nothing is carried from topic to topic.
+    /// Over one topic: each topic starts from zero.
     #[default]
     Topic,
     /// Over all topics.
     Group,
 }
 
-/// What becomes of what members own.
+/// Whether members keep their partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// Nothing: the past does not count.
+    /// They keep nothing: previous owners do not count.
     #[default]
     None,
-    /// It stays, but for changes that together take more than `threshold` off the heaviest member's lag.
+    /// They keep all of them, but for changes that together take more than `threshold` off the heaviest member's lag.
     Owners {
-        /// What changes have to be worth, in records of lag.
+        /// The least gain that makes up for changes, in records of lag.
         threshold: u64,
     },
 }
@@ -58,11 +58,11 @@ pub enum Keep {
 /// The options of the strategy; the default is the published rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// What is balanced: each topic, or the group.
+    /// Each topic is balanced, or the group.
     pub scope: Scope,
-    /// How far the numbers of partitions of a topic's subscribers may be apart for the sake of lag: 0 puts the number
-    /// before the lag, which leaves a difference of at most one; `None` looks at lag only. Partitions without lag always go
-    /// by number.
+    /// The largest difference between the numbers of partitions of a topic's subscribers that a lower lag justifies. With 0 the
+    /// number comes before the lag, which leaves a difference of at most one. With `None` only the lag counts. Partitions
+    /// without lag always go by number.
     pub max_skew: Option<u32>,
     /// Stickiness.
     pub keep: Keep,
@@ -74,9 +74,10 @@ impl Default for Options {
     }
 }
 
-/// Plans a group. Ties go to the smaller partition, by topic and number, and to the smaller member id.
+/// Plans a group. Of equal partitions the first by topic and number is placed first, and of equal members the smallest id gets
+/// it.
 ///
-/// Where the topics have no lags, members keep what they own and the rest is balanced by number.
+/// Without lags, members keep their partitions and the rest is balanced by number.
 ///
 /// With [`Scope::Topic`] and [`Keep::None`]: O(P log P + P log M), and for each topic once its subscribers. With
 /// [`Scope::Group`] and differing subscriptions each distinct set of subscribers has a heap of its own, which is brought up
@@ -120,7 +121,7 @@ pub fn assign_within(
         owner: &mut plan.owner,
         open: Vec::new(),
         spare: Vec::new(),
-        sole: Sole::default(),
+        packed: PackedHeap::default(),
         budget: &budget,
     };
     match options.scope {
@@ -142,7 +143,7 @@ pub fn lag_by_member(group: &Group, plan: &Plan) -> Vec<u128> {
     totals
 }
 
-/// What members have so far.
+/// The partitions and the lag of each member so far.
 struct Totals {
     count: Vec<u32>,
     lag: Vec<u128>,
@@ -164,7 +165,7 @@ struct Placing<'a> {
     group: &'a Group,
     lags: &'a [u64],
     options: Options,
-    /// Who owned what.
+    /// The previous owners.
     before: &'a [u32],
     /// By topic, the row of its subscribers in `lineups`.
     set_of: &'a [u32],
@@ -173,10 +174,10 @@ struct Placing<'a> {
     fits: bool,
     totals: Totals,
     owner: &'a mut [u32],
-    /// What is to be placed, in decreasing lag.
+    /// The partitions to be placed, in decreasing lag.
     open: Vec<Weighed>,
     spare: Vec<Weighed>,
-    sole: Sole,
+    packed: PackedHeap,
     /// The steps that placing and levelling may still take together.
     budget: &'a Budget<'a>,
 }
@@ -223,7 +224,7 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// Counts what of these partitions is kept; the others are open.
+    /// Counts those of the partitions that members keep. The others are open.
     fn keep(&mut self, partitions: Range<u32>) {
         for partition in partitions {
             let lag = self.lags[partition as usize];
@@ -234,13 +235,13 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// Places what is open on members who all subscribe to it.
+    /// Places the open partitions on members that subscribe to all of them.
     fn place_on(&mut self, lineup: &[u32]) {
         order::sort(&mut self.open, &mut self.spare);
         let (owner, totals) = (&mut *self.owner, &mut self.totals);
         if self.fits {
             let give = |partition: u32, member| owner[partition as usize] = member;
-            self.sole.place(lineup, &self.open, totals, self.options.max_skew, give);
+            self.packed.place(lineup, &self.open, totals, self.options.max_skew, give);
             return;
         }
         let mut line = Line::default();
@@ -250,7 +251,7 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// Places what is open on each topic's own subscribers, whose numbers and lags are added up over all topics.
+    /// Places the open partitions on the subscribers of their topics. Numbers and lags are added up over all topics.
     fn place_on_sets(&mut self) {
         order::sort(&mut self.open, &mut self.spare);
         let topic_of = self.group.topics().of_partitions();

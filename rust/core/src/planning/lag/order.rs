@@ -13,7 +13,7 @@ pub(super) fn sort(weighed: &mut Vec<Weighed>, spare: &mut Vec<Weighed>) {
         return;
     }
     let (least, most) = weighed.iter().fold((u64::MAX, 0), |(least, most), &(lag, _)| (least.min(lag), most.max(lag)));
-    // Digits of what is missing to the largest lag: the stable sort by ever higher digits.
+    // A stable sort digit by digit, from the lowest, of the difference to the largest lag.
     let width = if weighed.len() < 1 << 16 { 8 } else { 11 };
     let mask = (1u64 << width) - 1;
     let mut counts = vec![0u32; 1 << width];

@@ -1,20 +1,21 @@
 //! The plans that a leader remembers, and the claims that they prove false.
 //!
-//! A generation is no secret. A member that claims everything with the newest generation ties with the owners, and contested
-//! partitions are nobody's: the owners would lose all of them, rebalance after rebalance, and in a cooperative group no member
-//! would read on. A leader that made the plan of that generation knows which claims are true. It believes all others.
+//! Every member knows the generation. A member that claims all partitions with the newest generation ties with the owners, and
+//! contested partitions have no owner: the owners would lose all of them in each rebalance, and in a cooperative group no
+//! member would read them. A leader that made the plan of that generation knows which claims are true. It believes the claims
+//! of other generations.
 
 use std::collections::BTreeMap;
 
 use super::read::ClaimSource;
-use crate::group::{Group, NONE};
-use crate::ownership::CONTESTED;
-use crate::strategy::Outcome;
+use crate::planning::group::{Group, NONE};
+use crate::planning::ownership::CONTESTED;
+use crate::planning::plan::Outcome;
 
 /// A plan that the leader made, and the generations that claims of its partitions carry.
 #[derive(Debug, Clone, Copy)]
 pub struct HandedOut<'a> {
-    /// The group's generation that the plan was made for, where the client tells it.
+    /// The group's generation that the plan was made for, where the client knows it.
     pub generation: Option<i32>,
     /// The generation, or epoch, written into the assignments: see [`super::Performed::generation`].
     pub written: Option<i32>,
@@ -27,11 +28,11 @@ pub struct HandedOut<'a> {
 /// The plans that a leader remembers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Memory<'a> {
-    /// The plans, oldest first: the last one that is known to have reached the group, and those made since. Several may be of
-    /// one generation, each for other topics.
+    /// The plans, oldest first: the last plan that is known to have reached the group, and the plans made since. Several may be
+    /// of one generation, each for other topics.
     pub plans: &'a [HandedOut<'a>],
-    /// Whether the client does not tell the members' `group.instance.id`. Then a new member may be a static one that came back
-    /// under another id, so its claims of partitions that an absent member was given are believed.
+    /// Whether the client hides the members' `group.instance.id`. Then a new member may be a static member that came back under
+    /// another id. So its claims of partitions that an absent member was given are believed.
     pub anonymous: bool,
 }
 
@@ -46,17 +47,17 @@ pub(super) fn void_false_claims(
     max_generation: &mut i32,
 ) -> BTreeMap<u32, u32> {
     let mut voided = BTreeMap::new();
-    let known = Known::new(group, source, memory, forming);
-    if source == ClaimSource::None || known.pasts.is_empty() {
+    let remembered = RememberedPlans::new(group, source, memory, forming);
+    if source == ClaimSource::None || remembered.pasts.is_empty() {
         return voided;
     }
-    if let Some(newest) = known.newest_epoch() {
+    if let Some(newest) = remembered.newest_epoch() {
         *max_generation = (*max_generation).min(newest);
     }
     let (mut claims, mut numbers) = (Vec::new(), Vec::new());
     let (mut claim_starts, mut number_starts) = (vec![0], vec![0]);
     for member in 0..group.members() as u32 {
-        let verdict = known.verdict(group, member);
+        let verdict = remembered.verdict(group, member);
         let before = claims.len() + numbers.len();
         let (mut topic, mut range) = (0, 0..0);
         claims.extend(group.claims(member).iter().copied().filter(|&partition| {
@@ -64,10 +65,10 @@ pub(super) fn void_false_claims(
                 topic = group.topics().locate(partition).0;
                 range = group.topics().range(topic);
             }
-            known.is_true(&verdict, member, topic, partition - range.start)
+            remembered.is_true(&verdict, member, topic, partition - range.start)
         }));
         numbers.extend(
-            group.numbers(member).iter().copied().filter(|&number| known.is_true_number(&verdict, member, number)),
+            group.numbers(member).iter().copied().filter(|&number| remembered.is_true_number(&verdict, member, number)),
         );
         claim_starts.push(claims.len() as u32);
         number_starts.push(numbers.len() as u32);
@@ -83,11 +84,11 @@ pub(super) fn void_false_claims(
     voided
 }
 
-/// How a member's claims, which are all of one generation, are judged.
+/// How a member's claims are judged. All claims of a member have one generation.
 enum Verdict {
     /// Another leader may have planned the generation, or it is too old to withhold anything: all claims count.
     Believed,
-    /// The generation, or epoch, has not been yet: no claim counts.
+    /// The group has not reached the generation, or epoch, yet: no claim counts.
     False,
     /// These plans are of the generation. A claim counts if one of them gave the partition to the member or, where partitions
     /// wait for their holder, found it with the member.
@@ -97,8 +98,8 @@ enum Verdict {
     Older,
 }
 
-/// A remembered plan, and where the present group's members and topics are in it.
-struct Past<'a> {
+/// A remembered plan, with its ids for the present group's members and topics.
+struct RememberedPlan<'a> {
     plan: HandedOut<'a>,
     /// By present member, its id in the plan; [`NONE`] for a new member.
     member_of: Vec<u32>,
@@ -108,7 +109,7 @@ struct Past<'a> {
     present: Vec<bool>,
 }
 
-impl<'a> Past<'a> {
+impl<'a> RememberedPlan<'a> {
     fn new(group: &Group, plan: HandedOut<'a>) -> Self {
         let old = plan.group;
         let instances: BTreeMap<&str, u32> =
@@ -131,7 +132,7 @@ impl<'a> Past<'a> {
         self.plan.outcome.join.is_some()
     }
 
-    /// The flat partition in the plan, if it had the partition.
+    /// The flat id of the partition in the plan, if the plan had the partition.
     fn place(&self, topic: u32, number: u32) -> Option<usize> {
         let topic = self.topic_of[topic as usize];
         if topic == NONE {
@@ -154,7 +155,7 @@ impl<'a> Past<'a> {
         self.is(member, self.plan.outcome.ownership.held.get(place).copied().unwrap_or(NONE))
     }
 
-    /// Whether this member of the plan may be the present member. In an anonymous group a new member may be any that is absent.
+    /// Whether this member of the plan may be the present member. In an anonymous group a new member may be any absent member.
     fn may_be(&self, member: u32, owner: u32, anonymous: bool) -> bool {
         let replaced = || {
             anonymous
@@ -166,23 +167,23 @@ impl<'a> Past<'a> {
 }
 
 /// The remembered plans that may have reached the group.
-struct Known<'a> {
-    pasts: Vec<Past<'a>>,
+struct RememberedPlans<'a> {
+    pasts: Vec<RememberedPlan<'a>>,
     joins: bool,
-    /// Whether partitions wait for their holder, so that an old claim withholds them from their new owner.
+    /// Whether partitions wait for their holder (KIP-429): then an old claim withholds a partition from its new owner.
     holds: bool,
     anonymous: bool,
-    /// Whether no other leader made a plan since the oldest of these.
+    /// Whether no other leader made a plan since the oldest of these plans.
     complete: bool,
 }
 
-impl<'a> Known<'a> {
+impl<'a> RememberedPlans<'a> {
     fn new(group: &Group, source: ClaimSource, memory: &Memory<'a>, forming: Option<i32>) -> Self {
         // A plan for the generation that is being formed has reached no member.
         let is_past =
             |plan: &&HandedOut<'a>| plan.generation.is_none_or(|past| forming.is_none_or(|forming| past < forming));
-        let pasts: Vec<_> = memory.plans.iter().filter(is_past).map(|plan| Past::new(group, *plan)).collect();
-        let follows = |pair: &[Past<'_>]| match (pair[0].plan.generation, pair[1].plan.generation) {
+        let pasts: Vec<_> = memory.plans.iter().filter(is_past).map(|plan| RememberedPlan::new(group, *plan)).collect();
+        let follows = |pair: &[RememberedPlan<'_>]| match (pair[0].plan.generation, pair[1].plan.generation) {
             (Some(one), Some(next)) => next == one || one.checked_add(1) == Some(next),
             _ => false,
         };
@@ -197,16 +198,16 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The newest epoch there has been, where that is certain.
+    /// The newest epoch of the group, where that is certain.
     fn newest_epoch(&self) -> Option<i32> {
-        let certain = self.joins && self.complete && self.pasts.iter().all(Past::is_join);
+        let certain = self.joins && self.complete && self.pasts.iter().all(RememberedPlan::is_join);
         self.pasts.iter().filter_map(|past| past.plan.written).max().filter(|_| certain)
     }
 
     fn verdict(&self, group: &Group, member: u32) -> Verdict {
         let generation = group.generations()[member as usize];
         let by_epoch = self.joins && !group.is_stand_in(member);
-        let is_of = |past: &Past<'_>| {
+        let is_of = |past: &RememberedPlan<'_>| {
             let carried = match by_epoch {
                 true => past.plan.written.filter(|_| past.is_join()),
                 false => past.plan.generation.or(past.plan.written.filter(|_| !past.is_join())),
@@ -229,16 +230,16 @@ impl<'a> Known<'a> {
         match verdict {
             Verdict::Believed => true,
             Verdict::False => false,
-            // A client whose connection broke after JoinGroup (Java's, for one) claims the new generation with its old partitions:
-            // it has never received the assignment of that generation.
+            // A client whose connection broke after JoinGroup may claim the new generation with its old partitions, without
+            // having received that generation's assignment. Java's does.
             Verdict::Planned(at) => at.iter().map(|&at| &self.pasts[at]).any(|past| {
                 let place = past.place(topic, number);
                 let owner = place.map(|place| past.plan.outcome.plan.owner[place]);
                 owner.is_some_and(|owner| past.may_be(member, owner, self.anonymous))
                     || self.holds && place.is_some_and(|place| past.held(member, place))
             }),
-            // A member that missed the answer to SyncGroup keeps its partitions until it is told to give them up. Of a topic that
-            // was in none of the plans the leader knows nothing.
+            // A member that missed the answer to SyncGroup keeps its partitions until an assignment lacks them. Of a topic that
+            // is in none of the plans the leader knows nothing, so it believes the claim.
             Verdict::Older => {
                 let mut pasts = self.pasts.iter().filter(|past| past.knows_topic(topic)).peekable();
                 pasts.peek().is_none()

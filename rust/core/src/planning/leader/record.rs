@@ -1,35 +1,40 @@
-//! How large the broker's record of a group is.
+//! The size of the broker's record of a group.
 //!
 //! For every generation the broker writes one record to `__consumer_offsets`, with the subscription and the assignment of
 //! every member. If it does not fit, SyncGroup fails and the group never gets stable.
 
 use super::read::JoinedMember;
 use super::write::{Assignments, list_sizes};
-use crate::group::{Group, NONE};
-use crate::plan::Plan;
-use crate::strategy::Strategy;
+use crate::planning::group::{Group, NONE};
+use crate::planning::plan::Plan;
+use crate::planning::strategy::Strategy;
+use crate::protocol::record_batch::HEADER_BYTES;
 
-/// The broker's default `max.message.bytes`, the most that a group's record may have unless the topic
-/// `__consumer_offsets` is configured for more.
-pub const DEFAULT_RECORD_LIMIT: u64 = 1_048_588;
-
-/// Assumed for a group id, which the leader's input does not have.
+/// The assumed length of a group id, which the leader does not know.
 pub const GROUP_ID_ALLOWANCE: u64 = 64;
 
-/// Assumed for a static member's client id. A dynamic member's id begins with it and tells it.
+/// The assumed length of a static member's client id. A dynamic member's id begins with its client id.
 pub const CLIENT_ID_ALLOWANCE: u64 = 24;
 
-/// Assumed for a member's host: an IPv4 address and the slash in front of it.
+/// The assumed length of a member's host: an IPv4 address and the slash in front of it.
 pub const HOST_ALLOWANCE: u64 = 16;
 
-/// What a broker appends to the client id to make a member id: a hyphen and a UUID.
+/// The length of what a broker appends to the client id to make a member id: a hyphen and a UUID.
 const UUID_SUFFIX: u64 = 37;
 
-/// The head of a record batch (61), that of its only record with the longest lengths (5 + 1 + 1 + 1 + 5 + 5 + 1), the
-/// key's version and length of the group id (4), and the value's fields before the members, without their texts: version
-/// (2), protocol type (2 + 8), generation (4), protocol name (2, and 23 for the longest that this package has), leader (2),
-/// timestamp (8), number of members (4).
-const FIXED: u64 = 61 + 19 + 4 + 2 + 10 + 4 + 25 + 2 + 8 + 4;
+/// The fields of the only record of the batch, with the longest lengths: length, attributes, timestamp delta, offset delta,
+/// length of the key, length of the value, number of headers.
+const RECORD_FIELDS: u64 = 5 + 1 + 1 + 1 + 5 + 5 + 1;
+
+/// The key's version and the length of the group id.
+const KEY_FIELDS: u64 = 2 + 2;
+
+/// The value's fields before the members, without the leader's id: version, protocol type (`consumer`), generation, protocol
+/// name (23 bytes at most in this package), length of the leader's id, timestamp, number of members.
+const VALUE_FIELDS: u64 = 2 + (2 + 8) + 4 + (2 + 23) + 2 + 8 + 4;
+
+/// The bytes that every group's record has.
+const FIXED: u64 = HEADER_BYTES + RECORD_FIELDS + KEY_FIELDS + VALUE_FIELDS;
 
 /// The fields of a member without their contents: the lengths of member id, instance id, client id and host, two timeouts,
 /// the lengths of subscription and assignment.
@@ -58,9 +63,8 @@ impl Record {
     }
 }
 
-/// The size in bytes of the record batch that the broker writes for a generation: GroupMetadataValue, version 3. It is
-/// exact but for what the leader is not told: the group id, static members' client ids and all hosts, for which allowances
-/// stand.
+/// The size in bytes of the record batch that the broker writes for a generation: GroupMetadataValue, version 3. The group id,
+/// static members' client ids and all hosts are unknown to the leader: assumed lengths stand for them. The rest is exact.
 ///
 /// `order` has the positions of the group's members in `members`.
 #[must_use]
@@ -73,14 +77,14 @@ pub fn record_bytes(members: &[JoinedMember<'_>], order: &[u32], assignments: &A
     record.total()
 }
 
-/// As [`record_bytes`], for a plan whose members' bytes are not at hand: with what members of this package would send once
-/// they have what the plan gives them. O(partitions + subscriptions); nothing is encoded.
+/// As [`record_bytes`], for a plan without the members' bytes: with the subscriptions that members of this package would send
+/// once they have the plan's partitions. O(partitions + subscriptions); nothing is encoded.
 #[must_use]
 pub fn record_bytes_of_plan(group: &Group, plan: &Plan, strategy: Strategy) -> u64 {
     let names = group.topics().names();
     let racks = group.topics().racks().names.names();
     let topics = |row: &[u32]| row.iter().map(|&topic| 2 + names.get(topic).len() as u64).sum::<u64>();
-    let topics: Vec<u64> = group.patterns().rows().map(topics).collect();
+    let topics: Vec<u64> = group.subscriptions().rows().map(topics).collect();
     let mut record = Record::default();
     for (member, size) in (0u32..).zip(list_sizes(group, plan)) {
         let list = 4 + size.bytes as u64;
@@ -95,10 +99,10 @@ pub fn record_bytes_of_plan(group: &Group, plan: &Plan, strategy: Strategy) -> u
                 let numbers = size.partitions.div_ceil(topics);
                 (8 + 4 * numbers, if cooperative { list } else { 4 }, 4)
             }
-            Strategy::Range | Strategy::RoundRobin => (0, 4, 0),
+            Strategy::Range | Strategy::RoundRobin | Strategy::ServerSide(..) => (0, 4, 0),
         };
         let subscription =
-            2 + 4 + topics[group.pattern_of()[member as usize] as usize] + 4 + user_data + owned + 4 + 2 + rack;
+            2 + 4 + topics[group.subscription_of()[member as usize] as usize] + 4 + user_data + owned + 4 + 2 + rack;
         let assignment = 2 + list + 4 + generation;
         record.member(group.member_ids().get(member), group.instance_id(member), subscription, assignment);
     }

@@ -1,5 +1,5 @@
-//! A leader that is slower by a third: only in a build with `--cfg slowdown`, with which `make gate-proof` shows that the gate
-//! would notice. No other build has it.
+//! A leader that is slower by a third. Only with the feature `slowdown`, with which `make gate-proof` shows that the gate notices
+//! such a leader. Nothing else enables it.
 
 use std::cell::Cell;
 

@@ -1,9 +1,9 @@
 //! A plan as the bytes of SyncGroup.
 
-use crate::group::{Group, NONE};
-use crate::plan::Plan;
-use crate::wire::assignment::VERSION;
-use crate::wire::writer::WriteError;
+use crate::planning::group::{Group, NONE};
+use crate::planning::plan::Plan;
+use crate::protocol::assignment::VERSION;
+use crate::protocol::writer::WriteError;
 
 /// The assignments of all members, in byte order of their ids, one after the other in one slab.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,8 +37,8 @@ impl Assignments {
         (0..self.len() as u32).map(|member| self.get(member))
     }
 
-    /// Gives the assignments to `take` from the last member to the first, and their memory back on the way, so that who
-    /// copies them does not hold everything twice.
+    /// Gives the assignments to `take` from the last member to the first and frees their memory meanwhile. So a caller that
+    /// copies them does not hold all of them twice.
     pub fn consume_backwards(mut self, mut take: impl FnMut(&[u8])) {
         let step = self.slab.len() / 16 + 1;
         while self.ends.pop().is_some() {
@@ -58,7 +58,7 @@ impl Assignments {
     }
 }
 
-/// What one member's list of partitions takes, as an ARRAY of topics with partition numbers.
+/// The size of one member's partitions as an ARRAY of topics with partition numbers.
 #[derive(Clone, Copy)]
 pub(super) struct ListSize {
     /// Its bytes without the count in front.
@@ -95,9 +95,9 @@ pub(super) fn list_sizes(group: &Group, plan: &Plan) -> Vec<ListSize> {
 /// A member's assignment while it is written.
 #[derive(Clone, Copy)]
 struct Pen {
-    /// Where the next byte goes.
+    /// The place of the next byte.
     at: usize,
-    /// Where the count of the numbers of the current topic is to go; 0 before the first topic.
+    /// The place of the current topic's count of numbers; 0 before the first topic.
     count_at: usize,
     topic: u32,
 }

@@ -1,32 +1,32 @@
-//! What happened to a group, put in order.
+//! The history of a group, put in order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::group::{Group, GroupError, NONE, TopicSpec, Topics};
-use crate::plan::Plan;
+use crate::planning::group::{Group, GroupError, NONE, TopicSpec, Topics};
+use crate::planning::plan::Plan;
 
-use super::{Cause, MOST_PARTITIONS, ReplayError, observed_plan};
+use super::{MOST_PARTITIONS, RebalanceCause, ReplayError, observed_plan};
 
-/// What an event says of its member. Within a step they are applied in this order.
+/// The kind of an event. The events of a step are applied in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It left, or its session expired.
+    /// The member left, or its session expired.
     Leave,
-    /// It joined.
+    /// The member joined.
     Join,
-    /// It changed its subscription.
+    /// The member changed its subscription.
     Subscribe,
-    /// It is a member of the group, and so is nobody else but those of the same step. An empty id is no member: a snapshot of
-    /// an empty group is one such event.
+    /// The member is in the group, and no member is that has no such event in the same step. A snapshot of an empty group is
+    /// one event with an empty id.
     Snapshot,
 }
 
-/// Something that happened to a member.
+/// An event of a member.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Event<'a> {
+pub struct GroupEvent<'a> {
     /// Its place in the history: events with the same number form one rebalance.
     pub seq: i64,
-    /// What.
+    /// The kind of the event.
     pub kind: Kind,
     /// The member's id.
     pub member_id: &'a str,
@@ -36,11 +36,11 @@ pub struct Event<'a> {
     pub ts: i64,
     /// The group's generation, where it is known.
     pub generation: Option<i32>,
-    /// The topics that it subscribes to from then on; not looked at when it leaves.
+    /// The topics that the member subscribes to from then on; ignored when it leaves.
     pub topics: &'a [&'a str],
 }
 
-/// A topic has this many partitions from then on. Of several counts of one moment the largest holds.
+/// A new partition count of a topic. Of several counts of one moment the largest holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CountChange<'a> {
     /// When, in milliseconds since 1970.
@@ -51,7 +51,7 @@ pub struct CountChange<'a> {
     pub partitions: i64,
 }
 
-/// A partition has this lag from then on.
+/// A new lag of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LagChange<'a> {
     /// When, in milliseconds since 1970.
@@ -64,7 +64,7 @@ pub struct LagChange<'a> {
     pub lag: i64,
 }
 
-/// What a member had in a generation.
+/// The partitions of a topic that a member was observed to have in a generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObservedPartitions<'a> {
     /// The generation.
@@ -80,13 +80,13 @@ pub struct ObservedPartitions<'a> {
 /// A group's history, in any order.
 #[derive(Debug, Clone, Default)]
 pub struct History<'a> {
-    /// What its members did.
-    pub events: Vec<Event<'a>>,
-    /// The partition counts of the topics that they subscribe to. Before its first count a topic has no partitions.
+    /// The events of its members.
+    pub events: Vec<GroupEvent<'a>>,
+    /// The partition counts of the topics. Before its first count a topic has no partitions.
     pub counts: Vec<CountChange<'a>>,
-    /// Lags. A partition without has none.
+    /// The lags. A partition without an entry has none.
     pub lags: Vec<LagChange<'a>>,
-    /// What was really assigned.
+    /// The observed assignments.
     pub observed: Vec<ObservedPartitions<'a>>,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Step {
     pub(super) seq: i64,
     pub(super) ts: i64,
     pub(super) generation: Option<i32>,
-    pub(super) cause: Cause,
+    pub(super) cause: RebalanceCause,
     pub(super) counts_changed: bool,
     /// Whether it makes the group rebalance.
     pub(super) rebalances: bool,
@@ -105,34 +105,34 @@ pub(super) struct Step {
     pub(super) error: Option<String>,
 }
 
-/// A member that is there.
+/// A present member.
 #[derive(Debug)]
 pub(super) struct Present<'a> {
     pub(super) id: &'a str,
     pub(super) instance_id: &'a str,
-    /// Who it is over time: the instance where it has one, else the id.
+    /// Its identity over time: the instance id of a static member, else the member id.
     pub(super) identity: u32,
     /// Topic ids.
     pub(super) topics: Vec<u32>,
 }
 
-/// The history in order, and how far it has been gone through.
+/// The history in order, and the place up to which it has been replayed.
 #[derive(Debug)]
 pub(super) struct Timeline<'a> {
     history: History<'a>,
-    /// The topics that anybody ever subscribes to, sorted: their places are their ids throughout.
+    /// All topics that a member ever subscribes to, sorted. Their places are their ids from the first step to the last.
     names: Vec<&'a str>,
     topic_ids: HashMap<&'a str, u32>,
     counts: Vec<i64>,
-    /// By topic, whether its count was ever told.
+    /// By topic, whether its partition count is known.
     counted: Vec<bool>,
     lags: HashMap<(u32, i32), u64>,
     identities: HashMap<(bool, &'a str), u32>,
-    /// By identity, the member id under which it was last there.
+    /// By identity, its last member id.
     last_ids: Vec<&'a str>,
-    /// By id, so that they come in the order of a group's members.
+    /// The present members, by id: in the order of a group's members.
     members: BTreeMap<&'a str, Present<'a>>,
-    /// Where each list stands.
+    /// The place in each list.
     next_event: usize,
     next_count: usize,
     next_lag: usize,
@@ -140,7 +140,7 @@ pub(super) struct Timeline<'a> {
     last_seq: i64,
 }
 
-/// As many bytes of problems are told, and then no more: a step may have a million of them.
+/// The most bytes of problems that a row reports: a step may have a million of them.
 const MOST_TOLD: usize = 1_000;
 const MORE: &str = "; and more";
 
@@ -211,7 +211,7 @@ fn check(counts: &[CountChange<'_>]) -> Result<(), ReplayError> {
             total = total + u128::from(count) - u128::from(before);
         }
         if total > u128::from(MOST_PARTITIONS) {
-            // The first by name, where several are the largest.
+            // Of several largest topics, the first by name.
             let largest = now.iter().rev().max_by_key(|(_, count)| **count);
             let (topic, count) = largest.map_or(("", 0), |(topic, count)| (*topic, *count));
             return Err(ReplayError::TooManyPartitions { topic: topic.to_owned(), count, total });
@@ -262,7 +262,7 @@ impl<'a> Timeline<'a> {
         Topics::new(self.names.iter().zip(&self.counts).map(spec).collect())
     }
 
-    /// Gives the topics their present lags, if any lag was ever told.
+    /// Sets the present lags of the topics, if the history has any.
     pub(super) fn fill_lags(&mut self, topics: &mut Topics) {
         while let Some(change) = self.history.lags.get(self.next_lag).filter(|change| change.ts <= self.now) {
             let key = (self.topic_ids[change.topic], change.partition);
@@ -282,12 +282,12 @@ impl<'a> Timeline<'a> {
         topics.set_lags(lags);
     }
 
-    /// How many members there have been so far, over time.
+    /// The number of identities so far.
     pub(super) fn identities(&self) -> usize {
         self.identities.len()
     }
 
-    /// Who is there, by member id.
+    /// The present members, by member id.
     pub(super) fn members(&self) -> impl ExactSizeIterator<Item = &Present<'a>> {
         self.members.values()
     }
@@ -301,7 +301,7 @@ impl<'a> Timeline<'a> {
         self.history.observed.binary_search_by_key(&generation, |entry| entry.generation).is_ok()
     }
 
-    /// What was assigned in a generation, as a plan for the group as it is now.
+    /// The observed assignment of a generation, as a plan of the present group.
     pub(super) fn observed(&self, generation: i32, group: &Group) -> Option<(Plan, Option<String>)> {
         let all = &self.history.observed;
         let start = all.partition_point(|entry| entry.generation < generation);
@@ -310,7 +310,7 @@ impl<'a> Timeline<'a> {
         (start < end).then(|| observed_plan(group, &all[start..end], &members))
     }
 
-    /// Goes on by one step: a change of partition counts if one comes before the next event, else the next event's step.
+    /// Takes the next step: a change of partition counts if one comes before the next event, else the next event's step.
     pub(super) fn next_step(&mut self) -> Option<Step> {
         let event_ts = self.history.events.get(self.next_event).map(|event| event.ts.max(self.now));
         let count_ts = self.history.counts.get(self.next_count).map(|change| change.ts.max(self.now));
@@ -324,7 +324,7 @@ impl<'a> Timeline<'a> {
 
     fn apply_counts(&mut self, ts: i64) -> Step {
         self.now = ts;
-        // Several changes of one moment are one: what counts is where they lead.
+        // Several changes of one moment are one change.
         let before = self.counts.clone();
         while let Some(change) = self.history.counts.get(self.next_count).filter(|change| change.ts <= ts) {
             let topic = self.topic_ids[change.topic] as usize;
@@ -338,7 +338,7 @@ impl<'a> Timeline<'a> {
             seq: self.last_seq,
             ts,
             generation: None,
-            cause: Cause::Partitions,
+            cause: RebalanceCause::Partitions,
             counts_changed: changed,
             rebalances: concerns,
             counted: true,
@@ -407,11 +407,20 @@ impl<'a> Timeline<'a> {
             problems.add(Problem::UnknownTopic, self.names[topic as usize]);
         }
         let (ts, error) = (self.now, problems.told());
-        Step { seq, ts, generation, cause: Cause::Members, counts_changed: false, rebalances: true, counted, error }
+        Step {
+            seq,
+            ts,
+            generation,
+            cause: RebalanceCause::Members,
+            counts_changed: false,
+            rebalances: true,
+            counted,
+            error,
+        }
     }
 
-    /// Lets a member in, and adds the topics of it that never had a partition count.
-    fn enter(&mut self, event: &Event<'a>, unknown: &mut BTreeSet<u32>) {
+    /// Adds a member, and adds its topics without a known partition count to `unknown`.
+    fn enter(&mut self, event: &GroupEvent<'a>, unknown: &mut BTreeSet<u32>) {
         let key = match event.instance_id {
             "" => (false, event.member_id),
             instance_id => (true, instance_id),

@@ -1,18 +1,18 @@
-//! What a plan is worth, in figures.
+//! The measures of a plan.
 
-use crate::group::{Group, NONE};
-use crate::lag::lag_by_member;
-use crate::plan::Plan;
-use crate::score::balance_score;
+use crate::planning::group::{Group, NONE};
+use crate::planning::lag::lag_by_member;
+use crate::planning::plan::Plan;
+use crate::planning::score::balance_score;
 
-/// What came of a rebalance.
+/// The measures of a plan after a rebalance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
     /// The members.
     pub members: u32,
-    /// The partitions of the topics that somebody subscribes to.
+    /// The partitions of the topics with subscribers.
     pub partitions: u32,
-    /// The partitions that somebody has.
+    /// The partitions with an owner.
     pub assigned: u32,
     /// The fewest partitions of a member.
     pub min_count: u32,
@@ -20,9 +20,9 @@ pub struct Figures {
     pub max_count: u32,
     /// The KIP-54 balance score.
     pub balance_score: u128,
-    /// The partitions that had an owner, still there or not, and have another one, or none.
+    /// The partitions that had an owner, present or not, and have another one or none.
     pub moved: u64,
-    /// The least that a plan with the least possible balance score could have moved from where this one's members stood.
+    /// The fewest moves, from the same previous owners, of a plan with the least possible balance score.
     pub moved_needed: u64,
     /// The largest lag of a member, in records.
     pub max_lag: u128,
@@ -30,12 +30,12 @@ pub struct Figures {
     pub mean_lag: f64,
     /// `max_lag` divided by `mean_lag`: 1 is even. 1 where there is no lag.
     pub lag_skew: f64,
-    /// The partition numbers below the smallest partition count of a subscribed topic that different members have of
-    /// different topics: a join by number could not be made for them.
+    /// The partition numbers, below the smallest partition count of a subscribed topic, of which different members have
+    /// partitions of different topics. A join by number is not possible for them.
     pub copartition_violations: u32,
 }
 
-/// Measures a plan. `subscribed` says by topic whether somebody subscribes. O(partitions + members log members).
+/// Measures a plan. `subscribed` says by topic whether it has subscribers. O(partitions + members log members).
 pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moved: u64, moved_needed: u64) -> Figures {
     let loads = plan.loads(group.members());
     let wide: Vec<u64> = loads.iter().copied().map(u64::from).collect();

@@ -1,8 +1,8 @@
-//! A group's history through the strategies: what each of them would have done with the same joins, leaves, changes of
-//! subscription and of partition counts.
+//! Replays a group's history with several strategies: the plans that each of them would have made for the same joins, leaves,
+//! changes of subscription and of partition counts.
 //!
-//! Every strategy starts with nobody owning anything and from then on lives with its own plans. All of them see the same
-//! members, partition counts and lags at the same time, so their rows can be compared one by one.
+//! Every strategy starts without owners. From then on the previous owners are those of its own last plan. All strategies see
+//! the same members, partition counts and lags at the same time, so their rows can be compared one by one.
 
 mod history;
 mod measure;
@@ -16,29 +16,30 @@ use std::ops::ControlFlow;
 
 use thiserror::Error;
 
-pub use history::{CountChange, Event, History, Kind, LagChange, ObservedPartitions};
+pub use history::{CountChange, GroupEvent, History, Kind, LagChange, ObservedPartitions};
 use history::{Step, Timeline};
 pub use measure::Figures;
 use owners::Owners;
 
-use crate::budget::Limit;
-use crate::group::{Group, GroupBuilder, GroupError, NONE, Topics};
-use crate::plan::Plan;
-use crate::sticky;
-use crate::strategy::{self, Objective, Strategy};
+use crate::planning::budget::Limit;
+use crate::planning::group::{Group, GroupBuilder, GroupError, NONE, Topics};
+use crate::planning::objective::Objective;
+use crate::planning::plan::Plan;
+use crate::planning::sticky;
+use crate::planning::strategy::{self, Strategy};
 
-/// Whose plan a row is about.
+/// The origin of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The strategy of this index in the list that was given.
     Strategy(usize),
-    /// What the group really did.
+    /// The group itself: the assignment was observed.
     Observed,
 }
 
 /// Why there was a rebalance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum RebalanceCause {
     /// Members joined, left or subscribed anew.
     Members,
     /// The partition count of a topic that somebody subscribes to changed.
@@ -48,9 +49,9 @@ pub enum Cause {
 /// One rebalance of one strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Whose plan it is.
+    /// The origin of the plan.
     pub source: Source,
-    /// The number of the event; for [`Cause::Partitions`] that of the last one before.
+    /// The number of the event; for [`RebalanceCause::Partitions`] that of the last one before.
     pub seq: i64,
     /// When, in milliseconds since 1970.
     pub ts: i64,
@@ -58,12 +59,12 @@ pub struct Row {
     /// takes a partition from a member takes two.
     pub generation: i32,
     /// Why.
-    pub cause: Cause,
-    /// The measures of the plan. None as long as no subscribed topic has a known partition count: nothing was planned then.
+    pub cause: RebalanceCause,
+    /// The measures of the plan. `None` as long as no subscribed topic has a known partition count: then there is no plan.
     pub figures: Option<Figures>,
-    /// How long the strategy took, in nanoseconds; 0 for what was observed.
+    /// How long the strategy took, in nanoseconds; 0 for an observed assignment.
     pub kernel_ns: u64,
-    /// What was wrong with the events or with the observed assignment; the figures hold for what could be made of them.
+    /// The errors in the events or in the observed assignment. The figures are those of the valid rest.
     pub error: Option<String>,
 }
 
@@ -92,12 +93,12 @@ pub enum ReplayError {
     Group(#[from] GroupError),
 }
 
-/// Replays a history. `clock` gives nanoseconds from any start; `row` gets the rows, step by step and within a step in the
-/// order of the strategies, what was observed last.
+/// Replays a history. `clock` gives nanoseconds from any start. `row` gets the rows: step by step, within a step in the order
+/// of the strategies, the observed one last.
 ///
 /// A step is all events with one `seq`, or a change of partition counts that concerns a present member. A step that leaves no
-/// member gives no row; the partitions keep their owners, and move when the next member joins. Events of a step are applied in
-/// the order leave, join, subscribe, snapshot; equal events count once, whatever the order in which they are given.
+/// member gives no row: the partitions keep their owners, and move when the next member joins. The events of a step are applied
+/// in the order leave, join, subscribe, snapshot, whatever order they are given in. Equal events count once.
 ///
 /// O(events + steps × (members + partitions + what the strategy costs)).
 ///
@@ -130,13 +131,13 @@ pub fn replay_plans(
     let mut topics = timeline.topics()?;
     let sources =
         (0..strategies.len()).map(Source::Strategy).chain(timeline.has_observed().then_some(Source::Observed));
-    let mut lives: Vec<Life> =
-        sources.map(|source| Life { source, owners: Owners::new(topics.partitions()), generation: 0 }).collect();
+    let mut tracks: Vec<Track> =
+        sources.map(|source| Track { source, owners: Owners::new(topics.partitions()), generation: 0 }).collect();
     while let Some(step) = timeline.next_step() {
         if step.counts_changed {
             let changed = timeline.topics()?;
-            for life in &mut lives {
-                life.owners.carry_over(&topics, &changed);
+            for track in &mut tracks {
+                track.owners.carry_over(&topics, &changed);
             }
             topics = changed;
         }
@@ -144,8 +145,8 @@ pub fn replay_plans(
             continue;
         }
         let moment = Moment::new(topics, &mut timeline);
-        for life in &mut lives {
-            if let Some((result, plan)) = life.rebalance(&moment, &timeline, strategies, &step, &mut clock)
+        for track in &mut tracks {
+            if let Some((result, plan)) = track.rebalance(&moment, &timeline, strategies, &step, &mut clock)
                 && row(result, Assigned { group: &moment.group, plan: &plan }).is_break()
             {
                 return Ok(());
@@ -164,9 +165,9 @@ pub struct Assigned<'a> {
 }
 
 impl Assigned<'_> {
-    /// Calls `share` with each member's id, each topic that it has something of, and the partitions; members and topics in
+    /// Calls `visit` with each member's id, each topic of its assigned partitions, and their numbers; members and topics in
     /// byte order, partitions ascending. O(partitions + members).
-    pub fn each(&self, mut share: impl FnMut(&str, &str, &[i32])) {
+    pub fn each(&self, mut visit: impl FnMut(&str, &str, &[i32])) {
         let (owner, topics) = (&self.plan.owner, self.group.topics());
         let loads = self.plan.loads(self.group.members());
         let mut ends: Vec<usize> = Vec::with_capacity(loads.len());
@@ -192,21 +193,21 @@ impl Assigned<'_> {
                 let (of_topic, others) = rest.split_at(rest.partition_point(|flat| *flat < range.end));
                 numbers.clear();
                 numbers.extend(of_topic.iter().map(|flat| (flat - range.start).cast_signed()));
-                share(self.group.member_ids().get(member), topics.names().get(topic), &numbers);
+                visit(self.group.member_ids().get(member), topics.names().get(topic), &numbers);
                 rest = others;
             }
         }
     }
 }
 
-/// The group at one moment, the same for all strategies.
+/// The group at one moment. It is the same for all strategies.
 struct Moment {
     group: Group,
-    /// By member of the group, who it is over time; see [`Timeline`].
+    /// By member of the group, its identity over time; see [`Timeline`].
     identities: Vec<u32>,
-    /// The other way round; [`NONE`] for who is not there.
+    /// By identity, the member of the group; [`NONE`] for an absent one.
     local: Vec<u32>,
-    /// By topic, whether somebody subscribes.
+    /// By topic, whether it has subscribers.
     subscribed: Vec<bool>,
 }
 
@@ -217,28 +218,28 @@ impl Moment {
         let mut local = vec![NONE; timeline.identities()];
         let mut identities = Vec::new();
         for member in timeline.members() {
-            let pattern = builder.pattern(&member.topics);
+            let subscription = builder.subscription(&member.topics);
             local[member.identity as usize] = identities.len() as u32;
             identities.push(member.identity);
-            builder.push_member(member.id, member.instance_id, pattern, -1, "");
+            builder.member(member.id, subscription).instance_id(member.instance_id).finish();
         }
         let group = builder.finish();
         let mut subscribed = vec![false; group.topics().len()];
-        for &topic in group.patterns().items() {
+        for &topic in group.subscriptions().items() {
             subscribed[topic as usize] = true;
         }
         Self { group, identities, local, subscribed }
     }
 }
 
-/// One strategy, or what was observed, over time.
-struct Life {
+/// The plans of one strategy, or the observed ones, over time.
+struct Track {
     source: Source,
     owners: Owners,
     generation: i32,
 }
 
-impl Life {
+impl Track {
     fn rebalance(
         &mut self,
         moment: &Moment,
@@ -254,9 +255,7 @@ impl Life {
         let (plan, rounds, kernel_ns, mut error, needed) = match self.source {
             Source::Strategy(index) => {
                 let strategy = strategies[index];
-                let held =
-                    matches!(strategy, Strategy::CooperativeSticky(_) | Strategy::StreamJoin { cooperative: true });
-                let ownership = self.owners.settle(moment, held);
+                let ownership = self.owners.ownership(moment, strategy.rules().cooperative());
                 let optimal = Strategy::Sticky(Objective::default()) == strategy
                     || Strategy::CooperativeSticky(Objective::default()) == strategy;
                 let best = (!optimal).then(|| sticky::assign(group, &ownership, Objective::default()));
@@ -272,7 +271,7 @@ impl Life {
                 let generation = step.generation?;
                 let (plan, error) = timeline.observed(generation, group)?;
                 self.generation = generation;
-                let best = sticky::assign(group, &self.owners.settle(moment, false), Objective::default());
+                let best = sticky::assign(group, &self.owners.ownership(moment, false), Objective::default());
                 let needed = self.owners.moved(moment, &best);
                 (plan, 0, 0, history::joined(step.error.clone(), error), Some(needed))
             }
@@ -284,7 +283,7 @@ impl Life {
         Some((self.row(step, Some(figures), kernel_ns, error), plan))
     }
 
-    /// The row of a rebalance without any known partition count: a generation, and nothing else.
+    /// The row of a rebalance without a known partition count. It has a generation and no figures.
     fn without_counts(&mut self, group: &Group, timeline: &Timeline<'_>, step: &Step) -> Option<(Row, Plan)> {
         let mut error = step.error.clone();
         match self.source {

@@ -1,11 +1,11 @@
-//! Who owns what between two rebalances, by who a member is over time.
+//! The owners between two rebalances, by identity over time.
 
 use super::Moment;
-use crate::group::{NONE, Topics};
-use crate::ownership::Ownership;
-use crate::plan::Plan;
+use crate::planning::group::{NONE, Topics};
+use crate::planning::ownership::Ownership;
+use crate::planning::plan::Plan;
 
-/// By flat partition, the identity that owns it; [`NONE`] for nobody.
+/// By flat partition, the identity of its owner; [`NONE`] without an owner.
 pub(super) struct Owners {
     owner: Vec<u32>,
 }
@@ -15,7 +15,7 @@ impl Owners {
         Self { owner: vec![NONE; partitions] }
     }
 
-    /// Moves on to topics with other partition counts; the topics themselves are the same.
+    /// Goes over to other partition counts of the same topics.
     pub(super) fn carry_over(&mut self, before: &Topics, after: &Topics) {
         let mut owner = vec![NONE; after.partitions()];
         for topic in 0..after.len() as u32 {
@@ -26,15 +26,15 @@ impl Owners {
         self.owner = owner;
     }
 
-    /// The ownership that the present members would claim: exactly what they were given. With `held`, also what a member
-    /// holds without subscribing to it any more.
-    pub(super) fn settle(&self, moment: &Moment, held: bool) -> Ownership {
+    /// The ownership that the present members' claims would make: each claims exactly the partitions that it was given. With
+    /// `held`, members also hold partitions of topics that they have left.
+    pub(super) fn ownership(&self, moment: &Moment, held: bool) -> Ownership {
         let group = &moment.group;
         let local = |&identity: &u32| if identity == NONE { NONE } else { moment.local[identity as usize] };
         let all: Vec<u32> = self.owner.iter().map(local).collect();
         let mut owner = all.clone();
         for topic in 0..group.topics().len() as u32 {
-            // Members mostly come in runs, and mostly subscribe.
+            // The partitions of one member mostly follow each other, so the last answer is mostly the next one.
             let mut last = (NONE, true);
             let range = group.topics().range(topic);
             for slot in &mut owner[range.start as usize..range.end as usize] {
@@ -51,7 +51,7 @@ impl Owners {
         Ownership { owner, held: if held { all } else { Vec::new() } }
     }
 
-    /// The partitions that somebody owned, present or not, and that the plan gives to somebody else or to nobody.
+    /// The partitions with an owner, present or not, that the plan gives to another member or to none.
     pub(super) fn moved(&self, moment: &Moment, plan: &Plan) -> u64 {
         let changes = |(&before, &after): (&u32, &u32)| {
             before != NONE && (after == NONE || moment.identities[after as usize] != before)
@@ -59,7 +59,7 @@ impl Owners {
         self.owner.iter().zip(&plan.owner).filter(|pair| changes(*pair)).count() as u64
     }
 
-    /// The plan becomes what is owned.
+    /// The members of the plan become the owners.
     pub(super) fn take(&mut self, moment: &Moment, plan: &Plan) {
         for (slot, &owner) in self.owner.iter_mut().zip(&plan.owner) {
             *slot = if owner == NONE { NONE } else { moment.identities[owner as usize] };

@@ -4,18 +4,17 @@ use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::strategy::Strategy as _;
 
 use super::*;
-use crate::lag;
+use crate::planning::group::TopicSpec;
+use crate::planning::lag;
+use crate::planning::objective::{Mode, RackOrder};
 
-const STICKY: Strategy =
-    Strategy::Sticky(Objective { mode: strategy::Mode::FairYetSticky, racks: strategy::RackOrder::BeforeStickiness });
-const COOPERATIVE: Strategy = Strategy::CooperativeSticky(Objective {
-    mode: strategy::Mode::FairYetSticky,
-    racks: strategy::RackOrder::BeforeStickiness,
-});
+const STICKY: Strategy = Strategy::Sticky(Objective { mode: Mode::FairYetSticky, racks: RackOrder::BeforeStickiness });
+const COOPERATIVE: Strategy =
+    Strategy::CooperativeSticky(Objective { mode: Mode::FairYetSticky, racks: RackOrder::BeforeStickiness });
 const JOIN: Strategy = Strategy::StreamJoin { cooperative: false };
 
-fn event<'a>(seq: i64, kind: Kind, member_id: &'a str, topics: &'a [&'a str]) -> Event<'a> {
-    Event { seq, kind, member_id, instance_id: "", ts: 100 * seq, generation: None, topics }
+fn event<'a>(seq: i64, kind: Kind, member_id: &'a str, topics: &'a [&'a str]) -> GroupEvent<'a> {
+    GroupEvent { seq, kind, member_id, instance_id: "", ts: 100 * seq, generation: None, topics }
 }
 
 fn count(ts: i64, topic: &str, partitions: i64) -> CountChange<'_> {
@@ -90,10 +89,10 @@ fn partition_counts_make_rebalances_of_their_own() {
     assert_eq!(
         seen,
         [
-            (1, 100, Cause::Members, 4),
-            (2, 200, Cause::Members, 4),
-            (2, 250, Cause::Partitions, 6),
-            (2, 300, Cause::Partitions, 4),
+            (1, 100, RebalanceCause::Members, 4),
+            (2, 200, RebalanceCause::Members, 4),
+            (2, 250, RebalanceCause::Partitions, 6),
+            (2, 300, RebalanceCause::Partitions, 4),
         ]
     );
     assert_eq!(moves(&rows, Source::Strategy(0))[2..], [(2, 3, 0, 0), (2, 4, 0, 0)]);
@@ -101,7 +100,7 @@ fn partition_counts_make_rebalances_of_their_own() {
 
 #[test]
 fn a_static_member_that_comes_back_is_the_same() {
-    let named = |seq, kind, member_id, instance_id| Event { instance_id, ..event(seq, kind, member_id, &["t"]) };
+    let named = |seq, kind, member_id, instance_id| GroupEvent { instance_id, ..event(seq, kind, member_id, &["t"]) };
     let history = History {
         events: vec![
             named(1, Kind::Join, "x-1", "x"),
@@ -121,7 +120,7 @@ fn a_static_member_that_comes_back_is_the_same() {
 
 #[test]
 fn snapshots_say_who_is_there_and_observations_are_measured_the_same_way() {
-    let at = |seq, member_id, topics| Event {
+    let at = |seq, member_id, topics| GroupEvent {
         generation: Some(seq as i32 + 10),
         ..event(seq, Kind::Snapshot, member_id, topics)
     };
@@ -204,7 +203,7 @@ fn what_cannot_be_is_an_error_in_its_row_and_the_history_goes_on() {
             event(4, Kind::Join, "", &["t"]),
             event(5, Kind::Snapshot, "a", &["t"]),
             event(5, Kind::Snapshot, "a", &["ghost"]),
-            Event { generation: Some(6), ..event(6, Kind::Snapshot, "a", &["t"]) },
+            GroupEvent { generation: Some(6), ..event(6, Kind::Snapshot, "a", &["t"]) },
             event(7, Kind::Join, "b", &["t"]),
         ],
         counts: vec![count(0, "t", 2)],
@@ -295,16 +294,17 @@ fn by_names(history: &History<'_>, strategy: Strategy) -> Vec<(i64, u64, u32, u3
         if members.is_empty() {
             continue;
         }
-        let specs = counts.iter().map(|(name, &partitions)| crate::group::TopicSpec { name, partitions, racks: None });
+        let specs = counts.iter().map(|(name, &partitions)| TopicSpec { name, partitions, racks: None });
         let mut builder = GroupBuilder::new(Topics::new(specs.collect()).expect("good counts"));
         for (id, topics) in &members {
             let ids: Vec<u32> = topics.iter().filter_map(|name| builder.topics().find(name.as_bytes())).collect();
-            let pattern = builder.pattern(&ids);
+            let subscription = builder.subscription(&ids);
+            let mut member = builder.member(id, subscription).generation(1);
             for ((topic, number), _) in owned.iter().filter(|(_, owner)| *owner == id) {
-                let topic = builder.topics().find(topic.as_bytes()).expect("a topic");
-                builder.push_claim(builder.topics().range(topic).start + number);
+                let topic = member.topics().find(topic.as_bytes()).expect("a topic");
+                member.claim(member.topics().range(topic).start + number);
             }
-            builder.push_member(id, "", pattern, 1, "");
+            member.finish();
         }
         let group = builder.finish();
         let outcome = strategy::assign(&group, strategy, None);
@@ -406,11 +406,11 @@ fn plans_come_by_name_and_end_where_they_are_not_wanted() {
 #[test]
 fn each_kind_of_problem_is_told_once_a_step() {
     let names: Vec<String> = (0..10_000).map(|number| format!("member-{number}")).collect();
-    let mut events: Vec<Event<'_>> = names.iter().map(|name| event(2, Kind::Leave, name, &[])).collect();
+    let mut events: Vec<GroupEvent<'_>> = names.iter().map(|name| event(2, Kind::Leave, name, &[])).collect();
     events.extend(names.iter().map(|name| event(3, Kind::Join, name, &["t", "ghost", "phantom"])));
-    events.extend((0..3).map(|ts| Event { ts, ..event(4, Kind::Join, "", &[]) }));
+    events.extend((0..3).map(|ts| GroupEvent { ts, ..event(4, Kind::Join, "", &[]) }));
     events.extend(
-        names[..2].iter().flat_map(|name| [0, 1].map(|ts| Event { ts, ..event(5, Kind::Snapshot, name, &["t"]) })),
+        names[..2].iter().flat_map(|name| [0, 1].map(|ts| GroupEvent { ts, ..event(5, Kind::Snapshot, name, &["t"]) })),
     );
     events.push(event(5, Kind::Subscribe, "z", &["t"]));
     events.push(event(1, Kind::Join, "a", &["t"]));
@@ -450,7 +450,7 @@ fn what_an_emptied_group_had_goes_to_whoever_comes_next() {
 
 #[test]
 fn without_any_known_count_there_are_no_figures() {
-    let at = |seq, kind, member_id, topics| Event {
+    let at = |seq, kind, member_id, topics| GroupEvent {
         generation: Some(seq as i32 + 10),
         ..event(seq, kind, member_id, topics)
     };
@@ -541,7 +541,7 @@ fn many_static_members_come_back_under_other_ids() {
     let instances: Vec<String> = (0..2_000).map(|member| format!("instance-{member}")).collect();
     let events = (1..).zip(&ids).flat_map(|(seq, ids)| {
         let joins = ids.iter().zip(&instances);
-        joins.map(move |(id, instance)| Event { instance_id: instance, ..event(seq, Kind::Join, id, &["t"]) })
+        joins.map(move |(id, instance)| GroupEvent { instance_id: instance, ..event(seq, Kind::Join, id, &["t"]) })
     });
     let history = History { events: events.collect(), counts: vec![count(0, "t", 4_000)], ..History::default() };
     let rows = run(&history, &[STICKY]);

@@ -1,14 +1,14 @@
-//! From how much to which: the partitions of each row are handed to the members that have a share of it.
+//! From numbers to partitions: each member has a share of each row, and here gets the partitions themselves.
 
 use super::least_loaded::LeastLoaded;
 use super::rows::{Problem, Segment};
-use crate::group::NONE;
-use crate::plan::Plan;
+use crate::planning::group::NONE;
+use crate::planning::plan::Plan;
 
-/// Turns what everybody holds into the plan in which each member has its `share` of each arc. O(partitions + arcs log arcs).
+/// Turns the previous owners into the plan in which each member has its `share` of each arc. O(partitions + arcs log arcs).
 ///
-/// Of what a member holds in a row it keeps the first by (number, topic); the rest of the row goes, in the order of the
-/// segments, to the member with the fewest partitions so far that still has room.
+/// Of its partitions of a row, a member keeps the first by (number, topic). The rest of the row goes, in the order of the
+/// segments, to the member with the fewest partitions so far whose share is not reached.
 pub(super) fn deal(problem: &Problem, plan: &mut Plan, share: &[u32]) {
     let owner = &mut plan.owner;
     let kept: Vec<u32> = problem.held.iter().zip(share).map(|(&held, &share)| held.min(share)).collect();
@@ -30,9 +30,9 @@ pub(super) fn deal(problem: &Problem, plan: &mut Plan, share: &[u32]) {
     }
 }
 
-/// Takes from each member what it holds of a row beyond `kept`.
+/// Takes from each member its partitions of a row beyond `kept`.
 fn release(problem: &Problem, owner: &mut [u32], kept: &[u32]) {
-    // By member, where its keys start among those of the row's losers; NONE for who loses nothing of the row.
+    // By member, the place of its next key; NONE for a member that loses nothing of the row.
     let mut next = vec![NONE; problem.members];
     let mut keys: Vec<u64> = Vec::new();
     for row in 0..problem.rows() as u32 {
@@ -50,7 +50,7 @@ fn release(problem: &Problem, owner: &mut [u32], kept: &[u32]) {
             for partition in start..end {
                 let owner = owner[partition as usize];
                 if owner != NONE && next[owner as usize] != NONE {
-                    // Among equal numbers the flat id orders by topic.
+                    // Keys of equal numbers are ordered by the flat id, so by topic.
                     keys[next[owner as usize] as usize] = u64::from(partition - first) << 32 | u64::from(partition);
                     next[owner as usize] += 1;
                 }

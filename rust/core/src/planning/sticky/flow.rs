@@ -1,13 +1,12 @@
 //! Stickiness: a minimum-cost flow inside the blocks, from the proposal to the optimum.
 //!
-//! Balance is settled by the blocks; within them every plan with `low` or `low + 1` at each member is as good. What one more
-//! partition on an arc costs rises with the share: nothing but its distance up to what the member holds, a move beyond, and
-//! beyond the proposal the distance turns from gain to loss. Costs are compared in order of the objectives, as one number
-//! with weights that no chain of arcs can outweigh.
+//! The blocks decide the balance: within a block, every plan with loads of `low` or `low + 1` is balanced. The marginal cost of
+//! unit `k` on an arc is convex: 0 while `k <= held`, the weight of a move beyond; besides, -1 while `k <= proposed` and +1
+//! beyond break ties towards the proposal. A unit on another rack has the weight of a rack miss. The weights are so large that
+//! no chain of arcs with a lesser objective outweighs a greater one.
 //!
-//! The start keeps on each arc the units that cost no more than a price of its row; with these prices as potentials all
-//! residual costs are non-negative, so successive shortest paths lead to the optimum. A proposal that is balanced is
-//! optimal as it is.
+//! At the start, each arc carries the units that cost less than a price of its row. With these prices as potentials, no
+//! residual cost is negative, so successive shortest paths lead to the optimum. A balanced proposal is optimal as it is.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,15 +14,16 @@ use std::ops::{Add, Neg, Sub};
 
 use super::levels::Blocks;
 use super::rows::Problem;
-use crate::budget::{Budget, Spent};
-use crate::group::NONE;
-use crate::strategy::RackOrder;
+use crate::planning::budget::{Budget, Cause, Goal, Limited, Spent};
+use crate::planning::group::NONE;
+use crate::planning::objective::RackOrder;
 
-/// By arc, the share of the cheapest plan that the blocks allow; behind the problem's arcs come the detours, which lead to the
-/// subscribers that a row has no arc to.
+/// By arc, the share of the cheapest plan that the blocks allow. The shares of the detours follow those of the problem's arcs;
+/// detours lead to subscribers to which a row has no arc.
 ///
 /// # Errors
-/// The budget is spent. The flow is no plan before the last unit has reached a member.
+/// The budget is spent, or the search contradicts itself. The flow is no plan before the last unit has reached a member, so the
+/// caller falls back to the plan that the search began with.
 pub(super) fn cheapest(
     problem: &Problem,
     blocks: &Blocks,
@@ -31,9 +31,9 @@ pub(super) fn cheapest(
     order: RackOrder,
     detours: &Detours,
     budget: &Budget<'_>,
-) -> Result<Vec<u32>, Spent> {
+) -> Result<Vec<u32>, Limited> {
     // Two objectives fit 64 bits up to a billion nodes; the third needs more.
-    if problem.mismatch.is_empty() && detours.ways.is_empty() {
+    if problem.mismatch.is_empty() && detours.edges.is_empty() {
         Flow::<i64>::new(problem, blocks, proposed, order, detours).solve(budget)
     } else {
         Flow::<i128>::new(problem, blocks, proposed, order, detours).solve(budget)
@@ -48,7 +48,8 @@ pub(super) enum End {
     Member(u32),
 }
 
-/// An edge for any number of partitions. The member at the end of its path neither holds them nor is proposed to have them.
+/// An edge for any number of partitions. The member at the end of the path neither holds these partitions nor is proposed for
+/// them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Detour {
     pub from: End,
@@ -58,19 +59,19 @@ pub(super) struct Detour {
 }
 
 /// Paths over hubs, which rows share: from a row to a hub, on to hubs of a lower number, and to members. The edge out of the
-/// row carries the whole cost. So there are about as many edges as rows and subscriptions, not as pairs of them.
+/// row has the whole cost. So the number of edges grows with the sum of rows and subscriptions, and not with their product.
 #[derive(Debug, Default)]
 pub(super) struct Detours {
     pub hubs: u32,
-    pub ways: Vec<Detour>,
+    pub edges: Vec<Detour>,
 }
 
-/// The steps of an entry of the heap besides its edges.
+/// The steps for an entry of the heap, besides those for its edges.
 const HEAP_STEPS: u64 = 8;
 
 trait Cost: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Neg<Output = Self> + From<i32> {
-    /// The cost of partitions on other racks and of moved ones in the given order, each outweighing any chain of what comes
-    /// after it; last comes the distance, which costs 1.
+    /// The weight of `racks` partitions on other racks and of `moved` moved ones. In the given order, each outweighs any chain
+    /// of the objectives after it. Last comes the distance, which costs 1.
     fn weigh(order: RackOrder, nodes: usize, racks: i32, moved: i32) -> Self;
 }
 
@@ -91,19 +92,19 @@ impl Cost for i128 {
     }
 }
 
-/// An arc of a row and a member of the same block, or a detour, with what carrying costs on it.
+/// An arc of a row and a member of the same block, or a detour, with the numbers that its cost depends on.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
     share: u32,
     held: u32,
     proposed: u32,
     mismatch: bool,
-    /// Whether the cost was due on an edge before: on a detour beyond its first hub.
+    /// Whether an edge before has the cost: on a detour beyond its first hub.
     paid: bool,
 }
 
-/// Nodes are numbered members first, then the hubs of detours, then rows, then one hub a block that holds the right to
-/// `low + 1`. So arcs carry from the greater number to the smaller.
+/// Nodes are numbered: members, hubs of detours, rows, and one hub for each block, which gives members the right to `low + 1`.
+/// So arcs carry from the greater number to the smaller.
 struct Flow<C> {
     members: u32,
     /// The first row.
@@ -111,7 +112,7 @@ struct Flow<C> {
     /// The first block's hub.
     first_block: u32,
     arcs: Vec<Arc>,
-    /// Edges out of each node: where to, and over which arc; [`NONE`] between a member and the hub.
+    /// Edges out of each node: the other end and the arc; [`NONE`] for the arc between a member and the hub of its block.
     edge_starts: Vec<u32>,
     edges: Vec<(u32, u32)>,
     /// By member, whether it uses its right to `low + 1`.
@@ -136,18 +137,18 @@ impl<C: Cost> Flow<C> {
             mismatch: problem.mismatched(arc as u32),
             paid: false,
         });
-        let ways = detours.ways.iter().map(|way| Arc {
+        let detoured = detours.edges.iter().map(|detour| Arc {
             share: 0,
             held: 0,
             proposed: 0,
-            mismatch: way.mismatch,
-            paid: !matches!(way.from, End::Row(_)),
+            mismatch: detour.mismatch,
+            paid: !matches!(detour.from, End::Row(_)),
         });
         let mut flow = Self {
             members: problem.members as u32,
             first_row,
             first_block,
-            arcs: arcs.chain(ways).collect(),
+            arcs: arcs.chain(detoured).collect(),
             edge_starts: Vec::new(),
             edges: Vec::new(),
             raised: vec![false; problem.members],
@@ -161,7 +162,7 @@ impl<C: Cost> Flow<C> {
         flow
     }
 
-    /// Lays the edges. An arc between a row and a member of another block carries nothing and gets none.
+    /// Lays the edges. An arc between a row and a member of another block carries nothing and gets no edge.
     fn connect(&mut self, problem: &Problem, blocks: &Blocks, detours: &Detours) {
         let mut starts = vec![0u32; self.excess.len() + 1];
         self.each_edge(problem, blocks, detours, |from, to, _| {
@@ -196,8 +197,8 @@ impl<C: Cost> Flow<C> {
             End::Hub(hub) => self.members + hub,
             End::Row(row) => self.first_row + row,
         };
-        for (arc, way) in (problem.arc_row.len() as u32..).zip(&detours.ways) {
-            visit(node(way.from), node(way.to), arc);
+        for (arc, detour) in (problem.arc_row.len() as u32..).zip(&detours.edges) {
+            visit(node(detour.from), node(detour.to), arc);
         }
         for (member, &block) in (0u32..).zip(&blocks.of_member).filter(|(_, block)| **block != NONE) {
             visit(self.first_block + block, member, NONE);
@@ -228,8 +229,8 @@ impl<C: Cost> Flow<C> {
         for (row, node) in (self.first_row..self.first_block).enumerate() {
             let edges = self.edges_of(node);
             let arcs = || edges.clone().map(|edge| self.edges[edge as usize].1);
-            // Units that are moved, at no distance: the proposal is just what costs less. On another rack only where the
-            // block has nobody on a better one.
+            // The price is that of a moved unit without distance: exactly the proposal costs less. On another rack the proposal
+            // has units only where the block has no member on a better one.
             let elsewhere = arcs().all(|arc| self.arcs[arc as usize].mismatch);
             let price = if elsewhere { self.moved + self.rack } else { self.moved };
             let mut left = i64::from(problem.supply[row]);
@@ -257,14 +258,22 @@ impl<C: Cost> Flow<C> {
         }
     }
 
-    fn solve(mut self, budget: &Budget<'_>) -> Result<Vec<u32>, Spent> {
-        let mut search = Search::new(self.excess.len());
+    fn solve(mut self, budget: &Budget<'_>) -> Result<Vec<u32>, Limited> {
+        match self.carry_all(budget) {
+            Ok(true) => Ok(self.arcs.iter().map(|arc| arc.share).collect()),
+            Ok(false) => Err(Limited { goal: Goal::Moves, cause: Cause::Defect }),
+            Err(spent) => Err(spent.seeking(Goal::Moves)),
+        }
+    }
+
+    /// Carries every unit that is too many to where one is missing. False if there is no path: the blocks admit a plan, so that
+    /// is a defect of the blocks or of this search.
+    fn carry_all(&mut self, budget: &Budget<'_>) -> Result<bool, Spent> {
+        let mut search = PathSearch::new(self.excess.len());
         let mut sources: Vec<u32> = (0..self.excess.len() as u32).filter(|&v| self.excess[v as usize] > 0).collect();
         while !sources.is_empty() {
-            let reached = self.shorten(&sources, &mut search, budget)?;
-            debug_assert!(reached, "the blocks admit a plan, so every excess has a way to a deficit");
-            if !reached {
-                break;
+            if !self.shorten(&sources, &mut search, budget)? {
+                return Ok(false);
             }
             self.layer(&sources, &mut search, budget)?;
             for &source in &sources {
@@ -272,7 +281,8 @@ impl<C: Cost> Flow<C> {
             }
             sources.retain(|&source| self.excess[source as usize] > 0);
         }
-        Ok(self.arcs.iter().map(|arc| arc.share).collect())
+        // More missing units than there were too many would be lost without a word.
+        Ok(self.excess.iter().all(|&excess| excess == 0))
     }
 
     /// The reduced cost of an edge out of `node`, never negative; nothing if the edge has no unit to carry.
@@ -328,8 +338,8 @@ impl<C: Cost> Flow<C> {
         }
     }
 
-    /// Changes the potentials so that a shortest way from an excess to a deficit costs nothing; false if there is no way.
-    fn shorten(&mut self, sources: &[u32], search: &mut Search<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
+    /// Changes the potentials so that a shortest path from an excess to a deficit costs nothing; false if there is no path.
+    fn shorten(&mut self, sources: &[u32], search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
         budget.spend(sources.len() as u64)?;
         search.begin();
         for &source in sources {
@@ -360,7 +370,7 @@ impl<C: Cost> Flow<C> {
     }
 
     /// Breadth-first layers over the edges that cost nothing, up to the first one with a deficit.
-    fn layer(&self, sources: &[u32], search: &mut Search<C>, budget: &Budget<'_>) -> Result<(), Spent> {
+    fn layer(&self, sources: &[u32], search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<(), Spent> {
         search.begin();
         for &source in sources {
             search.enter(source, 0, self.edge_starts[source as usize]);
@@ -388,9 +398,9 @@ impl<C: Cost> Flow<C> {
         Ok(())
     }
 
-    /// Sends units from `source` to a deficit along one shortest way through the layers; false if there is none.
-    fn augment(&mut self, source: u32, search: &mut Search<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
-        search.way.clear();
+    /// Sends units from `source` to a deficit along one shortest path through the layers; false if there is none.
+    fn augment(&mut self, source: u32, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
+        search.path.clear();
         let mut node = source;
         while self.excess[node as usize] >= 0 {
             let end = self.edge_starts[node as usize + 1];
@@ -404,17 +414,17 @@ impl<C: Cost> Flow<C> {
             budget.spend(1 + u64::from(until - search.next[node as usize]))?;
             search.next[node as usize] = until;
             if let Some(edge) = onward {
-                search.way.push((node, edge));
+                search.path.push((node, edge));
                 node = self.edges[edge as usize].0;
             } else {
-                let Some((before, edge)) = search.way.pop() else { return Ok(false) };
+                let Some((before, edge)) = search.path.pop() else { return Ok(false) };
                 search.next[before as usize] = edge + 1;
                 node = before;
             }
         }
         let most = self.excess[source as usize].min(-self.excess[node as usize]);
-        let amount = search.way.iter().map(|&(node, edge)| self.capacity(node, edge)).fold(most, i64::min);
-        for &(node, edge) in &search.way {
+        let amount = search.path.iter().map(|&(node, edge)| self.capacity(node, edge)).fold(most, i64::min);
+        for &(node, edge) in &search.path {
             self.carry(node, edge, amount);
         }
         self.excess[source as usize] -= amount;
@@ -423,20 +433,20 @@ impl<C: Cost> Flow<C> {
     }
 }
 
-/// What a search has found; only the nodes marked with the present round have meaningful entries.
-struct Search<C> {
+/// The result of a search. Only the nodes marked with the present round have meaningful entries.
+struct PathSearch<C> {
     round: u32,
     mark: Vec<u32>,
     distance: Vec<C>,
     layer: Vec<u32>,
-    /// The first edge that a way through the layers has not been sought over.
+    /// By node, the first edge that no search through the layers has tried.
     next: Vec<u32>,
     touched: Vec<u32>,
-    way: Vec<(u32, u32)>,
+    path: Vec<(u32, u32)>,
     heap: BinaryHeap<Reverse<(C, u32)>>,
 }
 
-impl<C: Cost> Search<C> {
+impl<C: Cost> PathSearch<C> {
     fn new(nodes: usize) -> Self {
         Self {
             round: 0,
@@ -445,7 +455,7 @@ impl<C: Cost> Search<C> {
             layer: vec![0; nodes],
             next: vec![0; nodes],
             touched: Vec::new(),
-            way: Vec::new(),
+            path: Vec::new(),
             heap: BinaryHeap::new(),
         }
     }
@@ -473,5 +483,39 @@ impl<C: Cost> Search<C> {
         self.layer[node as usize] = layer;
         self.next[node as usize] = first_edge;
         self.touched.push(node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planning::budget::Limit;
+    use crate::planning::group::Csr;
+    use crate::planning::sticky::levels::Block;
+    use crate::planning::sticky::rows::Segment;
+
+    /// One topic of two partitions, and two members that subscribe to it and hold nothing.
+    fn problem() -> Problem {
+        let mut arcs = Csr::new();
+        arcs.push_row(&[0, 1]);
+        let segment = Segment { row: 0, topic: 0, first: 0, start: 0, end: 2 };
+        let mut problem = Problem::with_arcs(2, vec![segment], arcs, Vec::new());
+        problem.count(&[NONE, NONE], false);
+        problem
+    }
+
+    fn solved(block: Block) -> Result<Vec<u32>, Limited> {
+        let blocks = Blocks { blocks: vec![block], of_member: vec![0, 0], of_row: vec![0], flow: None };
+        let (order, budget) = (RackOrder::default(), Limit::default().budget(1 << 20));
+        cheapest(&problem(), &blocks, &[1, 1], order, &Detours::default(), &budget)
+    }
+
+    #[test]
+    fn blocks_that_admit_no_plan_are_reported() {
+        assert_eq!(solved(Block { low: 1, high_members: 0 }), Ok(vec![1, 1]));
+        let defect = Err(Limited { goal: Goal::Moves, cause: Cause::Defect });
+        for (low, high_members) in [(0, 0), (0, 1), (1, 1), (2, 0)] {
+            assert_eq!(solved(Block { low, high_members }), defect, "{low} and {high_members} of one more");
+        }
     }
 }

@@ -1,21 +1,21 @@
-//! Giving to the least loaded, ties to the smallest id.
+//! Gives partitions to the least loaded members; of several, to the smallest id.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::rows::Problem;
 
-/// A run of fewer than this part of the candidates is given by the heap, a longer one level by level.
+/// A run shorter than the candidates divided by this is given by the heap, a longer one level by level.
 const SHORT_RUN: usize = 8;
 
 /// Loads that grow as partitions are given away.
 pub(super) struct LeastLoaded<'a> {
     problem: &'a Problem,
     pub loads: Vec<u32>,
-    /// By arc, how much more may go over it.
+    /// By arc, how many more partitions may go over it.
     pub room: Vec<u32>,
-    /// By row, its candidates by the load they had when they were last looked at. Loads only grow, so an entry never
-    /// overstates, and one that states the present load is the least.
+    /// By row, the candidates with their load at the last update of the entry. Loads only grow, so no entry overstates, and a
+    /// top entry with the present load is the least loaded candidate.
     heaps: Vec<BinaryHeap<Reverse<(u32, u32)>>>,
     candidates: Vec<(u32, u32)>,
     active: Vec<u32>,
@@ -28,8 +28,8 @@ impl<'a> LeastLoaded<'a> {
         Self { problem, loads, room, heaps, candidates: Vec::new(), active: Vec::new(), merged: Vec::new() }
     }
 
-    /// Gives `count` partitions of the row, one by one, each to the least loaded of its subscribers with room, and tells
-    /// `gave` the arc. There must be room for them.
+    /// Gives `count` partitions of the row one by one. Each goes to the least loaded subscriber with room; `gave` is called
+    /// with its arc. There must be room for them.
     pub(super) fn give(&mut self, row: u32, count: u32, gave: impl FnMut(u32)) {
         let candidates = self.problem.arcs_of_row(row).len();
         if count == 0 {
@@ -66,15 +66,15 @@ impl<'a> LeastLoaded<'a> {
         }
     }
 
-    /// The sequence of the least loaded is one round after another: in the round of load `l` everybody with this load gets
-    /// one, by ascending id.
+    /// The least loaded members come round by round: in the round of load `l`, each member with this load gets one partition,
+    /// by ascending id.
     fn give_by_level(&mut self, row: u32, count: u32, mut gave: impl FnMut(u32)) {
         let Self { problem, loads, room, candidates, active, merged, .. } = self;
         candidates.clear();
         let with_room = problem.arcs_of_row(row).filter(|&arc| room[arc as usize] > 0);
         candidates.extend(with_room.map(|arc| (loads[problem.member(arc) as usize], arc)));
         if candidates.len() > count as usize {
-            // Only the `count` least loaded can come to their turn.
+            // Only the `count` least loaded can get one.
             candidates.select_nth_unstable(count as usize);
             candidates.truncate(count as usize);
         }

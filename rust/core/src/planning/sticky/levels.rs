@@ -1,34 +1,34 @@
 //! Balance: members split into blocks whose loads, in every optimal plan, are `low` or `low + 1`.
 //!
-//! A plan is balance-optimal if no chain of moves leads from a member to one with at least two partitions fewer (Harvey,
-//! Ladner, Lovász, Tamir 2006). Whoever a chain reaches from a member above a threshold has, in every optimal plan, at least
-//! the threshold; whoever it does not reach has at most that. So a maximum flow at a threshold cuts the group in two, and
-//! partitions that the lower part can take never go to the upper one.
+//! A plan is balanced if no chain of moves leads from a member to one with at least two partitions fewer (Harvey, Ladner,
+//! Lovász, Tamir 2006). A member that chains reach from a member above a threshold has, in every optimal plan, at least the
+//! threshold. A member that no chain reaches has at most the threshold. So a maximum flow at a threshold cuts the group in two,
+//! and partitions that the lower part can take never go to the upper part.
 
 use super::rows::Problem;
-use crate::budget::{Budget, Spent};
-use crate::group::NONE;
+use crate::planning::budget::{Budget, Spent};
+use crate::planning::group::NONE;
 
-/// Members that share a level. In every optimal plan each of them has `low` or `low + 1` partitions, and `high_members` of
-/// them the latter.
+/// Members of one level. In every optimal plan each of them has `low` or `low + 1` partitions, and `high_members` of them have
+/// `low + 1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
     pub low: u32,
     pub high_members: u32,
 }
 
-/// The blocks, and who is in which.
+/// The blocks, with their members and rows.
 pub(super) struct Blocks {
     pub blocks: Vec<Block>,
     /// By member; [`NONE`] for members without an arc.
     pub of_member: Vec<u32>,
-    /// By row: the block that serves it. An arc to a member of another block carries nothing.
+    /// By row, the block whose members get it. An arc to a member of another block carries nothing.
     pub of_row: Vec<u32>,
     /// By arc, a plan that the blocks allow; `None` where the blocks allow the plan that the search began with.
     pub flow: Option<Vec<u32>>,
 }
 
-/// A part of the group for which it is known that optimal loads lie between `low` and `high`.
+/// A part of the group whose loads, in every optimal plan, lie between `low` and `high`.
 struct Piece {
     members: Vec<u32>,
     rows: Vec<u32>,
@@ -58,25 +58,25 @@ pub(super) fn split(problem: &Problem, proposed: &[u32], budget: &Budget<'_>) ->
         blocks.close(&whole, &loads);
         return Ok(blocks);
     }
-    let mut network = Network::new(problem, proposed.to_vec(), loads);
+    let mut chains = ChainFlow::new(problem, proposed.to_vec(), loads);
     let mut pieces = vec![whole];
     while let Some(mut piece) = pieces.pop() {
-        let total: u64 = piece.members.iter().map(|&member| u64::from(network.loads[member as usize])).sum();
+        let total: u64 = piece.members.iter().map(|&member| u64::from(chains.loads[member as usize])).sum();
         let count = piece.members.len() as u64;
         if piece.high - piece.low <= 1
             || total == count * u64::from(piece.low)
             || total == count * u64::from(piece.high)
         {
-            blocks.close(&piece, &network.loads);
+            blocks.close(&piece, &chains.loads);
             continue;
         }
         // Strictly between the bounds, so that each cut narrows them.
         let threshold = ((total / count) as u32).max(piece.low + 1);
-        if let Err(spent) = network.level(&piece, threshold, budget) {
-            return Err((network.flow, spent));
+        if let Err(spent) = chains.level(&piece, threshold, budget) {
+            return Err((chains.flow, spent));
         }
         let (upper, lower): (Vec<u32>, Vec<u32>) =
-            piece.members.iter().partition(|&&member| network.member_layer[member as usize] != UNREACHED);
+            piece.members.iter().partition(|&&member| chains.member_layer[member as usize] != UNREACHED);
         if upper.is_empty() {
             piece.high = threshold;
             pieces.push(piece);
@@ -85,13 +85,13 @@ pub(super) fn split(problem: &Problem, proposed: &[u32], budget: &Budget<'_>) ->
             pieces.push(piece);
         } else {
             let (upper_rows, lower_rows): (Vec<u32>, Vec<u32>) =
-                piece.rows.iter().partition(|&&row| network.row_layer[row as usize] != UNREACHED);
-            network.cut(&upper, &lower_rows);
+                piece.rows.iter().partition(|&&row| chains.row_layer[row as usize] != UNREACHED);
+            chains.cut(&upper, &lower_rows);
             pieces.push(Piece { members: upper, rows: upper_rows, low: threshold, high: piece.high });
             pieces.push(Piece { members: lower, rows: lower_rows, low: piece.low, high: threshold });
         }
     }
-    blocks.flow = Some(network.flow);
+    blocks.flow = Some(chains.flow);
     Ok(blocks)
 }
 
@@ -116,11 +116,11 @@ impl Blocks {
 const UNREACHED: u32 = u32::MAX;
 
 /// Rows and members with the present flow, and the layers of the last search.
-struct Network<'a> {
+struct ChainFlow<'a> {
     problem: &'a Problem,
     flow: Vec<u32>,
     loads: Vec<u32>,
-    /// Arcs that still connect, by row and by member: after a cut those between the parts are gone.
+    /// By row and by member, the arcs that still connect: a cut removes those between the two parts.
     row_arcs: Vec<Vec<u32>>,
     member_arcs: Vec<Vec<u32>>,
     row_layer: Vec<u32>,
@@ -130,7 +130,7 @@ struct Network<'a> {
     queue: Vec<u32>,
 }
 
-impl<'a> Network<'a> {
+impl<'a> ChainFlow<'a> {
     fn new(problem: &'a Problem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
         Self {
             flow,
@@ -146,8 +146,8 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Moves as many partitions as chains allow from members above the threshold to members below it. Afterwards the
-    /// layers tell who can be reached from a member that is still above.
+    /// Moves as many partitions as chains allow from members above the threshold to members below it. Afterwards the members
+    /// with a layer are those that chains reach from a member still above.
     fn level(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<(), Spent> {
         while self.layer(piece, threshold, budget)? {
             for &source in &piece.members {
@@ -202,7 +202,7 @@ impl<'a> Network<'a> {
 
     /// Moves partitions along one shortest chain from `source`; false if the layers offer none.
     fn augment(&mut self, source: u32, threshold: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
-        // The chain: the arc on which each member gives up, and the one on which the next receives.
+        // The chain: the arc on which a member gives, and the arc on which the next member receives.
         let mut chain: Vec<(u32, u32)> = Vec::new();
         let mut member = source;
         loop {
@@ -214,7 +214,7 @@ impl<'a> Network<'a> {
                 member = self.problem.member(receives);
             } else {
                 let Some((gives, _)) = chain.pop() else { return Ok(false) };
-                // A dead end: the row's pointer passes it.
+                // A dead end: the next search skips it.
                 self.row_next[self.problem.arc_row[gives as usize] as usize] += 1;
                 member = self.problem.member(gives);
             }
@@ -230,7 +230,7 @@ impl<'a> Network<'a> {
         Ok(true)
     }
 
-    /// The next way from a member to one a layer on.
+    /// The next pair of arcs from a member to one of the next layer.
     fn step(&mut self, member: u32, budget: &Budget<'_>) -> Result<Option<(u32, u32)>, Spent> {
         let layer = self.member_layer[member as usize];
         while let Some(&gives) = self.member_arcs[member as usize].get(self.member_next[member as usize] as usize) {

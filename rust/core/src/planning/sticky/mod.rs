@@ -1,11 +1,15 @@
 //! The sticky strategy: the least balance score, and among those plans the most partitions kept.
 //!
-//! KIP-54 defines the result; the way there is exact. When all subscriptions are equal, how much everybody keeps has a
-//! closed form (`uniform`). Otherwise topics with the same subscribers are merged into `rows`, every member keeps what
-//! it has and the rest is proposed to the least loaded (`proposal`), members are split into blocks in which every
-//! optimal plan has loads of `b` or `b + 1` (`levels`), inside them a minimum-cost flow leads from the proposal to the
-//! optimum (`flow`), and only then partitions are handed out one by one (`deal`). Where racks make too many pairs of a row and
-//! a subscriber, arcs lead from rows to members over hubs (`wide`).
+//! KIP-54 defines the result, and the solver finds it exactly. With equal subscriptions there is a closed form (`uniform`).
+//! Otherwise there are five steps:
+//!
+//! 1. `rows`: topics with the same subscribers are merged.
+//! 2. `proposal`: each member keeps its partitions, and the rest is proposed to the least loaded.
+//! 3. `levels`: members are split into blocks in which every optimal plan has loads of `b` or `b + 1`.
+//! 4. `flow`: inside the blocks a minimum-cost flow leads from the proposal to the optimum.
+//! 5. `deal`: the partitions are handed out one by one.
+//!
+//! Where racks make too many pairs of a row and a subscriber, arcs lead from rows to members over hubs (`wide`).
 
 mod deal;
 mod flow;
@@ -16,11 +20,11 @@ mod rows;
 mod uniform;
 mod wide;
 
-use crate::budget::{Goal, Limit, Limited};
-use crate::group::{Group, NONE};
-use crate::ownership::Ownership;
-use crate::plan::Plan;
-use crate::strategy::{Mode, Objective};
+use crate::planning::budget::{Goal, Limit, Limited};
+use crate::planning::group::{Group, NONE};
+use crate::planning::objective::{Mode, Objective};
+use crate::planning::ownership::Ownership;
+use crate::planning::plan::Plan;
 use flow::Detours;
 use rows::{Lineups, Problem, Rows};
 
@@ -29,8 +33,8 @@ use rows::{Lineups, Problem, Rows};
 const STEPS: u64 = 1 << 26;
 const STEPS_PER_ARC: u64 = 256;
 
-/// The most pairs of a row and a subscriber that get an arc each where racks matter. With more pairs, arcs lead from rows to
-/// most members over hubs: with an arc for each pair, 2,000 members on 78 of 80 topics and 20 racks (826 KB of metadata) took
+/// Where racks matter, at most this many pairs of a row and a subscriber get an arc each. With more pairs, arcs lead from rows to
+/// members over hubs: with an arc for each pair, 2,000 members on 78 of 80 topics and 20 racks (826 KB of metadata) took
 /// 2.7 GB. Without racks there are no more pairs than subscriptions.
 const MOST_ARCS: u64 = 1 << 16;
 
@@ -54,7 +58,7 @@ pub fn assign_within(
     objective: Objective,
     limit: &Limit<'_>,
 ) -> (Plan, Option<Limited>) {
-    // What the plan starts from and is written over. Taken first, it fits the place that the settled claims left.
+    // The plan starts from the previous owners and is written over them.
     let mut plan = Plan { owner: ownership.owner.clone() };
     if objective.mode == Mode::Fair {
         plan.owner.fill(NONE);
@@ -62,9 +66,9 @@ pub fn assign_within(
     let racks = rows::racks_matter(group);
     if objective.mode != Mode::StickyYetFair
         && !racks
-        && let Some(pattern) = uniform::only_pattern(group)
+        && let Some(subscription) = uniform::only_subscription(group)
     {
-        uniform::assign(group, pattern, &mut plan);
+        uniform::assign(group, subscription, &mut plan);
         return (plan, None);
     }
     let lineups = Lineups::new(group);
@@ -78,7 +82,7 @@ pub fn assign_within(
     (plan, limited)
 }
 
-/// Plans a group with an arc for each row and each of its subscribers. `plan` has the owners that count.
+/// Plans a group with an arc for each row and each of its subscribers. `plan` has the previous owners that count.
 fn dense(
     group: &Group,
     lineups: &Lineups,
@@ -96,7 +100,7 @@ fn dense(
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
         Ok(blocks) => match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &Detours::default(), &budget)
         {
-            Err(spent) => (blocks.flow.unwrap_or(proposed), Some(spent.seeking(Goal::Moves))),
+            Err(limited) => (blocks.flow.unwrap_or(proposed), Some(limited)),
             Ok(share) => (share, None),
         },
     };

@@ -1,9 +1,11 @@
-//! The plan from which the optimum is sought: everybody keeps what it holds, the rest goes to the least loaded.
+//! The plan from which the search for the optimum starts: each member keeps its partitions, and the rest goes to the least
+//! loaded.
 
 use super::least_loaded::LeastLoaded;
 use super::rows::Problem;
 
-/// By arc, how much of the row the member would have; of each row its whole supply. O(arcs log arcs + partitions).
+/// By arc, how many partitions of the row the member would have. All partitions of each row have a member. O(arcs log arcs +
+/// partitions).
 pub(super) fn propose(problem: &Problem) -> Vec<u32> {
     let mut share = problem.held.clone();
     let loads = problem.loads(&share);

@@ -1,11 +1,12 @@
-//! The problem behind a group: rows of like partitions, members as columns, and how much everybody holds.
+//! The problem that the solver sees: rows of partitions that are alike, arcs to their subscribers, and the number of partitions
+//! that each member holds.
 
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::group::{Csr, Group, NONE};
+use crate::planning::group::{Csr, Group, NONE};
 
 /// A run of partitions of one topic that lie in one row.
 #[derive(Debug, Clone, Copy)]
@@ -20,51 +21,52 @@ pub(super) struct Segment {
 
 /// The lineups: sets of subscribers, each once for all topics that have it.
 pub(super) struct Lineups {
-    pub members_of_pattern: Csr,
+    pub members_of_subscription: Csr,
     /// By topic, its lineup; [`NONE`] for a topic without partitions or subscribers.
     pub of_topic: Vec<u32>,
-    /// Lineup to its patterns, ascending.
-    pub patterns: Csr,
+    /// Lineup to its subscriptions, ascending.
+    pub subscriptions: Csr,
     /// By lineup, the number of its members.
     pub sizes: Vec<u32>,
 }
 
 impl Lineups {
-    /// O(subscription entries of the distinct patterns).
+    /// O(subscription entries of the distinct subscriptions).
     pub(super) fn new(group: &Group) -> Self {
         let topics = group.topics();
-        let members_of_pattern = Csr::group_by(group.pattern_of(), group.patterns().len());
-        // A pattern that no member has subscribes nobody.
+        let members_of_subscription = Csr::group_by(group.subscription_of(), group.subscriptions().len());
+        // A subscription that no member has adds no subscribers.
         let mut used = Csr::new();
-        for (row, members) in group.patterns().rows().zip(members_of_pattern.rows()) {
+        for (row, members) in group.subscriptions().rows().zip(members_of_subscription.rows()) {
             used.push_row(if members.is_empty() { &[] } else { row });
         }
         let mut known: HashTable<u32> = HashTable::new();
-        let mut patterns = Csr::new();
+        let mut subscriptions = Csr::new();
         let hash = |row: &[u32]| FxBuildHasher.hash_one(row);
         let mut of_topic = vec![NONE; topics.len()];
         for (topic, row) in (0u32..).zip(used.transpose(topics.len()).rows()) {
             if row.is_empty() || topics.range(topic).is_empty() {
                 continue;
             }
-            let found = known.find(hash(row), |&lineup| patterns.row(lineup) == row).copied();
+            let found = known.find(hash(row), |&lineup| subscriptions.row(lineup) == row).copied();
             of_topic[topic as usize] = found.unwrap_or_else(|| {
-                let lineup = patterns.len() as u32;
-                patterns.push_row(row);
-                known.insert_unique(hash(row), lineup, |&lineup| hash(patterns.row(lineup)));
+                let lineup = subscriptions.len() as u32;
+                subscriptions.push_row(row);
+                known.insert_unique(hash(row), lineup, |&lineup| hash(subscriptions.row(lineup)));
                 lineup
             });
         }
-        let size = |row: &[u32]| row.iter().map(|&pattern| members_of_pattern.row(pattern).len() as u32).sum();
-        let sizes = patterns.rows().map(size).collect();
-        Self { members_of_pattern, of_topic, patterns, sizes }
+        let size =
+            |row: &[u32]| row.iter().map(|&subscription| members_of_subscription.row(subscription).len() as u32).sum();
+        let sizes = subscriptions.rows().map(size).collect();
+        Self { members_of_subscription, of_topic, subscriptions, sizes }
     }
 
     /// Puts a lineup's members into `into`, ascending.
     pub(super) fn members(&self, lineup: u32, into: &mut Vec<u32>) {
         into.clear();
-        for &pattern in self.patterns.row(lineup) {
-            into.extend_from_slice(self.members_of_pattern.row(pattern));
+        for &subscription in self.subscriptions.row(lineup) {
+            into.extend_from_slice(self.members_of_subscription.row(subscription));
         }
         if !into.is_sorted() {
             into.sort_unstable();
@@ -105,6 +107,32 @@ impl Rows {
             }
         }
         rows.finish()
+    }
+
+    /// Row to its subscribers, ascending: an arc for each pair of them.
+    fn subscribers(&self, lineups: &Lineups) -> Csr {
+        let mut arcs = Csr::new();
+        let mut subscribers = Vec::new();
+        let mut last = NONE;
+        for &(lineup, _) in &self.keys {
+            if last != lineup {
+                lineups.members(lineup, &mut subscribers);
+                last = lineup;
+            }
+            arcs.push_row(&subscribers);
+        }
+        arcs
+    }
+
+    /// By arc, whether the subscriber reads the row from another rack. The rows are those of racks.
+    fn mismatch(&self, group: &Group, arcs: &Csr) -> Vec<bool> {
+        let racks = group.topics().racks();
+        let mut mismatch = Vec::with_capacity(arcs.items().len());
+        for (&(_, rack_set), subscribers) in self.keys.iter().zip(arcs.rows()) {
+            let far = |&member: &u32| racks.mismatch(group.racks()[member as usize], rack_set);
+            mismatch.extend(subscribers.iter().map(far));
+        }
+        mismatch
     }
 
     /// The number of pairs of a row and a subscriber.
@@ -149,8 +177,8 @@ impl<'a> Collector<'a> {
 
 /// Partitions with the same possible owners form a row; a row and one of its subscribers form an arc.
 ///
-/// Topics with equal subscriber sets are one row: summing a member's holdings over them loses nothing, since a partition of
-/// one serves as well as a partition of the other. Where racks matter, rows are split by the racks of the replicas.
+/// Topics with equal sets of subscribers are one row: a partition of one serves as well as a partition of the other, so only
+/// the number matters that a member holds of all of them. Where racks matter, rows are split by the racks of the replicas.
 pub(super) struct Problem {
     pub members: usize,
     /// Partitions of each row that are to be placed.
@@ -158,16 +186,16 @@ pub(super) struct Problem {
     /// Arcs of row `r`: `row_arcs.start(r)..row_arcs.start(r + 1)`, by ascending member.
     pub arcs: Csr,
     pub arc_row: Vec<u32>,
-    /// By arc, what the member holds of the row.
+    /// By arc, the number of partitions that the member holds of the row.
     pub held: Vec<u32>,
     /// By arc, whether the member reads the row from another rack. Empty where racks do not matter.
     pub mismatch: Vec<bool>,
     /// Member to its arcs, by ascending row.
     pub arcs_of: Csr,
-    /// By member, the load that is not for the solver to move.
+    /// By member, the load that no move may change.
     pub fixed: Vec<u32>,
-    /// Runs of partitions in the order in which those without an owner are given away: topics with fewer subscribers
-    /// first, then by name, then by number.
+    /// Runs of partitions, in the order in which those without an owner are given away: topics with fewer subscribers first,
+    /// then by name, then by number.
     pub segments: Vec<Segment>,
     /// Row to its segments.
     pub segments_of: Csr,
@@ -175,16 +203,17 @@ pub(super) struct Problem {
     pub free: Vec<u32>,
 }
 
-/// Whether racks can make a difference: some member is on a rack that has replicas, and not every partition has replicas on
-/// all racks. Partitions that nobody subscribes to have no say.
+/// Whether racks can make a difference: some member is on a rack that has replicas, and not every partition has replicas on all
+/// racks. Only partitions with subscribers count.
 pub(super) fn racks_matter(group: &Group) -> bool {
     let racks = group.topics().racks();
     if racks.of_partition.is_empty() {
         return false;
     }
-    let members_of_pattern = Csr::group_by(group.pattern_of(), group.patterns().len());
+    let members_of_subscription = Csr::group_by(group.subscription_of(), group.subscriptions().len());
     let mut subscribed = vec![false; group.topics().len()];
-    for (topics, _) in group.patterns().rows().zip(members_of_pattern.rows()).filter(|(_, members)| !members.is_empty())
+    for (topics, _) in
+        group.subscriptions().rows().zip(members_of_subscription.rows()).filter(|(_, members)| !members.is_empty())
     {
         for &topic in topics {
             subscribed[topic as usize] = true;
@@ -209,21 +238,8 @@ impl Problem {
     /// The problem with an arc for each row and each of its subscribers. `owner` is the holder of each partition. With `pinned`,
     /// holdings are fixed load and only the other partitions are to be placed. `racks` says that the rows are those of racks.
     pub(super) fn new(group: &Group, lineups: &Lineups, rows: Rows, owner: &[u32], pinned: bool, racks: bool) -> Self {
-        let mut arcs = Csr::new();
-        let mut mismatch = Vec::new();
-        let mut subscribers = Vec::new();
-        let mut last = NONE;
-        for &(lineup, rack_set) in &rows.keys {
-            if last != lineup {
-                lineups.members(lineup, &mut subscribers);
-                last = lineup;
-            }
-            arcs.push_row(&subscribers);
-            if racks {
-                let on = |&member: &u32| group.topics().racks().mismatch(group.racks()[member as usize], rack_set);
-                mismatch.extend(subscribers.iter().map(on));
-            }
-        }
+        let arcs = rows.subscribers(lineups);
+        let mismatch = if racks { rows.mismatch(group, &arcs) } else { Vec::new() };
         let mut problem = Self::with_arcs(group.members(), rows.segments, arcs, mismatch);
         problem.count(owner, pinned);
         problem
@@ -252,8 +268,8 @@ impl Problem {
         }
     }
 
-    /// Counts the holdings of each arc. Unless with `pinned`, the row of a held partition must have an arc to its holder: the
-    /// holding would be counted on another arc.
+    /// Counts the partitions that members hold, by arc. Unless `pinned` is set, the row of a held partition must have an arc to
+    /// its holder; otherwise the partition is counted on another arc.
     pub(super) fn count(&mut self, owner: &[u32], pinned: bool) {
         let mut arc_of = vec![0u32; self.members];
         for row in 0..self.arcs.len() as u32 {

@@ -1,26 +1,29 @@
-//! Equal subscriptions: how much each member keeps has a closed form, and the rest is dealt in a ring.
+//! Equal subscriptions: a closed form says how many partitions each member keeps, and the rest is dealt in a ring.
 
-use crate::group::{Group, NONE};
-use crate::plan::Plan;
+use crate::planning::group::{Group, NONE};
+use crate::planning::plan::Plan;
 
-/// The pattern that every member with a subscription has, if there is just one.
-pub(super) fn only_pattern(group: &Group) -> Option<u32> {
-    let mut subscribed =
-        group.pattern_of().iter().copied().filter(|&pattern| !group.patterns().row(pattern).is_empty());
+/// The subscription of all members that subscribe to anything, if they have the same one.
+pub(super) fn only_subscription(group: &Group) -> Option<u32> {
+    let mut subscribed = group
+        .subscription_of()
+        .iter()
+        .copied()
+        .filter(|&subscription| !group.subscriptions().row(subscription).is_empty());
     let first = subscribed.next();
-    first.filter(|&first| subscribed.all(|pattern| pattern == first))
+    first.filter(|&first| subscribed.all(|subscription| subscription == first))
 }
 
-/// Turns what everybody holds into the plan of a group whose subscribers all have the pattern `pattern`. O(partitions + members), but for what members lose:
-/// O(holdings) of each loser.
+/// Turns the previous owners into the plan of a group whose subscribers all have this subscription. O(partitions + members),
+/// and for each member that loses partitions as much again as it held.
 ///
-/// With `q, r = divmod(partitions, members)`, a member that holds at most `q` keeps all of it; of those that hold more, the
-/// first `r` keep `q + 1` and the others `q`. No balanced plan keeps more.
-pub(super) fn assign(group: &Group, pattern: u32, plan: &mut Plan) {
+/// With `q, r = divmod(partitions, members)`, a member with at most `q` partitions keeps all of them. Of the members with more,
+/// the first `r` keep `q + 1` and the others `q`. No balanced plan keeps more.
+pub(super) fn assign(group: &Group, subscription: u32, plan: &mut Plan) {
     let topics = group.topics();
     let subscribers: Vec<u32> =
-        (0..group.members() as u32).filter(|&m| group.pattern_of()[m as usize] == pattern).collect();
-    let all: u32 = group.patterns().row(pattern).iter().map(|&topic| topics.count(topic)).sum();
+        (0..group.members() as u32).filter(|&m| group.subscription_of()[m as usize] == subscription).collect();
+    let all: u32 = group.subscriptions().row(subscription).iter().map(|&topic| topics.count(topic)).sum();
     let q = all / subscribers.len() as u32;
     let mut spare = all % subscribers.len() as u32;
 
@@ -39,7 +42,7 @@ pub(super) fn assign(group: &Group, pattern: u32, plan: &mut Plan) {
     let at_q = subscribers.iter().copied().filter(|&m| keeps[m as usize] <= q);
     let mut extras: Option<Ring> = None;
     let mut of_topic = vec![0u32; group.members()];
-    for &topic in group.patterns().row(pattern) {
+    for &topic in group.subscriptions().row(subscription) {
         let range = topics.range(topic).start as usize..topics.range(topic).end as usize;
         let owners = &mut plan.owner[range];
         if !owners.contains(&NONE) {
@@ -84,7 +87,7 @@ pub(super) fn assign(group: &Group, pattern: u32, plan: &mut Plan) {
     }
 }
 
-/// Takes from each member what it holds beyond what it keeps. What stays is first by (number, topic), so that the loss
+/// Takes from each member the partitions beyond those that it keeps. It keeps the first by (number, topic), so that the loss
 /// spreads over the topics.
 fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
     let losing = |member: u32| member != NONE && held[member as usize] > keeps[member as usize];
@@ -102,7 +105,7 @@ fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
         for partition in range.clone() {
             let owner = plan.owner[partition as usize];
             if losing(owner) {
-                // Among equal numbers the flat id orders by topic.
+                // Keys of equal numbers are ordered by the flat id, so by topic.
                 keys[next[owner as usize]] = u64::from(partition - range.start) << 32 | u64::from(partition);
                 next[owner as usize] += 1;
             }
@@ -120,18 +123,18 @@ fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
 
 /// Members that still want partitions, in a ring by ascending id with a pointer.
 ///
-/// Members that leave and members that a topic passes over are skipped by path compression, so that neither many satisfied
-/// members nor many that already have enough of a topic make dealing quadratic.
+/// Path compression skips members that want nothing more and members that the topic passes over. Otherwise many of either would
+/// make dealing quadratic.
 struct Ring {
     member: Vec<u32>,
     wants: Vec<u32>,
     left: usize,
     pointer: usize,
-    /// By member, its place in the ring; [`NONE`] for who is not in it.
+    /// By member, its place in the ring; [`NONE`] for a member that is not in it.
     place: Vec<u32>,
-    /// By place, a place at or behind it before which nobody wants anything.
+    /// By place, a place at or behind it before which no member wants a partition.
     alive: Vec<u32>,
-    /// By place, the topic that passes over this member, and a place behind it before which everybody is passed over too.
+    /// By place, the topic that passes over this member, and a place behind it before which the topic passes over all members.
     passed: Vec<(u32, u32)>,
 }
 
@@ -163,7 +166,7 @@ impl Ring {
         }
     }
 
-    /// The first place from `from` on whose member wants something, or the number of places.
+    /// The first place from `from` on whose member wants a partition, or the number of places.
     fn find_alive(&mut self, from: usize) -> usize {
         let mut end = from;
         while self.alive[end] as usize != end {
@@ -176,7 +179,7 @@ impl Ring {
         end
     }
 
-    /// As [`Ring::find_alive`], leaving out whom the topic passes over.
+    /// As [`Ring::find_alive`], without the members that the topic passes over.
     fn find_allowed(&mut self, from: usize, topic: u32) -> usize {
         let start = self.find_alive(from);
         let mut end = start;
@@ -191,7 +194,7 @@ impl Ring {
         end
     }
 
-    /// The member that gets the next partition of the topic; somebody must be left.
+    /// The member that gets the next partition of the topic. The ring must not be empty.
     fn take(&mut self, topic: u32) -> u32 {
         let places = self.member.len();
         let pointer = self.pointer;

@@ -1,9 +1,9 @@
-//! When a host last heard from its coordinator, by the bytes of its connections: a check of the member's own clock.
+//! The last proof of each host's session, from the bytes of its connections. It checks the member's own clock.
 
 use kafka_assignors_core::protocol::heartbeat::HeartbeatResponse;
 use kafka_assignors_core::protocol::offsets::OffsetCommitResponse;
+use kafka_assignors_core::protocol::reader::Reader;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode, RequestHeader, read_response};
-use kafka_assignors_core::wire::reader::Reader;
 use std::collections::BTreeMap;
 
 /// A host's number, and the number of its process.
@@ -12,11 +12,10 @@ type Life = (usize, u32);
 /// The unanswered requests, and the newest proof of each session.
 #[derive(Default)]
 pub(super) struct Heard {
-    /// By connection and correlation id, the request and when it was sent.
+    /// By connection and correlation id, the request and its time.
     asked: BTreeMap<(u64, i32), (Life, RequestHeader, u64)>,
-    /// By connection, the beginning of a frame.
-    partial: BTreeMap<u64, Vec<u8>>,
-    /// The latest time at which the coordinator certainly had the member; its session may end a session timeout later.
+    /// The latest time at which the coordinator certainly had the member. The session may end one session timeout
+    /// later.
     alive_at: BTreeMap<Life, u64>,
 }
 
@@ -30,31 +29,21 @@ impl Heard {
         self.asked.insert((link, header.correlation_id), (life, header, now));
     }
 
-    pub(super) fn hears(&mut self, link: u64, bytes: &[u8], now: u64) {
-        let mut buffer = self.partial.remove(&link).unwrap_or_default();
-        buffer.extend_from_slice(bytes);
-        while let Some(length) = buffer.first_chunk::<4>().map(|length| u32::from_be_bytes(*length) as usize) {
-            if buffer.len() < 4 + length {
-                break;
-            }
-            let frame: Vec<u8> = buffer.drain(..4 + length).skip(4).collect();
-            let id = frame.first_chunk::<4>().map_or(0, |id| i32::from_be_bytes(*id));
-            if let Some((life, header, sent_at)) = self.asked.remove(&(link, id)) {
-                // The coordinator has a member that waits in JoinGroup or SyncGroup until the answer, whatever it is; any other
-                // answered request proves the time at which it was sent.
-                if is_parked(&header) {
-                    self.alive(life, now);
-                } else if counts(&header, &frame) {
-                    self.alive(life, sent_at);
-                }
-            }
+    pub(super) fn hears(&mut self, link: u64, frame: &[u8], now: u64) {
+        let id = frame.first_chunk::<4>().map_or(0, |id| i32::from_be_bytes(*id));
+        let Some((life, header, sent_at)) = self.asked.remove(&(link, id)) else { return };
+        // A member with an unanswered JoinGroup or SyncGroup stays in the group until any response. The response to
+        // another request proves the session only at the time of the request.
+        if is_parked(&header) {
+            self.alive(life, now);
+        } else if counts(&header, frame) {
+            self.alive(life, sent_at);
         }
-        self.partial.insert(link, buffer);
     }
 
-    /// A connection is gone. The coordinator had a member that waited on it until now.
+    /// A connection was closed. If a JoinGroup or SyncGroup was unanswered on it, the coordinator had the member until
+    /// now.
     pub(super) fn ends(&mut self, link: u64, now: u64) {
-        self.partial.remove(&link);
         let ids: Vec<(u64, i32)> = self.asked.range((link, i32::MIN)..=(link, i32::MAX)).map(|(&id, _)| id).collect();
         for id in ids {
             if let Some((life, header, _)) = self.asked.remove(&id)
@@ -70,7 +59,7 @@ impl Heard {
         *known = at.max(*known);
     }
 
-    /// Whether the coordinator may not have heard from the host for a session timeout.
+    /// Whether the session may have ended: no proof of it is newer than one session timeout.
     pub(super) fn is_overdue(&self, life: Life, session_ms: u64, now: u64) -> bool {
         let waits = self.asked.values().any(|(other, header, _)| *other == life && is_parked(header));
         !waits && self.alive_at.get(&life).is_none_or(|at| now >= at + session_ms)

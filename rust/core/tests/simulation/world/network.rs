@@ -1,25 +1,25 @@
-//! The connections between hosts and brokers, and what becomes of the bytes on them.
+//! The connections between hosts and brokers, and the delivery or loss of their bytes.
 
 use super::{Happening, World};
-use kafka_assignors_core::membership::Event;
+use kafka_assignors_core::member::Event;
 use kafka_assignors_core::protocol::ApiKey;
 
 /// A connection.
 pub(super) struct Link {
     pub(super) host: usize,
     pub(super) life: u32,
-    /// As the host numbers it.
+    /// The host's number of the connection.
     pub(super) conn: u64,
     pub(super) node: i32,
     pub(super) open: bool,
-    /// When the last bytes arrive each way: a connection never reorders.
+    /// The time at which the last bytes arrive, each way: later bytes must not arrive earlier.
     pub(super) up: u64,
     pub(super) down: u64,
-    /// What came of a frame for the broker.
+    /// The bytes of an incomplete frame for the broker.
     pub(super) buffer: Vec<u8>,
 }
 
-/// How much later than a connection that the host has given up its bytes may arrive.
+/// The largest delay of bytes on a connection that the host has closed.
 const LATE_MS: u64 = 3_000;
 
 impl World {
@@ -42,7 +42,7 @@ impl World {
     }
 
     pub(super) fn delay(&mut self) -> u64 {
-        // Mostly quick, as networks are.
+        // Usually 1 ms, sometimes the configured delay.
         if self.random.one_in(8) { self.random.between(1, self.weather.delay.max(1)) } else { 1 }
     }
 
@@ -64,12 +64,12 @@ impl World {
             cut if cut > 0 && self.random.one_in(cut) => {
                 let late = self.random.between(1, LATE_MS);
                 match self.random.below(3) {
-                    // The answer is lost.
+                    // The response is lost.
                     0 => self.arrive_without_answer(number, bytes, arrives, arrives + 1),
-                    // The host gives up what the broker gets to only after the same was asked again elsewhere: a duplicate,
-                    // out of order.
+                    // The host closes the connection and repeats the request on another one, and the first copy arrives
+                    // later: a duplicate, out of order.
                     1 => self.arrive_without_answer(number, bytes, arrives + late, self.now + 1),
-                    // Lost on the way there.
+                    // The request is lost.
                     _ => self.break_link(number),
                 }
             }
@@ -92,16 +92,7 @@ impl World {
             if self.unreachable.contains(&host) {
                 continue;
             }
-            let mut bytes = (frame.len() as u32).to_be_bytes().to_vec();
-            bytes.extend_from_slice(&frame);
-            // Cut anywhere, as TCP may.
-            if bytes.len() > 1 && self.random.one_in(4) {
-                let rest = bytes.split_off(1 + self.random.below(bytes.len() as u64 - 1) as usize);
-                self.at(arrives, Happening::ToHost(number, bytes));
-                self.at(arrives, Happening::ToHost(number, rest));
-            } else {
-                self.at(arrives, Happening::ToHost(number, bytes));
-            }
+            self.at(arrives, Happening::ToHost(number, frame));
         }
         let deadline = self.cluster.broker.next_deadline();
         self.broker_deadline = deadline;
@@ -143,8 +134,8 @@ impl World {
     }
 }
 
-/// Whether a frame, with its length in front, replaces what the coordinator knew of the member: its claims or its offsets.
-/// Nothing in the protocol tells an old one from a newer one, so no client can mend what follows if it comes late.
+/// Whether a frame (with its length) replaces the member's claims or offsets on the coordinator. The protocol has no
+/// order of such requests, so no client can repair the effect of a late one.
 pub(super) fn is_state(bytes: &[u8]) -> bool {
     [ApiKey::JoinGroup, ApiKey::OffsetCommit].iter().any(|api| bytes[4..6] == api.code().to_be_bytes())
 }

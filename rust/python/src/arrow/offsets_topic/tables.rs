@@ -1,4 +1,5 @@
-//! The tables, column by column. Each is collected by itself, so that none pays for the columns of the others.
+//! The output tables as Arrow columns. Each table has its own builders, so a row costs nothing in the columns of
+//! another table.
 
 use std::sync::Arc;
 
@@ -8,34 +9,35 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, RecordBatch, StructArray, new_null_array};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use kafka_assignors_core::offsets_topic::{
-    Assignment, Claim, Commit, Event, Held, Matches, Reason, Record, Rejected, Row, Topic, topic_id_text,
+    Assignment, Claim, Commit, Held, Matches, MembershipEvent, Record, RejectReason, Rejected, Row, Topic,
+    topic_id_text,
 };
-use kafka_assignors_core::wire::topic_partitions::Numbers;
+use kafka_assignors_core::protocol::topic_partitions::Numbers;
 
 use super::super::{field, list};
 use super::Settings;
 
-/// The tables' numbers, in the column `table`; `kafka_assignors.spark.decoding` has the same.
+/// The values of the column `table`. `kafka_assignors.spark.decoding` declares the same numbers.
 const EVENTS: i8 = 0;
 const ASSIGNMENTS: i8 = 1;
 const COMMITS: i8 = 2;
 const MATCHES: i8 = 3;
 const REJECTED: i8 = 4;
 
-/// About as long as the names of groups and topics are: room is made for so much, and more if need be.
+/// The expected length of a group or topic name. It is only the initial capacity: the builders grow.
 const NAME_BYTES: usize = 24;
 
-/// About what a row takes besides its texts and lists.
+/// An estimate of the memory that a row takes without its texts and lists.
 pub(super) const ROW_BYTES: usize = 200;
 
 fn claimed_fields() -> Fields {
     Fields::from(vec![field("topic", DataType::Utf8), field("partitions", list(DataType::Int32))])
 }
 
-/// The columns of all tables, but for those that would be null in every row.
+/// The columns of all tables, without the columns that would be null in every row.
 ///
-/// Most records are commits, and each column costs every row on its way into Spark, null or not: what commits do not have
-/// is in one struct, which is null for them.
+/// Most records are offset commits, and Spark pays for each column in each row, null or not. Therefore one struct
+/// contains all fields that a commit lacks, and it is null for a commit.
 pub(super) fn schema(clients: bool, bytes: bool) -> Schema {
     let text = |name| field(name, DataType::Utf8);
     let mut rest = vec![
@@ -81,7 +83,7 @@ pub(super) fn schema(clients: bool, bytes: bool) -> Schema {
 /// Columns of one table, by name.
 type Named = Vec<(&'static str, ArrayRef)>;
 
-/// What the rows of all tables have.
+/// The columns that every table shares.
 #[derive(Default)]
 struct Place {
     partitions: Int32Builder,
@@ -114,7 +116,7 @@ impl Place {
         self.count += 1;
     }
 
-    /// A batch of the rows, all other columns null; `None` if there is no row.
+    /// The rows as a batch; the columns of other tables are null. `None` without rows.
     fn finish(mut self, schema: &SchemaRef, table: i8, columns: Named) -> Option<Result<RecordBatch, String>> {
         if self.count == 0 {
             return None;
@@ -170,7 +172,7 @@ fn append_numbers(lists: &mut Lists<Int32Builder>, numbers: Numbers<'_>, scratch
     lists.append(true);
 }
 
-/// A text that may not be UTF-8, as Java would have it.
+/// Appends a text. Invalid UTF-8 becomes U+FFFD, as in Java.
 #[inline]
 fn append_bytes(texts: &mut StringBuilder, bytes: &[u8]) {
     match str::from_utf8(bytes) {
@@ -216,7 +218,7 @@ impl Default for Events {
 }
 
 impl Events {
-    fn push(&mut self, event: Event<'_>, wants_clients: bool, scratch: &mut Vec<i32>) {
+    fn push(&mut self, event: MembershipEvent<'_>, wants_clients: bool, scratch: &mut Vec<i32>) {
         self.kinds.append_value(event.kind.name());
         self.generations.append_option(event.generation);
         self.protocols.append_option(event.protocol);
@@ -427,8 +429,9 @@ impl Rejections {
         self.members.append_option(row.member_id);
         self.details.append_value(&row.detail);
         self.kinds.append_option(row.kind.map(i32::from));
-        // Only of whole records that another version of this might read; of a member's own fault there may be many.
-        let wanted = wants_bytes && matches!(row.reason, Reason::Broken | Reason::UnknownVersion);
+        // Keep the bytes if a later release may be able to read the record. Not for the fault of one member: a record
+        // may contain many of them, and each would repeat the whole record.
+        let wanted = wants_bytes && matches!(row.reason, RejectReason::Broken | RejectReason::UnknownVersion);
         self.keys.append_option(record.key.filter(|_| wanted));
         self.values.append_option(record.value.filter(|_| wanted));
     }
@@ -446,7 +449,7 @@ impl Rejections {
     }
 }
 
-/// The rows so far.
+/// The rows that were collected up to now.
 #[derive(Default)]
 pub(super) struct Tables<'a> {
     events: Events,
@@ -454,7 +457,7 @@ pub(super) struct Tables<'a> {
     commits: Commits,
     matched: Matched,
     rejected: Rejections,
-    /// The record that rows are of, and how many it had.
+    /// The current record, and the number of its rows.
     record: Record<'a>,
     rows: i32,
     bytes: usize,
@@ -462,20 +465,21 @@ pub(super) struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// With room for the commits of so many records: most of the topic's are commits, of one row each.
+    /// Reserves memory for `records` offset commits: most records of the topic are commits, with one row each.
     pub(super) fn with_capacity(records: usize) -> Self {
         Self { commits: Commits::with_capacity(records), ..Self::default() }
     }
 
-    /// About how much memory the rows take.
+    /// An estimate of the memory that the rows take, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// From here on rows are of this record.
+    /// Starts a record: the rows pushed next belong to it.
     #[inline]
     pub(super) fn begin(&mut self, record: Record<'a>) {
-        // A partition number takes four bytes in either form, a name two bytes more in a column.
+        // A partition number takes four bytes in the record and in the column; a name takes two bytes more in the
+        // column.
         self.bytes += 3 * record.value.map_or(0, <[u8]>::len);
         self.record = record;
         self.rows = 0;

@@ -196,7 +196,7 @@ fn metadata_version_0_asks_for_all_topics_with_an_empty_list() {
 #[test]
 fn an_unknown_version_of_api_versions_is_told_the_ranges() {
     let mut client = Client::new(Config::default(), &[]);
-    // Version 4 with a body that we have no layout for.
+    // Version 4, with a body in an unknown layout.
     let frame = [0, 18, 0, 4, 0, 0, 0, 9, 0xff, 0xff, 0, 5, 6, 7];
     let handled = client.broker.handle(0, 1, &frame).unwrap();
     let header = RequestHeader { api: ApiKey::ApiVersions, version: 0, correlation_id: 9, client_id: None };
@@ -220,7 +220,7 @@ fn a_fault_is_told_in_an_unknown_version_of_api_versions_too() {
     };
     let handled = client.broker.handle(0, 1, &frame).unwrap();
     assert_eq!(told(&handled.replies[0].frame), ErrorCode::UNKNOWN_SERVER_ERROR);
-    // The next one is served.
+    // The next request is served.
     let handled = client.broker.handle(0, 1, &frame).unwrap();
     assert_eq!(told(&handled.replies[0].frame), ErrorCode::UNSUPPORTED_VERSION);
 }

@@ -1,4 +1,4 @@
-//! Records in and out.
+//! Produce, Fetch, ListOffsets and DeleteRecords.
 
 use super::*;
 use crate::protocol::topics::*;
@@ -12,7 +12,7 @@ fn records_come_back_as_they_were_sent() {
     assert_eq!((answer.base_offset, answer.log_start_offset, answer.error_code), (3, 0, ErrorCode::NONE));
 
     let whole = [placed(first, 0), placed(second.clone(), 3)].concat();
-    // From the middle of a batch the whole batch is answered; clients skip.
+    // A fetch from the middle of a batch returns the whole batch; clients skip the first records.
     for offset in 0..3 {
         let fetched = client.fetch_from("t", 1, offset);
         assert_eq!((fetched.records.unwrap(), fetched.high_watermark), (whole.clone(), 4));
@@ -70,7 +70,7 @@ fn a_repeated_batch_is_not_appended_twice() {
     for number in 0..8 {
         assert_eq!(client.produce("t", 0, batch(number * 2)).base_offset, i64::from(number) * 2);
     }
-    // The last five are known again, whatever came after them.
+    // A retry of one of the last five batches is recognised.
     for number in 3..8 {
         let again = client.produce("t", 0, batch(number * 2));
         assert_eq!((again.error_code, again.base_offset), (ErrorCode::NONE, i64::from(number) * 2));
@@ -81,7 +81,7 @@ fn a_repeated_batch_is_not_appended_twice() {
         assert_eq!(refused.base_offset, -1);
     }
     assert_eq!(client.broker.offsets("t").unwrap(), [(0, 16)]);
-    // A new epoch begins at 0 and shuts the old one out.
+    // A new producer epoch begins with sequence number 0 and fences the old one.
     let newer = |sequence| Records::numbered(id, 1, sequence, &[1]);
     assert_eq!(client.produce("t", 0, newer(3)).error_code, ErrorCode::OUT_OF_ORDER_SEQUENCE_NUMBER);
     assert_eq!(client.produce("t", 0, newer(0)).base_offset, 16);
@@ -157,7 +157,7 @@ fn a_fetch_waits_for_enough_bytes() {
     let (header, handled) = client.send(7, 11, &fetch_request("t", 1, 0, 500, enough));
     assert_eq!(handled, Ok(Handled { replies: Vec::new(), parked: true }));
     assert_eq!(client.broker.next_deadline(), Some(500));
-    // Neither another partition nor one batch is enough.
+    // The fetch still waits after records of other partitions, and after one batch of its partition.
     for (topic, partition) in [("t", 0), ("u", 0), ("t", 1)] {
         client.produce(topic, partition, batch.clone());
     }
@@ -169,7 +169,7 @@ fn a_fetch_waits_for_enough_bytes() {
     assert_eq!(response.responses[0].partitions[0].records.as_ref().unwrap().len(), enough as usize);
     assert_eq!(client.broker.next_deadline(), None);
 
-    // When the time is over the answer is what there is; a connection that is gone gets none.
+    // At the end of `max_wait_ms` the response contains the available records. A closed connection gets no response.
     let (header, handled) = client.send(8, 11, &fetch_request("t", 0, 0, 300, enough));
     assert!(handled.unwrap().parked);
     let (_, handled) = client.send(9, 11, &fetch_request("t", 0, 0, 200, enough));
@@ -180,7 +180,7 @@ fn a_fetch_waits_for_enough_bytes() {
     assert_eq!(replies.len(), 1);
     let response: FetchResponse = read_response(&header, &replies[0].frame).unwrap();
     assert_eq!(response.responses[0].partitions[0].records.as_ref().unwrap().len(), batch.len());
-    // An error is worth an answer at once.
+    // An error is answered at once.
     let (_, handled) = client.send(1, 11, &fetch_request("t", 5, 0, 500, 1));
     assert!(!handled.unwrap().parked);
 }
@@ -201,7 +201,7 @@ fn times_become_offsets() {
     for times in [&[100, 300, 200][..], &[50], &[400, 400]] {
         client.produce("t", 0, Records::at(times).bytes());
     }
-    // A compressed batch is not opened: its first record stands for all of them.
+    // A compressed batch is not decompressed: the search returns its first record.
     client.produce("t", 0, Records { attributes: 1, ..Records::at(&[500, 600]) }.bytes());
     for (time, offset, timestamp) in [
         (ListOffsetsPartition::EARLIEST, 0, -1),
@@ -263,23 +263,23 @@ fn the_oldest_records_are_deleted() {
     assert_eq!(client.broker.offsets("t").unwrap(), [(2, 6), (0, 0)]);
     assert_eq!(client.offset_at("t", 0, ListOffsetsPartition::EARLIEST).1, 2);
     assert_eq!(client.fetch_from("t", 0, 1).error_code, ErrorCode::OFFSET_OUT_OF_RANGE);
-    // The batch that is cut comes whole.
+    // A partly deleted batch is returned whole.
     let whole = client.fetch_from("t", 0, 2);
     assert_eq!((whole.error_code, whole.log_start_offset), (ErrorCode::NONE, 2));
     assert_eq!(whole.records.unwrap()[..8], 0i64.to_be_bytes());
     for (time, offset, timestamp) in [(0, 2, 300), (150, 2, 300), (301, 3, 400), (401, 5, 500)] {
         assert_eq!(client.offset_at("t", 0, time), (ErrorCode::NONE, offset, timestamp), "{time}");
     }
-    // What is past already stays as it is.
+    // An earlier offset changes nothing.
     assert_eq!(delete(&mut client, "t", 0, 1), (ErrorCode::NONE, 2));
     assert_eq!(delete(&mut client, "t", 0, 3), (ErrorCode::NONE, 3));
-    // Of the last batch only the later record is left, which is early: the search ends behind it.
+    // Only the later record of the last batch is left, and its time is too early: the search continues after it.
     assert_eq!(delete(&mut client, "t", 0, 5), (ErrorCode::NONE, 5));
     assert_eq!(client.offset_at("t", 0, 260), (ErrorCode::NONE, 5, 500));
     assert_eq!(delete(&mut client, "t", 0, -1), (ErrorCode::NONE, 6));
     assert_eq!(client.broker.offsets("t").unwrap()[0], (6, 6));
     assert_eq!(client.offset_at("t", 0, 0), (ErrorCode::NONE, -1, -1));
-    // The offsets go on, and nothing of the old counts for retention.
+    // The offsets continue, and deleted records do not count for retention.
     assert_eq!(client.produce("t", 0, Records::at(&[600]).bytes()).base_offset, 6);
     assert_eq!(client.fetch_from("t", 0, 6).error_code, ErrorCode::NONE);
 }

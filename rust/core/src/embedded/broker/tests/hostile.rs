@@ -1,4 +1,4 @@
-//! Requests and batches that nobody should send.
+//! Malformed requests and batches.
 
 use super::*;
 use crate::protocol::field::Field;
@@ -7,8 +7,8 @@ use crate::protocol::topics::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
 
-/// Hands the broker requests of a kind, as they are and with one byte changed: no panic, and a request that is not
-/// served is a hang-up or an answer, never silence. With `fault` each is refused by an injected error, too.
+/// Sends the broker requests of a kind, unchanged and with one changed byte. The broker must not panic, and each
+/// request must get a response or a closed connection. With `fault`, an injected error refuses each request as well.
 fn survives<B: Body + Sample>() {
     let (least, most) = B::KEY.versions();
     for version in least..=most {
@@ -45,7 +45,7 @@ fn survives<B: Body + Sample>() {
 
 #[test]
 fn bytes_behind_a_request_are_ignored_as_kafka_does() {
-    // What librdkafka 2.16 sends for all topics; Kafka reads the first six bytes behind the client id.
+    // The request of librdkafka 2.16 for all topics. Kafka reads the first six bytes after the client id.
     let mut frame = vec![0, 3, 0, 9, 0, 0, 0, 3, 0, 7];
     frame.extend(b"rdkafka");
     frame.extend([0, 0, 0, 0, 1, 0, 0, 0]);
@@ -79,7 +79,7 @@ proptest! {
     fn no_batch_breaks_the_log(bytes in proptest::collection::vec(any::<u8>(), 0..200), time in any::<i64>(), valid in any::<bool>()) {
         let mut bytes = bytes;
         if valid && bytes.len() >= 61 {
-            // Past every check of the header, so that hostile records reach the search by time.
+            // Make the header valid, so that the malformed records reach the search by time.
             bytes[16] = 2;
             bytes[21..23].fill(0);
             let length = bytes.len() as i32 - 12;

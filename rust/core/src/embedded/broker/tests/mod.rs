@@ -1,4 +1,4 @@
-//! The broker as clients see it: frames in, frames out. Here: a client to test with.
+//! Tests of the broker through its frames. This file contains the test client.
 
 mod admin;
 mod data;
@@ -9,7 +9,7 @@ use crate::protocol::cluster::*;
 use crate::protocol::read_response;
 use crate::protocol::records::*;
 
-/// A record batch as a producer writes it; record `i` has the time `times[i]` and no value.
+/// A record batch of a producer. Record `i` has the time `times[i]` and no value.
 struct Records<'a> {
     times: &'a [i64],
     producer: Option<(i64, i16, i32)>,
@@ -92,7 +92,7 @@ impl Client {
         (header, handled)
     }
 
-    /// The one response to a request, on the newest version.
+    /// The only response to a request in the newest version.
     fn ask<B: Body, R: Body>(&mut self, body: &B) -> R {
         self.ask_version(super::admin::served_versions(B::KEY).1, body)
     }
@@ -144,7 +144,7 @@ fn fetch_request(topic: &str, partition: i32, fetch_offset: i64, max_wait_ms: i3
     FetchRequest { max_wait_ms, min_bytes, topics, ..Default::default() }
 }
 
-/// What a batch becomes in the log: its place and the leader epoch written over, nothing else.
+/// The expected bytes of a batch in the log: only base offset and leader epoch are overwritten.
 fn placed(mut records: Vec<u8>, base_offset: i64) -> Vec<u8> {
     records[..8].copy_from_slice(&base_offset.to_be_bytes());
     records[12..16].fill(0);

@@ -1,4 +1,4 @@
-//! Groups seen from outside.
+//! DescribeGroups, ListGroups and DeleteGroups.
 
 use super::harness::{Client, Cluster, GROUP};
 use crate::protocol::ErrorCode;

@@ -1,6 +1,6 @@
 //! Clients of a coordinator, request by request.
 
-use crate::coordinator::{Config, Coordinator, GroupView, Reply, State};
+use crate::embedded::coordinator::{Config, Coordinator, GroupView, Reply, State};
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::join_group::{JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse};
 use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupRequest, LeaveGroupResponse};
@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 
 pub(super) const GROUP: &str = "group";
 
-/// A request sent.
+/// A request that was sent.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     header: RequestHeader,
 }
 
-/// A member as it sees itself.
+/// A member's own state.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     pub(super) connection: u64,
-    /// Of JoinGroup and SyncGroup; the two agree on what matters here.
+    /// The version of JoinGroup and of SyncGroup: both change the tested behaviour with the same numbers.
     pub(super) version: i16,
     pub(super) id: String,
     pub(super) instance: Option<String>,
@@ -75,7 +75,7 @@ impl Client {
     }
 }
 
-/// A coordinator, its clock, and the answers not yet looked at.
+/// A coordinator, its clock, and the responses that the test has not read.
 pub(super) struct Cluster {
     pub(super) coordinator: Coordinator,
     pub(super) now: u64,
@@ -113,7 +113,7 @@ impl Cluster {
         Call { header }
     }
 
-    /// Takes the answer, if it has come.
+    /// Removes and returns the answer, if there is one.
     pub(super) fn poll<R: Body>(&mut self, call: &Call) -> Option<R> {
         let frame = self.answers.remove(&call.header.correlation_id)?;
         Some(read_response(&call.header, &frame).expect("an answer that can be read"))
@@ -132,7 +132,7 @@ impl Cluster {
         self.answer(&call)
     }
 
-    /// Lets time pass, stopping at each deadline.
+    /// Advances the time, and stops at each deadline.
     pub(super) fn pass(&mut self, ms: u64) {
         let end = self.now + ms;
         while let Some(deadline) = self.coordinator.next_deadline().filter(|&deadline| deadline <= end) {
@@ -157,7 +157,7 @@ impl Cluster {
         self.send(client.connection, client.version, &client.join_request())
     }
 
-    /// Joins, with the extra step of a dynamic newcomer.
+    /// Joins. A new dynamic member first gets its member id.
     pub(super) fn enter(&mut self, client: &mut Client) -> Call {
         let call = self.join(client);
         if client.id.is_empty() && client.instance.is_none() && client.version >= 4 {
@@ -169,7 +169,7 @@ impl Cluster {
         call
     }
 
-    /// Takes the answer to a successful JoinGroup in.
+    /// Reads the response to a successful JoinGroup and updates the client.
     pub(super) fn joined(&mut self, client: &mut Client, call: &Call) -> JoinGroupResponse {
         let response: JoinGroupResponse = self.answer(call);
         assert_eq!(response.error_code, ErrorCode::NONE);
@@ -206,7 +206,7 @@ impl Cluster {
             member_id: client.id.clone(),
             group_instance_id: client.instance.clone(),
         };
-        // On a connection of its own: the client's may be waiting.
+        // Use another connection: the client's connection may have an unanswered request.
         self.ask::<_, HeartbeatResponse>(client.connection + 1_000_000, 4, &request).error_code
     }
 
@@ -235,11 +235,12 @@ impl Cluster {
         self.view().state
     }
 
-    /// Joins all clients into one generation and makes it stable; each one's share is its connection's number.
+    /// Joins all clients into one generation and makes it Stable. Each assignment is the number of the client's
+    /// connection.
     pub(super) fn stabilise(&mut self, clients: &mut [Client]) {
         let mut calls: Vec<_> = clients.iter_mut().map(|client| self.enter(client)).collect();
-        // The first generation may be of the first alone: whoever has been answered joins the others, once. Only the
-        // leader's coming back, or somebody new, makes a generation, so the leader comes last.
+        // The first generation may consist of the first client only. Then each answered client joins once more. Only a
+        // new member or the leader starts a rebalance by joining, so the leader joins last.
         if calls[1..].iter().any(|call| self.is_waiting(call)) {
             self.joined(&mut clients[0], &calls[0]);
             calls[0] = self.join(&clients[0]);
@@ -250,7 +251,7 @@ impl Cluster {
         self.settle(clients);
     }
 
-    /// Syncs all clients, which are in one generation.
+    /// Sends SyncGroup for all clients. They are in one generation.
     pub(super) fn settle(&mut self, clients: &[Client]) {
         let leader = self.view().leader.expect("a leader");
         let shares: Vec<_> = clients.iter().map(|client| (client.id.clone(), [client.connection as u8])).collect();
@@ -263,7 +264,7 @@ impl Cluster {
         assert_eq!(self.state(), State::Stable);
     }
 
-    /// A stable group of `count` dynamic members, in the order of their connections; the first leads.
+    /// A stable group of `count` dynamic members, in the order of their connections. The first is the leader.
     pub(super) fn stable(count: u64) -> (Self, Vec<Client>) {
         let mut cluster = Self::new();
         let mut clients: Vec<_> = (1..=count).map(Client::new).collect();

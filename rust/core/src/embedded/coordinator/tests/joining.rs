@@ -1,7 +1,7 @@
-//! JoinGroup: who gets in, when a generation starts, and who is told what.
+//! JoinGroup: which members are accepted, when a generation starts, and the contents of the responses.
 
 use super::harness::{Client, Cluster, GROUP};
-use crate::coordinator::{Config, State};
+use crate::embedded::coordinator::{Config, State};
 use crate::protocol::ErrorCode;
 use crate::protocol::join_group::{JoinGroupRequest, JoinGroupResponse};
 
@@ -187,18 +187,18 @@ fn the_members_vote_among_the_protocols_that_all_support() {
         let calls: Vec<_> = clients.iter_mut().map(|client| cluster.enter(client)).collect();
         cluster.pass(20);
         let response = cluster.joined(&mut clients[0], &calls[0]);
-        // The leader sees everyone's metadata for the protocol that was chosen.
+        // The leader gets the metadata of all members for the selected protocol.
         assert_eq!(response.members.len(), lists.len());
         response.protocol_name.expect("a protocol")
     };
     assert_eq!(elected(&[&["sticky", "range"], &["range", "sticky"], &["range", "sticky"]]), "range");
     assert_eq!(elected(&[&["sticky", "range"], &["sticky", "range"], &["range", "sticky"]]), "sticky");
-    // Most would like `lag`, but one cannot.
+    // Most members prefer `lag`, but one does not support it.
     assert_eq!(elected(&[&["lag", "range"], &["lag", "sticky", "range"], &["range", "sticky"]]), "range");
-    // Equal votes have one outcome, whoever comes first.
+    // A tie has the same result in any order of the members.
     assert_eq!(elected(&[&["b", "a"], &["a", "b"]]), "a");
     assert_eq!(elected(&[&["a", "b"], &["b", "a"]]), "a");
-    // Naming a protocol twice is one vote and one supporter.
+    // A protocol that is listed twice counts once.
     assert_eq!(elected(&[&["x", "x", "range"], &["range"]]), "range");
 }
 
@@ -211,7 +211,7 @@ fn a_member_that_shares_no_protocol_is_refused() {
     let response: JoinGroupResponse = cluster.ask(2, 9, &other_type);
     assert_eq!(response.error_code, ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
     assert_eq!(cluster.heartbeat(&clients[0]), ErrorCode::NONE);
-    // An empty group takes any protocol, but not none.
+    // An empty group accepts any protocol, but not an empty list.
     let mut cluster = Cluster::new();
     assert_eq!(refused(&mut cluster, &Client::new(2).listing(&[])), ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
     let no_type = JoinGroupRequest { protocol_type: String::new(), ..Client::new(2).join_request() };
@@ -267,7 +267,7 @@ fn a_connection_lost_while_joining_leaves_one_member() {
     let lost = cluster.enter(&mut second);
     cluster.disconnect(2);
     assert!(!cluster.coordinator.is_waiting(2));
-    // The same number may be another connection by now.
+    // A later connection may have the same number.
     second.connection = 2;
     let again = cluster.join(&second);
     let call = cluster.join(&clients[0]);
@@ -347,7 +347,7 @@ fn a_full_group_takes_nobody_more() {
     let mut clients = [Client::new(1), Client::new(2)];
     cluster.stabilise(&mut clients);
     assert_eq!(refused(&mut cluster, &Client::new(3)), ErrorCode::GROUP_MAX_SIZE_REACHED);
-    // A member of the group comes back all the same.
+    // A member of the group can still rejoin.
     let call = cluster.join(&clients[0]);
     assert!(cluster.is_waiting(&call));
     let again = cluster.join(&clients[1]);

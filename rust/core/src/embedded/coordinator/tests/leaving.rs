@@ -1,7 +1,7 @@
-//! LeaveGroup: one, several, and by an operator.
+//! LeaveGroup: of one member, of several members, and by the admin client.
 
 use super::harness::{Client, Cluster};
-use crate::coordinator::State;
+use crate::embedded::coordinator::State;
 use crate::protocol::ErrorCode;
 use crate::protocol::join_group::JoinGroupResponse;
 use crate::protocol::leave_group::{LeaveGroupRequest, LeaveGroupResponse};

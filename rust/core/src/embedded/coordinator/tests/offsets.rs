@@ -1,7 +1,7 @@
-//! Commits with their fencing, and fetches.
+//! OffsetCommit, with the checks of member and generation, and OffsetFetch.
 
 use super::harness::{Client, Cluster, GROUP};
-use crate::coordinator::State;
+use crate::embedded::coordinator::State;
 use crate::protocol::offsets::{
     OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic, OffsetFetchGroup,
     OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic,

@@ -1,7 +1,7 @@
 //! Heartbeats and silence.
 
 use super::harness::{Client, Cluster};
-use crate::coordinator::State;
+use crate::embedded::coordinator::State;
 use crate::protocol::ErrorCode;
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::join_group::JoinGroupResponse;
@@ -58,7 +58,7 @@ fn what_a_heartbeat_learns() {
 #[test]
 fn who_waits_for_an_answer_needs_no_heartbeat_but_a_leader_that_plans_does() {
     let (mut cluster, mut clients) = Cluster::stable(3);
-    // The second waits in its join for longer than its session.
+    // The second member's JoinGroup is unanswered for longer than its session timeout.
     clients[1].protocols[0].1 = b"changed".to_vec();
     let joining = cluster.join(&clients[1]);
     for _ in 0..3 {
@@ -70,7 +70,7 @@ fn who_waits_for_an_answer_needs_no_heartbeat_but_a_leader_that_plans_does() {
     for (at, call) in [(0, &calls[0]), (1, &joining), (2, &calls[1])] {
         assert_eq!(cluster.joined(&mut clients[at], call).generation_id, clients[0].generation);
     }
-    // Both followers wait in their syncs; the leader plans in silence and is out.
+    // Both followers wait for SyncGroup's answer. The leader sends no heartbeat, and its session ends.
     let syncs = [cluster.sync(&clients[1], &[]), cluster.sync(&clients[2], &[])];
     cluster.pass(10_000);
     for call in &syncs {
@@ -138,7 +138,7 @@ fn injected_codes_answer_so_many_requests_and_change_nothing() {
         codes,
         [ErrorCode::NOT_COORDINATOR, ErrorCode::NOT_COORDINATOR, ErrorCode::COORDINATOR_NOT_AVAILABLE, ErrorCode::NONE]
     );
-    // Each API has its own place for the code.
+    // Each API has its own error field.
     cluster.coordinator.inject(ApiKey::JoinGroup, ErrorCode::COORDINATOR_LOAD_IN_PROGRESS, 1);
     let call = cluster.join(&clients[0]);
     let response: JoinGroupResponse = cluster.answer(&call);

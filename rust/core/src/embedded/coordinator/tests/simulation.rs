@@ -1,11 +1,12 @@
-//! Many simple members over a slow network, with restarts, silence and lost connections, from a seed.
+//! A simulation from a seed: many simple members over a slow network, with restarts, silence and lost connections.
 
-use crate::coordinator::{Config, Coordinator, Reply, State};
+use crate::embedded::coordinator::{Config, Coordinator, Reply, State};
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::join_group::{JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse};
 use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupRequest};
 use crate::protocol::sync_group::{SyncGroupAssignment, SyncGroupRequest, SyncGroupResponse};
 use crate::protocol::{ApiKey, Body, ErrorCode, RequestHeader, read_response, write_request};
+use crate::split_mix::SplitMix64;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +14,11 @@ const SESSION_MS: u64 = 10_000;
 const REBALANCE_MS: u64 = 20_000;
 const HEARTBEAT_MS: u64 = 3_000;
 
-/// SplitMix64.
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
+        self.0.below(end)
     }
 
     fn one_in(&mut self, chances: u64) -> bool {
@@ -42,7 +38,7 @@ enum Event {
     Lose {
         connection: u64,
     },
-    /// A member does what it planned to do, unless it has begun something else since.
+    /// A member carries out a planned action, unless it has started another one since.
     Act {
         member: usize,
         turn: u64,
@@ -69,18 +65,18 @@ struct Member {
 }
 
 impl Member {
-    /// What stays the same across restarts.
+    /// The identity of the member across restarts.
     fn identity(&self) -> &str {
         self.instance.as_deref().unwrap_or(&self.id)
     }
 }
 
-/// What was told about one generation.
+/// The contents of the responses about one generation.
 #[derive(Default)]
 struct Generation {
     leader: String,
     protocol: Option<String>,
-    /// As the leader was told.
+    /// The members in the leader's JoinGroup response.
     members: Option<BTreeSet<String>>,
     joined: BTreeSet<String>,
 }
@@ -93,7 +89,7 @@ struct Simulation {
     events: BTreeMap<(u64, u64), Event>,
     members: Vec<Member>,
     connections: u64,
-    /// By connection: the member, and the request that has no answer yet.
+    /// By connection: the member, and its unanswered request.
     pending: BTreeMap<u64, (usize, RequestHeader)>,
     generations: BTreeMap<i32, Generation>,
     requests: u64,
@@ -112,7 +108,7 @@ impl Simulation {
             coordinator: Coordinator::new(Config { initial_rebalance_delay_ms, seed, ..Config::default() }),
             now: 0,
             sequence: 0,
-            random: Random(seed),
+            random: Random(SplitMix64::new(seed)),
             events: BTreeMap::new(),
             members: Vec::new(),
             connections: 0,
@@ -227,7 +223,7 @@ impl Simulation {
     }
 
     fn deliver(&mut self, connection: u64, frame: &[u8]) {
-        // The correlation id is checked: an answer to anything but the one pending request fails here.
+        // The correlation id is checked below: only the one pending request may be answered.
         let Some((member, header)) = self.pending.remove(&connection) else {
             panic!("connection {connection} was answered twice");
         };
@@ -319,7 +315,7 @@ impl Simulation {
         self.plan(member, thinking, Act::Sync(plan));
     }
 
-    /// Something happens to somebody.
+    /// A random disturbance of a random member.
     fn disturb(&mut self) {
         let alive: Vec<_> = (0..self.members.len()).filter(|&member| self.members[member].alive).collect();
         if alive.len() < 12 && self.random.one_in(2) || alive.is_empty() {
@@ -330,12 +326,12 @@ impl Simulation {
         let old = self.members[member].connection;
         let idle = !self.pending.contains_key(&old);
         match self.random.below(5) {
-            // Dies without goodbye.
+            // The member dies without LeaveGroup.
             0 => {
                 self.members[member].alive = false;
                 self.after(0, Event::Lose { connection: old });
             }
-            // Leaves.
+            // The member leaves.
             1 if idle && !self.members[member].id.is_empty() => {
                 self.members[member].alive = false;
                 let this = &self.members[member];
@@ -348,14 +344,14 @@ impl Simulation {
                     LeaveGroupRequest { group_id: "group".to_owned(), members: vec![leaving], ..Default::default() };
                 self.send(member, 3, &request);
             }
-            // Loses its connection, keeps what it knows and joins again.
+            // The member loses its connection, keeps its member id and joins again.
             2 => self.reconnect(member),
-            // Static: another process takes its place.
+            // A static member is replaced by another process.
             3 if self.members[member].instance.is_some() => {
                 self.members[member].id.clear();
                 self.reconnect(member);
             }
-            // Is silent for a while, perhaps longer than its session.
+            // The member is silent, possibly for longer than its session timeout.
             _ if idle => {
                 let pause = self.random.below(2 * SESSION_MS);
                 self.members[member].metadata += self.random.below(2);
@@ -372,7 +368,7 @@ impl Simulation {
         self.members[member].connection = self.connections;
         self.members[member].in_generation = false;
         let pause = self.random.below(1_000);
-        // Not before what the old connection still carries.
+        // Join only after every message of the old connection has arrived.
         self.plan(member, 2 * self.latency_ms + 1 + pause, Act::Join);
     }
 
@@ -392,7 +388,7 @@ impl Simulation {
             let Some((_, event)) = self.events.pop_first() else { break };
             match event {
                 Event::Arrive { connection, frame } => {
-                    // What a lost connection still carried never arrives.
+                    // A request on a lost connection never arrives.
                     if self.pending.contains_key(&connection) {
                         let replies = self.coordinator.handle(self.now, connection, &frame).expect("readable");
                         self.receive(replies);
@@ -420,11 +416,12 @@ impl Simulation {
         self.now = until;
     }
 
-    /// After a quiet time: exactly the living are in, everyone in one generation with a share, nobody waits.
+    /// After a time without disturbance: the group consists of the living members, all have an assignment of one
+    /// generation, and no request is unanswered.
     fn check_at_rest(&mut self) {
         let quiet = self.now + 20 * (SESSION_MS + REBALANCE_MS);
         self.run(quiet);
-        // Let the heartbeats under way end.
+        // Wait for the responses to the last heartbeats.
         for _ in 0..100 {
             if self.pending.is_empty() {
                 break;

@@ -1,11 +1,11 @@
-//! Static members (KIP-345): a restart within the session costs nobody anything.
+//! Static members (KIP-345): a restart within the session causes no rebalance.
 
 use super::harness::{Client, Cluster};
-use crate::coordinator::State;
+use crate::embedded::coordinator::State;
 use crate::protocol::ErrorCode;
 use crate::protocol::join_group::JoinGroupResponse;
 
-/// Two static members in a stable group; the first leads.
+/// Two static members in a stable group. The first is the leader.
 fn stable() -> (Cluster, Vec<Client>) {
     let mut cluster = Cluster::new();
     let mut clients = vec![Client::static_member(1, "one"), Client::static_member(2, "two")];
@@ -46,10 +46,10 @@ fn the_process_that_was_replaced_is_fenced_everywhere() {
     assert_eq!(cluster.synced(&call).0, ErrorCode::FENCED_INSTANCE_ID);
     let left = cluster.leave(4, &[(&old.id, Some("two"))]);
     assert_eq!(left.members[0].error_code, ErrorCode::FENCED_INSTANCE_ID);
-    // Without its instance id it is merely unknown.
+    // Without the instance id, the old member id is unknown.
     let nameless = Client { instance: None, ..old.clone() };
     assert_eq!(cluster.heartbeat(&nameless), ErrorCode::UNKNOWN_MEMBER_ID);
-    // The old session's end is nobody's.
+    // The end of the old session affects no member.
     cluster.pass(9_999);
     assert_eq!(cluster.heartbeat(&again), ErrorCode::NONE);
 }
@@ -57,7 +57,7 @@ fn the_process_that_was_replaced_is_fenced_everywhere() {
 #[test]
 fn a_process_that_waits_is_fenced_at_once() {
     let (mut cluster, clients) = stable();
-    // It waits in a join: the leader has not come yet.
+    // Its JoinGroup is unanswered: the leader has not joined yet.
     let changed = Client { protocols: vec![("sticky", b"new".to_vec())], ..clients[1].clone() };
     let waiting = cluster.join(&changed);
     let mut again = restarted(&clients[1], 12);
@@ -67,11 +67,11 @@ fn a_process_that_waits_is_fenced_at_once() {
     let leading = cluster.join(&leader);
     cluster.joined(&mut leader, &leading);
     cluster.joined(&mut again, &call);
-    // It waits in a sync: the plan is not there yet.
+    // Its SyncGroup is unanswered: the leader has not sent the plan yet.
     let waiting = cluster.sync(&again, &[]);
     let third = cluster.join(&restarted(&again, 13));
     assert_eq!(cluster.synced(&waiting).0, ErrorCode::FENCED_INSTANCE_ID);
-    // The leader may be planning for the old id, so everyone starts over.
+    // The leader may be computing the plan for the old member id, so the group rebalances again.
     assert_eq!(cluster.state(), State::PreparingRebalance);
     assert!(cluster.is_waiting(&third));
 }
@@ -100,7 +100,7 @@ fn before_version_9_a_restarted_leader_sees_its_old_id_lead() {
         let response = cluster.joined(&mut again, &call);
         assert_eq!((&response.leader, response.members.len()), (&clients[0].id, 0));
         assert!(!response.skip_assignment);
-        // In truth it leads: its next join is a leader's and starts a rebalance.
+        // The coordinator knows it as the leader: its next JoinGroup starts a rebalance.
         assert_eq!(cluster.view().leader.as_ref(), Some(&again.id));
         let call = cluster.join(&again);
         assert!(cluster.is_waiting(&call));
@@ -160,7 +160,7 @@ fn a_static_member_that_stays_away_keeps_its_place_until_its_session_ends() {
     let plan = [(clients[0].id.as_str(), &b"a"[..]), (clients[1].id.as_str(), b"b")];
     let call = cluster.sync(&clients[0], &plan);
     cluster.synced(&call);
-    // It comes back as another process and finds its share.
+    // It restarts as another process and gets its assignment.
     let mut again = restarted(&clients[1], 12);
     let call = cluster.join(&again);
     cluster.joined(&mut again, &call);

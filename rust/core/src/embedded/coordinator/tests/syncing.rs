@@ -1,11 +1,11 @@
-//! SyncGroup: everyone gets their share, in any order, or learns why not.
+//! SyncGroup: every member gets its assignment or an error, in any order of the requests.
 
 use super::harness::{Client, Cluster, GROUP};
-use crate::coordinator::{Config, State};
+use crate::embedded::coordinator::{Config, State};
 use crate::protocol::ErrorCode;
 use crate::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
 
-/// Two members in generation 2 that have not synced; the first leads.
+/// Two members in generation 2 that have not sent SyncGroup. The first is the leader.
 fn completing() -> (Cluster, [Client; 2]) {
     let mut cluster = Cluster::new();
     let mut clients = [Client::new(1), Client::new(2)];
@@ -114,7 +114,7 @@ fn who_never_syncs_is_out_after_the_rebalance_timeout() {
     let call = cluster.sync(&leader, &[(&leader.id, b"all")]);
     cluster.synced(&call);
     assert_eq!(cluster.state(), State::Stable);
-    // It heartbeats, so its session is not what ends it.
+    // It sends heartbeats, so its session does not end.
     for _ in 0..11 {
         cluster.pass(5_000);
         assert_eq!(cluster.heartbeat(&follower), ErrorCode::NONE);
@@ -142,8 +142,8 @@ fn a_leader_that_never_syncs_is_out_and_the_others_start_over() {
     assert_eq!(cluster.heartbeat(&leader), ErrorCode::UNKNOWN_MEMBER_ID);
 }
 
-/// One member with 100 bytes of metadata and 200 bytes of assignment, and the size of its group's record as
-/// kafka-python 3.0.12's record batch builder counts it for the same key and value.
+/// The size of the record of a group with one member, 100 bytes of metadata and 200 bytes of assignment. kafka-python
+/// 3.0.12's record batch builder computed it for the same key and value.
 const RECORD: u64 = 543;
 
 fn lone_member() -> Client {

@@ -1,8 +1,9 @@
-//! From the proposal to given loads with few changes, for a plan whose search for the fewest moves ended early.
+//! From the proposal to given loads with few changes. A plan whose search for the fewest moves ended early gets the loads of
+//! its balance in this way.
 
 use super::{Gift, Lanes};
-use crate::group::Csr;
-use crate::sticky::rows::Problem;
+use crate::planning::group::Csr;
+use crate::planning::sticky::rows::Problem;
 
 /// The shares of the lanes, added up for each arc of the problem without racks.
 pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, share: &[u32]) -> Vec<u32> {
@@ -17,9 +18,9 @@ pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, share: &
 }
 
 /// Changes the proposed shares to those of `target`, which are by arc of the problem without racks. It takes partitions from
-/// members that have too many, first those that the member neither holds nor is near, and gives them to members that have too
-/// few, first those that are near.
-pub(super) fn settle(
+/// members that have too many: first those that the member neither holds nor is near. It gives them to members that have too
+/// few: first to those that are near.
+pub(super) fn adjust(
     problem: &Problem,
     lanes: &Lanes,
     merged: &Problem,
@@ -56,7 +57,7 @@ pub(super) fn settle(
             }
         }
         let hubs = lanes.hubs.of_lineup(lanes.rows.keys[lanes_of.row(row)[0] as usize].0);
-        // By hub, how many of its members have all that they lack.
+        // By hub, how many of its members lack nothing more.
         let mut done = vec![0; hubs.len()];
         for near in [true, false] {
             for &lane in lanes_of.row(row) {

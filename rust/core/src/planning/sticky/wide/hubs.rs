@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::group::{Csr, Group, NONE};
-use crate::sticky::rows::Lineups;
+use crate::planning::group::{Csr, Group, NONE};
+use crate::planning::sticky::rows::Lineups;
 
 /// The hubs of all lineups. A partition that none of them holds costs the same for all subscribers on one rack, so rows share
 /// the arcs from a hub to its members.
 pub(super) struct Hubs {
-    /// By lineup, its first hub, and at the end the number of all hubs. The hubs of a lineup are in order of their first member.
-    /// In order of their racks the plan would depend on the order in which racks were read.
+    /// By lineup, its first hub, and at the end the number of all hubs. The hubs of a lineup are ordered by their first member:
+    /// ordered by rack, the plan would depend on the order in which racks were read.
     starts: Vec<u32>,
     /// By lineup, its racks in ascending order, each with its hub. [`NONE`] is the rack of members without one.
     by_rack: Vec<(u32, u32)>,
@@ -26,7 +26,7 @@ impl Hubs {
         let (mut starts, mut by_rack, mut members) = (vec![0], Vec::new(), Csr::new());
         let mut subscribers = Vec::new();
         let rack = |member: u32| group.racks()[member as usize];
-        for lineup in 0..lineups.patterns.len() as u32 {
+        for lineup in 0..lineups.subscriptions.len() as u32 {
             lineups.members(lineup, &mut subscribers);
             subscribers.sort_by_key(|&member| rack(member));
             let mut hubs: Vec<&[u32]> = subscribers.chunk_by(|&a, &b| rack(a) == rack(b)).collect();

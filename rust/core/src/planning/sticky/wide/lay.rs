@@ -1,20 +1,20 @@
 //! The detours over hubs, and the members that get the partitions they carry.
 
 use super::{Gift, Lanes};
-use crate::sticky::flow::{Detour, Detours, End};
-use crate::sticky::levels::Blocks;
-use crate::sticky::rows::Lineups;
+use crate::planning::sticky::flow::{Detour, Detours, End};
+use crate::planning::sticky::levels::Blocks;
+use crate::planning::sticky::rows::Lineups;
 
 /// Makes the detours: from each lane to its near hubs and, over one hub for the whole lineup, to all hubs; from hubs to their
-/// members. Members of another block than the lane's are left out, and hubs without a member in it.
+/// members. Members of another block are left out, and hubs without a member in the lane's block.
 pub(super) fn lay(lanes: &Lanes, lineups: &Lineups, blocks: &Blocks) -> Detours {
     let Lanes { hubs, sets, rows, .. } = lanes;
     let mut block_of = vec![u32::MAX; lineups.sizes.len()];
     for (&(lineup, _), &block) in rows.keys.iter().zip(&blocks.of_row) {
         block_of[lineup as usize] = block;
     }
-    let mut detours = Detours { hubs: (hubs.len() + lineups.sizes.len()) as u32, ways: Vec::new() };
-    let Detours { ways, .. } = &mut detours;
+    let mut detours = Detours { hubs: (hubs.len() + lineups.sizes.len()) as u32, edges: Vec::new() };
+    let Detours { edges, .. } = &mut detours;
     let everywhere = |lineup: u32| End::Hub(hubs.len() as u32 + lineup);
     let mut open = vec![false; hubs.len()];
     for lineup in 0..lineups.sizes.len() as u32 {
@@ -22,33 +22,33 @@ pub(super) fn lay(lanes: &Lanes, lineups: &Lineups, blocks: &Blocks) -> Detours 
             for &member in hubs.members.row(hub) {
                 if blocks.of_member[member as usize] == block_of[lineup as usize] {
                     open[hub as usize] = true;
-                    ways.push(Detour { from: End::Hub(hub), to: End::Member(member), mismatch: false });
+                    edges.push(Detour { from: End::Hub(hub), to: End::Member(member), mismatch: false });
                 }
             }
             if open[hub as usize] {
-                ways.push(Detour { from: everywhere(lineup), to: End::Hub(hub), mismatch: false });
+                edges.push(Detour { from: everywhere(lineup), to: End::Hub(hub), mismatch: false });
             }
         }
     }
     for (row, &(lineup, set)) in (0u32..).zip(&rows.keys) {
         let near = sets.hubs.row(set);
         for &hub in near.iter().filter(|&&hub| open[hub as usize]) {
-            ways.push(Detour { from: End::Row(row), to: End::Hub(hub), mismatch: false });
+            edges.push(Detour { from: End::Row(row), to: End::Hub(hub), mismatch: false });
         }
         if near.len() < hubs.of_lineup(lineup).len() {
-            ways.push(Detour { from: End::Row(row), to: everywhere(lineup), mismatch: true });
+            edges.push(Detour { from: End::Row(row), to: everywhere(lineup), mismatch: true });
         }
     }
     detours
 }
 
-/// Divides the partitions that come into each hub among its outgoing edges, in order. Every division costs the same: none costs
-/// more than the edges out of the rows, which carry the whole cost, and none costs less, since the flow is the cheapest.
+/// Divides the partitions that come into each hub among its outgoing edges, in order. Every division costs the same, since the
+/// edges out of the rows have the whole cost.
 pub(super) fn take(detours: &Detours, carried: &[u32]) -> Vec<Gift> {
     let mut into: Vec<Vec<(u32, u32)>> = vec![Vec::new(); detours.hubs as usize];
     let mut out: Vec<Vec<(End, u32)>> = vec![Vec::new(); detours.hubs as usize];
-    for (way, &count) in detours.ways.iter().zip(carried).filter(|(_, count)| **count > 0) {
-        match (way.from, way.to) {
+    for (edge, &count) in detours.edges.iter().zip(carried).filter(|(_, count)| **count > 0) {
+        match (edge.from, edge.to) {
             (End::Row(row), End::Hub(hub)) => into[hub as usize].push((row, count)),
             (End::Hub(hub), to) => out[hub as usize].push((to, count)),
             _ => {}

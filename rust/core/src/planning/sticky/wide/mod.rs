@@ -1,17 +1,17 @@
-//! Groups with more pairs of a row and a subscriber than a leader has time and memory for.
+//! Groups with too many pairs of a row and a subscriber for a leader's time and memory.
 //!
 //! Racks split a lineup's partitions into as many rows as there are sets of racks. With an arc for each pair of a row and a
-//! subscriber, there would be as many arcs as subscriptions times rack sets. Most of these arcs are alike: unless a member holds
-//! a partition of the row, or is proposed to have one, a partition costs the same for all members on one rack. So arcs lead from
-//! rows to hubs, one for each lineup and rack, and from hubs to their members, and there are about as many arcs as partitions and
-//! subscriptions. Racks have no part in the balance of loads, which is found on rows without racks.
+//! subscriber, the number of arcs would be subscriptions times rack sets. Most of these arcs are alike: unless a member holds a
+//! partition of the row, or is proposed for one, a partition costs the same for all members on one rack. So arcs lead from rows
+//! to hubs, one for each lineup and rack, and from hubs to their members. Racks have no part in the balance of loads, which is
+//! found on rows without racks.
 //!
-//! The plan is as good as with all arcs, the distance to the proposal included. Among several such plans it may be another one.
+//! The plan is as good as with all arcs, the distance to the proposal included. Of several such plans it may be another one.
 
+mod adjust;
 mod hubs;
 mod lay;
 mod proposal;
-mod settle;
 #[cfg(test)]
 mod tests;
 
@@ -20,10 +20,10 @@ use super::flow;
 use super::levels::{self, Blocks};
 use super::rows::{Lineups, Problem, Rows};
 use super::{STEPS, STEPS_PER_ARC};
-use crate::budget::{Goal, Limit, Limited};
-use crate::group::{Csr, Group, NONE};
-use crate::plan::Plan;
-use crate::strategy::{Mode, Objective};
+use crate::planning::budget::{Goal, Limit, Limited};
+use crate::planning::group::{Csr, Group, NONE};
+use crate::planning::objective::{Mode, Objective};
+use crate::planning::plan::Plan;
 use hubs::{Hubs, Sets};
 
 /// The lanes: rows of a lineup and a set of near hubs.
@@ -48,7 +48,8 @@ impl Lanes {
         Self { hubs, sets, rows, merged_row }
     }
 
-    /// The problem with these arcs, each a lane and a member, ascending and without repeats, and with the holdings counted.
+    /// The problem with these arcs, and with the held partitions counted. An arc is a lane and a member; the arcs ascend and do
+    /// not repeat.
     fn problem(&self, group: &Group, arcs: &[(u32, u32)], owner: &[u32], pinned: bool) -> Problem {
         let mut by_row = Csr::new();
         let (mut members, mut mismatch) = (Vec::new(), Vec::with_capacity(arcs.len()));
@@ -68,14 +69,14 @@ impl Lanes {
     }
 }
 
-/// Partitions of a lane that go to a member; several of the same lane and member add up.
+/// Partitions of a lane that go to a member. Several gifts of one lane and member add up.
 struct Gift {
     lane: u32,
     member: u32,
     count: u32,
 }
 
-/// Plans a group in which racks matter. `plan` has the owners that count.
+/// Plans a group in which racks matter. `plan` has the previous owners that count.
 pub(super) fn assign(
     group: &Group,
     lineups: &Lineups,
@@ -88,7 +89,7 @@ pub(super) fn assign(
     let lanes = Lanes::new(group, lineups, &merged);
     let merged = Problem::new(group, lineups, merged, &plan.owner, pinned, false);
 
-    // The arcs that are not like others: those of the proposal and of the holdings.
+    // The arcs with a cost of their own: those of the proposal and of the held partitions.
     let mut gifts: Vec<Gift> = Vec::new();
     let mut loads = merged.loads(&merged.held);
     proposal::propose(&lanes, lineups, &plan.owner, &mut loads, |lane, member| {
@@ -107,12 +108,12 @@ pub(super) fn assign(
     let proposed = with_gifts(&problem, problem.held.clone(), &gifts);
     drop(gifts);
 
-    // The budget grows with subscriptions, which cost a member bytes of metadata, and not with partitions, which cost it none.
+    // The budget grows with subscriptions, which cost a member bytes of metadata, and not with partitions, which cost no bytes.
     let budget = limit.budget(STEPS + STEPS_PER_ARC * merged.held.len() as u64);
-    let even = settle::merge(&problem, &lanes, &merged, &proposed);
+    let even = adjust::merge(&problem, &lanes, &merged, &proposed);
     let (share, gifts, limited) = match levels::split(&merged, &even, &budget) {
         Err((level, spent)) => {
-            let (share, gifts) = settle::settle(&problem, &lanes, &merged, proposed, &level);
+            let (share, gifts) = adjust::adjust(&problem, &lanes, &merged, proposed, &level);
             (share, gifts, Some(spent.seeking(Goal::Balance)))
         }
         Ok(blocks) => {
@@ -122,20 +123,20 @@ pub(super) fn assign(
             let detours = lay::lay(&lanes, lineups, &blocks);
             match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &detours, &budget) {
                 Ok(mut share) => {
-                    let ways = share.split_off(proposed.len());
-                    let gifts = lay::take(&detours, &ways);
+                    let carried = share.split_off(proposed.len());
+                    let gifts = lay::take(&detours, &carried);
                     (share, gifts, None)
                 }
-                Err(spent) => {
+                Err(limited) => {
                     let level = flow.unwrap_or(even);
-                    let (share, gifts) = settle::settle(&problem, &lanes, &merged, proposed, &level);
-                    (share, gifts, Some(spent.seeking(Goal::Moves)))
+                    let (share, gifts) = adjust::adjust(&problem, &lanes, &merged, proposed, &level);
+                    (share, gifts, Some(limited))
                 }
             }
         }
     };
 
-    // A member that gets partitions over a hub needs an arc of its own for them to be dealt on.
+    // A member that gets partitions over a hub needs an arc on which they are dealt.
     let given = gifts.iter().map(|gift| (gift.lane, gift.member));
     let mut with = arcs.clone();
     with.extend(given);

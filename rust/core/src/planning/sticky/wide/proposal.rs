@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Lanes;
-use crate::group::NONE;
-use crate::sticky::rows::Lineups;
+use crate::planning::group::NONE;
+use crate::planning::sticky::rows::Lineups;
 
 /// Members by their load at the last update of their entry. Loads only grow, so no entry overstates, and a top entry with the
 /// present load is the least loaded member.

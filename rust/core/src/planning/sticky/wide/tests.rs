@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::budget::{Goal, Limit};
-use crate::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
-use crate::ownership::{Ownership, settle};
-use crate::plan::Plan;
-use crate::sticky::rows::{Lineups, Problem, Rows, racks_matter};
-use crate::sticky::{dense, wide};
-use crate::strategy::{Mode, Objective, RackOrder};
+use crate::planning::budget::{Goal, Limit};
+use crate::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
+use crate::planning::objective::{Mode, Objective, RackOrder};
+use crate::planning::ownership::Ownership;
+use crate::planning::plan::Plan;
+use crate::planning::settlement::settle;
+use crate::planning::sticky::rows::{Lineups, Problem, Rows, racks_matter};
+use crate::planning::sticky::{dense, wide};
 use crate::verify::{Certificate, verify};
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -40,14 +41,15 @@ fn group_reading(
     let share = random.usize(20..100);
     for member in 0..members {
         let subscribed: Vec<u32> = (0..builder.topics().len() as u32).filter(|_| random.usize(..100) < share).collect();
-        let pattern = builder.pattern(&subscribed);
-        for partition in 0..builder.topics().partitions() as u32 {
+        let (id, subscription) = (format!("m{member:03}"), builder.subscription(&subscribed));
+        let mut member = builder.member(&id, subscription);
+        for partition in 0..member.topics().partitions() as u32 {
             if random.usize(..members) == 0 {
-                builder.push_claim(partition);
+                member.claim(partition);
             }
         }
         let rack = random.choice(["", "a", "a", "b", "c", "d", "elsewhere"]).unwrap();
-        builder.push_member(&format!("m{member:03}"), "", pattern, random.i32(0..3), rack);
+        member.generation(random.i32(0..3)).rack(rack).finish();
     }
     builder.finish()
 }
@@ -81,7 +83,7 @@ fn proposal(group: &Group, objective: Objective, start: &Plan) -> Plan {
     let pinned = objective.mode == Mode::StickyYetFair;
     let problem = Problem::new(group, &lineups, rows, &start.owner, pinned, true);
     let mut plan = start.clone();
-    crate::sticky::deal::deal(&problem, &mut plan, &crate::sticky::proposal::propose(&problem));
+    crate::planning::sticky::deal::deal(&problem, &mut plan, &crate::planning::sticky::proposal::propose(&problem));
     plan
 }
 
@@ -115,8 +117,8 @@ fn as_good_as_with_all_arcs() {
             assert_eq!(wide::assign(&group, &lineups, objective, &mut ours, &Limit::default()), None, "{what}");
             let rows = Rows::of_racks(&group, &lineups, |_, set| set);
             assert_eq!(dense(&group, &lineups, rows, true, objective, &mut theirs, &Limit::default()), None);
-            let certificate = verify(&group, &ownership, &ours, objective).expect(&what);
-            let other = verify(&group, &ownership, &theirs, objective).expect(&what);
+            let certificate = verify(&group, None, &ownership, &ours, objective).expect(&what);
+            let other = verify(&group, None, &ownership, &theirs, objective).expect(&what);
             assert_eq!(value(&certificate), value(&other), "{what}");
             assert!(certificate.is_optimal(), "{what}: {certificate:?}");
             let proposal = proposal(&group, objective, &start);
@@ -174,7 +176,7 @@ fn every_limit_ends_in_a_valid_plan() {
                 let what = format!("seed {seed}, {objective:?}, {steps} steps");
                 let mut plan = start(&ownership, objective);
                 let limited = wide::assign(&group, &lineups, objective, &mut plan, &Limit::of_steps(steps));
-                let certificate = verify(&group, &ownership, &plan, objective).expect(&what);
+                let certificate = verify(&group, None, &ownership, &plan, objective).expect(&what);
                 match limited.map(|limited| limited.goal) {
                     None => assert!(certificate.is_optimal(), "{what}: {certificate:?}"),
                     Some(Goal::Moves) => assert_eq!(Some(certificate.score), certificate.score_bound, "{what}"),

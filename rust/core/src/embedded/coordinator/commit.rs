@@ -1,0 +1,58 @@
+//! OffsetCommit, with the checks of member and generation.
+
+use super::group::{ClassicGroup, Context, State};
+use super::offsets::{Committed, PartitionCounts, commit_answer, known, refuse_commit};
+use crate::protocol::ErrorCode;
+use crate::protocol::offsets::{OffsetCommitRequest, OffsetCommitResponse};
+
+impl ClassicGroup {
+    /// Whether a commit from this member and generation is valid. The checks are in the order of a broker's.
+    fn validate_commit(&self, request: &OffsetCommitRequest) -> Result<(), ErrorCode> {
+        let instance_id = request.group_instance_id.as_deref();
+        if request.generation_id < 0 && self.state == State::Empty {
+            return Ok(());
+        }
+        if request.generation_id < 0 && request.member_id.is_empty() && instance_id.is_none() {
+            return Err(ErrorCode::UNKNOWN_MEMBER_ID);
+        }
+        self.validate_member(&request.member_id, instance_id)?;
+        if request.generation_id != self.generation {
+            return Err(ErrorCode::ILLEGAL_GENERATION);
+        }
+        if self.state == State::CompletingRebalance {
+            return Err(ErrorCode::REBALANCE_IN_PROGRESS);
+        }
+        Ok(())
+    }
+
+    /// Serves a commit. A valid commit renews the member's session.
+    pub(super) fn commit(
+        &mut self,
+        context: &mut Context<'_>,
+        request: &OffsetCommitRequest,
+        topics: &PartitionCounts,
+    ) -> OffsetCommitResponse {
+        if let Err(code) = self.validate_commit(request) {
+            return refuse_commit(request, topics, code);
+        }
+        if matches!(self.state, State::Stable | State::PreparingRebalance) {
+            self.renew_session(context, &request.member_id);
+        }
+        commit_answer(request, |topic, partition| {
+            if let Err(code) = known(topics, topic, partition) {
+                return code;
+            }
+            let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
+            if metadata.encode_utf16().count() > context.config.max_offset_metadata {
+                return ErrorCode::OFFSET_METADATA_TOO_LARGE;
+            }
+            let committed = Committed {
+                offset: partition.committed_offset,
+                leader_epoch: partition.committed_leader_epoch,
+                metadata: metadata.to_owned(),
+            };
+            self.offsets.entry(topic.to_owned()).or_default().insert(partition.partition_index, committed);
+            ErrorCode::NONE
+        })
+    }
+}

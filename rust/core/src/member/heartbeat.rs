@@ -1,0 +1,174 @@
+//! Heartbeats: they renew the session, and their answers say that the group rebalances.
+
+use super::config::Config;
+use super::connections::{Broken, Pending};
+use super::event::{Action, Role};
+use super::{Leaves, Membership, Phase, Progress};
+use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
+use crate::protocol::{ApiKey, ErrorCode, read_response};
+
+/// The least time between the heartbeats of two neighbours. Closer ones would wake every process more often and hardly make a
+/// rebalance known sooner.
+const CLOSEST_MS: u64 = 100;
+
+/// The part of the heartbeat interval at whose end this member sends its heartbeat. The members of one process (neighbours) share
+/// the interval, so that one of them hears of a rebalance soon. Three of them:
+///
+/// ```text
+/// |····0····|····1····|····2····|····0····|…
+/// ├───────── interval ──────────┤
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn {
+    /// From 0.
+    place: u64,
+    parts: u64,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self { place: 0, parts: 1 }
+    }
+}
+
+impl Turn {
+    pub(super) fn new(place: u32, count: u32, config: &Config) -> Self {
+        let most = (config.heartbeat_interval_ms / CLOSEST_MS).max(1);
+        let parts = u64::from(count).clamp(1, most);
+        Self { place: u64::from(place) % parts, parts }
+    }
+
+    /// The end of this member's part of `time`.
+    fn part_of(self, time: u64) -> u64 {
+        time * (self.place + 1) / self.parts
+    }
+}
+
+/// When the next heartbeat of a generation is due.
+#[derive(Debug, Default)]
+pub(super) struct Heartbeat {
+    next_at: u64,
+    /// Where the first interval of the generation begins.
+    origin: u64,
+    /// A neighbour has heard that the group rebalances, so a heartbeat is due now.
+    urgent: bool,
+    /// Whether the coordinator has said that the group rebalances.
+    rebalances: bool,
+    /// How many answers in a row were UNKNOWN_SERVER_ERROR.
+    server_errors: u32,
+}
+
+impl Heartbeat {
+    /// For a generation that begins now. The first heartbeat comes early: a cooperative group soon rebalances a second time.
+    pub(super) fn begin(now: u64, turn: Turn, config: &Config) -> Self {
+        let first = config.heartbeat_interval_ms.min(config.early_heartbeat_ms);
+        Self { origin: now + first, next_at: now + turn.part_of(first).max(1), ..Self::default() }
+    }
+
+    /// The next heartbeat is due at the member's turn of the next interval from `origin`, however late this thread woke. Members
+    /// that got their assignments at the same moment thus go on to send heartbeats at the same moment, and a rebalance waits for
+    /// half an interval on average. With an interval counted from each wake-up it would wait for the latest of many clocks.
+    fn schedule(&mut self, now: u64, interval: u64, turn: Turn) {
+        // Origin and turn are each at most an interval ahead, so this is not negative.
+        let since = (now + 2 * interval).saturating_sub(self.origin + turn.part_of(interval));
+        self.next_at = now + interval - since % interval;
+    }
+}
+
+impl Membership {
+    /// When a heartbeat is due: in a generation, also during callbacks and while the member plans. Not while JoinGroup or
+    /// SyncGroup is unanswered: the broker would serve it behind them, and the session does not end meanwhile.
+    pub(super) fn heartbeat_due(&self) -> Option<u64> {
+        let parked = matches!(self.generation.phase, Phase::Joining | Phase::Syncing(_));
+        let lives = self.generation.id >= 0 && !parked && !self.failed && !self.liveness.expired;
+        let due = if self.generation.heartbeat.urgent { self.now } else { self.generation.heartbeat.next_at };
+        (lives && self.subscription.is_some()).then_some(due)
+    }
+
+    pub(super) fn drive_heartbeat(&mut self) -> Progress {
+        if self.heartbeat_due().is_none_or(|due| self.now < due) {
+            return false;
+        }
+        let Some(conn) = self.ready(Role::Group) else { return false };
+        if self.connections.get(conn).is_some_and(|connection| connection.awaits(ApiKey::Heartbeat)) {
+            return false;
+        }
+        self.generation.heartbeat.urgent = false;
+        if self.generation.heartbeat.next_at <= self.now {
+            self.generation.heartbeat.schedule(self.now, self.config.heartbeat_interval_ms, self.turn);
+        }
+        let body = HeartbeatRequest {
+            group_id: self.config.group_id.clone(),
+            generation_id: self.generation.id,
+            member_id: self.member_id.clone(),
+            group_instance_id: self.config.group_instance_id.clone(),
+        };
+        // A coordinator that does not answer for a session counts as lost.
+        self.ask(conn, &body, i16::MAX, self.now + self.config.session_timeout_ms);
+        true
+    }
+
+    pub(super) fn on_heartbeat(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
+        let response: HeartbeatResponse = read_response(&pending.header, frame)?;
+        self.throttle(conn, response.throttle_time_ms);
+        if !self.is_current(&pending.stamp) || self.generation.id < 0 {
+            return Ok(());
+        }
+        let code = response.error_code;
+        if code != ErrorCode::UNKNOWN_SERVER_ERROR {
+            self.generation.heartbeat.server_errors = 0;
+        }
+        match code {
+            ErrorCode::NONE => {
+                self.generation.session.renewed(pending.sent_at);
+                self.discovery.succeeded();
+            }
+            ErrorCode::REBALANCE_IN_PROGRESS => {
+                self.generation.session.renewed(pending.sent_at);
+                self.discovery.succeeded();
+                self.group_rebalances();
+            }
+            ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR => {
+                self.coordinator_lost(&format!("Heartbeat: {code}"));
+            }
+            // A broker that loads answers success. Should one answer this, nothing needs to be done.
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => {}
+            ErrorCode::ILLEGAL_GENERATION => self.expelled(Leaves::Generation, "Heartbeat: ILLEGAL_GENERATION"),
+            ErrorCode::UNKNOWN_MEMBER_ID => self.expelled(Leaves::MemberId, "Heartbeat: UNKNOWN_MEMBER_ID"),
+            ErrorCode::UNKNOWN_SERVER_ERROR => {
+                self.generation.heartbeat.server_errors += 1;
+                if self.generation.heartbeat.server_errors > 1 {
+                    self.coordinator_lost("Heartbeat: UNKNOWN_SERVER_ERROR twice");
+                }
+            }
+            ErrorCode::GROUP_AUTHORIZATION_FAILED
+            | ErrorCode::FENCED_INSTANCE_ID
+            | ErrorCode::UNSUPPORTED_VERSION
+            | ErrorCode::SASL_AUTHENTICATION_FAILED => {
+                let message = self.explain("Heartbeat", code);
+                self.fail(code, &message, false);
+            }
+            // The member can go on with another coordinator.
+            code => self.coordinator_lost(&format!("Heartbeat: {code}")),
+        }
+        Ok(())
+    }
+
+    /// The coordinator says that the group rebalances.
+    pub(super) fn group_rebalances(&mut self) {
+        self.generation.heartbeat.urgent = false;
+        if !self.generation.heartbeat.rebalances {
+            self.generation.heartbeat.rebalances = true;
+            self.actions.push(Action::GroupRebalances { generation: self.generation.id });
+        }
+        self.want_rejoin("the group rebalances");
+    }
+
+    /// A neighbour's hint, which may be late: a heartbeat is sent now, unless its answer is known.
+    pub(super) fn on_group_rebalances(&mut self, generation: i32) {
+        let known = self.generation.heartbeat.rebalances || self.generation.rejoin.is_some();
+        if generation == self.generation.id && !known && self.heartbeat_due().is_some() {
+            self.generation.heartbeat.urgent = true;
+        }
+    }
+}

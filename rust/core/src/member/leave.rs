@@ -1,0 +1,169 @@
+//! Leaving: the application gives its partitions up, waits for its commits, and the broker gets a LeaveGroup.
+
+use super::connections::{Broken, Connection};
+use super::event::{Action, NoticeKind, Role};
+use super::{Generation, Leaves, Membership, Phase, Progress};
+use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupRequest, LeaveGroupResponse};
+use crate::protocol::{ApiKey, ErrorCode, RequestHeader, read_response};
+
+/// A LeaveGroup that is to be sent, or unanswered. It is best effort: without it the member's session ends on the broker.
+#[derive(Debug, Clone)]
+pub(super) struct PendingLeave {
+    member_id: String,
+    reason: String,
+    pub(super) deadline: u64,
+    sent: bool,
+}
+
+/// An `unsubscribe` or `close` of the application, under way.
+#[derive(Debug, Clone)]
+pub(super) struct Departure {
+    /// Whether the member is closed, rather than only without a subscription.
+    pub(super) closes: bool,
+    pub(super) deadline: u64,
+    /// Whether the application has given its partitions up.
+    released: bool,
+}
+
+impl Membership {
+    /// The application unsubscribes or closes.
+    pub(super) fn depart(&mut self, closes: bool, timeout_ms: u64) {
+        if self.closed {
+            return;
+        }
+        let deadline = self.now.saturating_add(timeout_ms);
+        if let Some(departure) = &mut self.departure {
+            departure.closes |= closes;
+            departure.deadline = departure.deadline.min(deadline);
+            return;
+        }
+        if !closes && self.subscription.is_none() {
+            return;
+        }
+        self.cancel_notice();
+        if !matches!(self.generation.phase, Phase::Stable) {
+            self.stop_waiting("the member goes");
+        }
+        self.departure = Some(Departure { closes, deadline, released: false });
+    }
+
+    /// The next step of the departure: the partitions, the commits, LeaveGroup, the end.
+    pub(super) fn drive_departure(&mut self) -> Progress {
+        let Some(Departure { closes, deadline, released }) = self.departure else { return false };
+        let late = self.now >= deadline;
+        if !released {
+            return self.release_for_departure();
+        }
+        let mut progress = late && self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.actions);
+        // The callbacks' commits go first: a coordinator refuses those of a member that has left.
+        if !late && !self.commits.is_idle() {
+            return progress;
+        }
+        if self.subscription.take().is_some() {
+            self.want_leave_group("the consumer unsubscribed or is being closed", deadline);
+            self.leave_generation(Leaves::Group);
+            self.close_role(Role::Group, "the member has left");
+            progress = true;
+        }
+        if !closes {
+            self.departure = None;
+            return true;
+        }
+        if self.leave_group.is_some() && !late {
+            return progress;
+        }
+        self.leave_group = None;
+        self.finish();
+        true
+    }
+
+    /// Has the application give its partitions up, however late it is: it waits in `unsubscribe` or `close` for its callbacks.
+    fn release_for_departure(&mut self) -> Progress {
+        if self.notice.is_some() {
+            return false;
+        }
+        if !self.ownership.is_empty() {
+            let lost = self.generation.id < 0 || self.generation.rejoining || self.failed;
+            let revoked = self.ownership.partitions();
+            self.notify(NoticeKind::Leave, lost, revoked);
+        } else if let Some(departure) = &mut self.departure {
+            departure.released = true;
+        }
+        true
+    }
+
+    /// Has LeaveGroup sent. Static members send none: the coordinator keeps their place for a session.
+    pub(super) fn want_leave_group(&mut self, reason: &str, deadline: u64) {
+        if self.config.is_static() || self.member_id.is_empty() || self.failed {
+            return;
+        }
+        let member_id = self.member_id.clone();
+        self.leave_group = Some(PendingLeave { member_id, reason: reason.to_owned(), deadline, sent: false });
+    }
+
+    pub(super) fn drive_leave_group(&mut self) -> Progress {
+        let Some(PendingLeave { member_id, reason, deadline, sent }) = self.leave_group.clone() else { return false };
+        if self.now >= deadline {
+            self.leave_group = None;
+            return true;
+        }
+        let Some(conn) = self.ready(Role::Offsets).filter(|_| !sent) else { return false };
+        let member =
+            LeaveGroupMember { member_id: member_id.clone(), group_instance_id: None, reason: Some(reason.clone()) };
+        let body = LeaveGroupRequest {
+            group_id: self.config.group_id.clone(),
+            member_id: member_id.clone(),
+            members: vec![member],
+        };
+        let sent = self.ask(conn, &body, i16::MAX, deadline.min(self.now + self.config.request_timeout_ms));
+        self.leave_group = sent.then_some(PendingLeave { member_id, reason, deadline, sent });
+        true
+    }
+
+    /// Whatever the broker answers, the member has left.
+    pub(super) fn on_leave(&mut self, header: &RequestHeader, frame: &[u8]) -> Result<(), Broken> {
+        let response: LeaveGroupResponse = read_response(header, frame)?;
+        self.leave_group = None;
+        let code = response.members.first().map_or(response.error_code, |member| member.error_code);
+        if !code.is_none() {
+            self.info(format!("LeaveGroup was answered with {code}; the session's end does the rest"));
+        }
+        Ok(())
+    }
+
+    /// Leaves the generation. Until its application has given them up, the member's partitions count as lost.
+    pub(super) fn leave_generation(&mut self, leaves: Leaves) {
+        self.stop_waiting(if leaves == Leaves::Group { "the member goes" } else { "the generation is over" });
+        self.generation = Generation::default();
+        if leaves != Leaves::Generation {
+            self.member_id.clear();
+        }
+        self.ownership.forget_released();
+        self.cancel_notice();
+        // The metadata names the partitions that were owned.
+        if leaves == Leaves::Group || !self.ownership.is_empty() {
+            self.attempt.prepared = None;
+        }
+    }
+
+    /// Gives up a JoinGroup or SyncGroup that is unanswered, with its connection: the answer would come too late, and until
+    /// then the broker would serve no other request of that connection.
+    pub(super) fn stop_waiting(&mut self, reason: &str) {
+        let waits =
+            |connection: &Connection| connection.awaits(ApiKey::JoinGroup) || connection.awaits(ApiKey::SyncGroup);
+        if self.connections.with_role(Role::Group).is_some_and(|(_, connection)| waits(connection)) {
+            self.close_role(Role::Group, reason);
+        }
+        self.generation.phase = Phase::Unjoined;
+    }
+
+    fn finish(&mut self) {
+        self.close_all("the member is closed");
+        self.commits.fail_all(&mut self.actions);
+        self.fetches.fail_all(&mut self.actions);
+        self.departure = None;
+        self.notice = None;
+        self.closed = true;
+        self.actions.push(Action::Closed);
+    }
+}

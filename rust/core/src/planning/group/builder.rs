@@ -1,0 +1,245 @@
+//! A group, built member by member.
+
+use std::collections::BTreeSet;
+
+use hashbrown::HashTable;
+
+use super::slab::{Csr, Names, hash_of, position};
+use super::{Group, NONE, Topics};
+use crate::protocol::subscription::NO_GENERATION;
+
+/// Builds a [`Group`]. The members are added in byte order of their ids.
+#[derive(Debug)]
+pub struct GroupBuilder {
+    group: Group,
+    known: HashTable<u32>,
+    scratch: Vec<u32>,
+}
+
+impl GroupBuilder {
+    /// A group of these topics and, so far, no member.
+    #[must_use]
+    pub fn new(topics: Topics) -> Self {
+        let group = Group {
+            topics,
+            member_ids: Names::default(),
+            instance_ids: Names::default(),
+            subscriptions: Csr::new(),
+            subscription_of: Vec::new(),
+            claim_starts: vec![0],
+            claims: Vec::new(),
+            owners_claims: None,
+            generations: Vec::new(),
+            racks: Vec::new(),
+            number_starts: vec![0],
+            numbers: Vec::new(),
+            stand_ins: Vec::new(),
+            missing: BTreeSet::new(),
+            shrunk: BTreeSet::new(),
+        };
+        Self { group, known: HashTable::new(), scratch: Vec::new() }
+    }
+
+    /// The topics, for looking up names.
+    #[must_use]
+    pub fn topics(&self) -> &Topics {
+        &self.group.topics
+    }
+
+    /// Makes room for this many claims in all.
+    pub fn reserve_claims(&mut self, claims: usize) {
+        self.group.claims.reserve(claims);
+    }
+
+    /// The id of a subscription. `topics` may be unsorted and have repeats. Topics without partitions do not count; they are
+    /// noted as missing.
+    pub fn subscription(&mut self, topics: &[u32]) -> u32 {
+        let Self { group, known, scratch } = self;
+        scratch.clear();
+        scratch.extend(topics.iter().filter(|&&topic| group.topics.count(topic) > 0));
+        if !scratch.is_sorted_by(|a, b| a < b) {
+            scratch.sort_unstable();
+            scratch.dedup();
+        }
+        let hash = hash_of(scratch.as_slice());
+        for &topic in topics.iter().filter(|&&topic| group.topics.count(topic) == 0) {
+            let name = group.topics.names.get(topic);
+            if !group.missing.contains(name) {
+                group.missing.insert(name.to_owned());
+            }
+        }
+        if let Some(&id) = known.find(hash, |&id| group.subscriptions.row(id) == scratch) {
+            return id;
+        }
+        let id = group.subscriptions.len() as u32;
+        group.subscriptions.push_row(scratch);
+        known.insert_unique(hash, id, |&id| hash_of(group.subscriptions.row(id)));
+        id
+    }
+
+    /// Notes a topic that a member named and that does not exist.
+    pub fn note_missing(&mut self, topic: &str) {
+        if !self.group.missing.contains(topic) {
+            self.group.missing.insert(topic.to_owned());
+        }
+    }
+
+    /// Begins the next member, whose subscription is one of [`GroupBuilder::subscription`]. Without
+    /// [`MemberBuilder::finish`], the group gets neither the member nor its claims.
+    pub fn member<'a>(&'a mut self, id: &'a str, subscription: u32) -> MemberBuilder<'a> {
+        self.forget_unfinished();
+        MemberBuilder {
+            builder: self,
+            id,
+            instance_id: "",
+            subscription,
+            generation: NO_GENERATION,
+            rack: NONE,
+            stand_in: false,
+        }
+    }
+
+    /// Takes back the claims and numbers of a member that was not finished.
+    fn forget_unfinished(&mut self) {
+        let end = |starts: &[u32]| starts.last().map_or(0, |&end| end as usize);
+        let group = &mut self.group;
+        group.claims.truncate(end(&group.claim_starts));
+        group.numbers.truncate(end(&group.number_starts));
+    }
+
+    /// The group.
+    #[must_use]
+    pub fn finish(mut self) -> Group {
+        self.forget_unfinished();
+        self.group
+    }
+}
+
+/// One member, while it is built. Its claims go straight into the group.
+#[derive(Debug)]
+pub struct MemberBuilder<'a> {
+    builder: &'a mut GroupBuilder,
+    id: &'a str,
+    instance_id: &'a str,
+    subscription: u32,
+    generation: i32,
+    rack: u32,
+    stand_in: bool,
+}
+
+impl<'a> MemberBuilder<'a> {
+    /// Sets the `group.instance.id`; the empty string is none.
+    #[must_use]
+    pub fn instance_id(mut self, instance_id: &'a str) -> Self {
+        self.instance_id = instance_id;
+        self
+    }
+
+    /// Sets the generation of the claims; a negative one is none.
+    #[must_use]
+    pub fn generation(mut self, generation: i32) -> Self {
+        self.generation = generation.max(NO_GENERATION);
+        self
+    }
+
+    /// Sets the rack; the empty string is none.
+    #[must_use]
+    pub fn rack(mut self, rack: &str) -> Self {
+        // A rack that no replica is on matches nothing, but it is a rack: it gets an id of its own.
+        self.rack = if rack.is_empty() { NONE } else { self.builder.group.topics.racks.names.intern(rack) };
+        self
+    }
+
+    /// The topics, for looking up names.
+    #[must_use]
+    pub fn topics(&self) -> &Topics {
+        &self.builder.group.topics
+    }
+
+    /// Adds a claim.
+    pub fn claim(&mut self, partition: u32) {
+        debug_assert!((partition as usize) < self.builder.group.topics.partitions());
+        self.builder.group.claims.push(partition);
+    }
+
+    /// Adds claims by topic name and partition number, as they were sent. Those on partitions that do not exist are left out.
+    /// The topics of the member's subscription, in their order, are tried first.
+    #[inline]
+    pub fn claim_named<'n, N: IntoIterator<Item = i32>>(&mut self, claimed: impl IntoIterator<Item = (&'n [u8], N)>) {
+        let Group { topics, subscriptions, claims, .. } = &mut self.builder.group;
+        let expected = subscriptions.row(self.subscription);
+        // Writers sort, and plans deal in turn: the next topic is mostly as far behind the last one as that was behind the
+        // one before it, else right behind it. Positions are those in `expected`.
+        let (mut next, mut step) = (0, 1);
+        for (name, numbers) in claimed {
+            let is_at = |position: usize| expected.get(position).is_some_and(|&topic| topics.is_named(topic, name));
+            let position = match next {
+                _ if is_at(next + step - 1) => next + step - 1,
+                _ if step > 1 && is_at(next) => next,
+                _ => usize::MAX,
+            };
+            let topic = match expected.get(position) {
+                Some(&topic) => {
+                    (next, step) = (position + 1, position + 1 - next);
+                    topic
+                }
+                None => {
+                    let Some(topic) = topics.find(name) else { continue };
+                    let behind = expected.partition_point(|&known| known <= topic);
+                    (next, step) = (behind, behind.saturating_sub(next).max(1));
+                    topic
+                }
+            };
+            let range = topics.range(topic);
+            let count = range.len() as u32;
+            for number in numbers {
+                if number.cast_unsigned() < count {
+                    claims.push(range.start + number.cast_unsigned());
+                }
+            }
+        }
+    }
+
+    /// Forgets the claims so far.
+    pub fn forget_claims(&mut self) {
+        self.builder.forget_unfinished();
+    }
+
+    /// Adds the partition numbers that a member of a stream join held; negative ones are left out.
+    pub fn numbers(&mut self, numbers: impl Iterator<Item = i32>) {
+        self.builder.group.numbers.extend(numbers.filter_map(|number| u32::try_from(number).ok()));
+    }
+
+    /// Says that claims and generation stand in for the member's own data: see [`Group::is_stand_in`].
+    pub fn stand_in(&mut self) {
+        self.stand_in = true;
+    }
+
+    /// Notes that the member claimed a partition beyond the last of the topic.
+    pub fn note_shrunk(&mut self, topic: u32) {
+        self.builder.group.shrunk.insert(topic);
+    }
+
+    /// Adds the member to the group.
+    ///
+    /// # Panics
+    /// With 2^32 claims in all; in debug builds, if the ids do not ascend.
+    pub fn finish(self) {
+        let group = &mut self.builder.group;
+        let last = group.member_ids.len() as u32;
+        debug_assert!(last == 0 || group.member_ids.get(last - 1) < self.id, "member ids must ascend");
+        group.member_ids.push(self.id);
+        group.instance_ids.push(self.instance_id);
+        group.subscription_of.push(self.subscription);
+        group.claim_starts.push(position(group.claims.len()));
+        let numbers = &group.numbers[group.number_starts[last as usize] as usize..];
+        if let Some(&highest) = numbers.iter().max() {
+            let topics = group.subscriptions.row(self.subscription).iter();
+            group.shrunk.extend(topics.filter(|&&topic| group.topics.count(topic) <= highest));
+        }
+        group.number_starts.push(position(group.numbers.len()));
+        group.stand_ins.push(self.stand_in);
+        group.generations.push(self.generation);
+        group.racks.push(self.rack);
+    }
+}

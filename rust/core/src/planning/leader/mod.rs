@@ -1,0 +1,114 @@
+//! The leader's work between JoinGroup and SyncGroup: from the bytes of the members' subscriptions to those of their
+//! assignments.
+//!
+//! There is no object per partition: names become dense ids while the bytes are read, and each assignment is written straight
+//! into its place in one slab.
+
+#[cfg(feature = "bench")]
+mod floor;
+mod handed_out;
+mod read;
+mod record;
+#[cfg(feature = "slowdown")]
+mod slowdown;
+mod write;
+
+#[cfg(feature = "bench")]
+pub use floor::codec_floor;
+pub use handed_out::{HandedOut, Memory};
+pub use read::{ClaimSource, Fault, FaultReason, Joined, JoinedMember, read_group};
+pub use record::{CLIENT_ID_ALLOWANCE, GROUP_ID_ALLOWANCE, HOST_ALLOWANCE, record_bytes, record_bytes_of_plan};
+pub use write::{Assignments, write_assignments};
+
+use handed_out::void_false_claims;
+
+use crate::planning::budget::Limit;
+use crate::planning::group::{Group, MANY_CLAIMS, Topics};
+use crate::planning::plan::Outcome;
+use crate::planning::strategy::{self, Strategy};
+use crate::protocol::writer::WriteError;
+
+/// The result of a rebalance.
+#[derive(Debug, Clone)]
+pub struct Performed {
+    /// The plan and what it was made from.
+    pub outcome: Outcome,
+    /// What the members sent, as dense ids, without the claims that the leader knows to be false.
+    pub group: Group,
+    /// The generation that was being formed, where the client gave one that can be.
+    pub forming: Option<i32>,
+    /// By member of the group, its position in the input.
+    pub order: Vec<u32>,
+    /// The assignments of `outcome.plan`, by member of the group.
+    pub assignments: Assignments,
+    /// The generation in the assignments' user data; `None` for a strategy that writes none.
+    pub generation: Option<i32>,
+    /// What could not be read of which member.
+    pub faults: Vec<Fault>,
+    /// The size of the record that the broker will write for this generation: see [`record_bytes`].
+    pub record_bytes: u64,
+}
+
+/// Plans a rebalance, bytes to bytes. `forming` is the generation that is being formed, where the client knows it. Claims that
+/// are not older are false and do not count. `forming` is written into the assignments' user data; where it is not known, that
+/// generation is one more than the newest that any member claims.
+///
+/// Whatever the members' bytes are, every member gets an assignment. A member that is listed twice counts once.
+///
+/// # Errors
+/// None that members can cause: only an assigned topic whose name is longer than the protocol allows.
+pub fn perform_assignment(
+    members: &[JoinedMember<'_>],
+    topics: Topics,
+    strategy: Strategy,
+    forming: Option<i32>,
+) -> Result<Performed, WriteError> {
+    perform_assignment_knowing(members, topics, strategy, forming, &Limit::default(), &Memory::default())
+}
+
+/// As [`perform_assignment`], within a limit, for a leader that remembers the plans that it made.
+///
+/// If the limit was too small, the plan is valid, and the outcome says which search ended early. Claims that the memory proves
+/// false do not count, and are among the faults.
+///
+/// # Errors
+/// As [`perform_assignment`].
+pub fn perform_assignment_knowing(
+    members: &[JoinedMember<'_>],
+    topics: Topics,
+    strategy: Strategy,
+    forming: Option<i32>,
+    limit: &Limit<'_>,
+    memory: &Memory<'_>,
+) -> Result<Performed, WriteError> {
+    #[cfg(feature = "slowdown")]
+    if slowdown::is_due() {
+        drop(std::hint::black_box(perform(members, topics.clone(), strategy, forming, limit, memory)));
+    }
+    perform(members, topics, strategy, forming, limit, memory)
+}
+
+fn perform(
+    members: &[JoinedMember<'_>],
+    topics: Topics,
+    strategy: Strategy,
+    forming: Option<i32>,
+    limit: &Limit<'_>,
+    memory: &Memory<'_>,
+) -> Result<Performed, WriteError> {
+    let source = ClaimSource::of(strategy);
+    let forming = forming.filter(|&generation| generation >= 0);
+    let Joined { mut group, order, mut faults, mut max_generation } = read_group(members, topics, source);
+    for (member, claims) in void_false_claims(&mut group, source, memory, forming, &mut max_generation) {
+        let (position, member_id) = (order[member as usize], group.member_ids().get(member).to_owned());
+        faults.push(Fault { position, member_id, reason: FaultReason::NotHandedOut(claims) });
+    }
+    faults.sort_by_key(|fault| fault.position);
+    let ownership = strategy::settle(&group, strategy, forming);
+    group.pack_claims(&ownership.owner, MANY_CLAIMS);
+    let outcome = strategy::plan(&group, strategy, ownership, limit);
+    let generation = source.generation(forming, max_generation);
+    let assignments = write_assignments(&group, &outcome.plan, generation)?;
+    let record_bytes = record_bytes(members, &order, &assignments);
+    Ok(Performed { outcome, group, forming, order, assignments, generation, faults, record_bytes })
+}

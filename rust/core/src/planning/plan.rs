@@ -1,0 +1,141 @@
+//! The result of every strategy: an owner for each partition, and what the plan was made from. Nothing here plans.
+
+use std::collections::BTreeSet;
+
+use crate::planning::budget::Limited;
+use crate::planning::group::{Group, NONE};
+use crate::planning::ownership::{CONTESTED, Ownership};
+
+/// Who gets which partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// By flat partition, the member that gets it; [`NONE`] for a partition that nobody gets.
+    pub owner: Vec<u32>,
+}
+
+impl Plan {
+    /// A plan in which no partition has an owner.
+    #[must_use]
+    pub fn unassigned(group: &Group) -> Self {
+        Self { owner: vec![NONE; group.topics().partitions()] }
+    }
+
+    /// How many partitions each member has.
+    #[must_use]
+    pub fn loads(&self, members: usize) -> Vec<u32> {
+        let mut loads = vec![0; members];
+        for &owner in &self.owner {
+            if owner != NONE {
+                loads[owner as usize] += 1;
+            }
+        }
+        loads
+    }
+}
+
+/// Why a partition gets no owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnassignedReason {
+    /// Nobody subscribes to its topic.
+    NoSubscriber,
+    /// Another member still holds the partition and must revoke it first (KIP-429). The next rebalance hands it out.
+    Withheld {
+        /// Who holds it.
+        holder: u32,
+    },
+    /// Stream join: the partition's number is not below the partition count of the group's smallest topic.
+    Beyond {
+        /// The smallest topic; of several, the first.
+        topic: u32,
+    },
+    /// Stream join: the owner of the number does not subscribe to the topic.
+    OwnerNotSubscribed {
+        /// The member.
+        owner: u32,
+    },
+    /// Several members claim the partition with the same generation. All of them must revoke it first (KIP-429).
+    Contested,
+}
+
+/// The numbers of a stream join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Numbers {
+    /// By number, the owner. The length is the eligible count: the smallest partition count of a subscribed topic.
+    pub owner: Vec<u32>,
+    /// The subscribed topic with that partition count, the first of several; [`NONE`] if nobody subscribes to anything.
+    pub smallest: u32,
+    /// The topics that somebody subscribes to.
+    pub(super) subscribed: BTreeSet<u32>,
+}
+
+impl Numbers {
+    /// Why a partition of the group has no owner in the plan that these numbers make. O(log topics).
+    fn why_unassigned(&self, group: &Group, partition: u32) -> UnassignedReason {
+        let (topic, number) = group.topics().locate(partition);
+        match self.owner.get(number as usize) {
+            _ if !self.subscribed.contains(&topic) => UnassignedReason::NoSubscriber,
+            Some(&owner) => UnassignedReason::OwnerNotSubscribed { owner },
+            None => UnassignedReason::Beyond { topic: self.smallest },
+        }
+    }
+}
+
+/// A plan and what it was made from.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The partitions that are handed out now.
+    pub plan: Plan,
+    /// The plan once withheld partitions are free. Only cooperative rebalancing has one.
+    pub withholding: Option<Plan>,
+    /// The owners before this plan.
+    pub ownership: Ownership,
+    /// The numbers of a stream join.
+    pub join: Option<Numbers>,
+    /// The search of the strategy that ended early, if one did: a better plan may exist.
+    pub limited: Option<Limited>,
+}
+
+impl Outcome {
+    /// The plan once withheld partitions are free.
+    #[must_use]
+    pub fn target(&self) -> &Plan {
+        self.withholding.as_ref().unwrap_or(&self.plan)
+    }
+
+    /// The partitions that the target gives to a member and that another member still holds.
+    pub fn withheld(&self) -> impl Iterator<Item = u32> {
+        let owners = self.plan.owner.iter().zip(&self.target().owner);
+        (0u32..).zip(owners).filter(|(_, (now, then))| now != then).map(|(partition, _)| partition)
+    }
+
+    /// The partitions without an owner now, ascending, each with the reason. `group` is the one that was planned.
+    /// O(partitions).
+    pub fn unassigned(&self, group: &Group) -> impl Iterator<Item = (u32, UnassignedReason)> {
+        let (plan, target, ownership) = (&self.plan, self.target(), &self.ownership);
+        let open = (0u32..).zip(&plan.owner).filter(|(_, owner)| **owner == NONE).map(|(partition, _)| partition);
+        open.map(|partition| {
+            let holder = ownership.held.get(partition as usize).copied().unwrap_or(NONE);
+            let reason = match (target.owner[partition as usize], holder) {
+                (NONE, _) => self
+                    .join
+                    .as_ref()
+                    .map_or(UnassignedReason::NoSubscriber, |join| join.why_unassigned(group, partition)),
+                (_, CONTESTED) => UnassignedReason::Contested,
+                (_, holder) => UnassignedReason::Withheld { holder },
+            };
+            (partition, reason)
+        })
+    }
+
+    /// The number of partitions that stay with their owner, and of those that had an owner and change it. A withheld partition
+    /// counts by its target.
+    #[must_use]
+    pub fn kept_and_moved(&self) -> (u32, u32) {
+        let (mut kept, mut moved) = (0, 0);
+        for (&before, &after) in self.ownership.owner.iter().zip(&self.target().owner) {
+            kept += u32::from(before != NONE && before == after);
+            moved += u32::from(before != NONE && before != after);
+        }
+        (kept, moved)
+    }
+}

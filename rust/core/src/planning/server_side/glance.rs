@@ -1,0 +1,147 @@
+//! A group at a glance: one plan for members and what they own, without a history.
+
+use crate::planning::group::{Group, NONE};
+use crate::planning::ownership::Ownership;
+use crate::planning::plan::Plan;
+
+use super::equal::{Quotas, Share, leaving, topic_order};
+use super::java::{HashMap, Timeline, Uuid, string_hash};
+use super::release::Release;
+use super::spec::{Member, Spec, Subscription, Target, Topic, TopicKey};
+use super::{Assignor, range, unequal};
+
+/// Plans a group of dense ids. O(partitions + subscription entries), but for the levelling of unequal subscriptions.
+#[must_use]
+pub fn assign(group: &Group, ownership: &Ownership, assignor: Assignor, release: Release) -> Plan {
+    let topics: Vec<Topic> = (0..group.topics().len() as u32)
+        .map(|topic| Topic {
+            id: Uuid::of_name(group.topics().names().get(topic), 0),
+            partitions: group.topics().count(topic),
+        })
+        .collect();
+    let subscriptions: Vec<Subscription> = group.subscriptions().rows().map(|row| in_name_order(group, row)).collect();
+    let order = in_map_order(group);
+    let equal = order.windows(2).all(|pair| {
+        let [one, other] = [pair[0], pair[1]].map(|member| group.subscription_of()[member as usize]);
+        one == other || group.subscription(pair[0]) == group.subscription(pair[1])
+    });
+    // Only where subscriptions differ do all targets count with their orders.
+    let levelled = assignor == Assignor::Uniform && !equal;
+    let wanted = vec![levelled; group.members()];
+    let targets = targets(group, ownership, &topics, &wanted);
+    let member = |&member: &u32| Member {
+        id: group.member_ids().get(member),
+        instance: group.instance_id(member),
+        subscription: group.subscription_of()[member as usize],
+        target: &targets[member as usize],
+    };
+    let members: Vec<Member<'_>> = order.iter().map(member).collect();
+    let spec = Spec { topics: &topics, subscriptions: &subscriptions, members: &members, equal };
+    let mut plan = Plan::unassigned(group);
+    if members.is_empty() {
+        return plan;
+    }
+    if assignor == Assignor::Range {
+        range::each_run(&spec, |member, topic, run| {
+            let first = group.topics().range(topic).start;
+            plan.owner[(first + run.start) as usize..(first + run.end) as usize].fill(order[member]);
+        });
+    } else if levelled {
+        // The targets come from one owner for each partition, so the assignor finds no fault with them.
+        for (&member, record) in order.iter().zip(unequal::assign(&spec).unwrap_or_default()) {
+            for (key, list) in record.as_ref().unwrap_or(&targets[member as usize].topics) {
+                let first = group.topics().range(key.topic).start;
+                list.iter().for_each(|&partition| plan.owner[(first + partition) as usize] = member);
+            }
+        }
+    } else {
+        plan.owner.clone_from(&ownership.owner);
+        plan.owner.resize(group.topics().partitions(), NONE);
+        share_out(group, &spec, &order, release, &mut plan);
+    }
+    plan
+}
+
+/// `uniform` with equal subscriptions, from the owners in the plan. The orders of a member's maps count only where it has to give
+/// something up, so that only then they are made.
+fn share_out(group: &Group, spec: &Spec<'_>, order: &[u32], release: Release, plan: &mut Plan) {
+    let topics = topic_order(spec);
+    let loads = plan.loads(group.members());
+    let total = topics.iter().map(|key| group.topics().count(key.topic) as usize).sum();
+    let mut quotas = Quotas::new(total, order.len(), release.extras());
+    let shares: Vec<Share> = order.iter().map(|&member| quotas.next(loads[member as usize] as usize)).collect();
+    let mut free = Vec::new();
+    for key in &topics {
+        free.extend(group.topics().range(key.topic).filter(|&partition| plan.owner[partition as usize] == NONE));
+    }
+    let mut gives = vec![false; group.members()];
+    for (&member, share) in order.iter().zip(&shares) {
+        gives[member as usize] = (loads[member as usize] as usize) > share.keeps;
+    }
+    if gives.contains(&true) {
+        let ownership = Ownership { owner: std::mem::take(&mut plan.owner), held: Vec::new() };
+        let targets = targets(group, &ownership, spec.topics, &gives);
+        plan.owner = ownership.owner;
+        let kept = vec![true; spec.topics.len()];
+        for (&member, share) in order.iter().zip(&shares) {
+            for (key, partition) in leaving(&targets[member as usize], &kept, share.keeps) {
+                free.push(group.topics().range(key.topic).start + partition);
+            }
+        }
+    }
+    let mut free = free.into_iter();
+    for (&member, share) in order.iter().zip(&shares) {
+        for partition in free.by_ref().take(share.gets) {
+            plan.owner[partition as usize] = member;
+        }
+    }
+}
+
+/// The members as the assignor sees them, if they joined in the order of their ids.
+fn in_map_order(group: &Group) -> Vec<u32> {
+    let mut timeline = Timeline::new();
+    let mut map = HashMap::<&str>::new();
+    let mut numbers = hashbrown::HashMap::new();
+    for member in 0..group.members() as u32 {
+        let id = group.member_ids().get(member);
+        numbers.insert(id, member);
+        for _ in 0..2 {
+            timeline.put(member, string_hash(id));
+        }
+    }
+    for member in timeline.iter() {
+        map.put(group.member_ids().get(member));
+    }
+    map.keys().map(|id| numbers[id]).collect()
+}
+
+/// A subscription in the order of the set of its names.
+fn in_name_order(group: &Group, row: &[u32]) -> Subscription {
+    let names = group.topics().names();
+    let number: hashbrown::HashMap<&str, u32> = row.iter().map(|&topic| (names.get(topic), topic)).collect();
+    let set = HashMap::of_set(row.len(), row.iter().map(|&topic| names.get(topic)));
+    Subscription { topics: set.keys().map(|name| number[name]).collect(), names: row.len() }
+}
+
+/// The partitions that the wanted members own, as targets that are read from their records. The others' are empty.
+fn targets(group: &Group, ownership: &Ownership, topics: &[Topic], wanted: &[bool]) -> Vec<Target> {
+    let mut records: Vec<Vec<(TopicKey, Vec<u32>)>> = vec![Vec::new(); group.members()];
+    if !wanted.contains(&true) {
+        return vec![Target::default(); group.members()];
+    }
+    for topic in 0..group.topics().len() as u32 {
+        let range = group.topics().range(topic);
+        let owners = ownership.owner.get(range.start as usize..range.end as usize).unwrap_or(&[]);
+        for (partition, &owner) in (0u32..).zip(owners) {
+            if owner == NONE || !wanted[owner as usize] {
+                continue;
+            }
+            let record = &mut records[owner as usize];
+            match record.last_mut() {
+                Some((key, list)) if key.topic == topic => list.push(partition),
+                _ => record.push((TopicKey { topic, id: topics[topic as usize].id }, vec![partition])),
+            }
+        }
+    }
+    records.into_iter().map(Target::read_back).collect()
+}

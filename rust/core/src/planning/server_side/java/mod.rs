@@ -1,0 +1,23 @@
+//! The orders of Java's collections, on which the broker's plans depend.
+//!
+//! A `HashMap` is in the order of its bins, and a bin is in the order of insertion until it becomes a tree. So the order follows
+//! from the hash codes, from the capacity at each moment, and from the sequence of insertions and removals. Nothing here keeps
+//! values: a caller keeps them by key.
+
+mod hash;
+mod hash_map;
+mod int_set;
+mod node;
+mod timeline;
+mod tree;
+
+pub use hash::Uuid;
+pub(crate) use hash::{Key, compare_strings, string_hash};
+pub(crate) use hash_map::HashMap;
+pub(crate) use int_set::{IntSet, read_back};
+pub(crate) use timeline::Timeline;
+
+/// The capacity that Java computes for `count` entries, as `(int) (count / 0.75f) + 1`, in Java's own arithmetic.
+pub(crate) fn room_for(count: usize) -> usize {
+    (count as f32 / 0.75f32) as usize + 1
+}

@@ -1,0 +1,120 @@
+//! The strategies by name, and one call that runs any of them.
+
+use std::borrow::Cow;
+
+use crate::planning::budget::Limit;
+use crate::planning::cooperative;
+use crate::planning::group::Group;
+use crate::planning::lag;
+use crate::planning::objective::{Objective, Rules};
+use crate::planning::ownership::Ownership;
+use crate::planning::plan::{Outcome, Plan};
+use crate::planning::range;
+use crate::planning::round_robin;
+use crate::planning::server_side;
+use crate::planning::settlement;
+use crate::planning::sticky;
+use crate::planning::stream_join;
+
+/// A strategy with its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// KIP-54, eager.
+    Sticky(Objective),
+    /// KIP-54 in the two phases of KIP-429.
+    CooperativeSticky(Objective),
+    /// KIP-315: number `n` of every topic goes to one member, and numbers stay where they were.
+    StreamJoin {
+        /// Whether in the two phases of KIP-429.
+        cooperative: bool,
+    },
+    /// Kafka's range assignor.
+    Range,
+    /// Kafka's round-robin assignor.
+    RoundRobin,
+    /// KAFKA-5337: by the lag of the partitions, which the topics carry.
+    Lag(lag::Options),
+    /// KIP-848: what a broker's own assignor would plan. For reading only: no member can join a group with it.
+    ServerSide(server_side::Assignor, server_side::Release),
+}
+
+impl Strategy {
+    /// The rules that its plans are verified by. A strategy that promises no objective is measured by the default one.
+    #[must_use]
+    pub fn rules(self) -> Rules {
+        let eager = |objective| Rules::Partitions { objective, cooperative: false };
+        match self {
+            Strategy::Sticky(objective) => eager(objective),
+            Strategy::CooperativeSticky(objective) => Rules::Partitions { objective, cooperative: true },
+            Strategy::StreamJoin { cooperative } => Rules::StreamJoin { cooperative },
+            Strategy::Range | Strategy::RoundRobin | Strategy::Lag(_) | Strategy::ServerSide(..) => {
+                eager(Objective::default())
+            }
+        }
+    }
+}
+
+/// Runs a strategy. `forming` is the generation being formed, where it is known: see [`settlement::settle`].
+#[must_use]
+pub fn assign(group: &Group, strategy: Strategy, forming: Option<i32>) -> Outcome {
+    plan(group, strategy, settle(group, strategy, forming), &Limit::default())
+}
+
+/// Settles the claims as far as the strategy needs them. The strategy reads [`Group::claims`] no more; a verification does.
+#[must_use]
+pub fn settle(group: &Group, strategy: Strategy, forming: Option<i32>) -> Ownership {
+    match strategy.rules() {
+        Rules::StreamJoin { cooperative } => stream_join::settle(group, forming, cooperative),
+        Rules::Partitions { cooperative, .. } => settlement::settle(group, forming, cooperative),
+    }
+}
+
+/// Plans a group whose claims are settled, within a limit: the second half of [`assign`].
+#[must_use]
+pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership, limit: &Limit<'_>) -> Outcome {
+    let mut join = None;
+    let mut limited = None;
+    let mut noted = |(plan, early)| {
+        limited = early;
+        plan
+    };
+    let target = match strategy {
+        Strategy::Sticky(objective) | Strategy::CooperativeSticky(objective) => {
+            noted(sticky::assign_within(group, &ownership, objective, limit))
+        }
+        Strategy::StreamJoin { .. } => {
+            let (target, numbers) = stream_join::assign(group, &ownership);
+            join = Some(numbers);
+            target
+        }
+        Strategy::Range => range::assign(group),
+        Strategy::RoundRobin => round_robin::assign(group),
+        Strategy::ServerSide(assignor, release) => server_side::assign(group, &ownership, assignor, release),
+        Strategy::Lag(options) => noted(lag::assign_within(group, &ownership, options, limit)),
+    };
+    if strategy.rules().cooperative() {
+        Outcome {
+            plan: cooperative::withhold(&target, &ownership),
+            withholding: Some(target),
+            ownership,
+            join,
+            limited,
+        }
+    } else {
+        Outcome { plan: target, withholding: None, ownership, join, limited }
+    }
+}
+
+/// The plan from which a verification starts its search for the bounds. The search is short near an optimum: so it starts from
+/// the target of a strategy that seeks the optimum, and else from a sticky plan. The bounds are the same in either case.
+#[must_use]
+pub fn near_optimum<'a>(group: &Group, strategy: Strategy, outcome: &'a Outcome, limit: &Limit<'_>) -> Cow<'a, Plan> {
+    match strategy {
+        Strategy::Range | Strategy::RoundRobin | Strategy::Lag(_) | Strategy::ServerSide(..) => {
+            Cow::Owned(sticky::assign_within(group, &outcome.ownership, Objective::default(), limit).0)
+        }
+        Strategy::Sticky(_) | Strategy::CooperativeSticky(_) | Strategy::StreamJoin { .. } => {
+            Cow::Borrowed(outcome.target())
+        }
+    }
+}
