@@ -1,4 +1,4 @@
-"""What all assignors have in common: planning a group, and speaking the group protocol in bytes.
+"""The base class of all assignors: planning a group, and the group protocol in bytes.
 
 The strategies themselves are in `kafka_assignors.assignors`.
 """
@@ -20,21 +20,20 @@ __all__ = ["Assignor", "JoinedMember"]
 
 JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
 
-# A leader's earlier plans, each with the generation that it was made for, and whether its client keeps instance ids to
-# itself.
+# A leader's earlier plans, each with its generation; and whether its client does not pass on the members' instance ids.
 EarlierPlans: TypeAlias = "tuple[list[tuple[int | None, _core.Plan]], bool]"
 
-# The share of the broker's default limit from which on a group's record is worth a warning.
+# The part of the broker's default limit from which on the size of a group's record is a warning.
 _NEAR = 0.9
 
 
 class Assignor:
-    """What all assignors have in common; use one of the subclasses.
+    """The base class of all assignors; use one of the subclasses.
 
     Attributes:
         name: the name by which the members of a group agree on the strategy, as on the wire.
-        cooperative: whether members keep their partitions through a rebalance (KIP-429); a client must then revoke only
-            what the new assignment lacks, and rejoin.
+        cooperative: whether members keep their partitions during a rebalance (KIP-429). A client must then revoke only
+            the partitions that are not in the new assignment, and rejoin.
     """
 
     __slots__ = ()
@@ -43,7 +42,7 @@ class Assignor:
     cooperative: ClassVar[bool] = False
 
     def _options(self) -> tuple[str, str, str]:
-        """Name, mode and rack order, as the core takes them."""
+        """Name, mode and rack order, for the core."""
         return self.name, "fair-yet-sticky", "before-stickiness"
 
     def assign(self, group: Group, *, generation: int | None = None) -> Plan:
@@ -55,14 +54,14 @@ class Assignor:
                 count.
 
         Returns:
-            The plan. It depends only on what the group holds: not on the order of members, topics or partitions, nor on
-            earlier calls.
+            The plan. It depends on the values of the group only: not on the order of members, topics or partitions, nor
+            on earlier calls.
 
         Raises:
             GroupError: claims, partition counts or generations that cannot be represented.
             GroupTypeError: `group` is not a `Group`, or holds values of wrong types.
-            KeyboardInterrupt: a Ctrl-C came while it was planned on the main thread; planning ends at once. So it does
-                with what the handler of another signal raises.
+            KeyboardInterrupt: Ctrl-C while the main thread plans. Planning ends at once, also with an error that the
+                handler of another signal raises.
         """
         if not isinstance(group, Group):
             raise GroupTypeError(f"group is of type {type(group).__name__}; give a Group")
@@ -77,26 +76,26 @@ class Assignor:
         *,
         generation: int | None = None,
     ) -> dict[str, bytes]:
-        """What the leader of a group does between JoinGroup and SyncGroup, bytes to bytes.
+        """Plans a group as its leader, between JoinGroup and SyncGroup: bytes to bytes.
 
         The members' metadata is read, and their assignments are written, without a Python object per partition.
 
         Args:
-            members: `(member_id, metadata)` or `(member_id, instance_id, metadata)` of every member, as the coordinator
-                lists them; `metadata` are ConsumerProtocolSubscription bytes. A member listed twice counts once.
+            members: `(member_id, metadata)` or `(member_id, instance_id, metadata)` of every member, as in the
+                coordinator's answer; `metadata` are ConsumerProtocolSubscription bytes. A repeated member counts once.
             partitions: the partition count, or the `Topic` with racks, of every topic that members name and that
                 exists.
             generation: the generation being formed, if known: a claim that is not older than it is false and does not
                 count.
 
         Returns:
-            Member id to ConsumerProtocolAssignment bytes; every member has a key, one with nothing too.
+            Member id to ConsumerProtocolAssignment bytes, also for a member without partitions.
 
         Raises:
             GroupError: a partition count that is not possible, or a text that is not valid Unicode.
             GroupTypeError: an entry that is not such a tuple.
 
-        A member whose bytes cannot be read costs only itself its partitions: `plan_assignment` tells which.
+        A member whose bytes cannot be read gets no partitions; the others are not affected. `Plan.faults` names it.
         Time and memory are linear in the bytes, but for the balancing of different subscriptions.
         """
         return self.plan_assignment(members, partitions, generation=generation)[0]
@@ -127,7 +126,7 @@ class Assignor:
         """As `plan_assignment`, without its warning: inside a client, `-W error` would make that fail a rebalance.
 
         Claims that the leader's `earlier` plans show to be false do not count. The search for the best plan ends after
-        so many `seconds`; `Plan.limited` then says so.
+        so many `seconds`; then `Plan.limited` is set.
         """
         if not isinstance(partitions, dict):
             partitions = checked_topics(partitions)
@@ -144,7 +143,7 @@ class Assignor:
 
         Args:
             topics: the topics that the consumer subscribes to; order and repeats carry no meaning.
-            state: what the consumer remembers.
+            state: the consumer's.
 
         Raises:
             GroupTypeError: `topics` is not a collection of strings.
@@ -157,21 +156,21 @@ class Assignor:
         return self._subscription(checked_names(topics, "of a subscription"), state).encode()
 
     def _subscription(self, topics: tuple[str, ...], state: MemberState) -> Subscription:
-        """What a member of a strategy without memory sends."""
+        """The subscription of a member; here without any claims."""
         return Subscription(topics=topics, rack=state.rack)
 
     def on_assignment(self, assignment: bytes, generation: int | None, state: MemberState) -> None:
-        """What every member does with its share: `state` remembers it for the next `metadata`.
+        """Stores a member's assignment in `state`, for the next `metadata`.
 
         Args:
             assignment: the ConsumerProtocolAssignment bytes as received in SyncGroup.
-            generation: the group's generation; None, or a negative number, where the client does not tell it: then
-                the one that our leaders write into the assignment's user data counts, if there is one.
+            generation: the group's generation. If it is None or negative, the generation in the assignment's user data
+                counts, where our leaders write it.
             state: is changed only if the bytes can be read.
 
         Raises:
-            UserDataError: bytes that are no assignment; so are none at all, which a broker hands to a member that the
-                leader forgot.
+            UserDataError: the bytes are no assignment. Empty bytes are none either; a broker hands them to a member
+                that the leader left out.
 
         >>> from kafka_assignors import StickyAssignor
         >>> state = MemberState()
@@ -188,7 +187,7 @@ class Assignor:
 
 
 def record_size_problem(plan: Plan) -> str | None:
-    """What to know if a broker with default settings refuses the group, or soon will; None otherwise."""
+    """A warning if the record of the group is near the default limit of brokers, or above it; else None."""
     size, limit = plan.record_bytes, _core.DEFAULT_RECORD_LIMIT
     if size < _NEAR * limit:
         return None
@@ -206,10 +205,10 @@ def warn_of_record_size(plan: Plan) -> None:
 
 
 def generation_on_wire(generation: int | None) -> int:
-    """The generation as the protocol writes it, where -1 stands for none."""
+    """The generation for the protocol, in which -1 is none."""
     return NO_GENERATION if generation is None else generation
 
 
 def known_generation(generation: int | None) -> int | None:
-    """The generation as the core takes it, where None stands for none."""
+    """The generation for the core, in which None is none."""
     return None if generation is None or generation < 0 else generation

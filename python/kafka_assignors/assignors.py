@@ -1,7 +1,7 @@
-"""The assignors: one class per strategy, the same for every client and for planning without any.
+"""The assignors: one class for each strategy, for all clients and for planning without a client.
 
-An assignor is a value: its options and nothing else. What a consumer remembers between rebalances is a `MemberState`
-that the consumer, or the adapter of its client, owns. So one assignor may serve any number of consumers and threads.
+An assignor is a value: its options and nothing else. The state between rebalances is a `MemberState`, which belongs to
+the consumer or to the adapter of its client. So one assignor may serve any number of consumers and threads.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kafka_assignors.errors import GroupError, GroupTypeError, LagError, OptionE
 from kafka_assignors.group import Group, MemberState, Plan, Topic, checked_topics
 from kafka_assignors.lag import check_source, gather
 from kafka_assignors.printable import SENTENCE, printable
+from kafka_assignors.server_side import ServerSideRangeAssignor, UniformAssignor
 from kafka_assignors.userdata import (
     CooperativeStickyUserData,
     StickyUserData,
@@ -48,8 +49,10 @@ __all__ = [
     "RackOrder",
     "RangeAssignor",
     "RoundRobinAssignor",
+    "ServerSideRangeAssignor",
     "StickyAssignor",
     "StickyStreamJoinAssignor",
+    "UniformAssignor",
     "by_name",
 ]
 
@@ -79,7 +82,7 @@ def _check_size(name: str, value: object, bits: int) -> None:
 
 
 def _with_history(topics: tuple[str, ...], state: MemberState) -> Subscription:
-    """A subscription with everything in the user data, where its readers look: twice would be twice the record."""
+    """A subscription with its claims in the user data only. A second copy would double the group's record."""
     remembers = state.owned or state.generation is not None
     user_data = StickyUserData(state.owned, generation_on_wire(state.generation)).encode() if remembers else None
     return Subscription(topics, user_data, rack=state.rack)
@@ -109,10 +112,10 @@ class StickyAssignor(_StickyOptions):
     `org.apache.kafka.clients.consumer.StickyAssignor`.
 
     Args:
-        mode: what comes first. `"fair-yet-sticky"`: balance, then stickiness. `"sticky-yet-fair"`: nothing that is
-            validly owned moves; new and orphaned partitions go where they make the plan fairest. `"fair"`: the past
-            does not count. The mode is the leader's and is not on the wire.
-        racks: where rack matches (KIP-881) stand; they count only where members and replicas both have racks.
+        mode: the order of the objectives. `"fair-yet-sticky"`: balance, then stickiness. `"sticky-yet-fair"`: no
+            partition with a valid owner moves, and the others go where the plan gets fairest. `"fair"`: earlier
+            owners do not count. Only the leader's mode counts; it is not on the wire.
+        racks: the place of rack matches (KIP-881) in that order. They count only if members and replicas have racks.
             `"before-stickiness"`: balance, racks, stickiness, as in Java. `"after-stickiness"`: balance, stickiness,
             racks.
 
@@ -139,8 +142,8 @@ class StickyAssignor(_StickyOptions):
 class CooperativeStickyAssignor(_StickyOptions):
     """The sticky strategy in the two phases of KIP-429: no partition goes to a member while another still holds it.
 
-    A partition that must move is first withheld (`Plan.unassigned` says from whom); its holder revokes it and rejoins,
-    and the next rebalance hands it out. Compatible with Java's
+    A partition that must move is first withheld (`Plan.unassigned` names its owner). The owner revokes it and rejoins,
+    and the next rebalance assigns it. Compatible with Java's
     `org.apache.kafka.clients.consumer.CooperativeStickyAssignor`.
 
     Args:
@@ -167,9 +170,10 @@ class CooperativeStickyAssignor(_StickyOptions):
 class StickyStreamJoinAssignor(Assignor):
     """KIP-315's strategy, for stream joins: number `n` of every topic goes to one member, and stays there.
 
-    The numbers below the smallest partition count of the group's topics are shared out: one more for some at most, and
-    no such shares keep more numbers where they were. A member gets its numbers of each topic that it subscribes to
-    itself; `Plan.unassigned` says of every partition that is left over why, and `Plan.notices` which topics are odd.
+    The numbers below the smallest partition count of the group's topics are distributed evenly, and among the even
+    distributions one is chosen that moves the fewest numbers. A member gets its numbers of each topic that it
+    subscribes to. `Plan.unassigned` has a reason for each partition that is left over, and `Plan.notices` the topics
+    with another number of partitions.
 
     `generation` of a `Member` or `MemberState` is the epoch of the assignment here, which every plan raises by one:
     for each number the claim with the highest epoch counts, and equal highest ones void each other. A claim without an
@@ -212,7 +216,7 @@ class StickyStreamJoinAssignor(Assignor):
         return Subscription(topics, user_data, state.owned if self.cooperative else {}, rack=state.rack)
 
     def on_assignment(self, assignment: bytes, generation: int | None, state: MemberState) -> None:
-        """What every member does with its share: `state` remembers it for the next `metadata`.
+        """Stores a member's assignment in `state`, for the next `metadata`.
 
         Args:
             assignment: the ConsumerProtocolAssignment bytes as received in SyncGroup; the epoch is in their user data.
@@ -220,15 +224,15 @@ class StickyStreamJoinAssignor(Assignor):
             state: is changed only if the bytes can be read.
 
         Raises:
-            UserDataError: bytes that are no assignment.
+            UserDataError: the bytes are no assignment.
         """
-        # Called by name: a dataclass with slots is made anew, so that `super()` would look for another class.
+        # Not by `super()`: a dataclass with slots is a second class, which the `super()` of this method does not know.
         Assignor.on_assignment(self, assignment, None, state)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeAssignor(Assignor):
-    """Kafka's range strategy: topic by topic, each subscriber gets a run of neighbouring partitions.
+    """Kafka's range strategy: of each topic, each subscriber gets a run of consecutive partitions.
 
     Static members come in order of their instance ids; with racks, KIP-881's rules hold.
     """
@@ -266,7 +270,7 @@ class LagBasedAssignor(Assignor):
             difference of `k`. None: only lag counts. Partitions without lag go by number first in any case.
         keep: `"none"`: the past does not count. `"owners"`: partitions stay with the members that own them, but for
             moves and swaps that take more than `threshold` off the heaviest member's lag. None of them can be undone
-            without making somebody heavier than the heaviest, and no further one is worth as much.
+            without making a member heavier than the heaviest, and no further one is worth as much.
         threshold: for `"owners"`: how many records changes must be worth, all that are made together. If all lags are
             the same, `scope` is `"group"`, `max_skew` None and subscriptions are equal, the heaviest lag is within it
             of the least possible, with the fewest moves; in general that is too hard to find (docs/lag.md).
@@ -339,8 +343,8 @@ class LagBasedAssignor(Assignor):
         if lags is not None and not hasattr(lags, "keys"):
             raise GroupTypeError(f"lags is of type {type(lags).__name__}; give a mapping of topic to lags")
         topics = dict(group.topics)
-        told = self._gather(topics) if lags is None else {topic: lags[topic] for topic in topics if topic in lags}
-        core = _core.assign_by_lag(self._lag_options(), topics, group.members, told, known_generation(generation))
+        known = self._gather(topics) if lags is None else {topic: lags[topic] for topic in topics if topic in lags}
+        core = _core.assign_by_lag(self._lag_options(), topics, group.members, known, known_generation(generation))
         plan = Plan(core)
         warn_of_record_size(plan)
         return plan
@@ -364,14 +368,14 @@ class LagBasedAssignor(Assignor):
         if not isinstance(partitions, dict):
             partitions = checked_topics(partitions)
         try:
-            told: dict[str, Sequence[int]] | LagError = self._gather(partitions)
+            lags: dict[str, Sequence[int]] | LagError = self._gather(partitions)
         except LagError as error:
-            told = error
-        return self._plan_with(told, members, partitions, generation, earlier, seconds)
+            lags = error
+        return self._plan_with(lags, members, partitions, generation, earlier, seconds)
 
     def _plan_with(
         self,
-        told: dict[str, Sequence[int]] | LagError,
+        given: dict[str, Sequence[int]] | LagError,
         members: Iterable[JoinedMember],
         partitions: dict[str, int | Topic],
         generation: int | None,
@@ -389,11 +393,11 @@ class LagBasedAssignor(Assignor):
             return assignments, Plan(core)
 
         try:
-            if isinstance(told, LagError):
-                raise told
-            return plan(told)
+            if isinstance(given, LagError):
+                raise given
+            return plan(given)
         except (LagError, GroupError) as error:
-            # If it was not the lags that were wrong, the same error comes again, and stays one.
+            # If the error is not about the lags, the same error is raised again here.
             planned = plan(None)
             logger.warning(
                 "the lags of group %r are not known (%s); its members keep what they own, and new partitions are "
@@ -408,6 +412,7 @@ class LagBasedAssignor(Assignor):
 
 
 _APACHE = "org.apache.kafka.clients.consumer."
+_BROKER = "org.apache.kafka.coordinator.group.assignor."
 
 # Every strategy with its default options, by its wire name and by the names of its class: ours, and Java's.
 _NAMED: dict[str, Assignor] = {
@@ -420,6 +425,8 @@ _NAMED: dict[str, Assignor] = {
         (LagBasedAssignor(), ("LagBasedAssignor", "com.github.grantneale.kafka.LagBasedPartitionAssignor")),
         (RangeAssignor(), ("RangeAssignor", f"{_APACHE}RangeAssignor")),
         (RoundRobinAssignor(), ("RoundRobinAssignor", f"{_APACHE}RoundRobinAssignor")),
+        (UniformAssignor(), ("UniformAssignor", f"{_BROKER}UniformAssignor")),
+        (ServerSideRangeAssignor(), ("ServerSideRangeAssignor", f"{_BROKER}RangeAssignor")),
     )
     for name in (assignor.name, *classes)
 }
@@ -433,7 +440,7 @@ def by_name(name: str) -> Assignor:
             `roundrobin`), or the name of the class, here or in Java: `StickyAssignor` or
             `org.apache.kafka.clients.consumer.StickyAssignor`. The names of KIP-315 and KAFKA-5337 are
             `StickyStreamJoinAssignor`, which is the eager one, and `LagBasedAssignor`; the latter has no source of lags
-            yet.
+            yet. `uniform` and `server-side-range` are the broker's.
 
     Raises:
         OptionError: no strategy has this name.

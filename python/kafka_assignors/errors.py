@@ -1,8 +1,8 @@
 """The errors of the package.
 
-Every error is a [`KafkaAssignorsError`][kafka_assignors.errors.KafkaAssignorsError] and also the built-in exception
-that fits, so that code that knows nothing of this package catches it by its usual name. A message says what was wrong,
-where, and what to do about it. No message prints a member's bytes.
+Every error is a [`KafkaAssignorsError`][kafka_assignors.errors.KafkaAssignorsError] and also a built-in exception, such
+as `ValueError`, so that code without knowledge of this package can catch it. A message names the fault, its place and
+the remedy. No message prints a member's bytes. All errors are importable from `kafka_assignors`.
 
 >>> issubclass(GroupError, KafkaAssignorsError) and issubclass(GroupError, ValueError)
 True
@@ -31,6 +31,7 @@ __all__ = [
     "SnapshotError",
     "StateError",
     "TableError",
+    "TopicMetadataError",
     "TopicReadError",
     "UserDataError",
 ]
@@ -41,11 +42,11 @@ class KafkaAssignorsError(Exception):
 
 
 class GroupError(KafkaAssignorsError, ValueError):
-    """A group described wrongly: a negative partition count, a member id given twice, racks that do not fit."""
+    """A wrong description of a group: a negative partition count, a member id given twice, racks that do not fit."""
 
 
 class GroupTypeError(GroupError, TypeError):
-    """A part of the description of a group has the wrong type: a partition number that is not an integer, say."""
+    """A part of the description of a group has the wrong type, such as a partition number that is not an integer."""
 
 
 class OptionError(KafkaAssignorsError, ValueError):
@@ -53,7 +54,7 @@ class OptionError(KafkaAssignorsError, ValueError):
 
 
 class NetworkError(KafkaAssignorsError, ConnectionError):
-    """A broker cannot be reached, has closed the connection, or does not answer as a broker does."""
+    """A broker cannot be reached, has closed the connection, or its answer is not one of Kafka's protocol."""
 
 
 class SecurityError(NetworkError):
@@ -61,23 +62,28 @@ class SecurityError(NetworkError):
 
 
 class PartitionerError(KafkaAssignorsError, ValueError):
-    """A record for which there is no partition, or a load that no topic has; the message says which, and what to do."""
+    """A record for which there is no partition, or queue lengths that do not fit the topic."""
 
 
 class PartitionerTypeError(PartitionerError, TypeError):
-    """What a partitioner was given has the wrong type: a key that is not bytes, say."""
+    """An argument of a partitioner has the wrong type, such as a key that is not bytes."""
+
+
+class TopicMetadataError(KafkaAssignorsError, RuntimeError):
+    """A record is not sent, because the partitions of its topic are not known. A producer on confluent-kafka raises a
+    subclass that is also a `KafkaException`."""
 
 
 class KeyFileError(KafkaAssignorsError, ValueError):
-    """A file of keys that cannot be read; the message says where."""
+    """A file of keys cannot be read; the message names the line or the column."""
 
 
 class TableError(KafkaAssignorsError, ValueError):
-    """A table of the Spark pipeline that cannot be read or written, lacks a column, or has one of another type."""
+    """A table of the Spark pipeline cannot be read or written, lacks a column, or has a column of another type."""
 
 
 class CaptureError(KafkaAssignorsError, RuntimeError):
-    """The offsets topic cannot be captured: it is not there, may not be read, or is not the one that a folder holds."""
+    """The offsets topic cannot be captured: it does not exist, may not be read, or is not the topic of the folder."""
 
 
 class ConnectorError(KafkaAssignorsError, RuntimeError):
@@ -85,44 +91,44 @@ class ConnectorError(KafkaAssignorsError, RuntimeError):
 
 
 class TopicReadError(KafkaAssignorsError, RuntimeError):
-    """The records of a live topic that cannot be read."""
+    """The records of a live topic cannot be read."""
 
 
 class SnapshotError(KafkaAssignorsError, ValueError):
-    """A file that is no snapshot of a cluster, or not of a version that is read; the message names the field."""
+    """A file is no snapshot of a cluster, or its version cannot be read here; the message names the field."""
 
 
 class ClusterError(KafkaAssignorsError, RuntimeError):
-    """A cluster does not tell what it was asked: a group that does not exist, a right that is lacking."""
+    """A cluster refuses a question: the group does not exist, or the user lacks a right."""
 
 
 class LagError(KafkaAssignorsError, RuntimeError):
-    """The lags of a group could not be told, or not in time."""
+    """The lags of a group are not known, or were not known in time."""
 
 
 class PlanError(KafkaAssignorsError, ValueError):
-    """A plan breaks a rule: [`Plan.verify`][kafka_assignors.group.Plan.verify] says which one, and where."""
+    """A plan breaks a rule; [`Plan.verify`][kafka_assignors.group.Plan.verify] names the rule and the place."""
 
 
 class ProtocolError(KafkaAssignorsError, ValueError):
-    """A frame of the Kafka protocol that cannot be read, or a request that its version has no form for. After a frame
-    that cannot be read the connection it came on must be closed: what follows it means nothing."""
+    """A frame of the Kafka protocol cannot be read, or the version of a request has no field for a value. After a frame
+    that cannot be read its connection must be closed: the bytes behind it have no known boundaries."""
 
 
 class UserDataError(KafkaAssignorsError, ValueError):
-    """Bytes of the group protocol that cannot be read, or a value that it has no form for."""
+    """Bytes of the group protocol cannot be read, or the protocol has no field for a value."""
 
 
 class StateError(KafkaAssignorsError, RuntimeError):
-    """An object is used in a way that its state does not allow: one assignor instance given to two consumers, say."""
+    """The state of an object does not allow the call, such as one assignor instance for two consumers."""
 
 
 class EmbeddedKafkaError(KafkaAssignorsError, ValueError):
-    """The embedded Kafka was asked for what it cannot do: a topic that exists already, say."""
+    """The embedded Kafka cannot do what was asked, such as create a topic that exists."""
 
 
 class IncompatibleClientError(KafkaAssignorsError, RuntimeError):
-    """A client is installed in a version whose internals are not those that a drop-in of ours has to reach into."""
+    """The installed version of a client lacks an internal attribute that a drop-in of ours needs."""
 
 
 class MissingDependencyError(KafkaAssignorsError, ImportError):
@@ -130,4 +136,4 @@ class MissingDependencyError(KafkaAssignorsError, ImportError):
 
 
 class RecordSizeWarning(UserWarning):
-    """A group whose record comes near, or passes, the broker's default size limit."""
+    """The record of a group is near the broker's default size limit, or above it."""

@@ -1,7 +1,7 @@
-"""The vocabulary of everything else: a group, its members and topics, and the plan that an assignor makes of them.
+"""The vocabulary of the package: a group, its members and topics, and the plan that an assignor makes of them.
 
-The descriptions (`Topic`, `Member`, `Group`) are values: frozen, comparable, picklable. They are checked when they are
-made; what depends on the whole group, such as the sum of all partitions, is checked by `assign`.
+`Topic`, `Member` and `Group` are values: frozen, comparable, picklable. Their constructors check them; `assign` checks
+what concerns the whole group, such as the sum of all partitions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _check_text(value: object, what: str, *, optional: bool = False) -> None:
 
 
 def _integer(value: object, what: str) -> int:
-    """The value as an `int`; other libraries' integers are integers too."""
+    """The value as an `int`; the integers of other libraries, such as numpy's, are accepted."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise GroupTypeError(f"{what} is of type {_type_name(value)}; give an integer")
     return operator.index(value)
@@ -51,7 +51,7 @@ def _integer(value: object, what: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic: its partition count and, if known, where its replicas are.
+    """A topic: its partition count and, if known, the racks of its replicas.
 
     Args:
         partitions: the number of partitions, 0 or more; they are numbered from 0.
@@ -79,7 +79,7 @@ class Topic:
                 f"racks of a Topic is of type {_type_name(self.racks)}; give a set of str per partition"
             )
         sets: list[frozenset[str]] = []
-        # Equal sets are one object, which the core reads once.
+        # Equal sets become one object, so that the core reads it once.
         known: dict[frozenset[str], frozenset[str]] = {}
         for number, racks in enumerate(self.racks):
             if isinstance(racks, str) or not (racks is None or isinstance(racks, Iterable)):
@@ -97,17 +97,17 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a group: what it subscribes to, and what it says it owned.
+    """A member of a group: its subscription, and the partitions that it claims to have owned.
 
     Args:
         id: the member id, unique in its group.
-        topics: the topics it subscribes to; order and repeats carry no meaning.
-        owned: topic to the partition numbers that it held so far; None and an empty mapping mean the same. What no
-            longer exists, or is no longer subscribed, does not count; it is no error.
-        generation: the generation in which it got them; None, or a negative number, if it does not know. Of two members
-            that claim one partition the newer generation wins; of equal ones neither.
+        topics: the topics that it subscribes to; order and repeats do not matter.
+        owned: topic to the partition numbers that it held so far; None and an empty mapping mean the same. A partition
+            that no longer exists, or whose topic it no longer subscribes to, does not count; it is no error.
+        generation: the generation in which it got them; None, or a negative number, if it does not know. If two members
+            claim one partition, the claim with the newer generation counts; of equal generations neither does.
         instance_id: `group.instance.id` of a static member.
-        rack: where it runs, for assignors that prefer replicas nearby.
+        rack: the rack where it runs, for assignors that prefer replicas nearby.
 
     Raises:
         GroupTypeError: a field has the wrong type.
@@ -138,7 +138,7 @@ class Member:
 
 
 def checked_names(topics: Collection[str], of: str) -> tuple[str, ...]:
-    """Topic names, sorted and without repeats; `of` says whose, for the errors.
+    """Topic names, sorted and without repeats; `of` names the owner in errors.
 
     Raises:
         GroupTypeError: not a collection of strings.
@@ -154,7 +154,7 @@ def checked_names(topics: Collection[str], of: str) -> tuple[str, ...]:
 def _owned(owned: object, of: str) -> dict[str, list[int]]:
     if not isinstance(owned, Mapping):
         raise GroupTypeError(f"owned {of} is of type {_type_name(owned)}; give a mapping of topic to partition numbers")
-    # Plans give back dictionaries of lists by the million; these need no look at each entry.
+    # Plans return millions of dictionaries of lists. These are copied without a check of each entry.
     if set(map(type, owned)) <= {str} and set(map(type, owned.values())) <= {list, tuple, range}:
         return dict(zip(owned, map(list, owned.values()), strict=True))
     copied: dict[str, list[int]] = {}
@@ -170,18 +170,18 @@ def _owned(owned: object, of: str) -> dict[str, list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What an assignor plans: topics and members.
+    """The input of an assignor: topics and members.
 
     Args:
         topics: topic to partition count, or to `Topic` where replica racks are known.
-        members: the members, in any order: it carries no meaning.
+        members: the members; their order does not matter.
 
     Raises:
         GroupError: a negative partition count, or a member id given twice.
         GroupTypeError: a field has the wrong type.
 
-    Topics that members name and `topics` lacks are left out, as a leader does with topics that the cluster does not
-    know.
+    A topic that a member subscribes to and that `topics` lacks is left out. A leader does the same with topics that the
+    cluster does not know.
 
     >>> Group(topics={"orders": 3}, members=[Member("c0", ["orders"]), Member("c0", ["orders"])])
     Traceback (most recent call last):
@@ -229,12 +229,12 @@ def checked_topics(topics: Mapping[str, int | Topic]) -> dict[str, int | Topic]:
 
 @dataclass(slots=True)
 class MemberState:
-    """What one consumer remembers from one rebalance to the next: plain data of its own, shared with no other.
+    """The memory of one consumer from one rebalance to the next. Consumers never share one.
 
     Attributes:
         owned: topic to the partition numbers of its last assignment; empty before the first.
         generation: the generation of that assignment; None before the first, or where it is not known.
-        rack: where the consumer runs (`client.rack`); None if that does not matter.
+        rack: the rack of the consumer (`client.rack`); None if it does not matter.
 
     >>> state = MemberState(rack="a")
     >>> state
@@ -246,13 +246,13 @@ class MemberState:
     rack: str | None = None
 
     def forget(self) -> None:
-        """Drops what was owned, as when the membership is lost: old claims must not be made again. The rack stays."""
+        """Forgets the assignment after the membership was lost: an old claim must not come back. The rack stays."""
         self.owned = {}
         self.generation = None
 
 
 class Move(NamedTuple):
-    """A partition that changes its owner. `source` is None if nobody owned it; `target` is None if nobody gets it."""
+    """A partition that changes its owner. `source` is None if it had no owner; `target` is None if it gets none."""
 
     topic: str
     partition: int
@@ -261,12 +261,12 @@ class Move(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What is odd about a topic, in words.
+    """A remark about a topic.
 
     Attributes:
         topic: its name.
         partitions: its partition count; 0 if it does not exist.
-        text: what is odd.
+        text: the remark.
     """
 
     topic: str
@@ -275,7 +275,7 @@ class Notice(NamedTuple):
 
 
 class Unassigned(NamedTuple):
-    """A partition that nobody gets now, and the reason in words."""
+    """A partition that no member gets, and the reason."""
 
     topic: str
     partition: int
@@ -284,27 +284,27 @@ class Unassigned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a valid plan is worth, and the best that any plan of the group could be.
+    """The figures of a valid plan, and the best figures that any plan of the group can have.
 
     The bounds are exact: one plan meets them all. They are taken in the order that the assignor's mode promises, so
     each is the least value among the plans that meet the bounds before it. A plan that misses an earlier bound may
     well be below a later one.
 
-    For a stream join all values count partition numbers, not partitions, since numbers are what is shared out.
+    For a stream join all values count partition numbers instead of partitions: the strategy assigns numbers.
 
-    A verification has a limit of steps, which groups that join and leave do not come near. Past it the plan is
-    certified as valid, and the bounds that were not reached are None.
+    A verification has a limit of steps, far above the steps of usual groups. Past it the plan is still certified as
+    valid, and the bounds that were not reached are None.
 
     Attributes:
         balance_score: the plan's KIP-54 balance score; of a cooperative plan, once withheld partitions are handed out.
-        balance_score_bound: the least possible one; in the mode `"sticky-yet-fair"`, with everything owned staying.
+        balance_score_bound: the least possible one; in the mode `"sticky-yet-fair"`, if no owned partition moves.
         moved: partitions that had an owner and change it.
         moved_bound: the least possible number of them; 0 in the mode `"fair"`, where it does not count.
         kept: partitions that stay with their owner.
-        rack_misses: partitions that are read from another rack; 0 where racks say nothing.
+        rack_misses: partitions that are read from another rack; 0 if racks are not known.
         rack_misses_bound: the least possible number of them.
         optimal: whether it is proven that the plan meets every bound that its mode promises.
-        limited: which search for a bound ended early, and why; None if none did.
+        limited: the search for a bound that reached the limit of steps, and why; None if none did.
     """
 
     balance_score: int
@@ -344,11 +344,11 @@ _NOTICES = {
 
 
 class Plan(Mapping[str, dict[str, list[int]]]):
-    """Who gets which partition: what an assignor made of a group.
+    """The assignment that an assignor made for a group: which member gets which partitions.
 
     A read-only mapping of member id to that member's partitions, `{topic: ascending partition numbers}`; every member
-    has a key. Everything is derived when it is first asked for and then kept; the dictionaries and lists that a plan
-    returns are its own and must not be changed. Plans may be read by several threads.
+    has a key. Each property is computed at its first use and then kept; the caller must not change the dictionaries and
+    lists that a plan returns. Several threads may read one plan.
 
     Source: KIP-54 (score, stickiness), KIP-429 (withheld partitions).
 
@@ -414,21 +414,21 @@ class Plan(Mapping[str, dict[str, list[int]]]):
 
     @property
     def moved(self) -> int:
-        """How many partitions had an owner and change it. A withheld partition counts by the member it is meant for."""
+        """How many partitions had an owner and change it. A withheld one counts for the member that will get it."""
         return self._kept_and_moved[1]
 
     @cached_property
     def moves(self) -> list[Move]:
         """Every change of owner, by topic and partition; also partitions that had no owner (`source` is None).
 
-        An owner is a present, subscribed member whose claim counted. A withheld partition is listed with the member it
-        is meant for.
+        An owner is a present, subscribed member whose claim counted. A withheld partition is listed with the member
+        that will get it.
         """
         return list(map(Move._make, self._core.moves()))
 
     @cached_property
     def unassigned(self) -> list[Unassigned]:
-        """Every partition that nobody gets now, by topic and partition, with the reason.
+        """Every partition without a new owner, by topic and partition, with the reason.
 
         `"no subscriber"`; in cooperative rebalancing, which member must revoke it before it can be handed out; in a
         stream join, which topic is too small for its number, or who owns its number but is not subscribed.
@@ -444,11 +444,11 @@ class Plan(Mapping[str, dict[str, list[int]]]):
 
     @property
     def limited(self) -> str | None:
-        """Which search for a better plan ended early, and why; None if none did.
+        """The search for a better plan that reached a limit, and why; None if none did.
 
-        Planning has a limit of steps, since the metadata that it works on is written by others; groups that join and
-        leave do not come near it. A client's leader also has a limit of time, a quarter of its session timeout. A plan
-        that was limited is valid all the same, and the best one found.
+        Planning has a limit of steps, because other members write the metadata; usual groups stay far below it. The
+        leader of a client also has a limit of time, a quarter of its session timeout. A limited plan is valid, and the
+        best one found so far.
         """
         return self._core.limited
 
@@ -459,10 +459,10 @@ class Plan(Mapping[str, dict[str, list[int]]]):
 
     @cached_property
     def notices(self) -> list[Notice]:
-        """What is odd about the topics of a stream join; empty for other strategies.
+        """Remarks about the topics of a stream join; empty for other strategies.
 
-        A topic without metadata; one that has fewer partitions than members held of it, or than the numbers that they
-        held; and one that is smaller than the others and so keeps their higher numbers unassigned.
+        A topic has a remark if it has no metadata, if it has fewer partitions than members held of it or than the
+        numbers that they held, and if it is smaller than the others, so that their higher numbers stay unassigned.
         """
         return [Notice(topic, count, _NOTICES[kind]) for topic, kind, count in self._core.notices()]
 
@@ -472,11 +472,11 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         return Certificate(*score, *moved, kept, *misses, optimal, limited)
 
     def verify(self, require_optimal: bool = False) -> Certificate:
-        """Checks the plan by code of its own, which shares nothing with the solver.
+        """Checks the plan with code that shares nothing with the solver.
 
-        The plan is valid if every partition goes to one subscriber, but for those in `unassigned`, whose reasons are
-        derived again; and if, in cooperative rebalancing, none is handed out while another member holds it. Then the
-        best possible balance score, and the fewest possible moves, are proven.
+        The plan is valid if every partition goes to one subscriber, except those in `unassigned`, whose reasons are
+        derived again; and if a cooperative rebalance hands out no partition that another member still holds. Then the
+        least possible balance score and the fewest possible moves are proven.
 
         Args:
             require_optimal: whether a valid plan that is not the best one is an error too.
@@ -484,8 +484,8 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         Raises:
             PlanError: the plan is not valid; or, where that is required, not optimal, or not proven to be.
 
-        Takes about as long as planning where the plan is optimal, longer the more there is to improve, and no longer
-        than a limit of steps allows. A Ctrl-C ends it with `KeyboardInterrupt`.
+        For an optimal plan it takes about as long as planning, for others longer, up to a limit of steps. A Ctrl-C ends
+        it with `KeyboardInterrupt`.
 
         >>> from kafka_assignors import StickyAssignor
         >>> plan = StickyAssignor().assign(Group({"t": 3}, [Member("c0", ["t"]), Member("c1", ["t"])]))
@@ -510,7 +510,7 @@ class Plan(Mapping[str, dict[str, list[int]]]):
 
     @cached_property
     def lag_by_member(self) -> dict[str, int] | None:
-        """Each member's total lag, of a plan by lag; None if it was made without lags.
+        """The total lag of each member, if the plan was made with lags; else None.
 
         For the plans of other strategies there is [`lag_by_member`][kafka_assignors.lag.lag_by_member].
         """
@@ -518,17 +518,26 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         return None if totals is None else dict(zip(self._core.member_ids, totals, strict=True))
 
     @cached_property
-    def lag_bound(self) -> int | None:
-        """What the heaviest member must have in any plan of the group: a proven lower bound; None without lags.
+    def _lag_bound(self) -> tuple[int | None, str | None]:
+        return self._core.lag_bound() or (None, None)
 
-        The largest single lag, or what members would have if the lag of a topic could be split among its subscribers
-        record by record, whichever is more.
+    @property
+    def lag_bound(self) -> int | None:
+        """A proven lower bound of the heaviest member's lag in any plan of the group; None without lags.
+
+        It is the larger of two: the largest lag of one partition, and the lag of the members if the records of a topic
+        could be split evenly among its subscribers.
         """
-        return self._core.lag_bound()
+        return self._lag_bound[0]
+
+    @property
+    def lag_bound_limited(self) -> str | None:
+        """Why a larger `lag_bound` may be provable: the search for it ended early. None where it did not."""
+        return self._lag_bound[1]
 
     @cached_property
     def faults(self) -> dict[str, str]:
-        """Members whose metadata could not be read in full, with the reason. They were served as far as possible."""
+        """Members whose metadata could not be read in full, with the reason. The readable part of it counted."""
         reasons: dict[str, list[str]] = {}
         for member_id, reason in self._core.faults:
             reasons.setdefault(member_id, []).append(reason)
@@ -539,14 +548,15 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         """The size in bytes of the record that the broker writes for this generation of the group.
 
         By default brokers refuse more than 1,048,588 (`max.message.bytes` of `__consumer_offsets`); the group then
-        cannot form. Exact but for allowances for what a leader is not told, such as host names. For a plan of a
-        `Group`, the size when all members are of this package and claim what the plan gives them.
+        cannot form. The size is exact but for fields that a leader does not see, such as host names: it includes an
+        allowance for them. For a plan of a `Group` it supposes members of this package that claim their partitions of
+        this plan.
         """
         return self._core.record_bytes
 
     @property
     def seconds(self) -> float:
-        """How long it took to read the members' metadata (where that came as bytes), plan, and write assignments."""
+        """The time to read the members' metadata (if it was bytes), to plan, and to write assignments."""
         return self._core.seconds
 
 

@@ -1,4 +1,4 @@
-"""Where producers put keys, for whole columns of them.
+"""The partitions in which producers put keys, for whole columns of keys.
 
 Three hashes are in use: Java's murmur2, and librdkafka's CRC-32 (its default) and FNV-1a.
 
@@ -37,14 +37,14 @@ def partitions_of(keys: Iterable[bytes | None], partitions: int, *, hash: str = 
 
     Args:
         keys: serialized keys, bytes or None.
-        partitions: how many the topic has, 1 to 2**31 - 1; all, with and without a leader.
+        partitions: the partition count of the topic, 1 to 2**31 - 1, with those that have no leader.
         hash: one of `HASHES`.
 
     Returns:
         32-bit integers, -1 for a null key.
 
     Raises:
-        OptionError: `partitions` or `hash` is not what it should be.
+        OptionError: `partitions` is no such count, or `hash` is none of `HASHES`.
         PartitionerTypeError: a key that is not bytes.
     """
     count = checked_count(partitions)
@@ -67,7 +67,7 @@ def partitions_of_column(keys: Any, partitions: int, *, hash: str = "murmur2") -
         A `pyarrow.Int32Array`, null for a null key.
 
     Raises:
-        OptionError: `partitions` or `hash` is not what it should be.
+        OptionError: `partitions` is no such count, or `hash` is none of `HASHES`.
         PartitionerTypeError: `keys` is none of these.
         MissingDependencyError: pyarrow is not installed.
     """
@@ -91,7 +91,7 @@ def checked_count(partitions: object) -> int:
 
 
 def check_hash(hash: object) -> None:
-    """Refuses what is not the name of a hash.
+    """Refuses a value that is not the name of a hash.
 
     Raises:
         OptionError: it is none of `HASHES`.

@@ -1,6 +1,6 @@
-"""Partitioners for producers: which partition a record goes to.
+"""Partitioners for producers: they choose the partition of a record.
 
-KIP-480's sticky partitioners, KIP-794's adaptive one and round robin as Kafka has it today, for any client that asks
+KIP-480's sticky partitioners, KIP-794's adaptive one, and round robin as in today's Kafka, for any client that calls
 its partitioner with kafka-python's six arguments.
 
 >>> class Cluster:
@@ -35,11 +35,12 @@ __all__ = [
     "UniformStickyPartitioner",
     "murmur2",
     "murmur2_column",
+    "register_cluster_type",
 ]
 
 
 class Cluster(Protocol):
-    """What a partitioner needs of a client's metadata; kafka-python's and aiokafka's `ClusterMetadata` have it."""
+    """The part of a client's metadata that a partitioner needs. kafka-python's and aiokafka's `ClusterMetadata` fit."""
 
     def partitions_for_topic(self, topic: str, /) -> Collection[int] | None:
         """The numbers of all partitions of the topic, `None` if the topic is not known."""
@@ -49,9 +50,9 @@ class Cluster(Protocol):
 
 
 class Partitioner(ABC):
-    """Decides which partition a record goes to: the base class of this module's partitioners, and of your own.
+    """The base class of this module's partitioners, and of your own.
 
-    `partition` is to be written; `on_new_batch` does nothing unless it is.
+    A subclass must implement `partition`. `on_new_batch` does nothing by default.
 
     >>> class ByRegion(Partitioner):
     ...     def partition(self, topic, key, serialized_key, value, serialized_value, cluster):
@@ -72,23 +73,59 @@ class Partitioner(ABC):
     ) -> int:
         """The number of the partition for one record.
 
-        A client may ask twice for the same record: after the first answer would have opened a new batch, and
-        `on_new_batch` was called.
+        A client may call it twice for one record: if the first answer would open a new batch, it calls `on_new_batch`
+        and then this method again.
 
         Args:
             topic: the record's topic.
             key: its key as given by the program, `None` without one.
-            serialized_key: its key as it is going to be sent, `None` without one.
+            serialized_key: its key as it is sent, `None` without one.
             value: its value as given by the program.
-            serialized_value: its value as it is going to be sent, `None` for a tombstone.
-            cluster: the client's metadata of this moment.
+            serialized_value: its value as it is sent, `None` for a tombstone.
+            cluster: the client's current metadata.
         """
 
     def on_new_batch(self, topic: str, cluster: Cluster, prev_partition: int) -> None:  # noqa: B027
         """Called right before a new batch is opened for a record that was to go to `prev_partition`; here a no-op.
 
-        The client asks `partition` again for that record afterwards.
+        After it the client calls `partition` again for that record.
         """
+
+
+def register_cluster_type(cluster_type: type, attribute: str) -> None:
+    """Lets partitioners read the partitions of your own client's clusters from a dictionary, not by a call per record.
+
+    >>> class Cluster:
+    ...     def __init__(self, counts):
+    ...         self.topics = {topic: dict.fromkeys(range(count)) for topic, count in counts.items()}
+    ...     def partitions_for_topic(self, topic):
+    ...         return self.topics[topic].keys() if topic in self.topics else None
+    ...     available_partitions_for_topic = partitions_for_topic
+    >>> register_cluster_type(Cluster, "topics")
+
+    The attribute has a dictionary of topics, with a dictionary for each topic: its keys are the numbers of all
+    partitions, its values may be anything. Both are of the type `dict`, and of no subclass. Partitioners call the
+    methods of the cluster again when the inner dictionary is another object or has another size, and at new batches,
+    for the leaders. So your client must **replace** the inner dictionary when a topic's partitions change, after its
+    two methods return the new ones.
+
+    Objects of a subclass are not registered with it. A registration holds from the next call of a partitioner until the
+    process ends, and the class is never freed. Another registration of a type replaces its attribute. If a cluster has
+    no such attribute, or no dictionary in it, its methods are called for each record. Each call of a partitioner
+    compares the type of its cluster with every registered type.
+
+    The types of kafka-python, aiokafka and our producer for confluent-kafka are registered by their modules in
+    `kafka_assignors.clients`. Threads may call this.
+
+    Args:
+        cluster_type: the class of the objects that your client passes to partitioners as `cluster`.
+        attribute: the name of the attribute.
+
+    Raises:
+        PartitionerTypeError: the first is no class, or the second no string.
+        PartitionerError: the name has a lone surrogate.
+    """
+    _core.register_cluster_type(cluster_type, attribute)
 
 
 class DefaultPartitioner(_core.DefaultPartitioner, Partitioner):
@@ -97,22 +134,21 @@ class DefaultPartitioner(_core.DefaultPartitioner, Partitioner):
     - A record with a key, also an empty one, goes to `(murmur2(key) & 0x7fffffff) mod n` of all `n` partitions, with
       and without a leader: where Java's producer puts it.
     - Records without a key go to the topic's sticky partition. `on_new_batch` for that partition picks another one that
-      has a leader; for any other partition it does nothing, so that threads that race agree. With one available
-      partition that one stays, and without any all are equally likely.
-    - `partition(..., partition=3)`, by name only: a partition that the record names itself wins. Most clients do not
-      ask at all then.
+      has a leader. For any other partition it does nothing, so that threads that race agree. If only one partition is
+      available, it stays; if none is, all are equally likely.
+    - `partition(..., partition=3)`, by keyword only: the partition that the record names. Most clients do not call the
+      partitioner then.
 
-    An instance may be shared by threads. kafka-python's and aiokafka's metadata are read only when they
-    were replaced and, for the leaders, at new batches, so that a call takes the same time for any number of partitions;
-    any other cluster is asked for each record. The page on partitioners says how a cluster of your own avoids that.
+    Several threads may use one instance. It reads kafka-python's and aiokafka's metadata only when they were replaced
+    and, for the leaders, at new batches. So a call takes the same time for any number of partitions. The two methods of
+    any other cluster are called for each record, unless `register_cluster_type` names its dictionary.
 
     Args:
-        seed: an integer makes the choices repeatable; `None`: they differ from run to run.
+        seed: an integer makes the choices repeatable; with `None` they differ from run to run.
 
     Raises:
-        PartitionerError: from `partition`, if the topic is not known or has no partitions (for `on_new_batch` there is
-            nothing to do then), or if the partition named does not exist; `PartitionerTypeError` if an argument has the
-            wrong type.
+        PartitionerError: from `partition`, if the topic is not known or has no partitions, or if the named partition
+            does not exist; `PartitionerTypeError` if an argument has the wrong type.
         OptionError: if the seed is no integer.
     """
 
@@ -121,9 +157,9 @@ class DefaultPartitioner(_core.DefaultPartitioner, Partitioner):
 
 
 class UniformStickyPartitioner(_core.UniformStickyPartitioner, Partitioner):
-    """KIP-480's other partitioner: every record goes to the topic's sticky partition, whatever its key.
+    """KIP-480's other partitioner: every record goes to the topic's sticky partition, also with a key.
 
-    As `DefaultPartitioner` otherwise, arguments and errors included.
+    Arguments, errors and all else are as for `DefaultPartitioner`.
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -131,18 +167,18 @@ class UniformStickyPartitioner(_core.UniformStickyPartitioner, Partitioner):
 
 
 class AdaptivePartitioner(_core.AdaptivePartitioner, Partitioner):
-    """KIP-794, the default of Java's producer since 3.3: partitions are left by bytes and chosen by the load.
+    """KIP-794, the default of Java's producer since 3.3: a partition is left by bytes, and the next is chosen by load.
 
     - Keys are hashed as by `DefaultPartitioner`, unless `ignore_keys`.
-    - A partition gets `batch_size` bytes. Then it is left as soon as `on_new_batch` tells that its last batch is full
-      or sent, and after twice as many bytes in any case. A record counts as what it adds to a batch, headers aside.
-    - The next partition is drawn from those with a leader. `update_load` makes the ones with short queues more likely;
-      without it all are equally likely. The same partition may be drawn again.
+    - A partition gets `batch_size` bytes. Then it is left with the next `on_new_batch`, when its last batch is full or
+      sent, or after twice as many bytes. The size of a record is what it adds to a batch, without its headers.
+    - The next partition is drawn from those with a leader, and may be the same again. After `update_load` those with
+      short queues are more likely; without it all are equally likely.
 
     Args:
         batch_size: the producer's `batch.size` in bytes; 0 acts as 1.
         ignore_keys: whether records with a key are treated as those without one.
-        seed: an integer makes the choices repeatable; `None`: they differ from run to run.
+        seed: an integer makes the choices repeatable; with `None` they differ from run to run.
 
     Raises:
         PartitionerError: as `DefaultPartitioner`; and from `update_load`, if a length or a partition is not in 0 to
@@ -164,25 +200,25 @@ class AdaptivePartitioner(_core.AdaptivePartitioner, Partitioner):
         queue_lengths: Mapping[int, int] | Sequence[int] | None,
         unavailable: Iterable[int] = (),
     ) -> None:
-        """What the queues of a topic look like now; valid until the next call.
+        """Sets the load of a topic's partitions, until the next call.
 
-        A partition's weight is the longest queue, plus 1, less its own queue.
+        The weight of a partition is the longest queue, plus 1, minus its own queue.
 
         Args:
             topic: the topic's name.
-            queue_lengths: batches waiting by partition, as a mapping or, from partition 0 on, as a sequence; one that
-                is missing has an empty queue. `None`: nothing is known, every partition is equally likely again.
-            unavailable: partitions not to be chosen, because their broker does not take batches in time. Without any
-                other partition they are chosen all the same. What the topic does not have does no harm in either.
+            queue_lengths: the number of waiting batches of each partition: a mapping, or a sequence from partition 0
+                on. A missing partition has an empty queue. With `None` all partitions are equally likely again.
+            unavailable: partitions whose broker does not take batches in time. They are only chosen if there are no
+                others. Numbers that the topic does not have are ignored, in both arguments.
         """
         super().update_load(topic, queue_lengths, unavailable)
 
 
 class RoundRobinPartitioner(_core.RoundRobinPartitioner, Partitioner):
-    """One partition after the other of those with a leader, whatever the key; of all if none has a leader.
+    """One partition with a leader after the other, also for records with a key; of all partitions if none has a leader.
 
-    When a client opens a new batch it asks a second time for the same record (`on_new_batch`). The answer is then the
-    same again, so that no partition is skipped (KAFKA-17632).
+    A client that opens a new batch calls `partition` twice for one record (`on_new_batch`). The second answer is the
+    same, so that no partition is skipped (KAFKA-17632).
 
     Raises:
         PartitionerError: as `DefaultPartitioner`.
@@ -190,7 +226,7 @@ class RoundRobinPartitioner(_core.RoundRobinPartitioner, Partitioner):
 
 
 def murmur2(key: bytes | bytearray | memoryview) -> int:
-    """The hash by which Kafka's producers place a key: 32 bits, signed as Java prints it.
+    """The hash of a key in Kafka's producers: 32 bits, signed as in Java.
 
     >>> murmur2(b"21"), murmur2(b"foobar")
     (-973932308, -790332482)
@@ -211,7 +247,7 @@ def murmur2_column(keys: Any) -> Any:
 
     [`kafka_assignors.key_hash`][kafka_assignors.key_hash] has their partitions, by this and by other hashes.
 
-    Linear in the bytes, at a few nanoseconds a key for Arrow data, which is neither copied nor turned into objects.
+    Linear in the bytes. Arrow data takes a few nanoseconds for each key, and is neither copied nor turned into objects.
 
     Args:
         keys: serialized keys, of which `None` is no key: an array or chunked array of binary or string from any library

@@ -1,7 +1,7 @@
-"""What strangers wrote, made fit for a terminal, a log or an error's text.
+"""Text of strangers, made safe for a terminal, a log or an error's text.
 
-Names of members, groups and topics, and what brokers say, are written by somebody else. Printed as they are, escape
-sequences in them steer the terminal, line breaks forge lines of a log, and a long one drowns the rest.
+Other members choose the names of members, groups and topics, and brokers choose their messages. Printed unchanged, an
+escape sequence steers the terminal, a line break forges a line of a log, and a long text drowns the rest.
 
 >>> printable("c0\\x1b[2J\\nwarning: none")
 'c0\\\\x1b[2J\\\\nwarning: none'
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["LINE", "NAME", "SENTENCE", "escaped", "listed", "printable"]
 
 NAME = 250
-"""The most characters of a name: no topic's is longer."""
+"""The most characters of a name: no topic has a longer one."""
 SENTENCE = 2_000
 """The most characters of a sentence that has names in it."""
 LINE = 20_000
-"""The most characters of a line, or of a cell of a table, that lists what a program of ours has found."""
+"""The most characters of a line, or of a cell of a table, that lists the findings of a command."""
 
 
 def escaped(text: str) -> str:
-    """A text of any length whose invisible characters are written out: control characters, line ends, marks that turn
-    text around.
+    """The text with its invisible characters as escapes: control characters, line ends, marks of direction.
 
     >>> escaped("orders\\x00\\u202e<b>")
     'orders\\\\x00\\\\u202e<b>'
@@ -39,11 +38,11 @@ def escaped(text: str) -> str:
 
 
 def printable(text: object, most: int = NAME) -> str:
-    """A text without characters that could steer a terminal or break a line, and no longer than it may be.
+    """The text with its invisible characters as escapes, cut after a number of characters.
 
     Args:
-        text: what to print; anything that is no text is turned into one first.
-        most: how many characters of it are kept.
+        text: the text; `str` is called on any other object.
+        most: the number of characters that are kept.
 
     O(most).
     """
@@ -54,13 +53,13 @@ def printable(text: object, most: int = NAME) -> str:
 
 
 def listed(names: Iterable[object], count: int = 10, *, most: int = NAME, separator: str = ", ") -> str:
-    """Names in a row, each made printable; of many only the first, and how many there are beside them.
+    """Names in a row, each made printable; of many names the first ones, and the number of the others.
 
     Args:
-        names: any number.
-        count: how many are shown.
-        most: how many characters of each.
-        separator: what stands between them.
+        names: any number of names.
+        count: how many of them are shown.
+        most: the number of characters that are kept of each.
+        separator: the text between two of them.
 
     >>> listed(["a", "b\\t", "c"], 2)
     'a, b\\\\t and 1 more'

@@ -23,7 +23,7 @@ class OutputError(Exception):
 
     def __init__(self, cause: OSError) -> None:
         super().__init__(cause.strerror)
-        self.closed = cause.errno in (errno.EPIPE, errno.ESHUTDOWN)
+        self.reader_gone = cause.errno in (errno.EPIPE, errno.ESHUTDOWN)
 
 
 class _Output(io.TextIOWrapper):
@@ -40,34 +40,48 @@ class _Output(io.TextIOWrapper):
             raise OutputError(error) from error
 
 
+class _Closed(io.TextIOBase):
+    """Standard output of a process that was started without one (`>&-`): only a command that writes to it fails."""
+
+    def write(self, text: str, /) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() takes a str, not {type(text).__name__}")
+        if text:
+            raise OutputError(OSError(errno.EBADF, os.strerror(errno.EBADF)))
+        return 0
+
+
 @contextmanager
 def guarded() -> Iterator[None]:
     """Runs a command and flushes its output, so that an error of the last bytes is not lost.
 
     A reader that goes away ends the process by SIGPIPE, as it ends any other process. Any other error is one sentence
-    on standard error, and exit status 2.
+    on standard error, and exit status 2. A stream that is no file, such as that of a test, is left as it is.
     """
-    plain = sys.stdout
-    assert isinstance(plain, io.TextIOWrapper)
-    encoding, line_buffering = plain.encoding, plain.line_buffering
-    sys.stdout = _Output(plain.detach(), encoding, "backslashreplace", line_buffering=line_buffering)
+    original = sys.stdout
+    if original is None:
+        sys.stdout = _Closed()
+    elif isinstance(original, io.TextIOWrapper):
+        encoding, line_buffering = original.encoding, original.line_buffering
+        sys.stdout = _Output(original.detach(), encoding, "backslashreplace", line_buffering=line_buffering)
     try:
         try:
             yield
         finally:
             sys.stdout.flush()
     except OutputError as error:
-        _discard()
-        if error.closed:
+        if isinstance(sys.stdout, _Output):
+            _discard(sys.stdout)
+        if error.reader_gone:
             _end_by_signal()
         print(f"kafka-assignors: standard output cannot be written: {error}", file=sys.stderr)
         sys.exit(_BAD_OUTPUT)
 
 
-def _discard() -> None:
+def _discard(output: _Output) -> None:
     """Empties the buffer into the null device: the interpreter would try to write it at its end, and complain."""
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
+    os.dup2(null, output.fileno())
     os.close(null)
 
 

@@ -1,11 +1,11 @@
-"""What a member writes into JoinGroup, and what it reads from SyncGroup.
+"""The bytes that a member writes into JoinGroup, and those that it reads from SyncGroup.
 
 The assignors' own data ([`StickyUserData`][kafka_assignors.userdata.StickyUserData],
 [`CooperativeStickyUserData`][kafka_assignors.userdata.CooperativeStickyUserData],
 [`StreamJoinUserData`][kafka_assignors.userdata.StreamJoinUserData]) and the structures around
 it ([`Subscription`][kafka_assignors.userdata.Subscription], [`Assignment`][kafka_assignors.userdata.Assignment]), as
-values with `encode()` and `decode()`. One member's few bytes are read and written here, in plain Python; the leader
-reads the whole group's in the core, by the same rules.
+values with `encode()` and `decode()`. The core reads the bytes, as it does for a leader; one member's few bytes are
+written here.
 
 The encoding is canonical (names and numbers sorted, no repeats): equal values have equal bytes, so that a member that
 rejoins with the same state causes no rebalance. The decoding is tolerant, since other clients wrote the bytes: newer
@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Final
 
+from kafka_assignors import _core
 from kafka_assignors.errors import UserDataError
 
 if TYPE_CHECKING:
@@ -100,13 +101,13 @@ class StickyUserData:
         """
         if not data:
             return cls()
-        bare = _bare_sticky(data)
-        if bare is not None and bare[2] == 0:
-            return cls(*bare[:2])
-        found = _prefixed_sticky(data) or (bare and bare[:2])
-        if found:
-            return cls(*found)
-        return cls(*_unreadable(data, strict))
+        try:
+            lists, generation = _core.decode_sticky_user_data(bytes(data))
+        except UserDataError:
+            if strict:
+                raise _unreadable(data) from None
+            return cls()
+        return cls(_merged(lists), generation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +152,12 @@ class CooperativeStickyUserData:
         """
         if not data:
             return cls()
-        if len(data) == 4:
-            return cls(int.from_bytes(data, signed=True))
-        bare = _bare_sticky(data)
-        if bare is not None and bare[2] == 0:
-            return cls(bare[1])
-        prefixed = _prefixed_sticky(data)
-        return cls(prefixed[1] if prefixed else _unreadable(data, strict)[1])
+        try:
+            return cls(_core.decode_cooperative_user_data(bytes(data)))
+        except UserDataError:
+            if strict:
+                raise _unreadable(data) from None
+            return cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +203,11 @@ class StreamJoinUserData:
         """
         if not data:
             return cls()
-        reader = _Reader(data)
         try:
-            return cls(reader.numbers("numbers"), reader.int32("epoch"))
+            return cls(*_core.decode_stream_join_user_data(bytes(data)))
         except UserDataError:
-            _unreadable(data, strict)
+            if strict:
+                raise _unreadable(data) from None
             return cls()
 
 
@@ -280,24 +280,10 @@ class Subscription:
         >>> Subscription.decode(bytes.fromhex("000000000002000161000174000000020102"))
         Subscription(topics=('a', 't'), user_data=b'\\x01\\x02', owned={}, generation=-1, rack=None, version=0)
         """
-        reader = _Reader(metadata)
-        version = reader.version()
-        topics = [reader.string("topics") for _ in range(reader.count("topics", 2))]
-        user_data: bytes | None = None
-        owned: dict[str, list[int]] = {}
-        generation, rack = NO_GENERATION, None
-        try:
-            user_data = reader.nullable_bytes("user_data")
-            if version >= 1 and reader.left():
-                owned = reader.partitions("owned_partitions")
-            if version >= 2 and reader.left():
-                generation = reader.int32("generation_id")
-            if version >= 3 and reader.left():
-                rack = reader.nullable_string("rack_id")
-        except UserDataError:
-            if strict:
-                raise
-        return cls(topics, user_data, owned, generation, rack, version)
+        version, topics, user_data, owned, generation, rack, fault = _core.decode_subscription(bytes(metadata))
+        if strict and fault is not None:
+            raise UserDataError(fault)
+        return cls(topics, user_data, _merged(owned), generation, rack, version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,123 +344,28 @@ class Assignment:
             ...
         kafka_assignors.errors.UserDataError: cannot read version at byte 0: the input ends too early
         """
-        reader = _Reader(data)
-        version = reader.version()
-        partitions = reader.partitions("assigned_partitions")
-        user_data: bytes | None = None
-        try:
-            user_data = reader.nullable_bytes("user_data")
-        except UserDataError:
-            if strict:
-                raise
-        return cls(partitions, user_data, version)
-
-
-# ---- forms of the sticky user data ----------------------------------------------------------------------------------
-
-
-def _bare_sticky(data: bytes) -> tuple[dict[str, list[int]], int, int] | None:
-    """Version 1, or version 0 if the bytes end before the generation; and the number of bytes left over."""
-    reader = _Reader(data)
-    try:
-        partitions = reader.partitions("user_data")
-    except UserDataError:
-        return None
-    generation = reader.int32("generation") if reader.left() >= 4 else NO_GENERATION
-    return partitions, generation, reader.left()
-
-
-def _prefixed_sticky(data: bytes) -> tuple[dict[str, list[int]], int] | None:
-    """The data behind a schema version, if nothing is left over."""
-    reader = _Reader(data)
-    try:
-        version = reader.version()
-        if version > 1:
-            return None
-        partitions = reader.partitions("user_data")
-        generation = reader.int32("generation") if version == 1 else NO_GENERATION
-    except UserDataError:
-        return None
-    return None if reader.left() else (partitions, generation)
-
-
-def _unreadable(data: bytes, strict: bool) -> tuple[dict[str, list[int]], int]:
-    if strict:
-        raise UserDataError(
-            f"user data of {len(data)} bytes has no form that this assignor knows; it counts as no history: "
-            "check that all members of the group use the same assignor"
-        )
-    return {}, NO_GENERATION
+        version, partitions, user_data, fault = _core.decode_assignment(bytes(data))
+        if strict and fault is not None:
+            raise UserDataError(fault)
+        return cls(_merged(partitions), user_data, version)
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
-class _Reader:
-    """A cursor over bytes. Every length and count is checked against the bytes that are left before it is used."""
-
-    __slots__ = ("_at", "_data")
-
-    def __init__(self, data: bytes) -> None:
-        self._data = bytes(data)
-        self._at = 0
-
-    def left(self) -> int:
-        return len(self._data) - self._at
-
-    def _take(self, length: int, what: str) -> bytes:
-        if length > self.left():
-            raise _error(what, self._at, "the input ends too early")
-        self._at += length
-        return self._data[self._at - length : self._at]
-
-    def _int16(self, what: str) -> int:
-        return int.from_bytes(self._take(2, what), signed=True)
-
-    def int32(self, what: str) -> int:
-        return int.from_bytes(self._take(4, what), signed=True)
-
-    def version(self) -> int:
-        version = self._int16("version")
-        if version < 0:
-            raise _error("version", self._at - 2, f"version {version} does not exist")
-        return version
-
-    def count(self, what: str, least: int) -> int:
-        """The count of an array whose elements have at least so many bytes each."""
-        count = self.int32(what)
-        if not 0 <= count <= self.left() // least:
-            raise _error(what, self._at - 4, f"length {count} is impossible here")
-        return count
-
-    def string(self, what: str) -> str:
-        length = self._int16(what)
-        if length < 0:
-            raise _error(what, self._at - 2, f"length {length} is impossible here")
-        return self._take(length, what).decode("utf-8", "replace")
-
-    def nullable_string(self, what: str) -> str | None:
-        length = self._int16(what)
-        return None if length < 0 else self._take(length, what).decode("utf-8", "replace")
-
-    def nullable_bytes(self, what: str) -> bytes | None:
-        length = self.int32(what)
-        return None if length < 0 else self._take(length, what)
-
-    def numbers(self, what: str) -> tuple[int, ...]:
-        count = self.count(what, 4)
-        return struct.unpack(f">{count}i", self._take(4 * count, what))
-
-    def partitions(self, what: str) -> dict[str, list[int]]:
-        """Topics with their numbers; a topic may come several times."""
-        found: dict[str, list[int]] = {}
-        for _ in range(self.count(what, 6)):
-            found.setdefault(self.string(what), []).extend(self.numbers(what))
-        return found
+def _merged(lists: Iterable[tuple[str, Iterable[int]]]) -> dict[str, list[int]]:
+    """Numbers by topic; the bytes may name a topic several times."""
+    found: dict[str, list[int]] = {}
+    for topic, numbers in lists:
+        found.setdefault(topic, []).extend(numbers)
+    return found
 
 
-def _error(what: str, at: int, problem: str) -> UserDataError:
-    return UserDataError(f"cannot read {what} at byte {at}: {problem}")
+def _unreadable(data: bytes) -> UserDataError:
+    return UserDataError(
+        f"user data of {len(data)} bytes has no form that this assignor knows; it counts as no history: "
+        "check that all members of the group use the same assignor"
+    )
 
 
 # ---- checking and writing -------------------------------------------------------------------------------------------

@@ -1,16 +1,17 @@
-"""All commands. To add one: a module beside this one with a function, and a line below."""
+"""All commands. A new one is a module beside this one with a function, and a line below."""
 
 from typing import Annotated
 
 import typer
 
 from kafka_assignors import __version__
-from kafka_assignors.cli import audit_keys, compare, decode, describe, plan, rebalance_cost, snapshot
+from kafka_assignors.cli import audit_keys, compare, decode, describe, embedded, fleet, plan, rebalance_cost, snapshot
+from kafka_assignors.spark.app import app as spark
 
 app = typer.Typer(
     name="kafka-assignors",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -31,6 +32,7 @@ def _main(
     """Fair, sticky, lag-aware and join-aware partition assignment for Kafka consumer groups."""
 
 
+app.command("fleet")(fleet.fleet)
 app.command("describe")(describe.describe)
 app.command("plan")(plan.plan)
 app.command("compare")(compare.compare)
@@ -38,3 +40,5 @@ app.command("decode")(decode.decode)
 app.command("snapshot")(snapshot.snapshot)
 app.command("rebalance-cost")(rebalance_cost.rebalance_cost)
 app.command("audit-keys")(audit_keys.audit_keys)
+app.command("embedded", context_settings=embedded.PASSED_ON)(embedded.embedded)
+app.add_typer(spark, name="spark")

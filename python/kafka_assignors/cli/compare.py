@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafka_assignors.cli import options
-from kafka_assignors.cli.output import Format, console, plain, print_csv, print_json, told
+from kafka_assignors.cli.output import Format, console, exit_on_error, plain, print_csv, print_json
 from kafka_assignors.planner.change import Situation, parse_change
 from kafka_assignors.planner.compare import ComparedStrategy, Comparison
 from kafka_assignors.planner.compare import compare as compare_strategies
-from kafka_assignors.planner.strategies import STANDARD, parse_strategy
-from kafka_assignors.printable import listed
+from kafka_assignors.planner.strategies import STANDARD
 from kafka_assignors.report.terminal import number, table
+from kafka_assignors.strategies import parse_strategy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,6 +34,7 @@ def compare(
     reset: options.Reset = "latest",
     timeout: options.Timeout = 30.0,
     form: Annotated[Format, typer.Option("--format", help="Text for people, JSON, or CSV.")] = Format.TEXT,
+    wide: options.Wide = False,
 ) -> None:
     """Compare strategies on the same group and the same change: moves, spread, balance, lag, co-location.
 
@@ -45,25 +46,40 @@ def compare(
 
     Exit status: 0, or 2 for bad input or a cluster that cannot be read.
     """
-    with told():
+    with exit_on_error():
         change = parse_change(join or (), leave or (), partitions or (), subscribe or ())
         assignors = [parse_strategy(text) for text in strategy] if strategy else list(STANDARD)
-        standing = options.standing_of(
+        observed = options.observed_group_of(
             bootstrap, group, snapshot, settings, config, timeout, topics=change.topics, reset=reset
         )
-        situation = Situation(standing, change)
+        situation = Situation(observed, change)
         with options.bars() as progress:
             found = compare_strategies(
                 situation, assignors, reset=reset, progress=lambda done: progress("strategies", done, len(assignors))
             )
         if form is Format.JSON:
-            print_json(found)
+            print_json("compare", found)
         elif form is Format.CSV:
             names = [field.name for field in fields(ComparedStrategy)]
             rows = [plain(row) for row in (found.now, *found.strategies)]
             print_csv(names, ([_cell(row[name]) for name in names] for row in rows))
         else:
-            _show(console(), found)
+            _show(console(wide), found)
+
+
+# The first ones are left out first in a narrow terminal.
+_LEAST = [
+    "unassigned",
+    "lag skew",
+    "by the change",
+    "stay",
+    "co-located",
+    "balance score",
+    "by the strategy",
+    "lag a member",
+    "not met",
+    "partitions a member",
+]
 
 
 def _cell(value: object) -> object:
@@ -75,12 +91,11 @@ def _show(out: Console, found: Comparison) -> None:
     out.print(f"group {found.group_id}{observer}")
     for line in found.changes or ("no change",):
         out.print(f"  {line}")
-    by_lag = [row for row in found.strategies if row.strategy.split(":")[0] == "lag" and row.most_lag is not None]
-    raised = [row for row in by_lag if (row.most_lag or 0) > (found.now.most_lag or 0)]
+    raised = found.raised
     rows: list[list[object]] = []
     for row in (found.now, *found.strategies):
         if row.error is not None:
-            rows.append([row.strategy, *["-"] * 10, row.error])
+            rows.append([row.strategy, *["-"] * 10, f"cannot plan this: {row.error}"])
             continue
         lag = "?" if row.most_lag is None else f"{number(row.least_lag)} to {number(row.most_lag)}"
         if row in raised:
@@ -88,7 +103,7 @@ def _show(out: Console, found: Comparison) -> None:
         least = "" if row.least_moved is None else f" (least {row.least_moved})"
         rows.append(
             [
-                row.strategy,
+                f"{row.strategy} (in use)" if row.in_use else row.strategy,
                 row.moves,
                 row.forced,
                 f"{row.moved}{least}",
@@ -116,8 +131,6 @@ def _show(out: Console, found: Comparison) -> None:
         "unassigned",
         "not met",
     ]
-    out.print(table("Strategies", headings, rows, left=("not met",)))
-    for row in raised:
-        calm = [each.strategy for each in by_lag if each not in raised]
-        instead = f"; {listed(calm, separator=' and ')} {'does' if len(calm) == 1 else 'do'} not" if calm else ""
-        out.print(f"{row.strategy} gives the heaviest member more to read than anybody has now{instead}")
+    out.print(table("Strategies", headings, rows, left=("not met",), names=(), least=_LEAST))
+    for sentence in found.heaviest_lag():
+        out.print(sentence)

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafka_assignors.cli import options
-from kafka_assignors.cli.output import WARNINGS, Format, console, plain, print_csv, print_json, told
+from kafka_assignors.cli.output import WARNINGS, Format, console, exit_on_error, print_csv, print_json
 from kafka_assignors.errors import OptionError
 from kafka_assignors.planner.decode import FORMS, KINDS, Decoded, DecodedGroup, bytes_of, decode_group
 from kafka_assignors.planner.decode import decode as decode_bytes
 from kafka_assignors.planner.findings import ranges
+from kafka_assignors.report.names import natural
 from kafka_assignors.report.terminal import table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from rich.console import Console
 
 
@@ -26,7 +29,10 @@ def decode(
     kind: Annotated[
         str | None, typer.Option("--kind", help=f"What they are: {', '.join(KINDS)}. By default what fits.")
     ] = None,
-    form_of: Annotated[str, typer.Option("--form", help=f"How they are written: {', '.join(FORMS)}.")] = "auto",
+    input_format: Annotated[
+        str, typer.Option("--input-format", help=f"The form of the bytes: {', '.join(FORMS)}.")
+    ] = "auto",
+    old_form: Annotated[str | None, typer.Option("--form", hidden=True)] = None,
     bootstrap: options.BootstrapServer = None,
     group: options.Group = None,
     snapshot: options.SnapshotFile = None,
@@ -36,8 +42,9 @@ def decode(
     form: Annotated[
         Format, typer.Option("--format", help="Text for people, JSON, or CSV of the partitions.")
     ] = Format.TEXT,
+    wide: options.Wide = False,
 ) -> None:
-    """Make a subscription, an assignment or user data readable; or all of a group's.
+    """Decode a subscription, an assignment or user data; or those of a group's members.
 
     \b
     kafka-assignors decode 0000000100017400000002000000000000000200000005
@@ -47,25 +54,28 @@ def decode(
     Exit status: 0, 3 if bytes of a group cannot be read or its members' claims conflict, 2 for bad input or bytes
     that are nothing known.
     """
-    with told():
+    with exit_on_error():
         if text is None:
-            standing = options.standing_of(bootstrap, group, snapshot, settings, config, timeout)
-            found = decode_group(standing)
-            _answer_group(found, form)
+            observed = options.observed_group_of(bootstrap, group, snapshot, settings, config, timeout)
+            found = decode_group(observed)
+            _answer_group(found, form, wide)
             if found.conflicts or any(member.faults for member in found.members):
                 raise typer.Exit(WARNINGS)
             return
         if bootstrap or group or snapshot or settings or config:
             raise OptionError("give bytes, or a group to read them from, not both")
-        data = bytes_of(sys.stdin.read() if text == "-" else text, form_of)
+        if old_form is not None:
+            typer.echo("kafka-assignors: --form is deprecated; give --input-format", err=True)
+            input_format = old_form
+        data = bytes_of(sys.stdin.read() if text == "-" else text, input_format)
         decoded = decode_bytes(data, kind)
         if form is Format.JSON:
-            print_json(decoded)
+            print_json("decode", decoded)
         elif form is Format.CSV:
             rows = [(topic, number) for topic, numbers in (decoded.partitions or {}).items() for number in numbers]
             print_csv(("topic", "partition"), rows or [("", number) for number in decoded.numbers])
         else:
-            _show(console(), decoded)
+            _show(console(wide), decoded)
 
 
 def _show(out: Console, decoded: Decoded, indent: str = "") -> None:
@@ -94,14 +104,13 @@ def _show(out: Console, decoded: Decoded, indent: str = "") -> None:
         out.print(f"{indent}  the same bytes could be: {', '.join(decoded.also)} (--kind)")
 
 
-def _partitions(partitions: object) -> str:
-    assert hasattr(partitions, "items")
+def _partitions(partitions: Mapping[str, Iterable[int]]) -> str:
     return "; ".join(f"{topic} {ranges(numbers)}" for topic, numbers in partitions.items()) or "none"
 
 
-def _answer_group(found: DecodedGroup, form: Format) -> None:
+def _answer_group(found: DecodedGroup, form: Format, wide: bool) -> None:
     if form is Format.JSON:
-        print_json(plain(found))
+        print_json("decode-group", found)
         return
     rows = [
         (member.id, what, topic, number)
@@ -116,10 +125,10 @@ def _answer_group(found: DecodedGroup, form: Format) -> None:
     if form is Format.CSV:
         print_csv(("member", "what", "topic", "partition"), rows)
         return
-    out = console()
+    out = console(wide)
     out.print(f"group {found.group_id}, {found.strategy or 'no strategy'}")
     shown = []
-    for member in found.members:
+    for member in sorted(found.members, key=lambda each: natural(each.name)):
         claim = member.claim
         generation = "" if claim is None or claim.generation is None else f" (generation {claim.generation})"
         shown.append(
@@ -132,7 +141,7 @@ def _answer_group(found: DecodedGroup, form: Format) -> None:
             ]
         )
     headings = ["member", "subscribes to", "said it had", "has", "not readable"]
-    out.print(table("Members", headings, shown, left=headings, lists=headings[1:4]))
+    out.print(table("Members", headings, shown, left=headings, lists=headings[1:4], least=["said it had"]))
     for conflict in found.conflicts:
         who = ", ".join(f"{member} ({'?' if epoch is None else epoch})" for member, epoch in conflict.claims)
         counts = conflict.winner or "nobody"

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafka_assignors.cli import options
-from kafka_assignors.cli.output import WARNINGS, Format, console, plain, print_csv, print_json, show_findings, told
-from kafka_assignors.planner.describe import DescribedGroup, DescribedTopic
+from kafka_assignors.cli.output import (
+    WARNINGS,
+    Format,
+    console,
+    exit_on_error,
+    print_csv,
+    print_json,
+    show_findings,
+)
+from kafka_assignors.planner.describe import DescribedGroup
 from kafka_assignors.planner.describe import describe as describe_group
 from kafka_assignors.planner.findings import ranges
+from kafka_assignors.report.names import natural
 from kafka_assignors.report.terminal import count_map, number, ownership_map, table
 from kafka_assignors.report.terminal.maps import MOST_PARTITIONS, NO_COMMIT
 
@@ -33,8 +42,9 @@ def describe(
     form: Annotated[
         Format, typer.Option("--format", help="Text for people, JSON, or CSV of who has what.")
     ] = Format.TEXT,
+    wide: options.Wide = False,
 ) -> None:
-    """Show a group: its state, its strategy, who has what, lag, balance, and what is wrong.
+    """Show a group: its state, its strategy, the owners of partitions, lag, balance, and broken rules.
 
     Read-only: it joins no group and commits nothing.
 
@@ -45,20 +55,20 @@ def describe(
     Exit status: 0 if all is well, 3 if a rule is not met (a member with nothing, a partition without an owner, claims
     that conflict: all are named), 2 for bad input or a cluster that cannot be read.
     """
-    with told():
-        standing = options.standing_of(
+    with exit_on_error():
+        observed = options.observed_group_of(
             bootstrap, group, snapshot, settings, config, timeout, reset=reset, clients=clients
         )
-        found = describe_group(standing, reset=reset)
+        found = describe_group(observed, reset=reset)
         if not clients:
             bare = (replace(member, client_id=None, client_host=None) for member in found.members)
             found = replace(found, members=tuple(bare))
         if form is Format.JSON:
-            print_json({"warnings": len(found.warnings), **plain(found)})
+            print_json("describe", found, warnings=len(found.warnings))
         elif form is Format.CSV:
             _print_csv(found)
         else:
-            _show(console(), found, show_map)
+            _show(console(wide), found, show_map)
     if found.warnings:
         raise typer.Exit(WARNINGS)
 
@@ -83,51 +93,59 @@ def _show(out: Console, found: DescribedGroup, show_map: bool) -> None:
     with_clients = any(member.client_id for member in found.members)
     columns = ["client", "host"] if with_clients else []
     lacking = ["no commit"] if found.uncommitted else []
-    headings = ["member", "id", *columns, "rack", "topics", "partitions", "lag", *lacking]
+    # The map shows who has what; without one the members' rows do.
+    mapped = show_map and bool(found.members and found.topics)
+    held = [] if mapped else ["has"]
+    headings = ["member", "id", *columns, "rack", "topics", "partitions", "lag", *lacking, *held]
+    found = replace(found, members=tuple(sorted(found.members, key=lambda member: natural(member.name))))
     rows = [
         [
             member.name,
-            member.id,
+            "" if member.id == member.name else member.id,
             *([member.client_id or "", member.client_host or ""] if with_clients else []),
             member.rack or "",
             len(member.topics),
             member.count,
             _lag(member.lag, member.uncommitted, member.count),
             *([member.uncommitted] if lacking else []),
+            *(
+                ["; ".join(f"{topic} {ranges(numbers)}" for topic, numbers in member.partitions.items())]
+                if held
+                else []
+            ),
         ]
         for member in found.members
     ]
-    out.print(table("Members", headings, rows, left=("id", "client", "host", "rack")))
-    names = {member.id: member.name for member in found.members}
-    has = [
-        [member.name, topic, ranges(numbers)]
-        for member in found.members
-        for topic, numbers in member.partitions.items()
-    ]
-    if len(has) <= MOST_PARTITIONS:
-        out.print(
-            table(
-                "Who has what",
-                ["member", "topic", "partitions"],
-                has,
-                left=("topic", "partitions"),
-                lists=["partitions"],
-            )
+    texts = ("id", "client", "host", "rack", "has")
+    first_out = ["topics", "host", "rack", "client", "no commit"]
+    out.print(
+        table(
+            "Members",
+            headings,
+            rows,
+            left=texts,
+            lists=held,
+            names=("member", *texts[:4]),
+            least=first_out,
+            extra=["id"],
         )
+    )
+    names = {member.id: member.name for member in found.members}
     topics = [
         [
             topic.name,
             topic.partitions,
             topic.subscribers,
             sum(owner is None for owner in topic.owners),
-            _topic_lag(topic),
+            _lag(topic.lag, len(topic.uncommitted), topic.partitions),
             *([topic.committed.count(None)] if lacking else []),
         ]
         for topic in found.topics
     ]
-    out.print(table("Topics", ["topic", "partitions", "subscribers", "without owner", "lag", *lacking], topics))
-    if show_map and found.members and found.topics:
-        out.print(_map(out, found, names))
+    headings = ["topic", "partitions", "subscribers", "without owner", "lag", *lacking]
+    out.print(table("Topics", headings, topics, least=["subscribers", "no commit", "partitions"]))
+    if mapped:
+        out.print(_ownership(out, found, names))
     spread = f"{found.spread[0]} to {found.spread[1]} partitions a member, " if found.spread else ""
     least = "" if found.least_balance_score is None else f" (least possible {found.least_balance_score})"
     total = _lag(found.lag, found.uncommitted, sum(topic.partitions for topic in found.topics))
@@ -151,24 +169,19 @@ def _show(out: Console, found: DescribedGroup, show_map: bool) -> None:
 
 
 def _lag(lag: int | None, uncommitted: int, partitions: int) -> str:
-    """A dash where there is no commit to count from, as Kafka's own tools have it."""
+    """A lag for people; a dash, as in Kafka's own tools, if no partition has a commit to count from."""
     return "-" if lag is None and 0 < uncommitted == partitions else number(lag)
 
 
-def _topic_lag(topic: DescribedTopic) -> str:
-    known = [lag for lag, commit in zip(topic.lags, topic.committed, strict=True) if (lag, commit) != (None, None)]
-    total = sum(lag for lag in known if lag is not None)
-    return _lag(None if None in known or not known else total, topic.committed.count(None), topic.partitions)
-
-
-def _map(out: Console, found: DescribedGroup, names: dict[str, str]) -> object:
+def _ownership(out: Console, found: DescribedGroup, names: dict[str, str]) -> object:
+    """The map by partition, or by topic where there are many partitions."""
     rows = {member.id: row for row, member in enumerate(found.members)}
     shown = [names[member.id] for member in found.members]
     if sum(topic.partitions for topic in found.topics) <= MOST_PARTITIONS:
         cells = {
             topic.name: [
-                (None if owner is None else rows[owner], NO_COMMIT if (lag, commit) == (None, None) else lag)
-                for owner, lag, commit in zip(topic.owners, topic.lags, topic.committed, strict=True)
+                (None if owner is None else rows[owner], NO_COMMIT if number in topic.uncommitted else lag)
+                for number, (owner, lag) in enumerate(zip(topic.owners, topic.lags, strict=True))
             ]
             for topic in found.topics
         }
@@ -181,9 +194,9 @@ def _map(out: Console, found: DescribedGroup, names: dict[str, str]) -> object:
     return count_map(shown, [topic.name for topic in found.topics], counts, width=out.width)
 
 
-def show_record(out: Console, size: int | None, limit: int, told_limit: bool) -> None:
-    """How large the group's record is, and what the broker allows."""
-    allowed = f"{limit:,} bytes are allowed" + ("" if told_limit else " by default; this cluster did not tell")
+def show_record(out: Console, size: int | None, limit: int, of_cluster: bool) -> None:
+    """Prints the size of the group's record, and the broker's limit."""
+    allowed = f"{limit:,} bytes are allowed" + ("" if of_cluster else " by default; this cluster did not tell")
     if size is None:
         out.print(f"record of the group: not known; {allowed}")
     else:

@@ -1,9 +1,10 @@
-"""What the commands share: their two forms of output, and their exit statuses."""
+"""The output of the commands: text, JSON and CSV, and the exit statuses."""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from collections import Counter
 from contextlib import contextmanager
@@ -17,36 +18,42 @@ from rich.text import Text
 
 from kafka_assignors.errors import KafkaAssignorsError
 from kafka_assignors.printable import LINE, SENTENCE, printable
-from kafka_assignors.report.terminal import in_ascii
+from kafka_assignors.report.terminal import WIDE, in_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kafka_assignors.planner.standing import Finding
+    from kafka_assignors.planner.observed_group import Finding
 
 NO = 1
-"""The answer is no: what was asked for does not hold."""
+"""The answer is no, such as: more partitions move than allowed."""
 BAD_INPUT = 2
 """Bad usage or input, or a cluster that cannot be read."""
 WARNINGS = 3
 """The answer is there, and has warnings."""
 
 
-# More findings of one rule than that hide the others.
+SCHEMAS = dict.fromkeys(
+    ("audit-keys", "audit-topics", "compare", "decode", "decode-group", "describe", "fleet", "plan", "rebalance-cost"),
+    1,
+)
+"""The version of each answer in JSON and CSV. A field that goes, or changes its meaning, makes a new one."""
+
+# More findings of one rule would hide those of other rules.
 _OF_ONE_RULE = 20
 _FORMULA, _QUOTE = ("=", "+", "-", "@", "\t", "\r"), "'"
 
 
 class Format(StrEnum):
-    """How the planner's commands answer."""
+    """The form of an answer that has a table."""
 
     TEXT = "text"
     JSON = "json"
     CSV = "csv"
 
 
-class Output(StrEnum):
-    """How a command answers."""
+class TextOrJson(StrEnum):
+    """The form of an answer that is no table."""
 
     TEXT = "text"
     JSON = "json"
@@ -60,14 +67,22 @@ class _SafeConsole(Console):
         super().print(*(in_ascii(each) if self.options.ascii_only else each for each in shown), **options)
 
 
-def console() -> Console:
-    """Standard output; where that is no terminal, wide enough for any table."""
+def console(wide: bool = False) -> Console:
+    """Standard output in the width of the terminal; where there is none, in that of COLUMNS, or of 200 characters.
+
+    Args:
+        wide: whether lines may be as long as they need.
+    """
     out = _SafeConsole(highlight=False, markup=False)
-    return out if out.is_terminal else _SafeConsole(highlight=False, markup=False, width=200)
+    if wide:
+        return _SafeConsole(highlight=False, markup=False, width=WIDE)
+    if out.is_terminal or os.environ.get("COLUMNS", "").isdigit():
+        return out
+    return _SafeConsole(highlight=False, markup=False, width=200)
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def exit_on_error() -> Iterator[None]:
     """Errors that this package raises on purpose become one sentence on standard error, and exit status 2."""
     try:
         yield
@@ -86,7 +101,7 @@ def show(key: bytes) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A dataclass, and what it holds, as JSON has it; bytes in hex, properties left out."""
+    """A dataclass and its fields as values of JSON: bytes in hex, without properties."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, bytes):
@@ -99,7 +114,7 @@ def plain(value: Any) -> Any:
 
 
 def show_findings(out: Console, findings: Iterable[Finding]) -> None:
-    """The rules that are not met, and what else is to be known; of many about one rule the first."""
+    """Prints warnings and notes; of many about one rule the first ones and the number of the others."""
     counts: Counter[tuple[str, bool]] = Counter()
     for finding in findings:
         counts[finding.rule, finding.warning] += 1
@@ -115,20 +130,27 @@ def _head(rule: str, warning: bool) -> tuple[str, str]:
 
 
 def print_csv(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """A table as CSV on standard output, with its headings; what is not known is empty."""
+    """A table as CSV on standard output, with its headings; an unknown value is an empty cell."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(headings)
     writer.writerows(map(_cell, row) for row in rows)
 
 
 def _cell(value: object) -> object:
-    """Numbers stay numbers. A spreadsheet takes a text that begins as a formula does for one, unless it is quoted."""
+    """A number stays a number. A text that a spreadsheet would run as a formula gets a quote in front."""
     if not isinstance(value, str):
         return "" if value is None else value
     return f"{_QUOTE if value.startswith(_FORMULA) else ''}{printable(value, SENTENCE)}"
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    json.dump(plain(value), sys.stdout, indent=2)
+def print_json(schema: str, value: Any, **first: Any) -> None:
+    """One JSON document on standard output, with the name and the version of its schema (docs/output.md).
+
+    Args:
+        schema: one of `SCHEMAS`.
+        value: a dataclass.
+        first: fields before those of the value.
+    """
+    head = {"schema": f"kafka-assignors/{schema}/{SCHEMAS[schema]}", **first}
+    json.dump({**head, **plain(value)}, sys.stdout, indent=2)
     sys.stdout.write("\n")

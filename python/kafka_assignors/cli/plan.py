@@ -1,4 +1,4 @@
-"""`kafka-assignors plan`: what a change would do to a group."""
+"""`kafka-assignors plan`: a group after a change."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from kafka_assignors.cli.output import (
     WARNINGS,
     Format,
     console,
-    plain,
+    exit_on_error,
     print_csv,
     print_json,
     show_findings,
-    told,
 )
 from kafka_assignors.planner.change import Situation, parse_change
 from kafka_assignors.planner.findings import ranges
 from kafka_assignors.planner.plan import PlannedGroup, plan_change
-from kafka_assignors.planner.strategies import parse_strategy
+from kafka_assignors.report.names import natural
 from kafka_assignors.report.terminal import number, table
+from kafka_assignors.strategies import parse_strategy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,9 +35,10 @@ Strategy = Annotated[
     str | None,
     typer.Option(
         "--strategy",
-        help="sticky, cooperative-sticky, sticky-join, lag, range or roundrobin; options behind a colon, such as "
-        "sticky:mode=sticky-yet-fair. By default the group's own.",
-        metavar="NAME[:OPTION=VALUE,…]",
+        help="sticky, cooperative-sticky, sticky-join, lag, range, roundrobin, or uniform or server-side-range for "
+        "what a broker would plan; options in parentheses, such as "
+        "sticky(mode=sticky-yet-fair). By default the group's own.",
+        metavar="NAME[(OPTION=VALUE, …)]",
     ),
 ]
 
@@ -60,8 +61,9 @@ def plan(
     reset: options.Reset = "latest",
     timeout: options.Timeout = 30.0,
     form: Annotated[Format, typer.Option("--format", help="Text for people, JSON, or CSV of the moves.")] = Format.TEXT,
+    wide: options.Wide = False,
 ) -> None:
-    """Plan a change of a group: who gets what, what moves and why, and what cannot be met.
+    """Plan a change of a group: the new owners, the moves with their reasons, and the rules that are not met.
 
     Nothing is changed: it joins no group and commits nothing. Without a change it plans the group as it is.
 
@@ -74,20 +76,20 @@ def plan(
     Exit status: 0 if the plan meets every rule, 3 if it does not (the rules are named), 1 if it moves more than
     --max-moves, 2 for bad input or a cluster that cannot be read.
     """
-    with told():
+    with exit_on_error():
         change = parse_change(join or (), leave or (), partitions or (), subscribe or ())
         assignor = None if strategy is None else parse_strategy(strategy)
-        standing = options.standing_of(
+        observed = options.observed_group_of(
             bootstrap, group, snapshot, settings, config, timeout, topics=change.topics, reset=reset
         )
-        planned = plan_change(Situation(standing, change), assignor, reset=reset)
+        planned = plan_change(Situation(observed, change), assignor, reset=reset)
         if form is Format.JSON:
-            print_json({"warnings": len(planned.warnings), **plain(planned)})
+            print_json("plan", planned, warnings=len(planned.warnings))
         elif form is Format.CSV:
             headings = ("topic", "partition", "source", "target", "kind", "reason", "forced", "lag")
             print_csv(headings, ([getattr(move, name) for name in headings] for move in planned.moves))
         else:
-            _show(console(), planned, None if every else _SHOWN)
+            _show(console(wide), planned, None if every else _SHOWN)
     if max_moves is not None and len(planned.moves) > max_moves:
         typer.echo(f"kafka-assignors: {len(planned.moves)} partitions would move; --max-moves is {max_moves}", err=True)
         raise typer.Exit(NO)
@@ -110,10 +112,11 @@ def _show(out: Console, planned: PlannedGroup, most: int | None) -> None:
             number(member.lag_after),
             "; ".join(f"{topic} {ranges(numbers)}" for topic, numbers in member.partitions.items()),
         ]
-        for member in planned.members
+        for member in sorted(planned.members, key=lambda member: natural(member.name))
     ]
     headings = ["member", "", "before", "after", "lag before", "lag after", "gets"]
-    out.print(table("Who gets what", headings, rows, left=("", "gets"), lists=["gets"]))
+    first_out = ["lag before", "lag after", "before", ""]
+    out.print(table("Who gets what", headings, rows, left=("", "gets"), lists=["gets"], least=first_out))
     names = {member.id: member.name for member in planned.members}
     moves = [
         [
@@ -128,7 +131,10 @@ def _show(out: Console, planned: PlannedGroup, most: int | None) -> None:
         title = (
             "Moves" if len(moves) == len(planned.moves) else f"Moves: the first {most} of {len(planned.moves)} (--all)"
         )
-        out.print(table(title, ["partition", "from", "to", "because"], moves, left=("from", "to", "because")))
+        texts = ("from", "to", "because")
+        out.print(
+            table(title, ["partition", *texts], moves, left=texts, names=("partition", *texts[:2]), least=["because"])
+        )
         kinds = Counter(move.kind for move in planned.moves)
         out.print("reasons: " + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()))
     least = "" if planned.least_moved is None else f"; the least possible is {planned.least_moved}"

@@ -1,4 +1,4 @@
-"""`kafka-assignors rebalance-cost`: what restarts, scaling and deployments cost, per strategy."""
+"""`kafka-assignors rebalance-cost`: the cost of restarts, scaling and deployments, per strategy."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafka_assignors.cli import options
-from kafka_assignors.cli.output import Format, console, print_csv, print_json, told
+from kafka_assignors.cli.output import Format, console, exit_on_error, print_csv, print_json
 from kafka_assignors.errors import OptionError
 from kafka_assignors.planner import cost
 from kafka_assignors.planner.change import Situation
-from kafka_assignors.planner.strategies import STANDARD, parse_strategy
+from kafka_assignors.planner.strategies import STANDARD
 from kafka_assignors.report.terminal import table
+from kafka_assignors.strategies import parse_strategy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,8 +45,9 @@ def rebalance_cost(
     form: Annotated[
         Format, typer.Option("--format", help="Text for people, JSON with each step, or CSV.")
     ] = Format.TEXT,
+    wide: options.Wide = False,
 ) -> None:
-    """Count what a rolling restart, an autoscaling step or a deployment moves and stops, per strategy.
+    """Count the moved and stopped partitions of a rolling restart, an autoscaling step or a deployment, per strategy.
 
     Nothing is changed: it joins no group and commits nothing. Give one of --rolling-restart, --scale and --deploy.
 
@@ -56,14 +58,14 @@ def rebalance_cost(
 
     Exit status: 0, or 2 for bad input or a cluster that cannot be read.
     """
-    with told():
+    with exit_on_error():
         if restart + (scale is not None) + (deploy is not None) != 1:
             raise OptionError("give exactly one of --rolling-restart, --scale and --deploy")
         if (at_once and scale is None) or (old_first and deploy is None):
             raise OptionError("--at-once goes with --scale, and --old-first with --deploy")
         assignors = [parse_strategy(text) for text in strategy] if strategy else list(STANDARD)
-        standing = options.standing_of(bootstrap, group, snapshot, settings, config, timeout, reset=reset)
-        situation = Situation(standing)
+        observed = options.observed_group_of(bootstrap, group, snapshot, settings, config, timeout, reset=reset)
+        situation = Situation(observed)
         if restart:
             events, scenario = cost.rolling_restart(situation), "a rolling restart"
         elif scale is not None:
@@ -84,12 +86,12 @@ def rebalance_cost(
                 progress=lambda done, total: progress("plans", done, total),
             )
         if form is Format.JSON:
-            print_json(found)
+            print_json("rebalance-cost", found)
         elif form is Format.CSV:
             names = [field.name for field in fields(cost.StrategyCost) if field.name != "steps"]
             print_csv(names, ([getattr(row, name) for name in names] for row in found.strategies))
         else:
-            _show(console(), found)
+            _show(console(wide), found)
 
 
 def _show(out: Console, found: cost.Cost) -> None:
@@ -98,10 +100,10 @@ def _show(out: Console, found: cost.Cost) -> None:
     if found.static:
         out.print(f"  {found.static} members are static: a restart within their session costs nothing")
     rows = [
-        [row.strategy, *["-"] * 6, row.error]
+        [row.strategy, *["-"] * 6, f"cannot plan this: {row.error}"]
         if row.error is not None
         else [
-            row.strategy,
+            f"{row.strategy} (in use)" if row.in_use else row.strategy,
             row.rebalances,
             _moves(row),
             row.forced,
@@ -122,7 +124,8 @@ def _show(out: Console, found: cost.Cost) -> None:
         "most in one step",
         "partitions a member then",
     ]
-    out.print(table("Cost", headings, rows))
+    least = ["partitions a member then", "most in one step", "rebalances", "from one to another", "without an owner"]
+    out.print(table("Cost", headings, rows, names=(), least=least))
     out.print("stopped meanwhile: partitions whose owner stays, and gives them up for the time of a rebalance")
     if any(row.least_moves < row.most_moves_in_all for row in found.strategies):
         out.print("moves, least to most: by where the ids of members that join sort, which nobody knows before")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from kafka_assignors.cli import options
-from kafka_assignors.cli.output import console, told
+from kafka_assignors.cli.output import console, exit_on_error
 from kafka_assignors.cluster import list_groups, read_snapshot
 from kafka_assignors.errors import OptionError
 from kafka_assignors.printable import printable
@@ -37,6 +37,7 @@ def snapshot(
     settings: options.Settings = None,
     config: options.ConfigFile = None,
     timeout: options.Timeout = 30.0,
+    wide: options.Wide = False,
 ) -> None:
     """Write groups, their topics and offsets to a file that the other commands and the Spark replay read.
 
@@ -48,7 +49,7 @@ def snapshot(
 
     Exit status: 0, or 2 for bad input or a cluster that cannot be read.
     """
-    with told():
+    with exit_on_error():
         found = options.settings_of(bootstrap, settings, config)
         if listed:
             rows = [
@@ -56,7 +57,7 @@ def snapshot(
                 for each in list_groups(found, timeout=timeout)
             ]
             headings = ["group", "type", "protocol type", "state"]
-            console().print(table("Groups", headings, rows, left=headings))
+            console(wide).print(table("Groups", headings, rows, left=headings, least=["protocol type", "type"]))
             return
         if bool(group) == every:
             raise OptionError("give --group NAME, as often as needed, or --all")
@@ -78,5 +79,5 @@ def snapshot(
 
 
 def _ascii(document: str) -> str:
-    """The same JSON without a character that could steer a terminal, or that a terminal might not have."""
+    """The same JSON in printable ASCII: other characters could steer a terminal, or be missing in it."""
     return re.sub(r"[^\n -~]", lambda found: json.dumps(found[0])[1:-1], document)

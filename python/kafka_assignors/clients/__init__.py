@@ -4,6 +4,6 @@ Import the module of your client, `kafka_assignors.clients.kafka_python`, `kafka
 `kafka_assignors.clients.confluent`; none of them is imported here, nor imports another.
 """
 
-from kafka_assignors.clients._report import RebalanceReport
+from kafka_assignors.member.rebalance_report import RebalanceReport
 
 __all__ = ["RebalanceReport"]

@@ -1,4 +1,4 @@
-"""The keys of a live topic and where they are, through confluent-kafka: reads, joins no group, commits nothing."""
+"""The keys of a live topic and their partitions, read with confluent-kafka. It joins no group and commits nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_topic_keys(
         config: settings of librdkafka, `bootstrap.servers` among them.
         topic: one that exists.
         most: how many records to read, of all partitions together; at least one of each is tried.
-        timeout: how many seconds that may take. What was read by then is the answer, unless that is nothing.
+        timeout: how many seconds that may take. The answer has the records that were read by then.
 
     Raises:
         MissingDependencyError: confluent-kafka is not installed.
@@ -61,7 +61,7 @@ def read_topic_keys(
 
 
 def _silent() -> Any:
-    """librdkafka writes its troubles to standard error; the errors that matter are raised."""
+    """Keeps librdkafka's log off standard error. Errors of the reading are raised."""
     import logging
 
     logger = logging.getLogger("kafka_assignors.librdkafka")
@@ -78,14 +78,14 @@ def _read(kafka: Any, consumer: Any, topic: str, most: int, late: float) -> tupl
     if known.error is not None:
         raise TopicReadError(f"topic {topic!r} cannot be read: {known.error.str()}")
     count = len(known.partitions)
-    share = max(1, most // count)
+    of_each = max(1, most // count)
     ends: dict[int, int] = {}
     starts = []
     for number in range(count):
         begin, end = consumer.get_watermark_offsets(kafka.TopicPartition(topic, number), timeout=left())
         if end > begin:
             ends[number] = end
-            starts.append(kafka.TopicPartition(topic, number, max(begin, end - share)))
+            starts.append(kafka.TopicPartition(topic, number, max(begin, end - of_each)))
     found: list[tuple[bytes | None, int]] = []
     if not starts:
         return count, found
@@ -95,7 +95,7 @@ def _read(kafka: Any, consumer: Any, topic: str, most: int, late: float) -> tupl
             number = message.partition()
             error = message.error()
             if error is None and number in ends:
-                # What was produced meanwhile is not read: a busy topic has no end.
+                # Records that are produced meanwhile are not read, since a busy topic has no end.
                 if message.offset() < ends[number]:
                     found.append((message.key(), number))
                 if message.offset() >= ends[number] - 1:

@@ -7,12 +7,11 @@ import binascii
 import json
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from kafka_assignors.cluster.snapshot import (
+from kafka_assignors.cluster.groups import (
     ClassicMember,
     ConsumerMember,
     GroupMember,
     GroupSnapshot,
-    Snapshot,
     TopicSnapshot,
 )
 from kafka_assignors.errors import SnapshotError
@@ -31,23 +30,35 @@ _MOST_OFFSET = 2**63 - 1
 # The end of the year 9999: no date of Python's is later.
 _LAST_MS = 253_402_300_799_999
 
-S = TypeVar("S", bound=Snapshot)
+S = TypeVar("S")
 T = TypeVar("T")
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
-def dumps(snapshot: Snapshot) -> str:
-    """The text of a file: keys in one order, so that equal snapshots are equal texts. O(bytes)."""
+def dumps(
+    *,
+    cluster: str,
+    taken_ms: int,
+    topics: Mapping[str, TopicSnapshot],
+    groups: Mapping[str, GroupSnapshot],
+    record_limit: int | None,
+) -> str:
+    """The text of a file with the fields of a `Snapshot`: keys in one order, so that equal snapshots are equal texts.
+
+    Only targets keep their order, which is the broker's.
+
+    O(bytes).
+    """
     document = {
         "format": FORMAT,
         "version": VERSION,
-        "cluster": snapshot.cluster,
-        "taken_ms": snapshot.taken_ms,
-        "record_limit": snapshot.record_limit,
-        "topics": {name: _topic(snapshot.topics[name]) for name in sorted(snapshot.topics)},
-        "groups": {name: _group(snapshot.groups[name]) for name in sorted(snapshot.groups)},
+        "cluster": cluster,
+        "taken_ms": taken_ms,
+        "record_limit": record_limit,
+        "topics": {name: _topic(topics[name]) for name in sorted(topics)},
+        "groups": {name: _group(groups[name]) for name in sorted(groups)},
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -58,6 +69,7 @@ def _topic(topic: TopicSnapshot) -> dict[str, Any]:
         racks=None if topic.racks is None else [sorted(racks) for racks in topic.racks],
         begin=_list(topic.begin),
         end=_list(topic.end),
+        id=topic.id,
     )
 
 
@@ -92,7 +104,8 @@ def _member(member: GroupMember) -> dict[str, Any]:
         topics=list(member.topics),
         topic_regex=member.topic_regex,
         owned=_partitions(member.owned),
-        target=_partitions(member.target),
+        target={topic: list(numbers) for topic, numbers in member.target.items()},
+        place=member.place,
     )
 
 
@@ -115,8 +128,12 @@ def _partitions(partitions: Mapping[str, Sequence[int]]) -> dict[str, list[int]]
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
-def loads(text: str | bytes, kind: type[S]) -> S:
+def loads(text: str | bytes, snapshot_of: Callable[..., S]) -> S:
     """Reads the text of a file. O(bytes).
+
+    Args:
+        text: of the file.
+        snapshot_of: makes a snapshot of the fields of a `Snapshot`, given by keyword.
 
     Raises:
         SnapshotError: it is no snapshot of a version that is read here; the message names the field.
@@ -135,7 +152,7 @@ def loads(text: str | bytes, kind: type[S]) -> S:
     read = _Object(document, "")
     read.take("format")
     read.take("version")
-    snapshot = kind(
+    snapshot = snapshot_of(
         cluster=read.text("cluster"),
         taken_ms=read.number("taken_ms", 0, _LAST_MS),
         topics=read.objects("topics", _read_topic),
@@ -177,6 +194,7 @@ def _read_topic(read: _Object) -> TopicSnapshot:
         read.optional("racks", racks),
         read.optional("begin", lambda: offsets("begin")),
         read.optional("end", lambda: offsets("end")),
+        read.optional("id", lambda: read.text("id")),
     )
 
 
@@ -245,11 +263,12 @@ def _read_consumer(read: _Object) -> GroupMember:
         owned=partitions("owned"),
         target=partitions("target"),
         classic=read.optional("classic", lambda: read.boolean("classic")),
+        place=read.optional("place", lambda: read.number("place", 0, 2**31 - 1)),
     )
 
 
 class _Object:
-    """One object of the document, whose fields are taken one by one; what is left over at the end is an error."""
+    """One object of the document. Its fields are taken one by one; a field that is left at the end is an error."""
 
     def __init__(self, value: object, path: str) -> None:
         if not isinstance(value, dict):
@@ -306,7 +325,7 @@ class _Object:
         return {key: _whole(read, of.take(key), of.at(key)) for key in of.names()}
 
     def end(self) -> None:
-        """Refuses what is left: a name that nobody reads is a slip of the pen, or belongs to a newer version."""
+        """Refuses fields that were not taken: they are misspelt, or of a newer version."""
         for name in self._fields:
             raise SnapshotError(f"{self.at(name)} is not a field that version {VERSION} has; remove it")
 
@@ -353,7 +372,7 @@ def _wrong(path: str, value: object, wanted: str) -> NoReturn:
 
 
 def _shown(value: object) -> str:
-    """A value, or its kind where it could be long."""
+    """A value in JSON, shortened; or its kind, if it is an object or a list."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value, ensure_ascii=False) if not isinstance(value, int) or abs(value) < 10**30 else "huge"

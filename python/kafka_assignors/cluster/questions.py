@@ -1,7 +1,7 @@
-"""Questions to the brokers of a cluster, over connections of our own (`kafka_assignors.net`).
+"""Requests to the brokers of a cluster, over connections of our own (`kafka_assignors.net`).
 
-Why not a client's AdminClient: confluent-kafka's does not give the bytes that members joined with, which is what a plan
-is made from, and with our own codecs a snapshot needs nothing but this package.
+The AdminClient of confluent-kafka does not show the bytes with which members joined, and a plan is made from these.
+With our own codecs a snapshot needs no client at all.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kafka_assignors import _core
-from kafka_assignors.errors import ClusterError, NetworkError, SecurityError
+from kafka_assignors.errors import ClusterError, KafkaAssignorsError, NetworkError, ProtocolError, SecurityError
 from kafka_assignors.net import Address, ClientConfig, Closed, Connection, Poller, Ready, Received
 from kafka_assignors.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Question", "Questions", "RetriableError", "check", "named"]
+__all__ = ["PASSING", "Question", "Questions", "RetriableError", "check", "named"]
 
 T = TypeVar("T")
 
-# What is known to pass: a coordinator or leader that moves, loads or is not known yet, a late answer.
-_PASSING = {5, 6, 7, 14, 15, 16, 72, 74, 75, 88}
+# Errors that pass by themselves: a coordinator or leader that moves, loads or is not known yet, and a late answer.
+PASSING = {5, 6, 7, 14, 15, 16, 72, 74, 75, 88}
 _AUTHORIZATION = {29, 30, 31}
-# More would only fill the broker's queue: it serves one request of a connection at a time.
+# The most requests on one connection at once. A broker serves them one at a time, so more would only wait there.
 _WINDOW = 50
 _PAUSE = 0.2
 
-# Names of requests: of our functions, and of Kafka.
+# Kafka's name of each request, and that of our codec.
 _FUNCTIONS = {
     "ConsumerGroupDescribe": "consumer_group_describe",
     "DescribeConfigs": "describe_topic_configs",
@@ -42,12 +42,12 @@ _FUNCTIONS = {
     "Metadata": "metadata",
     "OffsetFetch": "offset_fetch",
 }
-# Nothing below has what is asked: names in topics' metadata that are never created, racks, all offsets of a group.
+# Lower versions lack a feature: Metadata that creates no topic, and OffsetFetch for all topics of a group.
 _LEAST = {"Metadata": 4, "OffsetFetch": 2}
 
 
 class RetriableError(Exception):
-    """Something that passes by itself; the message says what it was, should it not."""
+    """An error that passes by itself. Its message is shown if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class Question:
     """One request to one broker.
 
     Attributes:
-        address: where the broker listens; None asks any of them.
+        address: of the broker; None is any broker.
         request: Kafka's name of it.
-        fields: what our codec of it takes.
+        fields: the arguments of our codec.
     """
 
     address: Address | None
@@ -66,21 +66,21 @@ class Question:
 
 
 def named(error_code: int) -> str:
-    """An error code as people know it."""
+    """An error code with Kafka's name."""
     return f"{_core.error_name(error_code) or 'an unknown error'} ({error_code})"
 
 
 def check(error_code: int, what: str, message: str | None = None) -> None:
-    """Does nothing if there is no error.
+    """Raises an error for an error code; `what` is the beginning of its message.
 
     Raises:
-        RetriableError: one that passes.
-        ClusterError: another one.
+        RetriableError: the error passes by itself.
+        ClusterError: another error.
     """
     if error_code == 0:
         return
     text = f"{what}: {named(error_code)}{f', {printable(message)}' if message else ''}"
-    if error_code in _PASSING:
+    if error_code in PASSING:
         raise RetriableError(text)
     if error_code in _AUTHORIZATION:
         raise ClusterError(f"{text}; the user needs the right to DESCRIBE it")
@@ -88,7 +88,7 @@ def check(error_code: int, what: str, message: str | None = None) -> None:
 
 
 class Questions:
-    """Asks the brokers of one cluster. Belongs to one thread.
+    """Sends requests to the brokers of one cluster. Belongs to one thread.
 
     Args:
         config: settings as for `confluent_kafka`; see `kafka_assignors.net`.
@@ -99,7 +99,7 @@ class Questions:
     """
 
     def __init__(self, config: Mapping[str, Any], timeout: float) -> None:
-        # Of several bootstrap servers one that does not answer must not take all the time.
+        # One bootstrap server that does not answer must leave time for the others.
         setup = {"socket.connection.setup.timeout.ms": max(1_000, min(30_000, int(timeout * 1000 / 3)))}
         self._config = ClientConfig.from_confluent({"client.id": "kafka-assignors", **setup, **config})
         self._timeout = timeout
@@ -107,6 +107,8 @@ class Questions:
         self._poller = Poller(self._config)
         self._ready: dict[Address, Connection] = {}
         self._any: Address | None = None
+        # The brokers that `ask_each` does not try again.
+        self._unreachable: dict[Address | None, KafkaAssignorsError] = {}
         self._correlations = itertools.count(1)
 
     def __enter__(self) -> Self:
@@ -119,33 +121,106 @@ class Questions:
         """One answer.
 
         Raises:
-            ClusterError: the broker does not speak the request, or time is up.
+            ClusterError: the broker does not have the request, or the time is up.
             NetworkError: no broker can be reached.
         """
         return self.ask_all([Question(address, request, fields)])[0]
 
     def speaks(self, request: str, address: Address | None = None) -> bool:
-        """Whether a broker speaks a request in a version that we speak."""
+        """Whether a broker and our codec have a version of a request in common."""
         return self._version(self._connection(address), request) is not None
 
     def ask_all(self, questions: Sequence[Question], progress: Callable[[int], object] | None = None) -> list[Any]:
-        """All answers, in the order of the questions; brokers are asked side by side.
+        """All answers, in the order of the questions. All brokers are asked at the same time.
 
         Args:
             questions: any number.
             progress: called with the number of answers so far.
 
         Raises:
-            ClusterError: a broker does not speak a request, or time is up.
-            NetworkError: a broker cannot be reached, or goes away and does not come back in time.
+            ClusterError: a broker does not have a request, or the time is up.
+            NetworkError: a broker cannot be reached, or is not back in time.
         """
         return self.patiently(lambda: self._ask_all(questions, progress))
 
-    def patiently(self, work: Callable[[], T]) -> T:
-        """Does something again as long as it fails with what passes.
+    def ask_each(self, questions: Sequence[Question], patience: float) -> list[Any | KafkaAssignorsError]:
+        """All answers that come, in the order of the questions; an error in the place of each that does not come.
+
+        A broker that cannot be reached, or does not answer, costs its own answers only, and is not tried again.
+
+        Args:
+            questions: any number.
+            patience: how many seconds to wait for the answers, at most those that are left.
 
         Raises:
-            ClusterError: it does not pass in time, or is something else.
+            SecurityError: the credentials or certificates are not accepted; no broker would accept them.
+        """
+        found: list[Any | KafkaAssignorsError] = [None] * len(questions)
+        lanes: dict[Connection, _Lane] = {}
+        for position, question in enumerate(questions):
+            known = self._unreachable.get(question.address)
+            if known is not None:
+                found[position] = known
+                continue
+            try:
+                connection = self._connection(question.address)
+            except SecurityError:
+                raise
+            except (NetworkError, ClusterError) as error:
+                found[position] = self._unreachable[question.address] = error
+                continue
+            lanes.setdefault(connection, _Lane()).waiting.append(position)
+        self._gather(questions, lanes, found, time.monotonic() + min(patience, self.left))
+        return found
+
+    def _gather(
+        self, questions: Sequence[Question], lanes: dict[Connection, _Lane], found: list[Any], until: float
+    ) -> None:
+        while lanes:
+            for connection, lane in list(lanes.items()):
+                while lane.waiting and len(lane.sent) < _WINDOW:
+                    position = lane.waiting[0]
+                    try:
+                        self._send(connection, lane, questions)
+                    except ClusterError as error:
+                        found[position] = error
+                if not lane.waiting and not lane.sent:
+                    del lanes[connection]
+            left = until - time.monotonic()
+            if lanes and left <= 0:
+                for connection in list(lanes):
+                    late = ClusterError(f"the broker at {connection.address} has not answered in time")
+                    self._give_up(connection, lanes.pop(connection), found, late)
+                    self._unreachable[connection.address] = late
+                return
+            for event in self._poller.poll(left) if lanes else ():
+                if event.connection not in lanes:
+                    continue
+                lane = lanes[event.connection]
+                if isinstance(event, Closed):
+                    self._give_up(event.connection, lanes.pop(event.connection), found, event.error)
+                elif isinstance(event, Received):
+                    position, version, correlation = lane.sent.popleft()
+                    decode = getattr(_core, f"decode_{_FUNCTIONS[questions[position].request]}")
+                    try:
+                        found[position] = decode(version, correlation, event.frame)
+                    except ProtocolError as error:
+                        # The bytes behind such a frame have no known boundaries.
+                        found[position] = error
+                        self._give_up(event.connection, lanes.pop(event.connection), found, error)
+
+    def _give_up(self, connection: Connection, lane: _Lane, found: list[Any], error: KafkaAssignorsError) -> None:
+        """Puts the error in the place of the answers that are still to come, and closes their connection."""
+        for position in [*lane.waiting, *(position for position, _, _ in lane.sent)]:
+            found[position] = error
+        self._forget(connection)
+        connection.close()
+
+    def patiently(self, work: Callable[[], T]) -> T:
+        """Calls a function again while it fails with an error that passes by itself.
+
+        Raises:
+            ClusterError: the error does not pass in time, or is another one.
             NetworkError: likewise, for connections.
         """
         while True:
@@ -154,7 +229,7 @@ class Questions:
             except SecurityError:
                 raise
             except (RetriableError, NetworkError) as error:
-                # A cluster that never answered is more likely the wrong address than one that comes back.
+                # No broker has ever answered: the address is probably wrong, and a wait would not help.
                 if self._any is None:
                     raise
                 if time.monotonic() + _PAUSE >= self._deadline:
@@ -169,7 +244,7 @@ class Questions:
         return max(0.0, self._deadline - time.monotonic())
 
     def pause(self) -> bool:
-        """Waits a little for something to change; False if there is no time for that."""
+        """Waits a little. Returns False, without waiting, if there is no time for that."""
         if time.monotonic() + _PAUSE >= self._deadline:
             return False
         time.sleep(_PAUSE)
@@ -204,7 +279,7 @@ class Questions:
         raise error
 
     def _wait(self, connection: Connection) -> Connection:
-        """Until the connection is ready. Nothing is in flight on the others, so that no answer can be missed."""
+        """Waits until the connection is ready. No request is in flight on the others, so no answer can be lost."""
         while True:
             for event in self._events():
                 if isinstance(event, Ready) and event.connection is connection:
@@ -264,7 +339,7 @@ class Questions:
                         if progress is not None:
                             progress(len(questions) - left)
         except BaseException:
-            # Answers that are still owed would be taken for those of the next questions.
+            # Their answers are still to come, and would be taken for those of the next questions.
             for connection, lane in lanes.items():
                 if lane.sent:
                     self._forget(connection)
@@ -288,7 +363,7 @@ class Questions:
 
 
 class _Lane:
-    """What one connection has still to send, and what it waits for: position, version and correlation id."""
+    """The questions of one connection: those to send, and those sent, with position, version and correlation id."""
 
     def __init__(self) -> None:
         self.waiting: deque[int] = deque()

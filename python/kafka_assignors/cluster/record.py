@@ -1,17 +1,17 @@
-"""How large the record is that a broker keeps of a group (docs/operations.md)."""
+"""The size of the record that a broker keeps of a group (docs/operations.md)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_assignors.cluster.snapshot import ClassicMember, GroupSnapshot
+from kafka_assignors.cluster.groups import ClassicMember, GroupSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["record_bytes"]
 
-# As in the core's `leader/record.rs`, where a leader knows no more.
+# Estimates, as in the core's `planning/leader/record.rs`.
 _CLIENT_ID_ALLOWANCE, _HOST_ALLOWANCE = 24, 16
 _UUID_SUFFIX = 37
 # The head of a batch and of its only record with the longest lengths; the key's version and its length of the group id;
@@ -24,8 +24,8 @@ _MEMBER = 4 * 2 + 2 * 4 + 2 * 4
 def record_bytes(group_id: str, group: GroupSnapshot) -> int | None:
     """The size in bytes of the record that the broker wrote of a group's generation (GroupMetadataValue, version 3).
 
-    Client ids and hosts that the snapshot does not have are estimated. None where there is no such record to know of:
-    the group is not Stable, or the broker assigns it, in a record for each member.
+    Client ids and hosts that the snapshot does not have are estimated. None if the group is not Stable, or if the
+    broker assigns it, which writes a record for each member.
     """
     if group.record_bytes is not None:
         return group.record_bytes

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kafka_assignors.cluster.snapshot import GroupSnapshot, Snapshot
+    from kafka_assignors.cluster.groups import GroupSnapshot
+    from kafka_assignors.cluster.snapshot import Snapshot
 
 __all__ = ["replay_tables"]
 
@@ -15,11 +16,10 @@ Row = dict[str, Any]
 
 
 def replay_tables(snapshots: Iterable[Snapshot]) -> dict[str, list[Row]]:
-    """What the replay reads, from snapshots taken one after the other.
+    """The tables of the replay, from snapshots of one or several clusters.
 
-    Each snapshot of a group is one step of its history: its rows have the time of the snapshot as `seq`, and everybody
-    who is in them, and nobody else, is a member from then on. A group without members is one row with an empty member
-    id.
+    Each snapshot of a group is one step of its history: its rows have the time of the snapshot as `seq`, and from then
+    on the members of the group are those of the rows. A group without members is one row with an empty member id.
 
     Args:
         snapshots: in any order; several clusters may be mixed.
@@ -27,8 +27,8 @@ def replay_tables(snapshots: Iterable[Snapshot]) -> dict[str, list[Row]]:
     Returns:
         The tables `membership_events`, `topic_partitions`, `offset_snapshots` and `observed_assignments`, each a list
         of rows whose keys are the columns. A partition whose offsets are not known is not in `offset_snapshots`; a
-        commit that is not there is None. `generation` is the number of the snapshot among those of its group, since
-        DescribeGroups tells none. O(partitions).
+        missing commit is None. `generation` is the number of the snapshot among those of its group, since
+        DescribeGroups has no generation. O(partitions).
     """
     tables: dict[str, list[Row]] = {
         "membership_events": [],

@@ -1,4 +1,4 @@
-"""A Kafka for tests and demos: one address, no JVM, nothing to install.
+"""A Kafka for tests and demos: one address, no JVM, no installation.
 
 kafka-python, aiokafka and confluent-kafka use it with their default settings: producers (idempotent ones too),
 consumers, groups of several members in one process or many, and their admin clients. Groups behave as on a real broker:
@@ -31,7 +31,7 @@ GroupStateName = Literal["Empty", "PreparingRebalance", "CompletingRebalance", "
 
 @dataclass(frozen=True, slots=True)
 class MemberView:
-    """A member of a group as it stands on the broker."""
+    """A member of a group in its current state on the broker."""
 
     member_id: str
     instance_id: str | None
@@ -41,12 +41,12 @@ class MemberView:
     syncing: bool
     """Whether its SyncGroup is not answered yet."""
     assignment: bytes
-    """Its share of the current plan: a ConsumerProtocolAssignment."""
+    """Its assignment, as ConsumerProtocolAssignment bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A group as it stands on the broker."""
+    """A group in its current state on the broker."""
 
     group_id: str
     state: GroupStateName
@@ -64,17 +64,17 @@ class EmbeddedKafka:
     Settings of groups have Kafka's names and meanings; times are milliseconds.
 
     Args:
-        topics: Topics to begin with, and their partition counts.
+        topics: The first topics, and their partition counts.
         host: The address to listen on.
         port: The port to listen on; 0 takes a free one.
         racks: The rack of each broker. Three racks are three brokers, with the node ids 1, 2 and 3 and one address.
-        auto_create_topics: Whether a client that asks for a missing topic makes it.
-        default_partitions: How many partitions a topic gets for which nobody says how many.
-        initial_rebalance_delay_ms: How long the first member of an empty group waits for company. Kafka has 3,000.
+        auto_create_topics: Whether a request for the metadata of a missing topic creates it.
+        default_partitions: The partition count of a topic that is created without one.
+        initial_rebalance_delay_ms: How long the first member of an empty group waits for others. Kafka has 3,000.
         min_session_timeout_ms: The shortest session a member may ask for. Kafka has 6,000.
         max_session_timeout_ms: The longest session a member may ask for.
         max_group_size: How many members a group may have; None is no limit.
-        max_record_bytes: How large the record of a group may get: `max.message.bytes` of `__consumer_offsets`.
+        max_record_bytes: The largest record of a group: `max.message.bytes` of `__consumer_offsets`.
     """
 
     def __init__(
@@ -133,11 +133,11 @@ class EmbeddedKafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What a client takes as `bootstrap_servers` or `bootstrap.servers`."""
+        """The value for a client's `bootstrap_servers` or `bootstrap.servers`."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def close(self) -> None:
-        """Closes every connection and the port, and forgets everything. A second call does nothing."""
+        """Closes every connection and the port, and drops all data. A second call does nothing."""
         self._server.close()
 
     # ---- topics ----
@@ -150,17 +150,17 @@ class EmbeddedKafka:
         replication_factor: int = 1,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """Makes a topic.
+        """Creates a topic.
 
         Raises:
-            EmbeddedKafkaError: The name, a count or a setting is not one, or the topic exists.
+            EmbeddedKafkaError: The name, a count or a setting is not valid, or the topic exists.
         """
         _check_count("partitions", partitions)
         _check_count("replication_factor", replication_factor, 2**15 - 1)
         self._broker.create_topic(name, partitions, replication_factor, list((config or {}).items()))
 
     def grow_topic(self, name: str, partitions: int) -> None:
-        """Gives a topic more partitions, `partitions` in all. Clients see them when they next ask for metadata."""
+        """Raises the partition count of a topic to `partitions`. Clients see them with their next metadata."""
         _check_count("partitions", partitions)
         self._broker.grow_topic(name, partitions)
 
@@ -179,7 +179,7 @@ class EmbeddedKafka:
     # ---- groups ----
 
     def groups(self) -> dict[str, GroupView]:
-        """The groups as they stand, by id."""
+        """The groups in their current state, by id."""
         views = {}
         for group_id, state, generation, protocol_type, protocol, leader, rows in self._broker.groups():
             members = {row[0]: MemberView(*row) for row in rows}
@@ -197,7 +197,7 @@ class EmbeddedKafka:
         close: Literal["before", "after"] | None = None,
         times: int = 1,
     ) -> None:
-        """Lets the next `times` requests of one kind fail, whichever client they come from.
+        """Makes the next `times` requests of one kind fail, of any client.
 
         Faults queue up per kind of request. `error` does not combine with the others; it waits in its own queue.
 

@@ -1,4 +1,4 @@
-"""Runs the embedded Kafka alone: `python -m kafka_assignors.embedded --port 9092 --topic orders=12`."""
+"""Runs the embedded Kafka as a process of its own, until it is interrupted."""
 
 import argparse
 import signal
@@ -18,9 +18,16 @@ def _topic(text: str) -> tuple[str, int]:
         raise argparse.ArgumentTypeError(f"{text!r}: give NAME or NAME=PARTITIONS") from None
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves until it is interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m kafka_assignors.embedded", description=__doc__)
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m kafka_assignors.embedded") -> int:
+    """The command. Its first line of output is the address for `bootstrap.servers`.
+
+    Args:
+        arguments: its arguments; None takes those of the process.
+        prog: the command as the user typed it, for the help and the errors.
+    """
+    parser = argparse.ArgumentParser(
+        prog=prog, description=__doc__, epilog=f"For example: {prog} --port 9092 --topic orders=12"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=9092, help="the port; 0 takes a free one (%(default)s)")
     parser.add_argument(
@@ -29,10 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         metavar="NAME=PARTITIONS",
-        help="a topic to begin with; may be repeated",
+        help="a topic that is there from the start; repeatable",
     )
-    parser.add_argument("--auto-create-topics", action="store_true", help="make topics that clients ask for")
-    parser.add_argument("--default-partitions", type=int, default=1, help="the partitions of those (%(default)s)")
+    parser.add_argument("--auto-create-topics", action="store_true", help="create the topics that clients ask for")
+    parser.add_argument(
+        "--default-partitions", type=int, default=1, help="the partition count of such topics (%(default)s)"
+    )
     options = parser.parse_args(arguments)
 
     stopped = threading.Event()

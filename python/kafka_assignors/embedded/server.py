@@ -24,19 +24,19 @@ MAX_FRAME = 100 << 20
 """The largest request in bytes, as `socket.request.max.bytes` of a broker."""
 
 MAX_UNFINISHED = 256 << 20
-"""How many bytes of unfinished requests are kept over all connections. Beyond it the connection that has the most is
-closed: without this limit, a client that begins a large request on each of many connections takes all memory."""
+"""The most bytes of unfinished requests of all connections together. Above it, the connection with the most is closed.
+Without this limit a client could take all memory with a large unfinished request on each of many connections."""
 
 _READ = 256 << 10
 _READ_AHEAD = 1 << 20
-"""How many bytes are read from a connection whose last request is not answered yet."""
+"""The most bytes that are read from a connection whose last request is not answered yet."""
 
 _NOTHING = memoryview(b"")
 _LENGTH = struct.Struct(">i")
 _API_KEY = struct.Struct(">h")
 
 _ACCEPT_PAUSE = 0.1
-"""How long nobody is let in after the system refused another socket, in seconds."""
+"""How long no connection is accepted after the system has refused a socket, in seconds."""
 
 API_KEYS = dict(_core.EmbeddedBroker.apis())
 """The keys of the requests that are served, by Kafka's name."""
@@ -44,7 +44,7 @@ API_KEYS = dict(_core.EmbeddedBroker.apis())
 
 @dataclass
 class Fault:
-    """What happens to the next requests of one kind instead of the usual."""
+    """A fault for the next requests of one kind."""
 
     delay: float
     close: Literal["before", "after"] | None
@@ -96,12 +96,12 @@ class Server:
         self._thread.start()
 
     def add_fault(self, api: str, fault: Fault) -> None:
-        """Lets a fault happen to the next requests of this kind; further ones queue up behind it."""
+        """Adds a fault for the next requests of this kind. Faults are used in the order in which they were added."""
         with self._lock:
             self._faults.setdefault(API_KEYS[api], deque()).append(fault)
 
     def drop_connections(self) -> None:
-        """Closes every connection, as a broker that restarts would; clients may connect again at once."""
+        """Closes every connection, as a restart of a broker does. Clients may connect again at once."""
         for connection in list(self._connections.values()):
             with contextlib.suppress(OSError):
                 connection.socket.shutdown(socket.SHUT_RDWR)
@@ -111,7 +111,7 @@ class Server:
         if self._closing:
             return
         self._closing = True
-        # The thread may have seen it already, and is on its way out: both ends stay open until it is gone.
+        # The thread may be ending already. Both ends stay open until it has.
         self._wake_sender.send(b"\0")
         self._thread.join()
         self._wake_sender.close()
@@ -167,14 +167,14 @@ class Server:
             self._wake_receiver.recv(1024)
 
     def _accept(self) -> None:
-        # As many as there are, but not for ever: the others want to be served too.
+        # A bounded number at once, so that the other connections are served as well.
         for _ in range(256):
             try:
                 accepted, _ = self._listener.accept()
             except BlockingIOError:
                 return
             except OSError as error:
-                # Too many open files, say. The client still waits, so the listener would be ready at once again.
+                # Too many open files, for example. The client still waits, so the listener stays ready: pause it.
                 log.warning("a connection could not be accepted: %s", error)
                 self._selector.unregister(self._listener)
                 self._accept_again = time.monotonic() + _ACCEPT_PAUSE
@@ -210,7 +210,7 @@ class Server:
                 self._ready.append(connection)
 
     def _work(self) -> None:
-        """Serves requests that are complete, connection by connection, one request of each in turn."""
+        """Serves complete requests, one of each connection in turn."""
         while self._ready:
             connection = self._ready.popleft()
             if connection.busy or not connection.open:
@@ -303,7 +303,7 @@ class Server:
             self._ready.append(connection)
 
     def _watch(self, connection: Connection) -> None:
-        """Asks the selector for what the connection can use: a client that sends ahead of the answers has to wait."""
+        """Updates the selector. A connection with unanswered requests is not read beyond a limit."""
         if not connection.open:
             return
         reading = not connection.busy or len(connection.received) < _READ_AHEAD

@@ -1,8 +1,8 @@
-"""What a member that leads remembers of its plans, so that nobody can claim what it was not given.
+"""The plans that a leader remembers, so that no member can claim a partition that it was not assigned.
 
-The core decides which claims the plans make false (`leader/handed_out.rs`); this module decides which plans the core
-gets. A plan counts once its leader has been given its own share of it: then the broker has stored the plan, and no
-other plan of that generation can have reached any member.
+The core decides which claims the plans make false (`planning/leader/handed_out.rs`); this module decides which plans
+the core gets. A plan counts after the leader got its own assignment of that plan from the broker. Then the broker has
+stored the plan, and no other plan of that generation can have reached a member.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HandedOut"]
 
-# The most plans after the last one that counts. It is not known whether they reached the group, and each takes a few
+# The most plans after the stored one that are remembered. They may not have reached the group, and each takes a few
 # bytes for each partition.
 _MOST = 8
 
@@ -31,7 +31,7 @@ class HandedOut:
     """The plans that one consumer made as a leader. Not thread-safe.
 
     Args:
-        anonymous: whether the client keeps the `group.instance.id` of other members to itself.
+        anonymous: whether the client does not pass on the `group.instance.id` of the other members.
     """
 
     def __init__(self, *, anonymous: bool = False) -> None:
@@ -40,32 +40,32 @@ class HandedOut:
         self._open: list[_Made] = []
 
     def planned(self, generation: int | None, *plans: Plan) -> None:
-        """The member leads and has planned: one plan, or two with different topics."""
+        """Adds the plan of a generation that this member leads; or two plans, with different topics."""
         self._drop(generation)
         self._open = [*self._open[1 - _MOST :], _Made(generation, plans)]
 
     def taken(self, generation: int | None, *, led: bool) -> None:
-        """The member has been given a share.
+        """Takes note of an assignment of this member.
 
         Args:
-            generation: of the group, if the client tells it.
-            led: whether the share is of the member's own plan, the latest.
+            generation: of the group; None if the client does not show it.
+            led: whether the assignment is from the member's own latest plan.
         """
         if led and self._open and self._open[-1].generation == generation:
             self._stored, self._open = self._open[-1], []
         else:
-            # The coordinator has changed, and another member made the plan of this generation.
+            # Another member made the plan of this generation, since the group's coordinator has changed.
             self._drop(generation)
 
     def _drop(self, generation: int | None) -> None:
         self._open = [made for made in self._open if made.generation != generation]
 
     def forget(self) -> None:
-        """The membership is lost. The group may have been made again since, with generations that begin at 1."""
+        """Forgets all plans, since the membership is lost. A group that was created again counts generations from 1."""
         self._stored, self._open = None, []
 
     def earlier_plans(self) -> EarlierPlans | None:
-        """The plans as the core takes them; None if there are none."""
+        """The plans for the core; None if there are none."""
         made = [*filter(None, [self._stored]), *self._open]
         plans = [(each.generation, plan._core) for each in made for plan in each.plans]
         return (plans, self._anonymous) if plans else None

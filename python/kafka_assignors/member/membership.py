@@ -1,9 +1,12 @@
-"""The thread of a consumer that is its member of the group: it owns the sockets, and the core tells it what to do.
+"""The membership of a consumer, on a thread of its own. The core decides; this thread owns the sockets and the clock.
 
-The application's thread and this one share three things: the core, under a lock that is held for microseconds; the
-`Mailbox`, in which this thread puts what only the application's thread may do; and the answers that the application
-waits for. This thread never calls the data consumer: confluent-kafka serialises a consumer's methods, and a call from
-here could wait for seconds while heartbeats are due.
+    application's thread                        membership's thread
+        Member.commit(...) ──── event ────►  core ──── actions ────► sockets
+        mailbox.take()     ◄─────────────────────────── actions
+        Reply.wait()       ◄─────────────────────────── answers
+
+Both threads hand events to the core, under a lock. Only this thread carries actions out. It never calls the client,
+whose methods may wait for seconds, and heartbeats with them.
 """
 
 from __future__ import annotations
@@ -14,35 +17,31 @@ import secrets
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka_assignors import _core
-from kafka_assignors.clients.confluent._neighbours import Neighbours
-from kafka_assignors.clients.confluent._subscription import Subscription
 from kafka_assignors.errors import KafkaAssignorsError, SecurityError
+from kafka_assignors.member import times
+from kafka_assignors.member.neighbours import Neighbours
+from kafka_assignors.member.subscription import Subscription
 from kafka_assignors.net import Address, Closed, Connection, Poller, Ready, Received
 from kafka_assignors.printable import SENTENCE, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from kafka_assignors.clients.confluent._conf import ConsumerConfig
-    from kafka_assignors.clients.confluent._strategies import Strategies
+    from kafka_assignors.member.config import MemberConfig
+    from kafka_assignors.member.strategies import Strategies
 
-__all__ = ["Mailbox", "Member", "Reply"]
+__all__ = ["Answered", "Mailbox", "Member", "Reply"]
 
 logger = logging.getLogger("kafka_assignors")
 
 _SASL_AUTHENTICATION_FAILED = 58
-# How long after the last look at the application's liveness the next one comes at the latest, in seconds.
-_PULSE = 1.0
-_LEAST_PULSE = 0.1
-# For how many seconds an answer that a neighbour waits for may bring news.
-_SUSPENSE = 0.25
 
 
 class Mailbox:
-    """What the application's thread has to do, in order. Any thread may put, any thread may wait."""
+    """The work that only the application's thread may do, in order. Any thread may put, any thread may wait."""
 
     def __init__(self) -> None:
         self._items: deque[Any] = deque()
@@ -52,35 +51,42 @@ class Mailbox:
         return bool(self._items)
 
     def put(self, item: Any) -> None:
-        """Leaves something to be done."""
+        """Adds work at the end."""
         with self._arrival:
             self._items.append(item)
             self._arrival.notify_all()
 
     def put_back(self, item: Any) -> None:
-        """Puts an item that was taken back to the front."""
+        """Adds work that was taken, at the front."""
         with self._arrival:
             self._items.appendleft(item)
 
     def take(self) -> Any | None:
-        """The oldest thing to be done, or None."""
+        """The oldest work, or None."""
         return self._items.popleft() if self._items else None
 
     def wait(self, timeout: float | None) -> bool:
-        """Whether there is something to be done, after waiting for it."""
+        """Waits for work. Returns whether there is any."""
         with self._arrival:
             return self._arrival.wait_for(self.__bool__, timeout)
 
 
+class Answered(Protocol):
+    """The place of one answer of the membership."""
+
+    def set(self, value: Any) -> None:
+        """Puts the answer in place; None if the thread ends without one. The membership's thread calls it."""
+
+
 class Reply:
-    """The answer that somebody waits for, if somebody does."""
+    """The place of one answer of the membership, for which a thread waits."""
 
     def __init__(self) -> None:
         self._arrived = threading.Event()
         self._value: Any = None
 
     def set(self, value: Any) -> None:
-        """The answer is there."""
+        """Puts the answer in place; None if the thread ends without one."""
         self._value = value
         self._arrived.set()
 
@@ -96,19 +102,19 @@ class Member:
     Its methods may be called from any thread; none waits for a broker.
 
     Args:
-        config: the consumer's.
-        strategies: the consumer's; only their `plan` is used here.
-        mailbox: for what the application's thread has to do.
-        summon: called when there is something in the mailbox, and from time to time: makes the application's next poll
-            look into it. Returns the time (`time.monotonic`) of the last poll that is known of; None if the consumer
-            has gone without being closed, and so goes the member.
+        config: the membership's settings.
+        strategies: the consumer's; only their `plan` and `metadata` are used here.
+        mailbox: for the work of the turn.
+        summon: `DataPath.wake`. It is called after each `put`, and every `times.LIVENESS_CHECK`. It returns the time
+            (`time.monotonic`) of the last known `poll`, or None if the consumer was collected without `close`: then the
+            thread ends.
 
     Raises:
         OptionError: the files that TLS needs cannot be used.
     """
 
     def __init__(
-        self, config: ConsumerConfig, strategies: Strategies, mailbox: Mailbox, summon: Callable[[], float | None]
+        self, config: MemberConfig, strategies: Strategies, mailbox: Mailbox, summon: Callable[[], float | None]
     ) -> None:
         self._config = config
         self._strategies = strategies
@@ -122,20 +128,23 @@ class Member:
         self._numbers: dict[Connection, int] = {}
         self._subscription = Subscription()
         self._ids = itertools.count(1)
-        self._replies: dict[int, Reply] = {}
-        # From the core, after each event: whether the share is lost, and when the session ends (`time.monotonic`).
+        self._replies: dict[int, Answered] = {}
+        # From the core, after each event: whether the partitions are lost, and when the session ends.
         self._lost = False
         self._session_end = float("inf")
-        # If less than this is left of the session, waits of the application end with it.
+        # If less than this is left of the session, waits of the application end with the session.
         self._caution = _caution(config)
-        self._next_pulse = 0.0
-        self._pulse_interval = min(_PULSE, config.max_poll_interval_ms / 4000)
+        self._next_check = 0.0
+        self._check_interval = min(times.LIVENESS_CHECK, config.max_poll_interval_ms / 4000)
         if config.auto_commit and config.auto_commit_interval > 0:
-            # A commit on the interval is made when the application's thread looks up.
-            self._pulse_interval = min(self._pulse_interval, max(_LEAST_PULSE, config.auto_commit_interval))
-        self._news_due = float("inf")
+            # A commit on the interval is made by the call of `poll` that a check causes.
+            self._check_interval = min(
+                self._check_interval, max(times.LIVENESS_CHECK_LEAST, config.auto_commit_interval)
+            )
+        self.own_news_due = float("inf")
         self._polled = time.monotonic()
         self._closed = self._ended = False
+        self._tells_always = config.tells_every_rebalance and not strategies.cooperative
         self._neighbours = Neighbours()
         self._place = (0, 1)
         self._thread = threading.Thread(target=self._run, name=f"kafka-assignors-member-{config.group_id}", daemon=True)
@@ -144,45 +153,52 @@ class Member:
     # For the application's thread.
 
     def subscribe(self, names: Iterable[str], expressions: Mapping[str, _core.Expression]) -> None:
-        """These are the topics: by name, and by regular expressions that are matched against all of the cluster."""
+        """Subscribes to topics by name, and to all topics of the cluster that a regular expression matches."""
         with self._lock:
             self._subscription.replace(names, expressions)
             matched = sorted(self._subscription.matched())
             self._tell(lambda now: self._core.subscribe(now, matched, bool(expressions)))
 
     def unsubscribe(self) -> None:
-        """Gives everything up and leaves the group, which is then told through the mailbox."""
+        """Gives up all partitions and leaves the group. The mailbox gets the revocation."""
         self._tell(self._core.unsubscribe)
 
     def begin(self, ticket: int) -> bool:
-        """Whether a notice still holds; from then on it is carried out."""
+        """Whether a notice of the core still holds. If so, it must be carried out, up to `done`."""
         with self._lock:
             return bool(self._core.begin(ticket))
 
     def done(self, ticket: int, protocols: list[tuple[str, bytes]]) -> None:
-        """A notice has been obeyed."""
+        """Reports that a notice was carried out.
+
+        Args:
+            ticket: the notice's.
+            protocols: after the kind `prepare`: what JoinGroup sends for each assignor.
+        """
         self._tell(lambda now: self._core.done(now, ticket, protocols))
 
-    def commit(self, offsets: list[tuple[str, int, int, int, str | None]], timeout: float, reply: Reply | None) -> int:
-        """Commits; the answer goes to `reply`, or into the mailbox where there is none.
+    def commit(
+        self, offsets: list[tuple[str, int, int, int, str | None]], timeout: float, reply: Answered | None
+    ) -> int:
+        """Commits. The answer goes to `reply`, or into the mailbox without one.
 
         Args:
             offsets: topic, partition, offset, leader epoch or -1, metadata.
-            timeout: for how many seconds it is tried.
+            timeout: how many seconds to try.
         """
         return self._ask(reply, lambda now, ident: self._core.commit(now, ident, offsets, int(timeout * 1000)))
 
-    def fetch(self, partitions: Mapping[str, list[int]], timeout: float, reply: Reply | None = None) -> int:
-        """Asks for committed offsets; they go to `reply`, or into the mailbox where there is none."""
+    def fetch(self, partitions: Mapping[str, list[int]], timeout: float, reply: Answered | None = None) -> int:
+        """Asks for committed offsets. The answer goes to `reply`, or into the mailbox without one."""
         wanted = sorted(partitions.items())
         return self._ask(reply, lambda now, ident: self._core.fetch_offsets(now, ident, wanted, int(timeout * 1000)))
 
     def polled(self) -> None:
-        """The application lives."""
+        """Reports that the application has polled."""
         self._tell(self._core.poll)
 
     def leave(self, timeout: float) -> None:
-        """Begins to leave the group for good; the mailbox says when it is over."""
+        """Begins to leave the group for good. The mailbox gets `closed` at the end."""
         self._tell(lambda now: self._core.close(now, int(timeout * 1000)))
 
     @property
@@ -194,9 +210,8 @@ class Member:
 
     @property
     def fencing(self) -> tuple[str, int] | None:
-        """Member id and generation to name in a transaction: the last ones, where the member is in no generation now.
-
-        None before the first.
+        """Member id and generation for a transaction. Between two memberships they are the last ones; None before the
+        first.
         """
         with self._lock:
             return self._core.fencing()
@@ -209,9 +224,9 @@ class Member:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the share may belong to other members already, so that no record of it may be handed out.
+        """Whether the partitions may belong to other members already. Then none of their records may be delivered.
 
-        A session that is over by the clock counts, even if this member's thread has not run since.
+        That the session is over by the clock is enough, even if this member's thread has not run since.
         """
         if not self._lost and time.monotonic() >= self._session_end:
             self._tell(self._core.tick)
@@ -219,36 +234,36 @@ class Member:
 
     @property
     def session_left(self) -> float:
-        """For how many seconds the share is certainly this member's, if no request is answered meanwhile."""
+        """For how many seconds the partitions are certainly this member's, if no request is answered meanwhile."""
         return 0.0 if self._lost else self._session_end - time.monotonic()
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether the coordinator has not answered for so long that waits must end with the session."""
+        """Whether the session may end soon, since the coordinator does not answer. Then waits must end with it."""
         return self._lost or self.session_left < self._caution
 
     @property
     def news_due(self) -> float:
-        """From when on the group may have something for the application (`time.monotonic`).
+        """The time (`time.monotonic`) from which on the group may have news for the application.
 
-        That is the next request, a heartbeat mostly, this member's or a neighbour's; or, while one is unanswered or a
-        rebalance runs, when that began.
+        It is that of the next request of this member or of a neighbour, mostly a heartbeat. While a request is
+        unanswered or a rebalance runs, it is the time at which that began.
         """
-        since = time.monotonic() - _SUSPENSE
-        others = (other._news_due for other in self._neighbours.members if other is not self)
-        return min((self._news_due, *(due for due in others if due > since)))
+        since = time.monotonic() - times.NEWS_OVERDUE
+        others = (other.own_news_due for other in self._neighbours.members if other is not self)
+        return min((self.own_news_due, *(due for due in others if due > since)))
 
     def hear(self, generation: int) -> None:
-        """A neighbour has heard that this generation is over."""
+        """Takes a neighbour's word that this generation is over."""
         self._tell(lambda now: self._core.group_rebalances(now, generation))
 
     def stop(self) -> None:
-        """Ends the thread, wherever the member is. May be called twice, and from a finaliser."""
+        """Ends the thread without leaving the group. May be called twice, and by a finaliser."""
         self._closed = True
         self._poller.wake()
 
     def abandon(self) -> None:
-        """In the child of a fork, where this thread is not: lets go of what was copied, and tells nobody."""
+        """In the child of a fork, where this thread does not exist: closes the copied sockets and sends nothing."""
         self._closed = True
         self._poller.abandon()
 
@@ -256,7 +271,12 @@ class Member:
         """Waits for the end of the thread."""
         self._thread.join(timeout)
 
-    def _ask(self, reply: Reply | None, ask: Callable[[int, int], list[Any]]) -> int:
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def _ask(self, reply: Answered | None, ask: Callable[[int, int], list[Any]]) -> int:
         ident = next(self._ids)
         if reply is not None:
             with self._lock:
@@ -267,7 +287,7 @@ class Member:
         return ident
 
     def _tell(self, tell: Callable[[int], list[Any]]) -> None:
-        """Hands the core an event. What it wants done is done by the member's thread, in the order of the events."""
+        """Hands the core an event. The member's thread carries the actions out, in the order of the events."""
         self._tell_core(tell)
         self._poller.wake()
 
@@ -278,7 +298,7 @@ class Member:
         try:
             with self._poller:
                 while not self._closed:
-                    self._pulse()
+                    self._check_liveness()
                     self._take_place()
                     self._tell_core(self._core.tick)
                     self._perform_all()
@@ -286,7 +306,7 @@ class Member:
                         self._take(event)
                         self._perform_all()
         except Exception as error:
-            # A defect of ours must not leave an application waiting for records that never come.
+            # Without this the application would wait for ever for records, if we have a defect.
             logger.exception("the membership thread of group %r failed", self._config.group_id)
             reason = f"the membership thread failed with {type(error).__name__}: {error}"
             self._mailbox.put({"action": "fatal", "error_code": -1, "message": reason})
@@ -306,12 +326,12 @@ class Member:
             self._lost, end = self._core.standing()
             self._session_end = float("inf") if end is None else end / 1000
 
-    def _pulse(self) -> None:
-        """Looks whether the application polls, before the core looks at the time."""
+    def _check_liveness(self) -> None:
+        """Reports polls of the application to the core before it looks at the time, so that none comes too late."""
         now = time.monotonic()
-        if now < self._next_pulse:
+        if now < self._next_check:
             return
-        self._next_pulse = now + self._pulse_interval
+        self._next_check = now + self._check_interval
         polled = self._summon()
         if polled is None:
             self._closed = True
@@ -320,7 +340,7 @@ class Member:
             self._tell_core(self._core.poll)
 
     def _take_place(self) -> None:
-        """Neighbours come and go."""
+        """Tells the core which of the neighbours this member is: they send heartbeats in turns."""
         place = self._neighbours.place(self)
         if place != self._place:
             self._place = place
@@ -333,10 +353,10 @@ class Member:
             deadline = self._core.next_deadline()
             stage = self._core.state()[0]
         if stage != "stable" or any(each.in_flight for each in self._connections.values()):
-            self._news_due = min(self._news_due, time.monotonic())
+            self.own_news_due = min(self.own_news_due, time.monotonic())
         else:
-            self._news_due = float("inf") if deadline is None else deadline / 1000
-        left = self._next_pulse - time.monotonic()
+            self.own_news_due = float("inf") if deadline is None else deadline / 1000
+        left = self._next_check - time.monotonic()
         if deadline is not None:
             left = min(left, (deadline - _milliseconds()) / 1000)
         return max(0.0, left)
@@ -385,7 +405,7 @@ class Member:
                     closing.close()
             case {"action": "topics", "topics": topics}:
                 with self._lock:
-                    # Internal ones as well: librdkafka makes no difference.
+                    # Kafka's internal topics count as well.
                     missing = self._subscription.seen([name for name, _ in topics])
                     if self._subscription.expressions:
                         matched = sorted(self._subscription.matched())
@@ -396,8 +416,8 @@ class Member:
                 with self._lock:
                     action = self._subscription.refused(action)
                 self._hand_over(action)
-            case {"action": "notify", "kind": "prepare", "lost": False, "revoked": []}:
-                # Nothing for the application to give up: the group does not wait for its next poll.
+            case {"action": "notify", "kind": "prepare", "lost": False, "revoked": []} if not self._tells_always:
+                # The application has nothing to give up, so the group need not wait for its next poll.
                 ticket = action["ticket"]
                 if self.begin(ticket):
                     protocols = self._strategies.metadata(action["topics"], dict(action["owned"]))
@@ -419,7 +439,7 @@ class Member:
                 self._hand_over(action)
 
     def _hand_over(self, action: Mapping[str, Any]) -> None:
-        """This is for the application's thread."""
+        """Gives an action to the application's thread."""
         self._mailbox.put(action)
         self._summon()
 
@@ -440,8 +460,8 @@ class Member:
         self._tell(lambda now: self._core.plan_failed(now, ticket, message))
 
 
-def _caution(config: ConsumerConfig) -> float:
-    """The part of a session that is always left while heartbeats are answered in time, in seconds."""
+def _caution(config: MemberConfig) -> float:
+    """How much of the session is always left while heartbeats are answered in time, in seconds."""
     session, interval = config.session_timeout_ms, config.heartbeat_interval_ms
     return max(0.0, min(session / 2, session - 1.5 * interval)) / 1000
 
@@ -450,7 +470,7 @@ def _milliseconds() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-def _settings(config: ConsumerConfig, strategies: Strategies) -> dict[str, Any]:
+def _settings(config: MemberConfig, strategies: Strategies) -> dict[str, Any]:
     client = config.client
     return {
         "bootstrap": [(address.host, address.port) for address in client.bootstrap],
@@ -463,11 +483,9 @@ def _settings(config: ConsumerConfig, strategies: Strategies) -> dict[str, Any]:
         "max_poll_interval_ms": config.max_poll_interval_ms,
         "request_timeout_ms": int(client.request_timeout * 1000),
         "connect_timeout_ms": int(client.setup_timeout * 1000),
-        # Below 1 librdkafka never refreshes.
-        "metadata_refresh_ms": config.metadata_refresh_ms if config.metadata_refresh_ms > 0 else 2**31 - 1,
+        "metadata_refresh_ms": config.metadata_refresh_ms,
         "backoff_ms": config.retry_backoff_ms,
         "max_backoff_ms": config.retry_backoff_max_ms,
-        "max_frame_bytes": client.frame_limit,
         "carry_on_when_converted": config.on_broker_assignor == "carry-on",
         "seed": secrets.randbits(64),
     }

@@ -1,9 +1,9 @@
-"""What a member can tell about a rebalance: `RebalanceReport`, and its line in the log."""
+"""`RebalanceReport`: one rebalance as one member saw it, and its line in the log."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from kafka_assignors.group import Plan
 
-__all__ = ["PLANNING_SHARE", "Planned", "RebalanceReport", "publish", "report_of"]
+__all__ = ["PLANNING_SHARE", "Planned", "RebalanceReport", "RebalanceReporter", "publish"]
 
 logger = logging.getLogger("kafka_assignors")
 
-# The share of its session timeout that a leader may search for the best plan. Some clients send no heartbeats
+# The part of its session timeout for which a leader may search for the best plan. Some clients send no heartbeats
 # meanwhile, and the rest of the session must last for reading the lags and for the requests.
 PLANNING_SHARE = 0.25
 
@@ -33,24 +33,24 @@ class RebalanceReport:
 
     Attributes:
         assignor: the strategy's name on the wire.
-        generation: the group's generation that began; None where the client does not tell. Of a stream join, the epoch.
+        generation: the group's generation that began; None if the client does not show it. Of a stream join, the epoch.
         gained: topic to the partitions that this member did not hold before.
         lost: topic to the partitions that it held before and no longer holds.
-        kept: topic to the partitions that it holds on to.
-        expelled: whether the member had lost its membership since the last rebalance. Nothing counts as kept then,
-            since another member may have held it in between: what came back is in both `lost` and `gained`.
-        rewound: topic to those of the partitions in `kept` whose position the client throws away, so that it reads on
-            from the group's commit, and reads again what was read and not committed. aiokafka does so with all of them;
-            kafka-python where a generation passed without the member; confluent-kafka's consumer never.
-        leader: whether this member planned the rebalance. What follows is None, or empty, elsewhere.
-        planning_seconds: wall time of the client's call of `assign`: what the leader's session timeout must cover.
-        record_bytes: the size of the group's record on the broker, as far as the leader can know it; the broker's
-            limit is 1,048,588 bytes unless it is told otherwise.
-        faults: member id to what could not be read in its metadata.
-        limited: which search for a better plan ended early, and why, as a sentence; None if none did. The leader gives
-            it a quarter of its session timeout at most, and a number of steps. The plan is valid all the same.
-        plan: the whole plan, but for topics that the leader's client did not know yet: these stay with their owners,
-            and `moved` and `least_moves` count none of them.
+        kept: topic to the partitions that it held before and still holds.
+        expelled: whether the member had lost its membership since the last rebalance. Then no partition counts as kept,
+            since another member may have had it in between: one that came back is in both `lost` and `gained`.
+        rewound: topic to the partitions in `kept` whose position the client throws away. It starts again at the group's
+            commit, and reads records again that were read and not committed. aiokafka does so with all of them,
+            kafka-python after a generation without the member, confluent-kafka's consumer never.
+        leader: whether this member planned the rebalance. If not, the attributes below are None or empty.
+        planning_seconds: wall time of the client's call of `assign`. The leader's session timeout must be longer.
+        record_bytes: the size of the group's record on the broker, as far as the leader can know it. The default limit
+            of brokers is 1,048,588 bytes.
+        faults: member id to the part of its metadata that could not be read.
+        limited: the search for a better plan that ended early, and why, as a sentence; None if none did. It may take a
+            quarter of the session timeout, and a number of steps. The plan is valid all the same.
+        plan: the whole plan, without topics that the leader's client did not know yet. Their partitions stay with their
+            owners, and are not counted in `moved` and `least_moves`.
     """
 
     assignor: str
@@ -74,17 +74,16 @@ class RebalanceReport:
 
     @property
     def least_moves(self) -> int | None:
-        """Leader: the least possible `moved` of any plan as fair, found by the independent verifier when asked for.
+        """Leader: the least possible `moved` of any plan that is as fair. The independent verifier computes it now.
 
-        That takes longer than planning did: ask on a thread of yours, not within `on_rebalance`, where groups are
-        large.
+        This takes longer than planning did. In a large group read it on a thread of yours, not within `on_rebalance`.
         """
         return None if self.plan is None else self.plan.verify().moved_bound
 
     @property
     def balance_score(self) -> int | None:
-        """Leader: KIP-54's balance score of what was handed out; 0 is perfect. Partitions withheld until they are
-        revoked, in cooperative rebalancing, are not in it yet."""
+        """Leader: KIP-54's balance score of the assignment; 0 is perfect. In cooperative rebalancing, partitions that
+        are withheld until they are revoked do not count yet."""
         return None if self.plan is None else self.plan.balance_score
 
 
@@ -103,7 +102,46 @@ class Planned:
     seconds: float
 
 
-def report_of(
+class RebalanceReporter:
+    """The state of one member between two rebalances, for its reports. Not thread-safe.
+
+    Attributes:
+        planned: the member's plan for the current rebalance; None if it does not lead, or has not planned.
+    """
+
+    def __init__(self) -> None:
+        self.planned: Planned | None = None
+        self._held: Mapping[str, Iterable[int]] = {}
+        self._expelled = False
+
+    def expel(self) -> None:
+        """Takes note that the membership was lost."""
+        self._expelled = True
+
+    def report(
+        self,
+        assignor: str,
+        generation: int | None,
+        after: Mapping[str, Iterable[int]],
+        rewound: Callable[[Mapping[str, tuple[int, ...]]], Mapping[str, tuple[int, ...]]] | None = None,
+    ) -> RebalanceReport:
+        """The report of a rebalance that is over.
+
+        Args:
+            assignor: the strategy's name on the wire.
+            generation: of the group.
+            after: the partitions of the member now.
+            rewound: gives the kept partitions whose position the client throws away; None if there are none.
+        """
+        report = _report_of(assignor, generation, self._held, after, self.planned, expelled=self._expelled)
+        if rewound is not None:
+            report = replace(report, rewound=rewound(report.kept))
+        self._held = {topic: tuple(numbers) for topic, numbers in after.items()}
+        self._expelled, self.planned = False, None
+        return report
+
+
+def _report_of(
     assignor: str,
     generation: int | None,
     before: Mapping[str, Iterable[int]],
@@ -112,19 +150,10 @@ def report_of(
     *,
     expelled: bool,
 ) -> RebalanceReport:
-    """The report of a rebalance.
-
-    Args:
-        assignor: the strategy's name on the wire.
-        generation: of the group.
-        before: what the member had.
-        after: what it has now.
-        planned: the plan of this generation, if the member made it.
-        expelled: whether the membership was lost since `before`.
-    """
+    """As `RebalanceReporter.report`, with the reporter's state."""
     gained, lost, kept = compare(before, after)
     if expelled:
-        # Other members may have read on in between, so everything counts as gone, and what came back as new.
+        # Another member may have read the partitions in between, so all of them count as lost, and as gained again.
         (gained, _, _), (_, lost, _), kept = compare({}, after), compare(before, {}), MappingProxyType({})
     return RebalanceReport(
         assignor=assignor,
@@ -145,7 +174,7 @@ def report_of(
 def compare(
     before: Mapping[str, Iterable[int]], after: Mapping[str, Iterable[int]]
 ) -> tuple[Partitions, Partitions, Partitions]:
-    """What was gained, lost and kept between two holdings."""
+    """The partitions that were gained, lost and kept between two assignments."""
     gained: dict[str, tuple[int, ...]] = {}
     lost: dict[str, tuple[int, ...]] = {}
     kept: dict[str, tuple[int, ...]] = {}
@@ -162,7 +191,7 @@ def _count(partitions: Mapping[str, tuple[int, ...]]) -> int:
 
 
 def _warn_of_leftovers(plan: Plan | None) -> None:
-    """One warning for everything that a stream join leaves unassigned, and for topics that are odd."""
+    """One warning for all partitions that a stream join leaves unassigned, and for topics with notices."""
     if plan is None or not plan.joins:
         return
     leftovers: dict[tuple[str, str], list[int]] = {}
@@ -171,8 +200,7 @@ def _warn_of_leftovers(plan: Plan | None) -> None:
     lines = [f"{printable(topic)} ({count} partitions): {text}" for topic, count, text in plan.notices]
     lines += [f"{printable(topic)} {_ranges(numbers)}: {reason}" for (topic, reason), numbers in leftovers.items()]
     if lines:
-        told = listed(lines, most=SENTENCE, separator="; ")
-        logger.warning("unassigned=%s: %s", len(plan.unassigned), told)
+        logger.warning("unassigned=%s: %s", len(plan.unassigned), listed(lines, most=SENTENCE, separator="; "))
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -191,7 +219,10 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], object] | None) -> None:
-    """One line in the log, its figures as fields of the record; then the user's callback, whose errors end here."""
+    """Writes one line to the log, with its figures as fields of the record, and calls the user's callback.
+
+    Errors of the callback are logged.
+    """
     fields: dict[str, object] = {
         "assignor": report.assignor,
         "generation": report.generation,
@@ -217,11 +248,11 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
     problems = [] if report.plan is None else [record_size_problem(report.plan)]
     if report.limited is not None:
         problems.append(f"the plan is valid, but a better one may exist: {report.limited}")
-    told = [problem for problem in problems if problem is not None]
+    warnings = [problem for problem in problems if problem is not None]
     logger.log(
-        logging.WARNING if report.faults or told else logging.INFO,
+        logging.WARNING if report.faults or warnings else logging.INFO,
         "rebalanced: %s",
-        "; ".join([printable(shown, LINE), *told]),
+        "; ".join([printable(shown, LINE), *warnings]),
         extra=fields,
     )
     if on_rebalance is None:

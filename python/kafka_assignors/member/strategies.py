@@ -1,4 +1,4 @@
-"""The assignors of one consumer: which ones, what each remembers, and what is written for each."""
+"""The assignors of one consumer, their states, and the bytes that are sent for each."""
 
 from __future__ import annotations
 
@@ -7,65 +7,68 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException
-
 from kafka_assignors.assignors import (
     Assignor,
     CooperativeStickyAssignor,
     RangeAssignor,
     StickyAssignor,
     StickyStreamJoinAssignor,
-    by_name,
 )
-from kafka_assignors.clients._handed_out import HandedOut
-from kafka_assignors.clients._report import Planned, publish, report_of
 from kafka_assignors.errors import OptionError
 from kafka_assignors.group import MemberState, Topic
+from kafka_assignors.member.handed_out import HandedOut
+from kafka_assignors.member.rebalance_report import Planned, RebalanceReporter, publish
+from kafka_assignors.server_side import ServerSideAssignor
+from kafka_assignors.strategies import parse_strategy, split_strategies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from kafka_assignors.clients._report import RebalanceReport
     from kafka_assignors.group import Plan
+    from kafka_assignors.member.rebalance_report import RebalanceReport
 
-__all__ = ["Partition", "Strategies", "by_topic", "strategies_of"]
-
-Partition = tuple[str, int]
+__all__ = ["Strategies", "strategies_of"]
 
 _NULL = struct.pack(">i", -1)
-_DEFAULT = "range,roundrobin"
-# Their leaders plan again when replicas move to other racks.
+# The strategies whose leader begins a rebalance when replicas move to other racks.
 _RACK_AWARE = (StickyAssignor, CooperativeStickyAssignor, RangeAssignor)
 
 
-def strategies_of(value: Any) -> tuple[Assignor, ...]:
-    """Reads `partition.assignment.strategy`: names separated by commas, an assignor, or a list of both.
+def strategies_of(value: Any, default: str, unknown: Callable[[str], Exception] = OptionError) -> tuple[Assignor, ...]:
+    """Reads a setting of strategies: text with commas, an assignor, or a list of both.
+
+    Args:
+        value: the setting; None for the default.
+        default: the client's, as text.
+        unknown: makes the client's error for a text that names no strategy, of our sentence.
 
     Raises:
-        KafkaException: a name that is unknown, as confluent-kafka has it.
-        OptionError: something else than names and assignors, or a name twice.
+        Exception: what `unknown` made.
+        OptionError: a value is neither a name nor an assignor, or a name comes twice.
     """
     parts: list[Any] = []
-    for part in value if isinstance(value, list | tuple) else [_DEFAULT if value is None else value]:
+    for part in value if isinstance(value, list | tuple) else [default if value is None else value]:
         if isinstance(part, str):
-            # As librdkafka reads it: empty names and repeated ones say nothing.
-            parts += dict.fromkeys(each.strip() for each in part.split(",") if each.strip())
+            # As the clients, ignore empty and repeated names.
+            parts += dict.fromkeys(split_strategies(part))
         else:
             parts.append(part)
     found: list[Assignor] = []
     for part in parts:
         if isinstance(part, str):
             try:
-                found.append(by_name(part))
+                found.append(parse_strategy(part))
             except OptionError as error:
-                reason = f"Failed to create consumer: Unsupported partition.assignment.strategy: {error}"
-                raise KafkaException(KafkaError(KafkaError._INVALID_ARG, reason)) from None
+                raise unknown(str(error)) from None
         elif isinstance(part, Assignor):
             found.append(part)
         else:
             raise OptionError(
                 f"partition.assignment.strategy has a {type(part).__name__}; give names or assignors of kafka_assignors"
             )
+    for each in found:
+        if isinstance(each, ServerSideAssignor):
+            raise OptionError(f"partition.assignment.strategy has {each.name!r}: {each.refusal()}")
     if not found:
         raise OptionError(f"partition.assignment.strategy is {value!r}; give at least one name or assignor")
     names = [each.name for each in found]
@@ -75,7 +78,7 @@ def strategies_of(value: Any) -> tuple[Assignor, ...]:
 
 
 class Strategies:
-    """The assignors of one consumer and what they remember. Thread-safe; callbacks are called with no lock held."""
+    """The assignors of one consumer and their states. Thread-safe; callbacks are called with no lock held."""
 
     def __init__(
         self,
@@ -90,24 +93,23 @@ class Strategies:
         self._states = {name: MemberState(rack=rack) for name in self.assignors}
         self._on_rebalance = on_rebalance
         self._planning_seconds = planning_seconds
-        self._held: Mapping[str, Sequence[int]] = {}
-        self._expelled = False
-        # The latest plan, with its generation.
-        self._planned: tuple[int, Planned] | None = None
+        self._reporter = RebalanceReporter()
+        # The generation of the reporter's plan.
+        self._planned_generation: int | None = None
         self._handed_out = HandedOut()
-        # The assignments of the latest plan. If the member is given one of them, the broker has stored that plan.
+        # The assignments of the latest plan. If the member gets one of them, the broker has stored that plan.
         self._written: frozenset[bytes] = frozenset()
         self._lock = threading.Lock()
 
     def described(self) -> list[tuple[str, bool, bool, bool]]:
-        """As the core wants them: name, cooperative, whether generations settle its claims, whether racks count."""
+        """For the core: name, cooperative, whether its claims are compared by generation, whether racks count."""
         return [
             (name, each.cooperative, isinstance(each, CooperativeStickyAssignor), isinstance(each, _RACK_AWARE))
             for name, each in self.assignors.items()
         ]
 
     def metadata(self, topics: Sequence[str], owned: Mapping[str, Sequence[int]]) -> list[tuple[str, bytes]]:
-        """What the member sends in JoinGroup: for each assignor, in order. `owned` is what it keeps meanwhile."""
+        """JoinGroup's metadata for each assignor, in order. `owned` are the partitions kept during the rebalance."""
         with self._lock:
             return [
                 (name, assignor.metadata(topics, self._claims(assignor, frozenset(topics), owned)))
@@ -115,9 +117,10 @@ class Strategies:
             ]
 
     def _claims(self, assignor: Assignor, topics: frozenset[str], owned: Mapping[str, Sequence[int]]) -> MemberState:
-        """Only what is still subscribed, and of a cooperative assignor only what is really kept.
+        """The claims of the member to partitions of subscribed topics.
 
-        In an eager rebalance nothing is: a cooperative assignor would withhold what nobody gives up any more.
+        A cooperative assignor claims only partitions that the member keeps. In an eager rebalance it keeps none; a
+        claim would make the leader withhold a partition that no member will revoke.
         """
         state = self._states[assignor.name]
         remembered = owned if assignor.cooperative else state.owned
@@ -125,18 +128,18 @@ class Strategies:
         return MemberState(claimed, state.generation, state.rack)
 
     def forget(self) -> None:
-        """The membership is lost: no old claim is made again."""
+        """Forgets all claims, since the membership is lost."""
         with self._lock:
             for state in self._states.values():
                 state.forget()
-            self._expelled = True
+            self._reporter.expel()
             self._handed_out.forget()
 
     def take(self, protocol: str, assignment: bytes, generation: int, owned: Mapping[str, Sequence[int]]) -> None:
-        """What the member was given: remembered first, then reported.
+        """Remembers the member's assignment, and then reports the rebalance.
 
         Raises:
-            UserDataError: bytes that are no assignment.
+            UserDataError: the bytes are no assignment.
         """
         with self._lock:
             self._handed_out.taken(generation, led=assignment in self._written)
@@ -147,12 +150,15 @@ class Strategies:
                 if name == protocol:
                     continue
                 if isinstance(self.assignors[name], StickyStreamJoinAssignor):
-                    # What counts there is the epoch of its own plans.
+                    # Its claims have the epochs of its own plans, and this plan is another strategy's.
                     state.forget()
                 else:
                     state.owned = {topic: list(numbers) for topic, numbers in owned.items()}
                     state.generation = generation
-            report = self._report(protocol, generation, owned)
+            if self._planned_generation != generation:
+                # Another member has planned this generation.
+                self._reporter.planned = None
+            report = self._reporter.report(protocol, self._states[protocol].generation, owned)
         publish(report, self._on_rebalance)
 
     def plan(
@@ -162,10 +168,10 @@ class Strategies:
         topics: Mapping[str, tuple[int, Sequence[frozenset[str]]]],
         generation: int,
     ) -> dict[str, bytes]:
-        """What the leader does between JoinGroup and SyncGroup; runs on a thread of its own.
+        """Plans the group as its leader, between JoinGroup and SyncGroup, on a thread of its own.
 
         Raises:
-            KafkaAssignorsError: what the assignor says.
+            KafkaAssignorsError: the assignor failed.
         """
         started = time.perf_counter()
         partitions: dict[str, int | Topic] = {
@@ -180,33 +186,18 @@ class Strategies:
         with self._lock:
             self._handed_out.planned(generation, plan)
             self._written = frozenset(guarded.values())
-            self._planned = generation, Planned(plan, plan.record_bytes, time.perf_counter() - started)
+            self._reporter.planned = Planned(plan, plan.record_bytes, time.perf_counter() - started)
+            self._planned_generation = generation
         self.last_plan = plan
         return guarded
 
-    def _report(self, protocol: str, generation: int, after: Mapping[str, Sequence[int]]) -> RebalanceReport:
-        planned, self._planned = self._planned, None
-        own = planned[1] if planned is not None and planned[0] == generation else None
-        told = self._states[protocol].generation
-        report = report_of(protocol, told, self._held, after, own, expelled=self._expelled)
-        self._held, self._expelled = {topic: list(numbers) for topic, numbers in after.items()}, False
-        return report
-
 
 def _guarded(assignment: bytes, generation: int) -> bytes:
-    """An assignment that is never without user data, the last field.
+    """The assignment, with the generation as user data if it has none.
 
-    A broker does not convert a group to the protocol of KIP-848 while its assignments have some. The sticky strategies
-    write the generation there; so do the others, here.
+    A broker does not convert a group to the protocol of KIP-848 while its assignments have user data. The sticky
+    strategies write the generation there by themselves.
     """
     if not assignment.endswith(_NULL):
         return assignment
     return assignment[: -len(_NULL)] + struct.pack(">ii", 4, generation)
-
-
-def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
-    """Topic to ascending partition numbers."""
-    found: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        found.setdefault(topic, []).append(partition)
-    return found

@@ -1,46 +1,24 @@
-"""The subscription of a consumer: names and expressions, the topics that they stand for, and those that are missing."""
+"""The subscription of a consumer: topics by name and by regular expression, and the errors for missing ones."""
 
 from __future__ import annotations
 
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException
-
-from kafka_assignors import _core
-from kafka_assignors.errors import OptionError
-from kafka_assignors.printable import printable
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Subscription", "expression", "unsubscribable"]
+    from kafka_assignors import _core
 
-_UNAVAILABLE = "Subscribed topic not available: "
+__all__ = ["Subscription"]
 
-
-def unsubscribable(why: str = "") -> KafkaException:
-    """The client's error for a subscription that cannot be."""
-    reason = "Failed to set subscription: Local: Invalid argument or configuration"
-    return KafkaException(KafkaError(KafkaError._INVALID_ARG, reason + why))
-
-
-def expression(text: str) -> _core.Expression:
-    """A topic that begins with `^`, as librdkafka reads it.
-
-    Raises:
-        KafkaException: it is no expression, or cannot be matched in linear time.
-    """
-    try:
-        return _core.Expression.posix(text)
-    except OptionError as error:
-        raise unsubscribable(f": the expression {text[:300]!r} cannot be used: {printable(error)}") from error
+_UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
 class Subscription:
     """The topics that one consumer subscribes to, and errors for those that do not exist.
 
-    As in the client, a name or an expression has one error until there is a topic. Not locked: its owner does that.
+    A name or an expression has one error until it has a topic. Not thread-safe: the owner locks.
 
     Attributes:
         expressions: by their text.
@@ -49,7 +27,7 @@ class Subscription:
     def __init__(self) -> None:
         self._names: frozenset[str] = frozenset()
         self.expressions: Mapping[str, _core.Expression] = {}
-        # All topics of the cluster, Kafka's own as well, as far as expressions made the core look.
+        # All topics of the cluster, Kafka's internal ones as well. Empty if no expression needs them.
         self._topics: list[str] = []
         # Names of topics and texts of expressions.
         self._missing: frozenset[str] = frozenset()
@@ -60,7 +38,7 @@ class Subscription:
         self._missing &= self._names | self.expressions.keys()
 
     def matched(self) -> frozenset[str]:
-        """The topics by name, and those of the cluster that an expression matches."""
+        """The topics by name, and the topics of the cluster that match an expression."""
         return self._names.union(*(self._matches(each) for each in self.expressions.values()))
 
     def _matches(self, expression: _core.Expression) -> Iterable[str]:
@@ -70,7 +48,7 @@ class Subscription:
         """Takes the names of all topics of the cluster.
 
         Returns:
-            An error for each name and each expression that has no topic any more.
+            An error for each name and each expression that has lost its last topic.
         """
         before, there = self.matched() | self._missing, set(topics)
         self._topics = topics
@@ -85,16 +63,12 @@ class Subscription:
         ]
 
     def refused(self, error: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An error of the core, as the client words it if it is about a topic that is subscribed to by name."""
+        """An error of the core, marked if it is about a topic that is subscribed to by name."""
         topic = error["topic"]
         if topic not in self._names:
             return error
         self._missing |= {topic}
-        code = error["error_code"]
-        if code == KafkaError.TOPIC_EXCEPTION:
-            # For librdkafka a name that no topic can have is that of one that is not there.
-            code = KafkaError.UNKNOWN_TOPIC_OR_PART
-        return _error(topic, error["message"], code)
+        return {**error, "is_missing": True}
 
     def mark(self, notice: dict[str, Any]) -> None:
         """Adds two entries to a notice of the core.
@@ -107,5 +81,6 @@ class Subscription:
         notice["nowhere"] = self._missing >= self._names | self.expressions.keys()
 
 
-def _error(topic: str, message: str, code: int = KafkaError.UNKNOWN_TOPIC_OR_PART) -> dict[str, Any]:
-    return {"action": "error", "error_code": code, "message": _UNAVAILABLE + message, "topic": topic}
+def _error(topic: str, message: str) -> dict[str, Any]:
+    code = _UNKNOWN_TOPIC_OR_PARTITION
+    return {"action": "error", "error_code": code, "message": message, "topic": topic, "is_missing": True}

@@ -2,8 +2,8 @@
 
 [`ClientConfig.from_confluent`][kafka_assignors.net.config.ClientConfig.from_confluent] reads the settings; a
 [`Poller`][kafka_assignors.net.poller.Poller] drives any number of connections on one thread, each of which becomes
-ready after the TCP connection, the TLS handshake, the exchange of API versions and the SASL authentication. What
-travels are frames of bytes; what they mean is for whoever sends them.
+ready after the TCP connection, the TLS handshake, the exchange of API versions and the SASL authentication. A
+connection carries frames of bytes; the caller encodes and decodes them.
 """
 
 from kafka_assignors.net.config import Address, ClientConfig

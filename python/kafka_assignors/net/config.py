@@ -1,7 +1,7 @@
-"""How to reach and to trust the brokers, read from settings under confluent-kafka's names.
+"""The settings of connections, under confluent-kafka's names.
 
-Every setting that decides who is talked to, and how safely, is either honoured or refused: membership is never weaker
-than the data path beside it, which reads the same dictionary.
+Every setting about brokers' addresses and about security is either honoured or refused. Otherwise the membership could
+be less secure than the data path, which reads the same dictionary.
 
 >>> config = ClientConfig.from_confluent({"bootstrap.servers": "kafka-1,kafka-2:9093", "client.id": "billing"})
 >>> [str(address) for address in config.bootstrap], config.tls, config.sasl
@@ -23,8 +23,8 @@ from kafka_assignors.printable import printable
 __all__ = ["CONNECTION", "Address", "ClientConfig", "Credentials", "OauthCallback", "SaslConfig", "TlsConfig"]
 
 OauthCallback: TypeAlias = Callable[[str], tuple[Any, ...]]
-"""confluent-kafka's `oauth_cb`: takes `sasl.oauthbearer.config` and returns the token and when it expires, in seconds
-since the epoch; optionally also the principal and a mapping of SASL extensions."""
+"""confluent-kafka's `oauth_cb`: takes `sasl.oauthbearer.config`, and returns the token and its expiry in seconds since
+the epoch; optionally also the principal and a mapping of SASL extensions."""
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
@@ -33,7 +33,7 @@ _MECHANISMS: tuple[Mechanism, ...] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512",
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _DEFAULT_PORT = 9092
 
-# What librdkafka can do, and Python's ssl module or this package cannot: values that ask for nothing, and a remedy.
+# Settings of librdkafka that Python's ssl module or this package cannot honour: their harmless values, and a remedy.
 _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
     "ssl.keystore.location": (
         (),
@@ -54,7 +54,7 @@ _REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
     "sasl.oauthbearer.method": (("default",), "give an oauth_cb that fetches the token from the issuer"),
     "sasl.oauthbearer.metadata.authentication.type": (("none",), "give an oauth_cb that fetches the token"),
 }
-# Those are read only with `sasl.mechanism` GSSAPI or `sasl.oauthbearer.method` oidc, which are refused by themselves.
+# Settings of `sasl.mechanism` GSSAPI and of `sasl.oauthbearer.method` oidc. Both are refused, so these are ignored.
 _INERT_PREFIXES = ("sasl.kerberos.", "sasl.oauthbearer.")
 _HONOURED = frozenset(
     (
@@ -78,7 +78,7 @@ _HONOURED = frozenset(
         "sasl.scram.max.iterations",
     )
 )
-# Java's clients have these, and people have them in files.
+# Settings of Java's clients, which are often copied from their files.
 _JAVA: Mapping[str, str] = {
     "sasl.jaas.config": "give what stands in it as sasl.username and sasl.password, with sasl.mechanism PLAIN, "
     "SCRAM-SHA-256 or SCRAM-SHA-512; with OAUTHBEARER give an oauth_cb, or on a command line one of "
@@ -153,15 +153,15 @@ class Address:
         return cls(host, int(port))
 
     def __str__(self) -> str:
-        # Brokers tell the hosts of others, and this stands in errors.
+        # The host may come from another broker, and this text is part of errors.
         host = printable(self.host)
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
 class Credentials:
-    """A user's name and password, which may be exchanged while connections are being made. Thread-safe.
+    """A user's name and password, which may be replaced while connections are being made. Thread-safe.
 
-    Neither is shown by `repr`.
+    `repr` shows neither.
     """
 
     def __init__(self, username: str, password: str) -> None:
@@ -169,12 +169,12 @@ class Credentials:
         self._pair = (username, password)
 
     def get(self) -> tuple[str, str]:
-        """Name and password, as they belong together."""
+        """Name and password, which were given together."""
         with self._lock:
             return self._pair
 
     def replace(self, username: str, password: str) -> None:
-        """From now on these; connections that stand already are not affected until they authenticate again."""
+        """Replaces both. Existing connections use them when they authenticate again."""
         with self._lock:
             self._pair = (username, password)
 
@@ -184,10 +184,10 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class TlsConfig:
-    """What is trusted, and how this client identifies itself, in PEM.
+    """The trusted certificates, and the client's own, in PEM.
 
     Attributes:
-        ca_location: file, or directory of hashed certificates; None, or `probe`, are the system's.
+        ca_location: file, or directory of hashed certificates; None and `probe` are the system's.
         ca_pem: certificates to trust, as text.
         certificate_location: file of the client's certificate chain.
         certificate_pem: the same, as text.
@@ -197,7 +197,7 @@ class TlsConfig:
         crl_location: file of revoked certificates; the broker's own certificate is looked up there.
         cipher_suites: OpenSSL's list for TLS 1.2; None leaves it to OpenSSL.
         verify: whether the broker's certificate is verified at all.
-        check_hostname: whether it must be for the name that was asked for.
+        check_hostname: whether its certificate must have the host's name.
     """
 
     ca_location: str | None = None
@@ -215,13 +215,13 @@ class TlsConfig:
 
 @dataclass(frozen=True, slots=True)
 class SaslConfig:
-    """Who this client is, for SASL.
+    """The client's identity for SASL.
 
     Attributes:
         mechanism: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512` or `OAUTHBEARER`.
-        credentials: for all but the last.
+        credentials: for all mechanisms but `OAUTHBEARER`.
         oauth_cb: for `OAUTHBEARER`.
-        oauth_config: what `oauth_cb` is called with.
+        oauth_config: the argument of `oauth_cb`.
         scram_iterations: how many rounds of SCRAM a broker may ask for (`sasl.scram.max.iterations`).
     """
 
@@ -234,16 +234,16 @@ class SaslConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """All that a connection needs to know. Times are seconds.
+    """The settings of connections. Times are seconds.
 
     Attributes:
-        bootstrap: the brokers to begin with; never empty.
-        client_id: this client's name for itself, told to the brokers.
+        bootstrap: the bootstrap brokers; never empty.
+        client_id: the name of this client, which is sent to the brokers.
         tls: None for plain text.
         sasl: None without authentication.
         family: `socket.AF_UNSPEC`, `AF_INET` or `AF_INET6`.
         setup_timeout: for a connection to become ready, from the name lookup to the end of the authentication.
-        request_timeout: for an answer to a request; a connection leaves it to whoever sends the request.
+        request_timeout: for the answer to a request. The sender of the request enforces it, not the connection.
         reconnect_backoff: the first wait before another attempt to connect.
         reconnect_backoff_max: the longest.
         frame_limit: the largest answer accepted, in bytes.
@@ -270,14 +270,14 @@ class ClientConfig:
 
     @classmethod
     def from_confluent(cls, config: Mapping[str, Any]) -> Self:
-        """Reads what concerns connections; settings about anything else are for others to read.
+        """Reads the settings of connections, and ignores all others.
 
         Args:
             config: settings as for `confluent_kafka.Consumer`, `oauth_cb` among them.
 
         Raises:
-            OptionError: a value out of range, no broker, or a setting of TLS or SASL that cannot be honoured; it names
-                the setting and says what to do instead. Values of secret settings are never quoted.
+            OptionError: a value out of range, no broker, or a setting of TLS or SASL that cannot be honoured. The
+                message has the setting and a remedy, and never the value of a secret.
         """
         settings = Settings(config)
         _refuse(settings)

@@ -1,7 +1,7 @@
 """One connection to one broker: from the name lookup to frames in both directions, without ever blocking.
 
-A connection does nothing by itself. A [`Poller`][kafka_assignors.net.poller.Poller] tells it what its socket is ready
-for and what time it is.
+A connection does nothing by itself. A [`Poller`][kafka_assignors.net.poller.Poller] calls it when its socket is ready
+or its time has come.
 """
 
 from __future__ import annotations
@@ -31,18 +31,17 @@ _PENDING_CONNECT = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAIN, getattr(
 _CHUNK = 1 << 18
 # How many chunks one connection may read before the others have their turn.
 _CHUNKS_AT_ONCE = 16
-# The share of an authentication's life (KIP-368) after which it is renewed.
+# The part of an authentication's lifetime (KIP-368) after which it is renewed.
 _RENEW = 0.85
 # A broker refuses a renewal within a second of the authentication before.
 _SOONEST_RENEWAL = 1.1
 # A frame that is sent: its length, and in its header the API key, the version, and the correlation id.
 _LENGTH, _API_KEY, _CORRELATION = slice(0, 4), slice(4, 6), slice(8, 12)
 _LEAST_FRAME = 4
-# How a TLS record and an HTTP answer look where a frame's length is expected.
+# The first bytes of a TLS record and of an HTTP answer, in the place of a frame's length.
 _TLS_ALERT, _HTTP = b"\x15\x03", b"HTTP"
-# The largest answer that an honest broker gives to each request, by API key, in bytes. A smaller
-# `receive.message.max.bytes` counts instead. Without these limits a broker makes a client hold 100 MB for one
-# heartbeat.
+# The largest answer to each request, by API key, in bytes; `receive.message.max.bytes` counts if it is smaller. Without
+# these limits a hostile broker could make a client hold 100 MB for one heartbeat.
 _SMALL, _OF_A_GROUP, _OF_A_CLUSTER = 1 << 16, 1 << 25, 1 << 26
 _LIMITS = {
     2: _OF_A_CLUSTER,  # ListOffsets
@@ -66,7 +65,7 @@ _PORTS = range(1, 1 << 16)
 
 
 class Phase(enum.Enum):
-    """How far a connection is."""
+    """The phases of a connection."""
 
     RESOLVING = "name lookup"
     CONNECTING = "TCP connection"
@@ -77,10 +76,10 @@ class Phase(enum.Enum):
 
 
 def _is_name(host: str) -> bool:
-    """Whether the system and TLS can take this for the name of a host.
+    """Whether the system and TLS accept this as the name of a host.
 
-    One broker names the others, so the name is a stranger's. The system would look it up as far as its first NUL. TLS
-    raises for a NUL, for a name without a first label, and for one that IDNA has no form for.
+    The name comes from another broker, so it may be anything. The system would cut it at the first NUL. TLS raises for
+    a NUL, for an empty first label, and for a name that IDNA cannot encode.
     """
     try:
         host.encode("idna")
@@ -90,11 +89,11 @@ def _is_name(host: str) -> bool:
 
 
 class _Owed(NamedTuple):
-    """An answer that the broker owes.
+    """An answer that is still to come.
 
     Attributes:
         correlation: of the request.
-        by_script: whether the answer is for the script of the opening, not for the owner.
+        by_script: whether the answer is for the script that opens the connection, not for the owner.
         limit: its largest length, in bytes.
     """
 
@@ -108,7 +107,7 @@ class Connection:
 
     Attributes:
         address: where the broker listens.
-        phase: how far it is.
+        phase: its phase.
         error: why it is closed; None while it is open, and after `close`.
     """
 
@@ -121,7 +120,7 @@ class Connection:
         start_job: Callable[[Connection, Callable[[], Any]], None],
         now: float,
     ) -> None:
-        """`start_job` runs a function on another thread; the poller then calls `job_done`, on its own."""
+        """`start_job` runs a function on another thread. Then the poller calls `job_done`, on the poller's thread."""
         self.address = address
         self.phase = Phase.RESOLVING
         self.error: NetworkError | None = None
@@ -138,7 +137,7 @@ class Connection:
         self._is_due = False
         self._received = bytearray()
         self._sending = bytearray()
-        # Frames that wait for their turn.
+        # Frames that wait until the authentication is renewed.
         self._held: deque[bytes] = deque()
         self._owed: deque[_Owed] = deque()
         self._has_answered = False
@@ -146,17 +145,17 @@ class Connection:
         # TLS may have to write before it can go on reading, and the other way round.
         self._read_needs_write = self._write_needs_read = False
         self.unread = False
-        """Whether there is more to read that no selector sees: TLS has taken it off the socket already."""
+        """Whether TLS has bytes that it has read from the socket already, so that the selector does not see them."""
         self.socket_number = 0
-        """Changes with the socket: a new one may have the file descriptor of the one before."""
+        """The number of the socket. A new socket may have the file descriptor of the one before."""
         self._resolve()
 
     @property
     def api_versions(self) -> ApiVersions:
-        """What the broker speaks, once the connection is ready.
+        """The API versions of the broker.
 
         Raises:
-            StateError: it is not ready yet.
+            StateError: the connection is not ready yet.
         """
         if self._session is None:
             raise StateError(f"the connection to {self.address} is not ready; wait for its Ready event")
@@ -164,21 +163,21 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it is closed, for whatever reason."""
+        """Whether the connection is closed, by either side or by an error."""
         return self.phase is Phase.CLOSED
 
     @property
     def in_flight(self) -> int:
-        """How many frames were given to `send` and have no answer yet."""
+        """The number of frames that were given to `send` and are not answered yet."""
         return len(self._held) + sum(not owed.by_script for owed in self._owed)
 
     def __repr__(self) -> str:
         return f"<Connection to {self.address}: {self.phase.value}>"
 
     def send(self, frame: bytes) -> None:
-        """Sends a request, which is answered with exactly one frame. Goes out at the next turn of the poller.
+        """Sends a request, which has exactly one frame as its answer. It goes out at the next turn of the poller.
 
-        On a closed connection nothing happens: its `Closed` event is on its way, or was taken.
+        On a closed connection it does nothing: the `Closed` event says so.
 
         Args:
             frame: length, header and body.
@@ -196,18 +195,18 @@ class Connection:
         self._held.append(frame)
 
     def close(self) -> None:
-        """Closes the connection without an event; answers that are owed will not come."""
+        """Closes the connection without an event. Answers that are still to come are lost."""
         self._end(None)
 
     # For the poller.
 
     def fileno(self) -> int:
-        """Of the socket; -1 without one."""
+        """The file descriptor of the socket; -1 without one."""
         return -1 if self._socket is None else self._socket.fileno()
 
     @property
     def wants(self) -> tuple[bool, bool]:
-        """Whether to be told when the socket can be read, and written."""
+        """Whether to wait until the socket can be read, and until it can be written."""
         if self._socket is None:
             return False, False
         if self.phase is Phase.CONNECTING:
@@ -218,13 +217,13 @@ class Connection:
 
     @property
     def deadline(self) -> float | None:
-        """When to call `tick` at the latest."""
+        """The latest time for the next `tick`."""
         if self._deadline is not None or self._owed:
             return self._deadline
         return self._renew_at
 
     def tick(self, now: float) -> None:
-        """Time has passed."""
+        """Does the work that depends on the time: timeouts, and the renewal of the authentication."""
         if self._deadline is not None and now >= self._deadline:
             late = "renewal of the authentication" if self.phase is Phase.READY else self.phase.value
             self._end(NetworkError(f"{self.address}: the {late} was not done within {self._config.setup_timeout:g} s"))
@@ -236,11 +235,11 @@ class Connection:
             self._is_due = False
             self._deadline = now + self._config.setup_timeout
             self._begin(self._opening.again(self._session), now)
-        # A renewal that is due goes before what is held.
+        # The held frames go after a renewal that is due.
         self._release()
 
     def handle(self, *, readable: bool, writable: bool, now: float) -> list[bytes]:
-        """The socket is ready; returns the frames that have arrived for the owner, without their lengths."""
+        """Reads and writes the socket. Returns the frames for the owner, without their lengths."""
         try:
             if self.phase is Phase.CONNECTING:
                 self._connected(now)
@@ -258,7 +257,7 @@ class Connection:
         return frames
 
     def flush(self) -> None:
-        """Sends what the socket takes now."""
+        """Sends as many bytes as the socket takes now."""
         if self._socket is None or self.phase not in (Phase.OPENING, Phase.READY):
             return
         try:
@@ -273,7 +272,7 @@ class Connection:
             self._failed(error)
 
     def job_done(self, result: Any, error: BaseException | None, now: float) -> None:
-        """What `start_job` was asked to run has ended."""
+        """Takes the result or the error of a function that `start_job` has run."""
         if self.is_closed:
             return
         if self.phase is Phase.RESOLVING:
@@ -306,7 +305,7 @@ class Connection:
             self._try_next("no address")
 
     def _try_next(self, reason: str) -> None:
-        """Tries the next of the host's addresses; `reason` is why the one before did not do."""
+        """Tries the next of the host's addresses; `reason` is the failure of the one before."""
         while self._endpoints:
             family, kind, protocol, endpoint = self._endpoints.popleft()
             try:
@@ -403,7 +402,7 @@ class Connection:
     # Frames.
 
     def _release(self) -> None:
-        """Sends what may be sent now.
+        """Sends the frames that may be sent now.
 
         Where an authentication ends (KIP-368), only one request is out at a time, as a broker serves them: it hangs up
         when it comes to a request that was sent in time but had to wait behind another one until the end was past.
@@ -473,8 +472,8 @@ class Connection:
     # The end.
 
     def _not_a_frame(self, head: bytes, length: int, limit: int) -> NetworkError:
-        # A listener's protocol shows in its first answer. The same bytes later are garbage, and a security error would
-        # end the consumer for good.
+        # Only the first answer can show that the listener speaks another protocol. Later the same bytes are garbage. A
+        # security error for them would end the consumer for good.
         if head.startswith(_TLS_ALERT) and self._tls is None and not self._has_answered:
             return SecurityError(f"{self.address} speaks TLS; set security.protocol to ssl or sasl_ssl")
         if head == _HTTP:

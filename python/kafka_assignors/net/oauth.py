@@ -1,4 +1,4 @@
-"""OAUTHBEARER on a command line, where nobody can give a function: a token, a file of one, or OIDC settings."""
+"""OAUTHBEARER on a command line: settings for a token, a file of one, or OIDC take the place of a callback."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SCOPE, _EXTENSIONS = f"{_PREFIX}scope", f"{_PREFIX}extensions"
 _CA = "https.ca.location"
 _OIDC = (_METHOD, _URL, _ID, _SECRET, _SCOPE, _CA)
 NAMES = frozenset((_TOKEN, _FILE, _EXTENSIONS, *_OIDC))
-"""What is read here: librdkafka's names, and two of our own for tokens."""
+"""The settings that this module reads: librdkafka's names, and two of our own for tokens."""
 
-# For a token that does not say when it ends. The broker decides; a command asks once or twice.
+# Seconds of a token without an end of its own. The broker checks the real end, and a command connects once or twice.
 _LIFETIME = 300.0
 _MOST_BYTES = 1_000_000
 _TIMEOUT = 10.0
@@ -38,11 +38,11 @@ Token = tuple[str, float, str, dict[str, str]]
 
 
 def with_token(settings: Mapping[str, Any], *, oidc: bool = True) -> dict[str, Any]:
-    """The settings with an `oauth_cb` where they ask for OAUTHBEARER, and without the names that are read here.
+    """For OAUTHBEARER the settings with an `oauth_cb`, and without those of `NAMES`; else the same settings.
 
     Args:
         settings: of a connection.
-        oidc: whether OIDC is done here; else its settings stay, for a client that does it.
+        oidc: whether the callback asks the issuer (OIDC); else these settings stay, for a client that asks by itself.
 
     Raises:
         OptionError: OAUTHBEARER, and none or several of the three ways to a token.
@@ -53,19 +53,19 @@ def with_token(settings: Mapping[str, Any], *, oidc: bool = True) -> dict[str, A
     method = str(settings.get(_METHOD) or "default").lower()
     if method not in ("default", "oidc"):
         raise OptionError(f"{_METHOD} is {printable(method)!r}; give oidc or default")
-    ways = [name for name in (_TOKEN, _FILE) if settings.get(name)] + [_METHOD] * (method == "oidc")
-    if len(ways) != 1:
+    sources = [name for name in (_TOKEN, _FILE) if settings.get(name)] + [_METHOD] * (method == "oidc")
+    if len(sources) != 1:
         raise OptionError(
-            f"sasl.mechanism is OAUTHBEARER, with {len(ways)} ways to a token; give one of {_TOKEN}, {_FILE} (a file "
-            f"that holds it), or {_METHOD}=oidc with {_URL}, {_ID} and {_SECRET}"
+            f"sasl.mechanism is OAUTHBEARER, with {len(sources)} ways to a token; give one of {_TOKEN}, {_FILE} (a "
+            f"file that holds it), or {_METHOD}=oidc with {_URL}, {_ID} and {_SECRET}"
         )
-    if ways == [_METHOD] and not oidc:
+    if sources == [_METHOD] and not oidc:
         return dict(settings)
     rest = {name: value for name, value in settings.items() if name not in NAMES}
-    return {**rest, "oauth_cb": _callback(settings, ways[0])}
+    return {**rest, "oauth_cb": _callback(settings, sources[0])}
 
 
-def _callback(settings: Mapping[str, Any], way: str) -> Callable[[str], Token]:
+def _callback(settings: Mapping[str, Any], source: str) -> Callable[[str], Token]:
     extensions = _extensions(str(settings.get(_EXTENSIONS) or ""))
 
     def of(token: str, lifetime: float, whose: str) -> Token:
@@ -74,9 +74,9 @@ def _callback(settings: Mapping[str, Any], way: str) -> Callable[[str], Token]:
             raise SecurityError(f"the token of {whose} has expired; get a new one")
         return token, time.time() + lifetime if ends is None else ends, "", extensions
 
-    if way == _TOKEN:
+    if source == _TOKEN:
         return lambda _: of(str(settings[_TOKEN]).strip(), _LIFETIME, _TOKEN)
-    if way == _FILE:
+    if source == _FILE:
         # Read for each connection: the token in the file may have been renewed.
         return lambda _: of(_read(str(settings[_FILE])), _LIFETIME, _FILE)
     lacking = [name for name in (_URL, _ID, _SECRET) if not settings.get(name)]
@@ -103,7 +103,7 @@ def _read(path: str) -> str:
 
 
 def _end_of(token: str) -> float | None:
-    """When a JSON Web Token ends (RFC 7519); None where the token is none, or does not say."""
+    """When a JSON Web Token ends (RFC 7519); None for another token, or one without an end."""
     parts = token.split(".")
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))

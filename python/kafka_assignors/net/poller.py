@@ -1,4 +1,4 @@
-"""Several connections on one thread: waits until one of them has something to tell, or until it is woken."""
+"""Drives several connections on one thread."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = ["Closed", "Event", "Poller", "Ready", "Received"]
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A connection is ready: `Connection.send` and `Connection.api_versions` can be used. Comes once."""
+    """A connection is ready for `Connection.send` and `Connection.api_versions`. There is one such event for each."""
 
     connection: Connection
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """An answer has arrived; answers come in the order of the requests.
+    """An answer. Answers come in the order of the requests.
 
     Attributes:
-        connection: where it came from.
+        connection: its connection.
         frame: header and body, without the length. Its correlation id is the request's.
     """
 
@@ -46,11 +46,11 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A connection has failed or was closed by the broker: nothing more comes from it.
+    """A connection has failed, or the broker has closed it. It has no further events.
 
     Attributes:
-        connection: which one.
-        error: why. A `SecurityError` will not go away by trying again.
+        connection: the connection.
+        error: the reason. After a `SecurityError` another attempt would fail as well.
     """
 
     connection: Connection
@@ -63,11 +63,11 @@ Event: TypeAlias = Ready | Received | Closed
 class Poller:
     """Drives the connections of one client.
 
-    All methods but `wake` belong to one thread. Names are looked up, and tokens fetched by `oauth_cb`, on threads of
-    their own, so that one slow of them does not hold up the other connections.
+    All methods but `wake` belong to one thread. Name lookups and `oauth_cb` run on threads of their own, since a slow
+    one would hold up all connections.
 
     Args:
-        config: how to connect.
+        config: the settings of the connections.
 
     Raises:
         OptionError: the files that TLS needs cannot be used.
@@ -94,7 +94,7 @@ class Poller:
         self.close()
 
     def connect(self, address: Address) -> Connection:
-        """Begins a connection, which a later `poll` reports as `Ready` or `Closed`.
+        """Begins a connection. A later `poll` returns its `Ready` or `Closed`.
 
         Raises:
             StateError: the poller is closed.
@@ -106,15 +106,15 @@ class Poller:
         return connection
 
     def wake(self) -> None:
-        """Makes the current `poll`, or the next one, return. From any thread; also harmless after `close`."""
+        """Makes the current `poll`, or the next one, return. Any thread may call it, also after `close`."""
         with self._wake_lock:
             if not self._is_closed:
-                # A full pipe has woken it already.
+                # If the socket is full, `poll` will return anyway.
                 with contextlib.suppress(BlockingIOError):
                     self._waking.send(b"\0")
 
     def poll(self, timeout: float | None = None) -> list[Event]:
-        """Waits until something happened; returns all of it, in order, or nothing after `timeout` or a `wake`.
+        """Waits for events, and returns them in order. After `timeout` or a `wake` there may be none.
 
         Args:
             timeout: the longest wait in seconds; None waits for ever.
@@ -125,7 +125,7 @@ class Poller:
         if self._is_closed:
             raise StateError("the poller is closed; make another one")
         events: list[Event] = []
-        self._settle(events)
+        self._advance(events)
         for key, mask in self._selector.select(self._patience(timeout, events)):
             if key.data is None:
                 self._drain()
@@ -137,7 +137,7 @@ class Poller:
         while not self._jobs.empty():
             connection, result, failure = self._jobs.get_nowait()
             connection.job_done(result, failure, time.monotonic())
-        self._settle(events)
+        self._advance(events)
         return events
 
     def close(self) -> None:
@@ -154,14 +154,14 @@ class Poller:
         self._woken.close()
 
     def abandon(self) -> None:
-        """In the child of a fork: closes its copies of the descriptors, which the parent does not notice.
+        """In the child of a fork: closes its copies of the descriptors. Those of the parent stay open.
 
-        Takes no lock, since the thread that holds it may not be here; and takes nothing out of the selector, which the
-        two processes share.
+        It takes no lock, since the thread that holds it may not exist in the child. It unregisters nothing, since the
+        two processes share the selector.
         """
         self._is_closed = True
         for connection in list(self._connections):
-            # Whatever the parent's thread was in the middle of.
+            # The parent's thread may have been in the middle of a change of this connection.
             with contextlib.suppress(Exception):
                 connection.close()
         self._selector.close()
@@ -172,7 +172,7 @@ class Poller:
         def work() -> None:
             try:
                 result, failure = run(), None
-            except BaseException as error:  # whatever it is, it is for the poller's thread
+            except BaseException as error:  # `job_done` gets it, on the poller's thread
                 result, failure = None, error
             self._jobs.put((connection, result, failure))
             self.wake()
@@ -181,30 +181,30 @@ class Poller:
 
     def _handle(self, connection: Connection, readable: bool, writable: bool, events: list[Event]) -> None:
         frames = connection.handle(readable=readable, writable=writable, now=time.monotonic())
-        self._tell_ready(connection, events)
+        self._add_ready(connection, events)
         events += [Received(connection, frame) for frame in frames]
 
-    def _tell_ready(self, connection: Connection, events: list[Event]) -> None:
+    def _add_ready(self, connection: Connection, events: list[Event]) -> None:
         watched = self._connections[connection]
-        if connection.phase is Phase.READY and not watched.told:
-            watched.told = True
+        if connection.phase is Phase.READY and not watched.was_ready:
+            watched.was_ready = True
             events.append(Ready(connection))
 
-    def _settle(self, events: list[Event]) -> None:
-        """Lets time pass, sends what can be sent, tells what has become ready or closed, watches the rest."""
+    def _advance(self, events: list[Event]) -> None:
+        """Ticks and flushes all connections, adds `Ready` and `Closed` events, and updates the selector."""
         now = time.monotonic()
         changed: list[tuple[Connection, _Watched]] = []
         for connection, watched in list(self._connections.items()):
             connection.tick(now)
             connection.flush()
-            self._tell_ready(connection, events)
+            self._add_ready(connection, events)
             if watched.forget_if_changed(connection, self._selector):
                 changed.append((connection, watched))
             if connection.is_closed:
                 del self._connections[connection]
                 if connection.error is not None:
                     events.append(Closed(connection, connection.error))
-        # Only now: a new socket may have the descriptor of one that was still being watched.
+        # After the loop, since a new socket may have the descriptor of one that was still registered.
         for connection, watched in changed:
             watched.watch(connection, self._selector)
 
@@ -225,15 +225,15 @@ class Poller:
 
 @dataclass(slots=True)
 class _Watched:
-    """What the selector knows of a connection, and whether its owner knows that it is ready."""
+    """The registration of a connection in the selector, and whether its `Ready` event was returned."""
 
     socket_number: int = 0
     handle: int = -1
     mask: int = 0
-    told: bool = False
+    was_ready: bool = False
 
     def forget_if_changed(self, connection: Connection, selector: selectors.BaseSelector) -> bool:
-        """Whether the selector has to be told again; what it was told before is taken back."""
+        """Whether the registration has changed. If so, the old one is removed."""
         if (connection.socket_number, _mask(connection)) == (self.socket_number, self.mask):
             return False
         if self.mask:
@@ -242,7 +242,7 @@ class _Watched:
         return True
 
     def watch(self, connection: Connection, selector: selectors.BaseSelector) -> None:
-        """Tells the selector."""
+        """Registers the connection."""
         self.socket_number, self.handle, self.mask = connection.socket_number, connection.fileno(), _mask(connection)
         if self.mask:
             selector.register(self.handle, self.mask, connection)

@@ -1,7 +1,7 @@
-"""The SASL mechanisms as scripts: each yields what the client says and is sent what the broker answered.
+"""The SASL mechanisms as scripts: generators that yield the client's messages and are sent the broker's.
 
-A step that may take long, such as a user's `oauth_cb`, is yielded as a [`Job`][kafka_assignors.net.sasl.Job] and run
-elsewhere: the thread that heartbeats must not wait for it.
+A step that may take long, such as a user's `oauth_cb`, is yielded as a [`Job`][kafka_assignors.net.sasl.Job] and run on
+another thread, since heartbeats must not wait for it.
 
 Sources: RFC 4616 (PLAIN), RFC 5802 and 7677 (SCRAM), RFC 7628 and KIP-342 (OAUTHBEARER).
 """
@@ -31,20 +31,20 @@ __all__ = ["Authenticator", "Job", "Script"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to be run off the thread that drives the connections; the script is sent its result."""
+    """A function to run on another thread than that of the connections. The script is sent its result."""
 
     run: Callable[[], Any]
 
 
 Script: TypeAlias = Generator[bytes | Job, Any, None]
-"""Yields messages of the client and jobs; is sent the broker's messages and the jobs' results."""
+"""Yields messages of the client and jobs, and is sent the broker's messages and the jobs' results."""
 
-# Kafka's least number of rounds; the most is a setting, since a broker chooses the number and the client pays for it.
+# Kafka's least number of rounds. The most is a setting: the broker chooses the number, and the client computes them.
 _LEAST_ITERATIONS = 4_096
 # In bytes. Names, salts and signatures of honest brokers have a few hundred.
 _MOST_OF_A_SCRAM_MESSAGE = 8_192
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-# The share of a token's life after which it is renewed.
+# The part of a token's lifetime after which it is renewed.
 _RENEW = 0.8
 _EXTENSION_KEY = re.compile(r"[A-Za-z]+")
 _EXTENSION_VALUE = re.compile(r"[\x21-\x7e\x20\t\r\n]*")
@@ -52,7 +52,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 class Authenticator:
-    """How a client proves who it is: makes one script for each authentication, and keeps the token they share."""
+    """Makes the script of each authentication, and keeps the token that they have in common."""
 
     def __init__(self, config: SaslConfig) -> None:
         self.mechanism = config.mechanism
@@ -60,10 +60,9 @@ class Authenticator:
         self._tokens = None if config.oauth_cb is None else _Tokens(config.oauth_cb, config.oauth_config)
 
     def script(self) -> Script:
-        """The exchange of messages, from the client's first one on.
+        """The script of one authentication.
 
-        The script raises `SecurityError` where the broker's messages are not those of a broker that knows the
-        password, or where no token can be had.
+        It raises `SecurityError` if the broker does not prove that it knows the password, or if there is no token.
         """
         if self._tokens is not None:
             return oauthbearer(self._tokens)
@@ -161,7 +160,7 @@ def oauthbearer(tokens: _Tokens) -> Script:
     extensions = "".join(f"{key}={value}\x01" for key, value in token.extensions.items())
     challenge = yield f"n,,\x01auth=Bearer {token.value}\x01{extensions}\x01".encode()
     if challenge:
-        # A refusal: the broker says why only after the client has acknowledged.
+        # A refusal. The broker sends its error only after the client's acknowledgement.
         tokens.forget(token)
         yield b"\x01"
         reason = _quote(challenge.decode(errors="backslashreplace"), 200, [token.value])
@@ -177,7 +176,7 @@ class _Token:
 
 
 class _Tokens:
-    """The current token; asks the user's function for another one in time. Thread-safe."""
+    """The current token. The user's function is called for another one before it expires. Thread-safe."""
 
     def __init__(self, callback: OauthCallback, config: str) -> None:
         self._callback = callback
@@ -192,12 +191,12 @@ class _Tokens:
             return self._token
 
     def known(self) -> tuple[str, ...]:
-        """The token that is in use, if there is one."""
+        """The current token, if there is one."""
         with self._lock:
             return () if self._token is None else (self._token.value,)
 
     def forget(self, token: _Token) -> None:
-        """The broker does not take it: the next attempt starts with another one."""
+        """Forgets a token that a broker refused, so that the next attempt gets another one."""
         with self._lock:
             if self._token is token:
                 self._token = None

@@ -1,6 +1,7 @@
-"""What a client and a broker settle before the first request: the versions they share, and who the client is.
+"""The exchange before the first request: API versions, and the SASL authentication.
 
-Scripts as in [`kafka_assignors.net.sasl`][]: they yield frames, length included, and are sent the frames that answer.
+The scripts are generators, as in [`kafka_assignors.net.sasl`][]. They yield frames with their lengths, and are sent the
+frames of the answers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kafka_assignors.printable import NAME, printable
 __all__ = ["ApiVersions", "Opening", "Session", "SessionScript"]
 
 ApiVersions: TypeAlias = dict[int, tuple[int, int]]
-"""API key to the lowest and the highest version that a broker speaks."""
+"""API key to the lowest and the highest version of a broker."""
 
 SessionScript: TypeAlias = Generator[bytes | Job, Any, "Session"]
 
@@ -29,10 +30,10 @@ _SOFTWARE = "kafka-assignors"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What was settled.
+    """The result of the exchange.
 
     Attributes:
-        api_versions: what the broker speaks.
+        api_versions: those of the broker.
         lifetime: how many seconds the authentication lasts (KIP-368); None without an end.
     """
 
@@ -49,11 +50,11 @@ class Opening:
         self._correlations = itertools.count(1)
 
     def first(self) -> SessionScript:
-        """Of a new connection: API versions, then the authentication."""
+        """The script of a new connection: API versions, then the authentication."""
         return self._open()
 
     def again(self, session: Session) -> SessionScript:
-        """Of a connection whose authentication comes to its end."""
+        """The script of a connection whose authentication is to be renewed."""
         return self._authenticate(session.api_versions)
 
     def _open(self) -> SessionScript:
@@ -76,7 +77,7 @@ class Opening:
                 return answer["api_keys"]
             if error != _UNSUPPORTED_VERSION or version == 0:
                 raise NetworkError(f"the broker refuses ApiVersions {version} with {_named(error)}")
-            # The refusal is in version 0 and says what the broker speaks; very old ones say nothing.
+            # The refusal is in version 0, and has the broker's versions, except from very old brokers.
             version = min(answer["api_keys"].get(_API_VERSIONS, (0, 0))[1], version - 1)
 
     def _authenticate(self, versions: ApiVersions) -> SessionScript:

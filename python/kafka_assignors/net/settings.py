@@ -31,15 +31,15 @@ class Settings:
         return iter(self._config)
 
     def raw(self, name: str) -> Any:
-        """The value as it was given; None if it was not."""
+        """The value as given; None without one."""
         return self._config.get(name)
 
     def latest(self, name: str, alias: str) -> str:
-        """Which of a setting's two names counts: the one given last, as in librdkafka."""
+        """The one of a setting's two names that counts: the one given last, as in librdkafka."""
         return [each for each in (name, alias, *self._config) if each in (name, alias)][-1]
 
     def text(self, name: str) -> str | None:
-        """The value as text; None if it was not given.
+        """The value as text; None without one.
 
         Raises:
             OptionError: it is neither text nor a number nor a boolean.

@@ -19,7 +19,7 @@ __all__ = ["context_of"]
 
 
 def context_of(config: TlsConfig) -> ssl.SSLContext:
-    """The context with which all connections of a client speak TLS. It reads the files, once.
+    """The TLS context for all connections of a client. The files are read once.
 
     Raises:
         OptionError: a file, a key or its password, or the list of ciphers is not usable; it names the setting.
@@ -58,7 +58,7 @@ def _trust(context: ssl.SSLContext, config: TlsConfig) -> None:
 
 def _identify(context: ssl.SSLContext, config: TlsConfig) -> None:
     def password() -> str:
-        # Without an answer OpenSSL would ask on the terminal.
+        # Without a password OpenSSL would prompt on the terminal.
         if config.key_password is None:
             raise OptionError("the client's key is encrypted; give ssl.key.password")
         return config.key_password
@@ -75,7 +75,7 @@ def _identify(context: ssl.SSLContext, config: TlsConfig) -> None:
 
 @contextmanager
 def _named(setting: str, remedy: str) -> Iterator[None]:
-    """Errors of the standard library say neither which setting is meant nor which file."""
+    """Adds the setting and the file to an error of the standard library, which has neither."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -85,9 +85,9 @@ def _named(setting: str, remedy: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, without what was read: the text of some errors quotes the input."""
+    """The reason of an error, without its text, which may quote the input."""
     if isinstance(error, ssl.SSLError):
-        # Not every such error that Python itself raises has a reason.
+        # Some of Python's own errors have no reason.
         return getattr(error, "reason", None) or "OpenSSL does not accept it"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
@@ -96,7 +96,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _private_file(text: str) -> Iterator[str]:
-    """`load_cert_chain` takes files only: one that nobody else can read, gone at once."""
+    """A temporary file for `load_cert_chain`, which takes files only. Only this user can read it."""
     handle, path = tempfile.mkstemp(prefix="kafka-assignors-", suffix=".pem")
     try:
         with os.fdopen(handle, "w") as file:

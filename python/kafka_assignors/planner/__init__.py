@@ -1,1 +1,1 @@
-"""What people ask of their topics and groups, answered as data; `kafka_assignors.cli` shows the answers."""
+"""Answers about topics and groups as data; `kafka_assignors.cli` prints them."""

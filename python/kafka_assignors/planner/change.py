@@ -1,4 +1,4 @@
-"""What is to change about a group: members that come and go, partitions that are added, subscriptions."""
+"""A change of a group: members that join and leave, added partitions, other subscriptions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from kafka_assignors.cluster import TopicSnapshot
 from kafka_assignors.errors import GroupError, OptionError
 from kafka_assignors.group import Group, Member
-from kafka_assignors.planner.standing import MOST_PARTITIONS, check_size
+from kafka_assignors.planner.observed_group import MOST_PARTITIONS, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from kafka_assignors.planner.standing import Partition, Standing
+    from kafka_assignors.planner.observed_group import ObservedGroup, Partition
 
 __all__ = ["Change", "Join", "Situation", "parse_change"]
 
-# More members than that never fit a group's record: each has its id there, and its subscription.
+# More members do not fit a group's record, which holds the id and the subscription of each.
 _MOST_JOINS = 10_000
-# Everybody's claims are of one moment; which number stands for it does not count.
+# All claims are of the same generation, so that its number does not matter.
 _GENERATION = 1
 
 
@@ -31,7 +31,7 @@ class Join:
 
     Attributes:
         count: how many.
-        topics: what each subscribes to; None as most members of the group do.
+        topics: the topics of each; None: those that most members of the group subscribe to.
     """
 
     count: int
@@ -40,13 +40,13 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a group; none of the parts is nothing.
+    """A change of a group; the default of each part changes nothing.
 
     Attributes:
         join: new members.
-        leave: members that go, as `Standing.find` finds them.
-        partitions: topic to the partition count that it gets.
-        subscribe: member to the topics that it subscribes to from then on, instead of those that it had.
+        leave: members that leave, by any name that `ObservedGroup.find` knows.
+        partitions: topic to its new partition count.
+        subscribe: member to its new topics, instead of its present ones.
     """
 
     join: tuple[Join, ...] = ()
@@ -56,7 +56,7 @@ class Change:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that it names."""
+        """The topics that the change names."""
         named = {topic for join in self.join for topic in join.topics or ()}
         named |= {topic for topics in self.subscribe.values() for topic in topics}
         return frozenset(named | set(self.partitions))
@@ -68,10 +68,10 @@ def parse_change(
     partitions: Iterable[str] = (),
     subscribe: Iterable[str] = (),
 ) -> Change:
-    """A change as people write it.
+    """Reads the options of a change.
 
     Args:
-        join: `2`, or `2=orders,payments` with what the new members subscribe to.
+        join: `2`, or `2=orders,payments` with the topics of the new members.
         leave: `c3`, or several with commas.
         partitions: `orders=48`.
         subscribe: `c1=orders,payments`.
@@ -135,59 +135,59 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 class Situation:
-    """A group before and after a change: what a strategy plans from, and what its plan is compared with.
+    """A group before and after a change. A strategy plans the group after it; the plan is compared with the one before.
 
     Args:
-        standing: the group as it stands.
-        change: what changes.
+        observed: the present group.
+        change: the change; None changes nothing.
 
     Raises:
-        GroupError: it is not known what the members subscribe to, nobody is left, or no group has so many partitions.
-        OptionError: a member that is not there, a topic that is not known, fewer partitions than there are.
+        GroupError: the subscriptions are not known, no member is left, or no group can have so many partitions.
+        OptionError: a member or a topic that does not exist, or fewer partitions than the topic has.
     """
 
-    def __init__(self, standing: Standing, change: Change | None = None) -> None:
+    def __init__(self, observed: ObservedGroup, change: Change | None = None) -> None:
         change = Change() if change is None else change
-        standing.check_plannable()
-        self.standing = standing
+        observed.check_plannable()
+        self.observed = observed
         self.change = change
-        self.left = tuple(sorted(standing.find(name) for name in change.leave))
+        self.left = tuple(sorted(observed.find(name) for name in change.leave))
         if len(set(self.left)) < len(self.left):
             raise OptionError("--leave names one member in two ways; a member leaves once")
         self.known: dict[str, TopicSnapshot] = self._topics(change)
         staying = {
-            member_id: topics for member_id, topics in standing.subscriptions.items() if member_id not in self.left
+            member_id: topics for member_id, topics in observed.subscriptions.items() if member_id not in self.left
         }
         for name, topics in change.subscribe.items():
-            member_id = standing.find(name)
+            member_id = observed.find(name)
             if member_id not in staying:
                 raise OptionError(f"{name!r} cannot both leave and subscribe anew; give only one of them")
             staying[member_id] = self._checked(topics)
         self.joined = self._join(change.join, staying)
         self.subscriptions: dict[str, tuple[str, ...]] = {**staying, **self.joined}
         if not self.subscriptions:
-            raise GroupError(f"group {standing.group_id!r} would have no member; give --join N for members to plan for")
-        check_size(standing.group_id, self.topics)
+            raise GroupError(f"group {observed.group_id!r} would have no member; give --join N for members to plan for")
+        check_size(observed.group_id, self.topics)
         self.names: dict[str, str] = {
-            **standing.names,
+            **observed.names,
             **{member_id: member_id for member_id in self.joined},
         }
 
     @property
     def before(self) -> Mapping[Partition, tuple[str, ...]]:
-        """Who has each partition now."""
-        return self.standing.owners
+        """The present owners of each partition."""
+        return self.observed.owners
 
     @cached_property
     def topics(self) -> dict[str, TopicSnapshot]:
-        """The topics that somebody subscribes to afterwards, or has partitions of now."""
+        """The topics with a subscriber after the change, or with an owner before it."""
         named = {topic for topics in self.subscriptions.values() for topic in topics}
         named |= {topic for topic, _ in self.before}
         return {name: self.known[name] for name in sorted(named) if name in self.known}
 
     @cached_property
     def missing(self) -> dict[str, list[str]]:
-        """Topics that do not exist, and who subscribes to them."""
+        """Topics that do not exist, with their subscribers."""
         found: dict[str, list[str]] = {}
         for member_id, topics in self.subscriptions.items():
             for topic in topics:
@@ -197,12 +197,12 @@ class Situation:
 
     @cached_property
     def group(self) -> Group:
-        """What a strategy plans: everybody claims what they have now."""
+        """The input of a strategy: every member claims its present partitions."""
         members = []
-        by_id = {member.id: member for member in self.standing.members}
+        by_id = {member.id: member for member in self.observed.members}
         for member_id, topics in self.subscriptions.items():
             member = by_id.get(member_id)
-            owned = self.standing.owned.get(member_id, {})
+            owned = self.observed.owned.get(member_id, {})
             members.append(
                 Member(
                     member_id,
@@ -216,8 +216,8 @@ class Situation:
         return Group({name: topic.topic() for name, topic in self.topics.items()}, members)
 
     def lags(self, reset: str) -> dict[str, list[int | None]]:
-        """The lags of the topics; partitions that are added have none to catch up with."""
-        old = self.standing.lags(reset, [name for name in self.topics if name in self.standing.snapshot.topics])
+        """The lags of the topics; an added partition has lag 0."""
+        old = self.observed.lags(reset, [name for name in self.topics if name in self.observed.snapshot.topics])
         return {
             name: old.get(name, []) + [0] * (topic.partitions - len(old.get(name, [])))
             for name, topic in self.topics.items()
@@ -231,15 +231,15 @@ class Situation:
             lines.append(f"{join.count} {'member joins' if join.count == 1 else 'members join'}{topics}")
         lines += [f"{self.names[member_id]} leaves" for member_id in self.left]
         for topic, count in self.change.partitions.items():
-            before = self.standing.snapshot.topics.get(topic)
+            before = self.observed.snapshot.topics.get(topic)
             was = f", up from {before.partitions}" if before else ", as a new topic"
             lines.append(f"{topic} has {count} partitions{was}")
         for name, wanted in self.change.subscribe.items():
-            lines.append(f"{self.names[self.standing.find(name)]} subscribes to {', '.join(wanted) or 'nothing'}")
+            lines.append(f"{self.names[self.observed.find(name)]} subscribes to {', '.join(wanted) or 'nothing'}")
         return lines
 
     def _topics(self, change: Change) -> dict[str, TopicSnapshot]:
-        known = dict(self.standing.snapshot.topics)
+        known = dict(self.observed.snapshot.topics)
         for name, count in change.partitions.items():
             topic = known.get(name, TopicSnapshot(0))
             if count < topic.partitions:
@@ -265,7 +265,7 @@ class Situation:
 
     def _join(self, joins: Iterable[Join], staying: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         joined: dict[str, tuple[str, ...]] = {}
-        taken = set(self.standing.subscriptions)
+        taken = set(self.observed.subscriptions)
         number = 0
         for join in joins:
             topics = self._usual(staying) if join.topics is None else self._checked(join.topics)
@@ -277,10 +277,10 @@ class Situation:
         return joined
 
     def _usual(self, staying: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-        subscriptions = Counter((staying or self.standing.subscriptions).values())
+        subscriptions = Counter((staying or self.observed.subscriptions).values())
         if subscriptions:
             return max(subscriptions.items(), key=lambda each: (each[1], len(each[0]), each[0]))[0]
-        topics = tuple(sorted(set(self.standing.group.committed) & set(self.known)))
+        topics = tuple(sorted(set(self.observed.group.committed) & set(self.known)))
         if not topics:
             raise OptionError("--join cannot tell what new members subscribe to; give it as --join 2=orders,payments")
         return topics

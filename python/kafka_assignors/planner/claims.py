@@ -1,4 +1,4 @@
-"""What members said in JoinGroup that they had, and where two of them said it of the same partition."""
+"""The partitions that members claimed in JoinGroup, and conflicts: partitions with several claims."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ JOINS = ("sticky-join", "cooperative-sticky-join")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one member said.
+    """The claim of one member.
 
     Attributes:
         member: its id.
-        partitions: topic to the numbers that it had.
-        generation: when; for stream joins the epoch. None if it did not say.
-        source: where that stands in its bytes: `user data` or `owned partitions`.
+        partitions: topic to the claimed numbers.
+        generation: the generation of the claim; for stream joins the epoch. None if it has none.
+        source: the field of the subscription that holds it: `user data` or `owned partitions`.
     """
 
     member: str
@@ -51,7 +51,7 @@ class Conflict:
         topic: its topic.
         partition: its number.
         claims: the members and their generations, newest first.
-        winner: the member whose claim counts; None where the newest are equal, so that none does.
+        winner: the member whose claim counts; None if the newest generations are equal, so that no claim counts.
     """
 
     topic: str
@@ -61,7 +61,7 @@ class Conflict:
 
 
 def claim_of(member_id: str, subscription: Subscription, assignor: str) -> Claim:
-    """What a subscription claims, as the strategy reads it (reference: KIP-54, KIP-341, KIP-429, KIP-792, KIP-315).
+    """The claim in a subscription, as the strategy reads it (reference: KIP-54, KIP-341, KIP-429, KIP-792, KIP-315).
 
     >>> claim_of("c0", Subscription(["t"], StickyUserData({"t": [1]}, 5).encode()), "sticky")
     Claim(member='c0', partitions={'t': (1,)}, generation=5, source='user data')
@@ -80,7 +80,7 @@ def claim_of(member_id: str, subscription: Subscription, assignor: str) -> Claim
 
 
 def claims_of(members: Iterable[GroupMember], assignor: str) -> list[Claim]:
-    """The claims of all members whose subscription can be read; those of the broker's groups make none."""
+    """The claims of all members with a readable subscription; members of a KIP-848 group make none."""
     claims = []
     for member in members:
         if not isinstance(member, ClassicMember) or not member.subscription:

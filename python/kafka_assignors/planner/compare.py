@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from kafka_assignors.assignors import LagBasedAssignor
 from kafka_assignors.errors import GroupError
 from kafka_assignors.group import balance_score
+from kafka_assignors.planner.heaviest_lag import avoiding, rises
 from kafka_assignors.planner.plan import plan_change
-from kafka_assignors.planner.strategies import STANDARD, strategy_text
+from kafka_assignors.planner.strategies import STANDARD
+from kafka_assignors.strategies import strategy_name, strategy_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kafka_assignors.assignors import Assignor
     from kafka_assignors.planner.change import Situation
+    from kafka_assignors.planner.observed_group import Partition
     from kafka_assignors.planner.plan import PlannedGroup
-    from kafka_assignors.planner.standing import Partition
 
 __all__ = ["ComparedStrategy", "Comparison", "compare"]
 
@@ -27,28 +30,29 @@ NOW = "now"
 
 @dataclass(frozen=True, slots=True)
 class ComparedStrategy:
-    """What one strategy would make of the change.
+    """The figures of one strategy for the change.
 
     Attributes:
         strategy: its name with its options; `now` is the group as it is, without the change.
         moves: all changes of owner.
         forced: those of them that the change alone makes.
         moved: the others, which the strategy chose.
-        least_moved: the least possible number of these, for a plan with the least balance score.
+        least_moved: the least possible value of `moved`, for a plan with the least balance score.
         kept: partitions that stay.
         fewest: the fewest partitions of a member.
         most: the most.
-        balance_score: KIP-54's.
-        idle: members with nothing.
-        least_lag: the least that a member has to read; None where lags are not known.
-        most_lag: the most.
-        lag_skew: the most divided by the mean; 1 is even.
-        split_numbers: partition numbers, of those that all topics of the group have, that different members have of
-            different topics: co-location is whole where it is 0. None for a group of one topic.
-        numbers: how many such numbers there are.
-        unassigned: partitions that nobody gets.
-        warnings: the names of the rules that could not be met.
+        balance_score: the balance score (KIP-54).
+        idle: members without a partition.
+        least_lag: the least lag of a member; None if lags are not known.
+        most_lag: the largest lag of a member.
+        lag_skew: the largest lag divided by the mean; 1 is even.
+        split_numbers: how many partition numbers that every topic has belong to different members in different
+            topics; 0 is full co-location. None for a group of one topic.
+        numbers: how many partition numbers every topic has.
+        unassigned: partitions without an owner.
+        warnings: the names of the rules that are not met.
         error: why the strategy cannot plan this; then the figures are 0.
+        in_use: whether it is the group's own strategy, with the options that it has by default.
     """
 
     strategy: str
@@ -69,6 +73,7 @@ class ComparedStrategy:
     unassigned: int = 0
     warnings: tuple[str, ...] = ()
     error: str | None = None
+    in_use: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,24 @@ class Comparison:
     now: ComparedStrategy
     strategies: tuple[ComparedStrategy, ...]
 
+    @property
+    def raised(self) -> tuple[ComparedStrategy, ...]:
+        """The strategies by lag that give a member more to read than any has now."""
+        return tuple(row for row in self._by_lag() if rises(self.now.most_lag, row.most_lag))
+
+    def heaviest_lag(self) -> list[str]:
+        """A sentence for each of these strategies, with the compared ones by lag that avoid it."""
+        calm = [row.strategy for row in self._by_lag() if not rises(self.now.most_lag, row.most_lag)]
+        instead = f"; {avoiding(calm)}" if calm else ""
+        return [
+            f"{row.strategy} gives the heaviest member more to read than anybody has now{instead}"
+            for row in self.raised
+        ]
+
+    def _by_lag(self) -> list[ComparedStrategy]:
+        lag = LagBasedAssignor.name
+        return [row for row in self.strategies if strategy_name(row.strategy) == lag and row.most_lag is not None]
+
 
 def compare(
     situation: Situation,
@@ -102,21 +125,22 @@ def compare(
     Args:
         situation: the group and the change.
         assignors: the strategies.
-        reset: the consumers' `auto_offset_reset`, which counts for lags where there is no commit.
-        progress: told how many strategies are done.
+        reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
+        progress: is called with the number of strategies that are done.
     """
     rows = []
     for done, assignor in enumerate(assignors, 1):
         name = strategy_text(assignor)
         try:
-            rows.append(_row(situation, name, plan_change(situation, assignor, reset=reset)))
+            row = _row(situation, name, plan_change(situation, assignor, reset=reset))
         except GroupError as error:
-            rows.append(ComparedStrategy(name, error=str(error)))
+            row = ComparedStrategy(name, error=str(error))
+        rows.append(replace(row, in_use=name == situation.observed.strategy_in_use))
         if progress is not None:
             progress(done)
-    standing = situation.standing
+    observed = situation.observed
     now = _now(situation, reset)
-    return Comparison(standing.group_id, tuple(situation.texts()), standing.by_broker, now, tuple(rows))
+    return Comparison(observed.group_id, tuple(situation.texts()), observed.by_broker, now, tuple(rows))
 
 
 def _row(situation: Situation, name: str, plan: PlannedGroup) -> ComparedStrategy:
@@ -149,17 +173,17 @@ def _row(situation: Situation, name: str, plan: PlannedGroup) -> ComparedStrateg
 
 
 def _now(situation: Situation, reset: str) -> ComparedStrategy:
-    standing = situation.standing
-    loads = standing.loads()
-    lags = standing.lags(reset)
+    observed = situation.observed
+    loads = observed.loads()
+    lags = observed.lags(reset)
     totals: dict[str, int | None] = dict.fromkeys(loads, 0)
-    for (topic, number), owners in standing.owners.items():
+    for (topic, number), owners in observed.owners.items():
         lag = lags[topic][number]
         for owner in owners:
             before = totals[owner]
             totals[owner] = None if lag is None or before is None else before + lag
-    sole = {partition: members[0] for partition, members in standing.owners.items()}
-    split, numbers = split_numbers(sole, {name: topic.partitions for name, topic in standing.topics.items()})
+    sole = {partition: members[0] for partition, members in observed.owners.items()}
+    split, numbers = split_numbers(sole, {name: topic.partitions for name, topic in observed.topics.items()})
     return ComparedStrategy(
         strategy=NOW,
         kept=len(sole),
@@ -170,7 +194,7 @@ def _now(situation: Situation, reset: str) -> ComparedStrategy:
         **_of_lags(list(totals.values())),
         split_numbers=split,
         numbers=numbers,
-        unassigned=sum(topic.partitions for topic in standing.topics.values()) - len(sole),
+        unassigned=sum(topic.partitions for topic in observed.topics.values()) - len(sole),
     )
 
 
@@ -184,7 +208,7 @@ def _of_lags(lags: Sequence[int | None]) -> dict[str, Any]:
 
 
 def split_numbers(owners: Mapping[Partition, str], counts: Mapping[str, int]) -> tuple[int | None, int]:
-    """How many numbers of all topics are with different members, and how many numbers there are; see the replay.
+    """How many numbers that every topic has belong to several members, and how many such numbers there are.
 
     >>> split_numbers({("a", 0): "x", ("b", 0): "x", ("a", 1): "x", ("b", 1): "y"}, {"a": 2, "b": 3})
     (1, 2)

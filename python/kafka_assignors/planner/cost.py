@@ -1,4 +1,4 @@
-"""What a restart, a step of an autoscaler or a deployment costs in moved and stopped partitions, per strategy."""
+"""The cost of a restart, a step of an autoscaler or a deployment: moved and stopped partitions, per strategy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Literal
 from kafka_assignors.assignors import LagBasedAssignor
 from kafka_assignors.errors import GroupError, OptionError, RecordSizeWarning
 from kafka_assignors.group import Group, Member
-from kafka_assignors.planner.plan import _known
 from kafka_assignors.planner.positions import goes_by_ids, in_order, places
-from kafka_assignors.planner.strategies import STANDARD, strategy_text
+from kafka_assignors.planner.solve import final_owners, known_lags
+from kafka_assignors.planner.strategies import STANDARD
+from kafka_assignors.server_side import ServerSideAssignor
+from kafka_assignors.strategies import strategy_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,24 +21,24 @@ if TYPE_CHECKING:
     from kafka_assignors.assignors import Assignor
     from kafka_assignors.group import Topic
     from kafka_assignors.planner.change import Situation
-    from kafka_assignors.planner.standing import Partition
+    from kafka_assignors.planner.observed_group import Partition
 
-__all__ = ["Cost", "Event", "StepCost", "StrategyCost", "deployment", "rebalance_cost", "rolling_restart", "scaling"]
+__all__ = ["Cause", "Cost", "StepCost", "StrategyCost", "deployment", "rebalance_cost", "rolling_restart", "scaling"]
 
 
-# Members that join in as many rebalances, each of which is planned with each strategy; and in one.
+# How many members may join, one in each rebalance, or all in one. Every rebalance is planned with every strategy.
 _MOST_STEPS, _MOST_AT_ONCE = 1_000, 10_000
-# Places of joining ids that are tried, and plans that may take.
+# How many places of joining ids are tried, and how many plans all of them may take.
 _MOST_PLACES, _PLANS = 33, 300
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """What makes a group rebalance once.
+class Cause:
+    """One cause of a rebalance.
 
     Attributes:
-        text: for people.
-        leave: ids of members that go.
+        text: a sentence for people.
+        leave: ids of members that leave.
         join: new ids, each with the id of the member whose subscription and rack it takes over.
     """
 
@@ -47,15 +49,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What one event costs.
+    """The cost of one event.
 
     Attributes:
         text: the event.
-        rebalances: 1; 2 where a cooperative rebalance needs its second step.
-        moves: partitions that get another owner, or one where they had none.
+        rebalances: 1; 2 if a cooperative rebalance needs its second step.
+        moves: partitions that get a new owner.
         forced: those of them whose owner left, or that had none.
-        stopped: partitions whose owner stays and gives them up meanwhile: in an eager rebalance all of them, in a
-            cooperative one only those that move. Summed over the rebalances.
+        stopped: partitions that an owner who stays gives up for the time of the rebalance: in an eager one all of its
+            partitions, in a cooperative one and in the new protocol only those that move. Summed over the rebalances.
     """
 
     text: str
@@ -67,22 +69,23 @@ class StepCost:
 
 @dataclass(frozen=True, slots=True)
 class StrategyCost:
-    """What everything costs with one strategy.
+    """The cost of all events with one strategy.
 
     Attributes:
         strategy: its name with its options.
         rebalances: how many.
         moves: summed over the steps.
-        least_moves: the least of these sums over places where the ids of joiners could sort; `moves`, where the
-            strategy does not go by the order of ids.
-        most_moves_in_all: the most, likewise.
-        forced: likewise.
-        stopped: likewise.
-        most_moves: of one step.
-        fewest: the fewest partitions of a member in the end.
-        most: the most.
-        steps: one by one.
+        least_moves: the least of these sums over the places of the joining ids in the order of ids; the same as
+            `moves` if the strategy does not depend on that order.
+        most_moves_in_all: the largest of these sums.
+        forced: summed over the steps.
+        stopped: summed over the steps.
+        most_moves: the most moves of one step.
+        fewest: the fewest partitions of a member after the last step.
+        most: the most partitions of a member then.
+        steps: the cost of each event.
         error: why the strategy cannot plan this; then the figures are 0.
+        in_use: whether it is the group's own strategy, with the options that it has by default.
     """
 
     strategy: str
@@ -97,16 +100,17 @@ class StrategyCost:
     most: int = 0
     steps: tuple[StepCost, ...] = ()
     error: str | None = None
+    in_use: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The same events with each strategy.
+    """The cost of the same events with each strategy.
 
     Attributes:
         group_id: the group.
-        scenario: what happens, in words.
-        events: how many times the group has to rebalance for it.
+        scenario: the events in words.
+        events: how many rebalances they cause.
         static: members that are static, whose restart within their session needs no rebalance.
         observer: whether the broker assigns the group, so that no client-side strategy is asked.
         strategies: one row each, in the order asked.
@@ -120,8 +124,8 @@ class Cost:
     strategies: tuple[StrategyCost, ...]
 
 
-def rolling_restart(situation: Situation) -> list[Event]:
-    """Every member leaves and comes back under a new id, one after the other; a static one does so unnoticed."""
+def rolling_restart(situation: Situation) -> list[Cause]:
+    """Every member leaves and comes back under a new id, one after the other; static members cause no rebalance."""
     static = {member.id for member in situation.group.members if member.instance_id is not None}
     events = []
     for member_id in sorted(situation.subscriptions):
@@ -129,17 +133,17 @@ def rolling_restart(situation: Situation) -> list[Event]:
             continue
         name, back = situation.names[member_id], ((f"{member_id}+", member_id),)
         if len(situation.subscriptions) == 1:
-            # There is nobody to rebalance in between.
-            return [Event(f"{name} stops and is back", leave=(member_id,), join=back)]
-        events += [Event(f"{name} stops", leave=(member_id,)), Event(f"{name} is back", join=back)]
+            # An empty group does not rebalance.
+            return [Cause(f"{name} stops and is back", leave=(member_id,), join=back)]
+        events += [Cause(f"{name} stops", leave=(member_id,)), Cause(f"{name} is back", join=back)]
     return events
 
 
-def scaling(situation: Situation, by: int, *, at_once: bool = False) -> list[Event]:
-    """So many members more, or fewer: the last by id go.
+def scaling(situation: Situation, by: int, *, at_once: bool = False) -> list[Cause]:
+    """So many members join, or leave: the last by id.
 
     Raises:
-        OptionError: by nothing, or by all members there are.
+        OptionError: `by` is 0, too large, or leaves no member.
     """
     members = sorted(situation.subscriptions)
     if by == 0 or -by >= len(members):
@@ -153,21 +157,21 @@ def scaling(situation: Situation, by: int, *, at_once: bool = False) -> list[Eve
     if by > 0:
         joins = [(f"scaled-{number}", model) for number in range(1, by + 1)]
         if at_once:
-            return [Event(f"{by} members join", join=tuple(joins))]
-        return [Event(f"{name} joins", join=((name, model),)) for name, _ in joins]
+            return [Cause(f"{by} members join", join=tuple(joins))]
+        return [Cause(f"{name} joins", join=((name, model),)) for name, _ in joins]
     leaving = members[by:][::-1]
     if at_once:
-        return [Event(f"{-by} members leave", leave=tuple(leaving))]
-    return [Event(f"{situation.names[member_id]} leaves", leave=(member_id,)) for member_id in leaving]
+        return [Cause(f"{-by} members leave", leave=tuple(leaving))]
+    return [Cause(f"{situation.names[member_id]} leaves", leave=(member_id,)) for member_id in leaving]
 
 
 def deployment(
     situation: Situation, count: int, *, order: Literal["new-first", "old-first"] = "new-first"
-) -> list[Event]:
-    """So many members are replaced by new ones, one after the other: the first by id.
+) -> list[Cause]:
+    """New members replace so many members, the first by id, one after the other.
 
     Raises:
-        OptionError: no member, or more than there are; or old ones first in a group of one.
+        OptionError: `count` is 0 or above the number of members; or old members first in a group of one.
     """
     members = sorted(situation.subscriptions)
     if not 1 <= count <= len(members):
@@ -177,14 +181,14 @@ def deployment(
     events = []
     for member_id in members[:count]:
         name = situation.names[member_id]
-        stop = Event(f"{name} stops", leave=(member_id,))
-        start = Event(f"the new {name} joins", join=((f"{member_id}+", member_id),))
+        stop = Cause(f"{name} stops", leave=(member_id,))
+        start = Cause(f"the new {name} joins", join=((f"{member_id}+", member_id),))
         events += [start, stop] if order == "new-first" else [stop, start]
     return events
 
 
 def _model(situation: Situation) -> str:
-    """A member that subscribes as most do."""
+    """A member with the most frequent subscription."""
     counts: dict[tuple[str, ...], list[str]] = {}
     for member_id, topics in situation.subscriptions.items():
         counts.setdefault(topics, []).append(member_id)
@@ -194,55 +198,56 @@ def _model(situation: Situation) -> str:
 
 def rebalance_cost(
     situation: Situation,
-    events: Sequence[Event],
+    events: Sequence[Cause],
     assignors: Sequence[Assignor] = STANDARD,
     *,
     scenario: str = "",
     reset: str = "latest",
     progress: Callable[[int, int], object] | None = None,
 ) -> Cost:
-    """Takes the group through events, with each strategy from the assignment that it has now.
+    """Takes the group through events with each strategy.
 
-    Before the first event each strategy plans the group as it is, which costs nothing here: what is compared is how the
-    strategies go on, not how the group was assigned before.
+    Before the first event each strategy plans the present group. That plan is not counted: otherwise a strategy would
+    pay for the assignment that another one left.
 
     Args:
         situation: the group, changed already if that is wanted.
-        events: what happens, one rebalance each.
+        events: the events, one rebalance each.
         assignors: the strategies.
-        scenario: in words.
-        reset: the consumers' `auto_offset_reset`, which counts for lags where there is no commit.
-        progress: told how many plans are made, and how many there are.
+        scenario: the events in words.
+        reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
+        progress: is called with the number of plans made, and of all plans.
 
-    O(events x strategies x what a plan takes).
+    O(events x strategies) plans.
     """
     lags = situation.lags(reset)
     total = len(assignors) * len(events)
     rows: list[StrategyCost] = []
 
-    def tell(done: int) -> None:
+    def report_plans(done: int) -> None:
         if progress is not None:
             progress(len(rows) * len(events) + done, total)
 
     for assignor in assignors:
         try:
-            row = _Run(situation, assignor, lags).through(events, tell)
+            row = _Run(situation, assignor, lags).through(events, report_plans)
             if goes_by_ids(assignor) and any(event.join for event in events):
                 sums = [row.moves, *_over_places(situation, assignor, lags, events)]
                 row = replace(row, least_moves=min(sums), most_moves_in_all=max(sums))
             rows.append(row)
         except GroupError as error:
             rows.append(StrategyCost(strategy_text(assignor), error=str(error)))
-        tell(0)
+        report_plans(0)
     static = sum(member.instance_id is not None for member in situation.group.members)
-    standing = situation.standing
-    return Cost(standing.group_id, scenario, len(events), static, standing.by_broker, tuple(rows))
+    observed = situation.observed
+    rows = [replace(row, in_use=row.strategy == observed.strategy_in_use) for row in rows]
+    return Cost(observed.group_id, scenario, len(events), static, observed.by_broker, tuple(rows))
 
 
 def _over_places(
-    situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]], events: Sequence[Event]
+    situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]], events: Sequence[Cause]
 ) -> list[int]:
-    """The moves of the same events, for each of several places where all ids that join sort."""
+    """The moves of the same events, for several places of all joining ids in the order of ids."""
     others = sum(member.instance_id is None for member in situation.group.members)
     most = max(3, min(_MOST_PLACES, _PLANS // max(1, len(events))))
     return [
@@ -252,14 +257,14 @@ def _over_places(
 
 
 class _Run:
-    """One strategy on its way through the events.
+    """The events with one strategy.
 
     Args:
         situation: the group.
         assignor: the strategy.
         lags: by topic and number.
-        place: where ids that join sort among the others, from 0, before all, to 1, behind all; None takes the ids as
-            the events have them.
+        place: the place of joining ids in the order of ids, from 0, before all others, to 1, behind them; None keeps
+            the ids of the events.
     """
 
     def __init__(
@@ -270,24 +275,25 @@ class _Run:
         place: float | None = None,
     ) -> None:
         self._place = place
-        # Static members come first whatever their ids, and nobody who joins here is static.
+        # Static members sort before the others, and no joining member is static.
         by_id = sorted(situation.group.members, key=lambda each: each.id.encode())
         self._static = [member.id for member in by_id if member.instance_id is not None]
         self._order = [member.id for member in by_id if member.instance_id is None]
         self._assignor = assignor
-        self._lags = _known(lags) if isinstance(assignor, LagBasedAssignor) else None
+        self._by_broker = isinstance(assignor, ServerSideAssignor)
+        self._lags = known_lags(lags) if isinstance(assignor, LagBasedAssignor) else None
         self._topics: Mapping[str, int | Topic] = situation.group.topics
         self._members = {member.id: member for member in situation.group.members}
-        # Also those that have left: who comes back takes over what they subscribed to.
+        # Members that have left stay here: a member that comes back takes over a subscription.
         self._models = dict(self._members)
         self._generation = 1
         self._owners = self._final(situation.group.members)[0]
 
-    def through(self, events: Sequence[Event], tell: Callable[[int], object]) -> StrategyCost:
+    def through(self, events: Sequence[Cause], done_with: Callable[[int], object]) -> StrategyCost:
         steps = []
         for done, event in enumerate(events, 1):
             steps.append(self._step(event))
-            tell(done)
+            done_with(done)
         loads = dict.fromkeys(self._members, 0)
         for member in self._owners.values():
             loads[member] += 1
@@ -305,7 +311,7 @@ class _Run:
             steps=tuple(steps),
         )
 
-    def _step(self, event: Event) -> StepCost:
+    def _step(self, event: Cause) -> StepCost:
         for member_id in event.leave:
             del self._members[member_id]
             order = self._static if member_id in self._static else self._order
@@ -341,11 +347,11 @@ class _Run:
             rebalances=2 if cooperative and withheld else 1,
             moves=len(changed),
             forced=forced,
-            stopped=len(changed) - forced if cooperative else staying,
+            stopped=len(changed) - forced if cooperative or self._by_broker else staying,
         )
 
     def _final(self, members: Sequence[Member]) -> tuple[dict[Partition, str], int]:
-        """Who has what once the rebalance is over, and how much of it needed a second step."""
+        """The owners once the rebalance is over, and how many partitions needed a second step."""
         names = None
         if self._place is not None:
             members, names = in_order(members, [*self._static, *self._order])
@@ -356,17 +362,7 @@ class _Run:
                 plan = self._assignor.assign(group, lags=self._lags)
             else:
                 plan = self._assignor.assign(group)
-        owners = {
-            (topic, number): member
-            for member, topics in plan.assignment.items()
-            for topic, numbers in topics.items()
-            for number in numbers
-        }
-        withheld = 0
-        for move in plan.moves:
-            if move.target is not None and (move.topic, move.partition) not in owners:
-                owners[move.topic, move.partition] = move.target
-                withheld += 1
+        owners, withheld = final_owners(plan)
         if names is not None:
             owners = {partition: names[member] for partition, member in owners.items()}
         return owners, withheld

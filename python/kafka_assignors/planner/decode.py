@@ -1,4 +1,4 @@
-"""Bytes of the group protocol made readable: subscriptions, assignments, user data, and who claims what."""
+"""Bytes of the group protocol decoded: subscriptions, assignments, user data, and the claims of a group's members."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kafka_assignors.userdata import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kafka_assignors.planner.standing import Standing
+    from kafka_assignors.planner.observed_group import ObservedGroup
 
 __all__ = ["FORMS", "KINDS", "Decoded", "DecodedGroup", "DecodedMember", "bytes_of", "decode", "decode_group"]
 
@@ -35,7 +35,7 @@ KINDS: dict[str, str] = {
     "sticky-join": "user data of `sticky-join`: partition numbers and an epoch (KIP-315)",
     "json": "user data that is JSON, as Faust writes it",
 }
-"""What bytes can be, and what that means."""
+"""The kinds of bytes, each with its description."""
 
 FORMS = ("auto", "hex", "base64")
 
@@ -45,21 +45,21 @@ _SPACE = re.compile(r"[\s:]+")
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What bytes say.
+    """Decoded bytes.
 
     Attributes:
         kind: a key of `KINDS`.
         version: of subscriptions and assignments; None for user data.
-        topics: what a subscription subscribes to.
-        partitions: what it owns, is assigned, or claims: topic to numbers.
+        topics: the topics of a subscription.
+        partitions: the owned, assigned or claimed partitions: topic to numbers.
         numbers: the partition numbers of a stream join.
         generation: as written; None if there is none. For `sticky-join` the epoch.
         rack: of a subscription.
         user_data: the bytes of it, if there are any.
-        inner: what the user data says.
-        other: JSON, as parsed.
-        also: other kinds that the same bytes could be.
-        fault: what of the bytes cannot be read.
+        inner: the decoded user data.
+        other: the parsed value of JSON.
+        also: other kinds that the same bytes fit.
+        fault: the part of the bytes that cannot be read, and why.
     """
 
     kind: str
@@ -78,15 +78,15 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class DecodedMember:
-    """A member's bytes, read.
+    """The decoded bytes of a member.
 
     Attributes:
         id: its id.
         name: its name for people.
-        subscription: what it joined with; None without bytes.
-        assignment: what it got, likewise.
-        claim: what it said that it had, as the group's strategy reads it.
-        faults: what of its bytes cannot be read.
+        subscription: its subscription; None without bytes.
+        assignment: its assignment; None without bytes.
+        claim: its claim, as the group's strategy reads it.
+        faults: the parts of its bytes that cannot be read, and why.
     """
 
     id: str
@@ -99,7 +99,7 @@ class DecodedMember:
 
 @dataclass(frozen=True, slots=True)
 class DecodedGroup:
-    """A group's bytes, read.
+    """The decoded bytes of a group.
 
     Attributes:
         group_id: its id.
@@ -115,14 +115,14 @@ class DecodedGroup:
 
 
 def bytes_of(text: str, form: str = "auto") -> bytes:
-    """The bytes that a text of hexadecimal digits or base64 stands for; white space and colons in hex do not count.
+    """The bytes of a text in hexadecimal digits or base64; white space, and colons between digits, are left out.
 
     Args:
         text: the text.
-        form: one of `FORMS`; `auto` takes what has only hexadecimal digits for these, else base64.
+        form: one of `FORMS`; `auto` reads a text of only hexadecimal digits as these, any other as base64.
 
     Raises:
-        OptionError: it is neither.
+        OptionError: the text does not have this form.
 
     >>> bytes_of("00 03"), bytes_of("AAM=")
     (b'\\x00\\x03', b'\\x00\\x03')
@@ -133,9 +133,9 @@ def bytes_of(text: str, form: str = "auto") -> bytes:
     if form != "base64" and _HEX.fullmatch(packed):
         return bytes.fromhex(packed.removeprefix("0x"))
     if form == "hex":
-        raise OptionError(f"{_shown(text)} is not hexadecimal; give pairs of digits, or --form base64")
+        raise OptionError(f"{_shown(text)} is not hexadecimal; give pairs of digits, or --input-format base64")
     try:
-        # URL-safe base64 is base64 too.
+        # The URL-safe alphabet of base64 is accepted too.
         return base64.b64decode(packed.replace("-", "+").replace("_", "/"), validate=True)
     except (binascii.Error, ValueError) as error:
         raise OptionError(f"{_shown(text)} is neither hexadecimal nor base64: {error}") from error
@@ -146,13 +146,13 @@ def decode(data: bytes, kind: str | None = None, *, assignor: str | None = None)
 
     Args:
         data: the bytes.
-        kind: a key of `KINDS`; None finds out: the first kind, in their order, that the bytes are without anything left
-            over. `also` has the others.
-        assignor: the strategy whose user data it is, if that is known.
+        kind: a key of `KINDS`; None takes the first kind, in their order, that fits the bytes without a rest. `also`
+            has the others that fit.
+        assignor: the strategy that wrote the user data, if it is known.
 
     Raises:
         OptionError: there is no such kind.
-        UserDataError: the bytes are not of this kind, or of none.
+        UserDataError: the bytes do not fit this kind, or fit no kind.
 
     >>> decode(bytes.fromhex("00000007")).generation
     7
@@ -229,7 +229,7 @@ _OF_ASSIGNOR = {
 
 
 def _inner(data: bytes | None, assignor: str | None) -> Decoded | None:
-    """User data: as the strategy has it, or as the first form that fits without anything left over."""
+    """User data in the form of the strategy, or in the first form that fits without a rest."""
     if not data:
         return None
     if assignor in _OF_ASSIGNOR:
@@ -242,7 +242,7 @@ def _inner(data: bytes | None, assignor: str | None) -> Decoded | None:
 
 
 def _fits(kind: str, data: bytes) -> bool:
-    """Whether bytes are exactly of this kind: read, and nothing left over."""
+    """Whether the bytes fit this kind without a rest."""
     if not data:
         return False
     try:
@@ -262,13 +262,13 @@ def _fits(kind: str, data: bytes) -> bool:
         StickyUserData.decode(data, strict=True)
     except UserDataError:
         return False
-    # Version 0 has no generation, and kafka-python's form a version in front; both are what the strict reading took.
+    # Version 0 has no generation, and kafka-python's form begins with a version; the strict decoder accepts both.
     sticky = StickyUserData.decode(data)
     whole = len(sticky.encode())
     return len(data) in (whole, whole - 4, whole + 2, whole - 2) and (bool(sticky.assignments) or len(data) >= 8)
 
 
-# What older versions of a subscription lack of version 3, in bytes: rack; generation; owned partitions.
+# Bytes of version 3 that older versions of a subscription lack: rack; generation; owned partitions.
 _LACKS = {3: 0, 2: 2, 1: 6, 0: 10}
 
 
@@ -279,25 +279,25 @@ def _json(data: bytes) -> Any:
         raise UserDataError(f"these {len(data)} bytes are no JSON") from error
 
 
-def decode_group(standing: Standing) -> DecodedGroup:
-    """Reads the bytes of all members of a group; those of a group that the broker assigns have none."""
-    assignor = standing.group.assignor
+def decode_group(observed: ObservedGroup) -> DecodedGroup:
+    """Decodes the bytes of all members of a group; members of a KIP-848 group have none."""
+    assignor = observed.group.assignor
     members = []
-    for member in standing.members:
+    for member in observed.members:
         if not isinstance(member, ClassicMember):
             owned = Decoded("assignment", partitions=member.owned, generation=member.epoch)
             subscribed = Decoded("subscription", topics=member.topics, rack=member.rack)
-            members.append(DecodedMember(member.id, standing.names[member.id], subscribed, owned, None, ()))
+            members.append(DecodedMember(member.id, observed.names[member.id], subscribed, owned, None, ()))
             continue
         subscription = _tolerant(_subscription, member.subscription, assignor)
         claim = None
         if subscription is not None:
             claim = claim_of(member.id, Subscription.decode(member.subscription), assignor)
         assignment = _tolerant(lambda data, _: _assignment(data), member.assignment, assignor)
-        name = standing.names[member.id]
+        name = observed.names[member.id]
         members.append(DecodedMember(member.id, name, subscription, assignment, claim, member.faults))
-    conflicts = conflicts_of(claims_of(standing.members, assignor))
-    return DecodedGroup(standing.group_id, assignor, tuple(members), tuple(conflicts))
+    conflicts = conflicts_of(claims_of(observed.members, assignor))
+    return DecodedGroup(observed.group_id, assignor, tuple(members), tuple(conflicts))
 
 
 def _tolerant(read: Any, data: bytes, assignor: str) -> Decoded | None:

@@ -1,4 +1,4 @@
-"""A group as it is: its state, its members, who has what, how much there is to read, and what is wrong."""
+"""The description of a group: its state, its members and their partitions, lags, and the rules that are not met."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kafka_assignors.group import balance_score
 from kafka_assignors.planner import findings as rules
 from kafka_assignors.planner.change import Situation
 from kafka_assignors.planner.claims import Conflict, claims_of, conflicts_of
-from kafka_assignors.planner.plan import solve
-from kafka_assignors.planner.standing import Finding
+from kafka_assignors.planner.observed_group import Finding
+from kafka_assignors.planner.solve import solve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kafka_assignors.cluster import GroupMember
-    from kafka_assignors.planner.standing import Standing
+    from kafka_assignors.planner.observed_group import ObservedGroup
 
 __all__ = ["DescribedGroup", "DescribedMember", "DescribedTopic", "describe"]
 
@@ -32,14 +32,14 @@ class DescribedMember:
         id: its id.
         name: its name for people.
         instance_id: `group.instance.id`; None for a dynamic member.
-        client_id: None where the snapshot does not have it.
-        client_host: likewise.
-        rack: where it runs.
-        topics: what it subscribes to.
-        partitions: topic to what it has.
-        count: how many partitions that are.
-        lag: how much it has to read; None where that is not known, or where no partition of it has a lag.
-        uncommitted: how many of its partitions have no lag, since there is no commit to count from.
+        client_id: its client id; None if the snapshot does not have it.
+        client_host: its host; None if the snapshot does not have it.
+        rack: the rack where it runs.
+        topics: the topics that it subscribes to.
+        partitions: topic to its partitions.
+        count: how many partitions it has.
+        lag: its lag; None if it is not known, or if none of its partitions has a lag.
+        uncommitted: how many of its partitions have no lag for lack of a commit.
     """
 
     id: str
@@ -63,9 +63,10 @@ class DescribedTopic:
         name: its name.
         partitions: how many it has.
         subscribers: how many members subscribe to it.
-        owners: by partition number, the member that has it; None where nobody has, the first by id where several have.
-        lags: by partition number; None where it is not known, or where there is no commit and the reset is `latest`.
+        owners: by partition number, its owner; None without one, the first by id of several.
+        lags: by partition number; None if it is not known, or without a commit if the reset is `latest`.
         committed: the committed offset by partition number; None without one.
+        uncommitted: the numbers of the partitions without a lag for lack of a commit; none if the reset is `earliest`.
     """
 
     name: str
@@ -74,6 +75,13 @@ class DescribedTopic:
     owners: tuple[str | None, ...]
     lags: tuple[int | None, ...]
     committed: tuple[int | None, ...]
+    uncommitted: tuple[int, ...]
+
+    @property
+    def lag(self) -> int | None:
+        """The total; None if a lag is not known, or if no partition has a lag."""
+        without = frozenset(self.uncommitted)
+        return _total([(lag, number in without) for number, lag in enumerate(self.lags)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +90,24 @@ class DescribedGroup:
 
     Attributes:
         group_id: its id.
-        taken_ms: when that was so, in milliseconds since 1970.
-        protocol: `classic`, where a member assigns, or `consumer`, where the broker does (KIP-848).
-        state: Kafka's name of it.
+        taken_ms: the time of the snapshot, in milliseconds since 1970.
+        protocol: `classic`, if a member assigns, or `consumer`, if the broker does (KIP-848).
+        state: Kafka's name of its state.
         strategy: the strategy, or the broker's assignor.
         members: by id.
         topics: by name.
-        lag: the total; None where some of it is not known, or no partition has a lag.
+        lag: the total; None if a lag is not known, or if no partition has a lag.
         uncommitted: how many partitions have no commit.
-        balance_score: KIP-54's, of the numbers of partitions.
-        least_balance_score: the least possible; None where that cannot be told.
+        balance_score: the balance score (KIP-54).
+        least_balance_score: the least possible one; None if it is not known.
         spread: the fewest and the most partitions of a member; None without members.
-        idle: the members with nothing, by id.
-        shared: partitions that several members have, as topic, number and members.
+        idle: the members without a partition, by id.
+        shared: partitions that several members own, as topic, number and members.
         conflicts: partitions that several members claimed when they last joined.
         record_bytes: the size of the group's record on the broker; None where there is none.
-        record_limit: what the broker allows.
-        record_limit_told: whether the broker told that; else it is Kafka's default.
-        findings: the rules that are not met, and what else is to be known.
+        record_limit: the largest record that the broker accepts.
+        record_limit_told: whether the cluster named this limit; else it is Kafka's default.
+        findings: the rules that are not met, and notes.
     """
 
     group_id: str
@@ -128,44 +136,45 @@ class DescribedGroup:
         return tuple(finding for finding in self.findings if finding.warning)
 
 
-def describe(standing: Standing, *, reset: str = "latest") -> DescribedGroup:
-    """Describes a group. O(partitions), and what planning it takes.
+def describe(observed: ObservedGroup, *, reset: str = "latest") -> DescribedGroup:
+    """Describes a group. O(partitions), and the time of one plan, for the least balance score.
 
     Args:
-        standing: the group.
-        reset: the consumers' `auto_offset_reset`, which counts for lags where there is no commit.
+        observed: the group.
+        reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
     """
-    lags = standing.lags(reset)
-    loads = standing.loads()
-    uncommitted = standing.uncommitted()
-    # With `earliest` a partition without a commit has a lag all the same: all that is in it.
+    lags = observed.lags(reset)
+    loads = observed.loads()
+    uncommitted = observed.uncommitted()
+    # With `earliest` the lag of a partition without a commit is the number of all its records.
     without = {topic: frozenset(numbers) for topic, numbers in uncommitted.items()} if reset == "latest" else {}
-    members = tuple(_member(standing, member, lags, without) for member in standing.members)
+    members = tuple(_member(observed, member, lags, without) for member in observed.members)
     topics = tuple(
         DescribedTopic(
             name,
             topic.partitions,
-            sum(name in subscribed for subscribed in standing.subscriptions.values()),
-            tuple((standing.owners.get((name, number)) or (None,))[0] for number in range(topic.partitions)),
+            sum(name in subscribed for subscribed in observed.subscriptions.values()),
+            tuple((observed.owners.get((name, number)) or (None,))[0] for number in range(topic.partitions)),
             tuple(None if number in without.get(name, ()) else lag for number, lag in enumerate(lags[name])),
-            _padded(standing.group.committed.get(name, ()), topic.partitions),
+            _padded(observed.group.committed.get(name, ()), topic.partitions),
+            tuple(sorted(without.get(name, ()))),
         )
-        for name, topic in standing.topics.items()
+        for name, topic in observed.topics.items()
     )
     every = [
         (lag, number in without.get(name, ())) for name, of_topic in lags.items() for number, lag in enumerate(of_topic)
     ]
-    conflicts = tuple(conflicts_of(claims_of(standing.members, standing.group.assignor)))
-    shared = tuple((*partition, owners) for partition, owners in sorted(standing.owners.items()) if len(owners) > 1)
-    size = record_bytes(standing.group_id, standing.group)
+    conflicts = tuple(conflicts_of(claims_of(observed.members, observed.group.assignor)))
+    shared = tuple((*partition, owners) for partition, owners in sorted(observed.owners.items()) if len(owners) > 1)
+    size = record_bytes(observed.group_id, observed.group)
     score = balance_score(loads)
-    least = _least_score(standing)
+    least = _least_score(observed)
     return DescribedGroup(
-        group_id=standing.group_id,
-        taken_ms=standing.snapshot.taken_ms,
-        protocol=standing.group.protocol,
-        state=standing.group.state,
-        strategy=standing.group.assignor,
+        group_id=observed.group_id,
+        taken_ms=observed.snapshot.taken_ms,
+        protocol=observed.group.protocol,
+        state=observed.group.state,
+        strategy=observed.group.assignor,
         members=members,
         topics=topics,
         lag=_total(every),
@@ -177,22 +186,22 @@ def describe(standing: Standing, *, reset: str = "latest") -> DescribedGroup:
         shared=shared,
         conflicts=conflicts,
         record_bytes=size,
-        record_limit=standing.record_limit,
-        record_limit_told=standing.snapshot.record_limit is not None,
-        findings=tuple(_findings(standing, topics, shared, conflicts, loads, size, (score, least), reset)),
+        record_limit=observed.record_limit,
+        record_limit_told=observed.snapshot.record_limit is not None,
+        findings=tuple(_findings(observed, topics, shared, conflicts, loads, size, (score, least), reset)),
     )
 
 
 def _padded(committed: Sequence[int | None], partitions: int) -> tuple[int | None, ...]:
-    """One entry for each partition: a topic may have grown since."""
+    """One entry for each partition: the topic may have more partitions than commits."""
     return (*committed[:partitions], *[None] * (partitions - len(committed)))
 
 
 def _total(lags: Sequence[tuple[int | None, bool]]) -> int | None:
-    """The sum of lags; None where one is not known, or where there are only partitions that have none.
+    """The sum of lags; None if one is not known, or if no partition has a lag.
 
     Args:
-        lags: of each partition the lag, and whether it has none for lack of a commit.
+        lags: for each partition its lag, and whether it has none for lack of a commit.
     """
     counted = [lag for lag, without in lags if not without]
     if None in counted or (lags and not counted):
@@ -201,21 +210,21 @@ def _total(lags: Sequence[tuple[int | None, bool]]) -> int | None:
 
 
 def _member(
-    standing: Standing,
+    observed: ObservedGroup,
     member: GroupMember,
     lags: Mapping[str, list[int | None]],
     without: Mapping[str, frozenset[int]],
 ) -> DescribedMember:
-    partitions = standing.owned[member.id]
-    # A leader may assign any number. The lag of a partition that does not exist is not known.
+    partitions = observed.owned[member.id]
+    # A leader may assign a partition that does not exist. Its lag is not known.
     own = [
-        (lags[topic][number] if _exists(standing, topic, number) else None, number in without.get(topic, ()))
+        (lags[topic][number] if _exists(observed, topic, number) else None, number in without.get(topic, ()))
         for topic, numbers in partitions.items()
         for number in numbers
     ]
     return DescribedMember(
         id=member.id,
-        name=standing.names[member.id],
+        name=observed.names[member.id],
         instance_id=member.instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
@@ -228,22 +237,22 @@ def _member(
     )
 
 
-def _exists(standing: Standing, topic: str, number: int) -> bool:
-    """Whether there is such a partition."""
-    return topic in standing.topics and 0 <= number < standing.topics[topic].partitions
+def _exists(observed: ObservedGroup, topic: str, number: int) -> bool:
+    """Whether the partition exists."""
+    return topic in observed.topics and 0 <= number < observed.topics[topic].partitions
 
 
-def _least_score(standing: Standing) -> int | None:
-    """The best that any strategy could do with these members."""
+def _least_score(observed: ObservedGroup) -> int | None:
+    """The least balance score of any plan for these members."""
     try:
-        situation = Situation(standing)
+        situation = Situation(observed)
     except GroupError:
         return None
     return solve(situation, StickyAssignor(), {}).certificate.balance_score_bound
 
 
 def _findings(
-    standing: Standing,
+    observed: ObservedGroup,
     topics: tuple[DescribedTopic, ...],
     shared: tuple[tuple[str, int, tuple[str, ...]], ...],
     conflicts: tuple[Conflict, ...],
@@ -252,18 +261,18 @@ def _findings(
     scores: tuple[int, int | None],
     reset: str,
 ) -> list[Finding]:
-    names = standing.names
-    found = rules.of_members(standing.members, names)
-    if standing.group.state not in ("Stable", "Empty"):
-        found.append(Finding("stable", f"the group is in state {standing.group.state}: what is shown may soon change"))
+    names = observed.names
+    found = rules.of_members(observed.members, names)
+    if observed.group.state not in ("Stable", "Empty"):
+        found.append(Finding("stable", f"the group is in state {observed.group.state}: what is shown may soon change"))
     missing: dict[str, list[str]] = {}
-    for member_id, subscribed in standing.subscriptions.items():
+    for member_id, subscribed in observed.subscriptions.items():
         for topic in subscribed:
-            if topic not in standing.snapshot.topics:
+            if topic not in observed.snapshot.topics:
                 missing.setdefault(topic, []).append(member_id)
     found += rules.of_missing(missing, names)
-    found += rules.of_impossible(_impossible(standing), names)
-    if not standing.members and standing.group.state == "Empty":
+    found += rules.of_impossible(_impossible(observed), names)
+    if not observed.members and observed.group.state == "Empty":
         found += rules.of_empty({topic.name: topic.lags for topic in topics})
     if shared:
         topic, number, owners = shared[0]
@@ -284,7 +293,7 @@ def _findings(
                 f"{first.topic}-{first.partition} ({who}): {outcome}",
             )
         )
-    if standing.members and standing.group.state == "Stable":
+    if observed.members and observed.group.state == "Stable":
         unowned = {
             topic.name: [number for number, owner in enumerate(topic.owners) if owner is None]
             for topic in topics
@@ -292,24 +301,24 @@ def _findings(
         }
         found += rules.of_unassigned(unowned, {})
         counts = {topic.name: topic.partitions for topic in topics}
-        found += rules.of_loads(loads, standing.subscriptions, counts, names)
+        found += rules.of_loads(loads, observed.subscriptions, counts, names)
         score, least = scores
         if least is not None and score > least:
             found.append(
                 Finding("least-balance-score", f"the balance score is {score}; {least} is possible, with sticky")
             )
-    found += rules.of_record(size, standing.record_limit, standing.snapshot.record_limit is not None)
-    uncommitted = standing.uncommitted()
-    found += rules.of_uncommitted(uncommitted, standing.records(uncommitted), reset)
-    return found + standing.notes()
+    found += rules.of_record(size, observed.record_limit, observed.snapshot.record_limit is not None)
+    uncommitted = observed.uncommitted()
+    found += rules.of_uncommitted(uncommitted, observed.records(uncommitted), reset)
+    return found + observed.notes()
 
 
-def _impossible(standing: Standing) -> dict[str, dict[str, list[int]]]:
-    """The numbers that members were given of topics that exist and do not have them."""
+def _impossible(observed: ObservedGroup) -> dict[str, dict[str, list[int]]]:
+    """Assigned partitions that do not exist although their topic does."""
     found: dict[str, dict[str, list[int]]] = {}
-    for member_id, partitions in standing.owned.items():
+    for member_id, partitions in observed.owned.items():
         for topic, numbers in partitions.items():
-            wrong = [number for number in numbers if topic in standing.topics and not _exists(standing, topic, number)]
+            wrong = [number for number in numbers if topic in observed.topics and not _exists(observed, topic, number)]
             if wrong:
                 found.setdefault(member_id, {})[topic] = wrong
     return found

@@ -1,11 +1,11 @@
-"""Rules that a plan or a group should meet, and those that it does not: each named, with what stands in the way."""
+"""The rules for plans and groups, and findings: a rule that is not met, with the obstacle."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kafka_assignors.planner.standing import Finding
+from kafka_assignors.planner.observed_group import Finding
 from kafka_assignors.printable import listed
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ __all__ = [
 RULES: dict[str, str] = {
     "one-owner": "a partition belongs to one member",
     "one-claim": "no two members claim one partition",
-    "readable-bytes": "what members send can be read",
+    "readable-bytes": "the bytes of members can be read",
     "topic-exists": "the topics that members subscribe to exist",
     "partition-exists": "the partitions that members have exist",
     "every-partition-read": "every partition of a subscribed topic has an owner",
@@ -43,7 +43,7 @@ RULES: dict[str, str] = {
     "known-lags": "the lag of every partition is known",
     "record-limit": "the group's record fits into the broker's limit",
     "stable": "the group is Stable",
-    # Worth knowing; they break nothing.
+    # Notes only: no finding of these is a warning.
     "committed": "the group has a commit of every partition",
     "broker-assigned": "the broker assigns, not the members (KIP-848)",
     "pattern": "members subscribe by name",
@@ -57,11 +57,11 @@ RULES: dict[str, str] = {
 _NEAR = 0.9
 
 
-def of_record(size: int | None, limit: int, told: bool) -> list[Finding]:
-    """Whether the group's record fits (docs/operations.md)."""
+def of_record(size: int | None, limit: int, of_cluster: bool) -> list[Finding]:
+    """A record that does not fit the broker's limit, or nearly does not (docs/operations.md)."""
     if size is None or size < _NEAR * limit:
         return []
-    whose = "this cluster accepts" if told else "brokers accept by default"
+    whose = "this cluster accepts" if of_cluster else "brokers accept by default"
     over = "and the group cannot form" if size > limit else "and beyond that the group cannot form"
     return [
         Finding(
@@ -73,7 +73,7 @@ def of_record(size: int | None, limit: int, told: bool) -> list[Finding]:
 
 
 def of_missing(missing: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> list[Finding]:
-    """Topics that members subscribe to and that do not exist."""
+    """Subscribed topics that do not exist."""
     return [
         Finding("topic-exists", f"topic {topic!r} does not exist, or cannot be seen; {some(members, names)} subscribe")
         for topic, members in missing.items()
@@ -81,7 +81,7 @@ def of_missing(missing: Mapping[str, Sequence[str]], names: Mapping[str, str]) -
 
 
 def of_unassigned(topics: Mapping[str, Sequence[int]], reasons: Mapping[str, str]) -> list[Finding]:
-    """Partitions of subscribed topics that nobody has."""
+    """Partitions of subscribed topics without an owner."""
     return [
         Finding("every-partition-read", f"nobody has {topic} {ranges(numbers)}{reasons.get(topic, '')}")
         for topic, numbers in topics.items()
@@ -90,7 +90,7 @@ def of_unassigned(topics: Mapping[str, Sequence[int]], reasons: Mapping[str, str
 
 
 def of_impossible(partitions: Mapping[str, Mapping[str, Sequence[int]]], names: Mapping[str, str]) -> list[Finding]:
-    """Partitions that members were given and that topics do not have.
+    """Assigned partitions that do not exist.
 
     Args:
         partitions: by member and topic, the numbers that do not exist.
@@ -103,7 +103,7 @@ def of_impossible(partitions: Mapping[str, Mapping[str, Sequence[int]]], names: 
 
 
 def of_empty(lags: Mapping[str, Sequence[int | None]]) -> list[Finding]:
-    """Records that wait in the topics of a group that nobody is in."""
+    """Records that wait in the topics of a group without members."""
     waiting = {topic: sum(lag for lag in of_topic if lag) for topic, of_topic in lags.items()}
     waiting = {topic: lag for topic, lag in waiting.items() if lag > 0}
     if not waiting:
@@ -114,12 +114,12 @@ def of_empty(lags: Mapping[str, Sequence[int | None]]) -> list[Finding]:
 
 
 def of_uncommitted(partitions: Mapping[str, Sequence[int]], records: int | None, reset: str) -> list[Finding]:
-    """Partitions without a commit, and what either reset makes of them.
+    """Partitions without a commit, and the effect of each reset on their records.
 
     Args:
         partitions: by topic.
-        records: how many records they have; None where that is not known.
-        reset: which reset the lags here count with.
+        records: how many records they have; None if that is not known.
+        reset: the reset that the lags of this answer use.
     """
     count = sum(map(len, partitions.values()))
     if not count:
@@ -133,7 +133,7 @@ def of_uncommitted(partitions: Mapping[str, Sequence[int]], records: int | None,
 
 
 def of_members(members: Iterable[GroupMember], names: Mapping[str, str]) -> list[Finding]:
-    """Members whose bytes cannot be read."""
+    """Members with bytes that cannot be read."""
     return [Finding("readable-bytes", f"{names[member.id]}: {fault}") for member in members for fault in member.faults]
 
 
@@ -145,14 +145,14 @@ def of_loads(
     *,
     wanted: str = "",
 ) -> list[Finding]:
-    """Members with nothing, and shares that differ by more than one, with what stands in the way.
+    """Members without a partition, and numbers of partitions that differ by more than one, with the obstacle.
 
     Args:
         loads: partitions by member.
         subscriptions: topics by member.
         counts: partitions by topic.
         names: members' names for people.
-        wanted: why the strategy wants uneven shares, for people; then they are no warning.
+        wanted: why the strategy wants uneven numbers, for people; then they are no warning.
     """
     findings = []
     readers = Counter(topic for topics in subscriptions.values() for topic in set(topics))
@@ -187,7 +187,7 @@ def of_loads(
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers for people.
+    """Partition numbers for people.
 
     >>> ranges([0, 1, 2, 5])
     '0-2, 5'
@@ -202,7 +202,7 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def partitions_text(partitions: Mapping[str, Iterable[int]], most: int = 5) -> str:
-    """Partitions for people, of the first topics.
+    """Partitions of the first topics, for people.
 
     >>> partitions_text({"orders": [0, 1, 2], "payments": [4]})
     'orders 0-2; payments 4'
@@ -211,7 +211,7 @@ def partitions_text(partitions: Mapping[str, Iterable[int]], most: int = 5) -> s
 
 
 def some(members: Sequence[str], names: Mapping[str, str], most: int = 5) -> str:
-    """Members for people, the first of them by name."""
+    """The names of the first members, for people."""
     return listed((names[member] for member in members), most)
 
 

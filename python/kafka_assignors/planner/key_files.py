@@ -13,11 +13,12 @@ from kafka_assignors.errors import KeyFileError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Self
 
 __all__ = ["FORMATS", "read_keys"]
 
 FORMATS = ("text", "hex", "base64", "parquet", "csv")
-"""What `read_keys` reads; the last two need pyarrow."""
+"""The forms of a file of keys; the last two need pyarrow."""
 
 # No key is longer than a record, by default 1 MiB; base64 and hex need up to twice as much.
 _LONGEST_LINE = 4 << 20
@@ -30,10 +31,10 @@ def read_keys(
 
     Args:
         path: the file; `-` is standard input, for text, hex and base64.
-        form: one of `FORMATS`. By default as the file's name ends, `.parquet` or `.csv`; otherwise text. In `text` each
-            line is a key, without its line end, and an empty line an empty key; the other two encode the bytes of one
-            key in a line.
-        column: of Parquet and CSV; not needed where there is only one. Text is taken as UTF-8; null stays None.
+        form: one of `FORMATS`. None takes the ending of the file's name, `.parquet` or `.csv`, and else `text`. In
+            `text` each line is a key, without its line end, and an empty line is an empty key; in `hex` and `base64`
+            each line encodes the bytes of one key.
+        column: of Parquet and CSV; not needed if there is only one. Text is encoded as UTF-8; null stays None.
         most: how many keys to read.
 
     Raises:
@@ -49,7 +50,7 @@ def read_keys(
         raise KeyFileError(f"{path}: the format {form!r} is not one; give one of {', '.join(FORMATS)}")
     try:
         if form in ("parquet", "csv"):
-            return _column(path, form, column, most)
+            return _keys_of_column(path, form, column, most)
         if column is not None:
             raise KeyFileError(f"{path}: {form} has no column {column!r}; leave it out, or give Parquet or CSV")
         if path == "-":
@@ -78,7 +79,7 @@ def _lines(lines: IO[bytes], path: str, form: str) -> Iterator[bytes]:
             raise KeyFileError(f"{path}, line {number}: not {form} ({error})") from error
 
 
-def _column(path: str, form: str, column: str | None, most: int) -> list[bytes | None]:
+def _keys_of_column(path: str, form: str, column: str | None, most: int) -> list[bytes | None]:
     try:
         import pyarrow as arrow
         import pyarrow.csv
@@ -87,9 +88,9 @@ def _column(path: str, form: str, column: str | None, most: int) -> list[bytes |
         raise MissingDependencyError(f"keys from {form} need pyarrow: pip install kafka-assignors[arrow]") from error
     keys: list[bytes | None] = []
     try:
-        with _batches(arrow, path, form) as (names, batches):
-            name = _chosen(path, column, names)
-            for batch in batches(name):
+        with (_ParquetFile if form == "parquet" else _CsvFile)(arrow, path) as file:
+            name = _column_of(path, column, file.columns)
+            for batch in file.batches(name):
                 keys += _bytes_of(arrow, path, name, batch.column(0))
                 if len(keys) >= most:
                     break
@@ -98,7 +99,8 @@ def _column(path: str, form: str, column: str | None, most: int) -> list[bytes |
     return keys[:most]
 
 
-def _chosen(path: str, column: str | None, names: list[str]) -> str:
+def _column_of(path: str, column: str | None, names: list[str]) -> str:
+    """The column that was asked for, or the only one."""
     if column is None and len(names) == 1:
         return names[0]
     if column not in names:
@@ -108,32 +110,48 @@ def _chosen(path: str, column: str | None, names: list[str]) -> str:
     return column
 
 
-class _batches:  # noqa: N801 (used as a function)
-    """The names of a file's columns, and the batches of one of them; the file is closed at the end."""
+class _ParquetFile:
+    """A Parquet file that is closed at the end of the `with`."""
 
-    def __init__(self, arrow: Any, path: str, form: str) -> None:
-        self._arrow, self._path, self._form = arrow, path, form
+    def __init__(self, arrow: Any, path: str) -> None:
+        self._file = arrow.parquet.ParquetFile(path)
+        self.columns: list[str] = self._file.schema_arrow.names
 
-    def __enter__(self) -> tuple[list[str], Callable[[str], Any]]:
-        if self._form == "parquet":
-            self._file = self._arrow.parquet.ParquetFile(self._path)
-            return self._file.schema_arrow.names, lambda name: self._file.iter_batches(columns=[name])
-        self._file = self._arrow.csv.open_csv(self._path)
-        names = self._file.schema.names
-        self._file.close()
+    def batches(self, column: str) -> Iterator[Any]:
+        found: Iterator[Any] = self._file.iter_batches(columns=[column])
+        return found
 
-        def batches(name: str) -> Any:
-            # Text as it is: a key "007" is no number.
-            options = self._arrow.csv.ConvertOptions(
-                include_columns=[name], column_types={name: self._arrow.binary()}, strings_can_be_null=False
-            )
-            self._file = self._arrow.csv.open_csv(self._path, convert_options=options)
-            return self._file
-
-        return names, batches
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+class _CsvFile:
+    """A CSV file with a line of column names; the column that is read is closed at the end of the `with`."""
+
+    def __init__(self, arrow: Any, path: str) -> None:
+        self._arrow, self._path = arrow, path
+        self._reader: Any = None
+        with arrow.csv.open_csv(path) as head:
+            self.columns: list[str] = head.schema.names
+
+    def batches(self, column: str) -> Iterator[Any]:
+        # Without a type, Arrow would read the key "007" as the number 7.
+        options = self._arrow.csv.ConvertOptions(
+            include_columns=[column], column_types={column: self._arrow.binary()}, strings_can_be_null=False
+        )
+        self._reader = self._arrow.csv.open_csv(self._path, convert_options=options)
+        found: Iterator[Any] = self._reader
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._reader is not None:
+            self._reader.close()
 
 
 def _bytes_of(arrow: Any, path: str, name: str, column: Any) -> list[bytes | None]:

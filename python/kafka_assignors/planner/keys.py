@@ -1,9 +1,9 @@
-"""Where producers put keys, and so whether two topics really join.
+"""The partitions that producers choose for keys, and whether two topics join on their keys.
 
 Kafka's clients hash keys differently: Java with murmur2, librdkafka by default with CRC-32, others with FNV-1a. Two
 topics join on their keys only if they have the same number of partitions *and* were written with the same hash.
-[`audit`][kafka_assignors.planner.keys.audit] tells what the hashes make of given keys,
-[`infer`][kafka_assignors.planner.keys.infer] which hash a topic's records were in fact placed with.
+[`audit`][kafka_assignors.planner.keys.audit] compares the hashes on given keys,
+[`infer`][kafka_assignors.planner.keys.infer] finds the hash that explains the partitions of a topic's records.
 
 >>> from kafka_assignors.planner.keys import TopicUse, audit
 >>> keys = [b"user-%d" % number for number in range(100)]
@@ -46,25 +46,25 @@ PRODUCERS = {
     "crc32": "librdkafka by default (consistent_random), and so confluent-kafka for Python, Go and .NET",
     "fnv1a": "Sarama, Goka; librdkafka with partitioner=fnv1a_random",
 }
-"""Hash to who uses it."""
+"""Each hash with the producers that use it."""
 
 ANYWHERE = -1
-"""In place of a partition: librdkafka's default puts an empty key anywhere, as if it were none. The others hash it."""
+"""In place of a partition: librdkafka's default puts an empty key into any partition. The others hash it."""
 
 _MOST_PARTITIONS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class TopicUse:
-    """A topic as it is, or is going to be, written.
+    """A topic, and the hash that its producers use or will use.
 
     Attributes:
         topic: its name.
         partitions: how many it has, 1 to 2**31 - 1.
-        hash: what its producers hash keys with: one of `HASHES`; None if that may be any of them.
+        hash: one of `HASHES`; None if producers may use any of them.
 
     Raises:
-        OptionError: a partition count or a hash that there is not.
+        OptionError: a partition count that no topic can have, or an unknown hash.
     """
 
     topic: str
@@ -82,7 +82,12 @@ class TopicUse:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A key that two hashes put into different partitions; `ANYWHERE` is no fixed one."""
+    """A key that two hashes put into different partitions.
+
+    Attributes:
+        key: the key.
+        partitions: by the first hash and by the second; `ANYWHERE` (-1) stands for no fixed partition.
+    """
 
     key: bytes
     partitions: tuple[int, int]
@@ -90,7 +95,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """How far two hashes disagree.
+    """How many keys two hashes put into different partitions.
 
     Attributes:
         hashes: the two.
@@ -119,9 +124,10 @@ class Spread:
     Attributes:
         hash: one of `HASHES`.
         partitions: how many there are.
-        fewest, most: the records of the partition with the fewest and the most.
+        fewest: the records of the partition with the fewest.
+        most: the records of the partition with the most.
         empty: how many partitions get no record.
-        anywhere: records with an empty key that the hash puts nowhere in particular; they are in no other figure.
+        anywhere: records with an empty key, for which the hash has no fixed partition; no other figure counts them.
         records: those of each partition; empty beyond 10,000 partitions.
     """
 
@@ -136,7 +142,13 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Whether two topics join on their keys, and why, or why not."""
+    """Whether two topics join on their keys.
+
+    Attributes:
+        topics: both.
+        joins: whether they join.
+        reason: why, or why not.
+    """
 
     topics: tuple[str, str]
     joins: bool
@@ -145,11 +157,11 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class KeyAudit:
-    """What the hashes make of keys.
+    """The comparison of the hashes on given keys.
 
     Attributes:
         records: how many keys were given, nulls included.
-        null: how many of them were null. Producers spread those as they like; nothing else counts them.
+        null: how many of them were null. No hash places these, and no other figure counts them.
         empty: how many were empty.
         keys: how many different ones there were.
         spreads: for every partition count and hash.
@@ -177,12 +189,12 @@ _SPREAD_LISTED = 10_000
 
 
 def audit(keys: Iterable[bytes | None], topics: Sequence[TopicUse], *, examples: int = 3) -> KeyAudit:
-    """What the hashes make of these keys. O(keys times different partition counts).
+    """Compares the hashes on these keys. O(keys times different partition counts).
 
     Args:
         keys: serialized keys; None is a record without one.
-        topics: at least one. Two of them join if they have the same number of partitions and any hash that the one may
-            be written with puts every key where any hash of the other does.
+        topics: at least one. Two of them join if they have the same number of partitions, and every possible hash of
+            the one puts every key into the same partition as every possible hash of the other.
         examples: how many keys to name for each disagreement.
 
     Raises:
@@ -284,19 +296,19 @@ def _join(left: TopicUse, right: TopicUse, differ: dict[tuple[int, tuple[str, st
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How the records of a topic are in fact placed.
+    """The hashes that explain the partitions of a topic's records.
 
     Attributes:
         topic: its name.
         partitions: how many it has now.
-        records: how many records were looked at.
+        records: how many records were read.
         keyed: how many of them have a key.
-        matches: hash to the number of keyed records that are where it puts them.
+        matches: hash to the number of keyed records in the partition that it chooses.
         only: hash to the number of those that no other hash explains.
         neither: keyed records that no hash explains.
-        hashes: those that explain every keyed record; more than one where few keys or partitions leave it open.
-        moved: records without an explanation that a smaller partition count explains, and the one that explains most:
-            (records, hash, partitions); None if there is none. A topic that was given more partitions has such.
+        hashes: those that explain every keyed record; more than one if there are few keys or partitions.
+        moved: (records, hash, partitions): the smaller partition count that explains most of the unexplained records;
+            None if there is none. The partitions of a topic with such a count were probably increased.
     """
 
     topic: str
@@ -311,19 +323,19 @@ class Placement:
 
     @property
     def text(self) -> str:
-        """How they are placed, in words."""
+        """The result in words."""
         if not self.keyed:
             return f"none of {self.records} records has a key"
         if len(self.hashes) == 1:
             return f"all {self.keyed} keyed records are placed with {self.hashes[0]}"
         if self.hashes:
             return f"all {self.keyed} keyed records fit {' as well as '.join(self.hashes)}"
-        parts = [f"only {name} explains {_share(count, self.keyed)}" for name, count in self.only.items() if count]
+        parts = [f"only {name} explains {_portion(count, self.keyed)}" for name, count in self.only.items() if count]
         unsure = self.keyed - sum(self.only.values()) - self.neither
         if unsure:
-            parts.append(f"more than one hash {_share(unsure, self.keyed)}")
+            parts.append(f"more than one hash {_portion(unsure, self.keyed)}")
         if self.neither:
-            parts.append(f"none {_share(self.neither, self.keyed)}")
+            parts.append(f"none {_portion(self.neither, self.keyed)}")
         text = f"mixed: of {self.keyed} keyed records {', '.join(parts)}"
         if self.moved:
             count, name, partitions = self.moved
@@ -331,12 +343,12 @@ class Placement:
         return text
 
 
-def _share(count: int, of: int) -> str:
+def _portion(count: int, of: int) -> str:
     return f"{count} ({100 * count / of:.1f} %)"
 
 
 def infer(topic: str, partitions: int, records: Iterable[tuple[bytes | None, int]]) -> Placement:
-    """Which hash a topic's records were placed with. O(records).
+    """Finds the hashes that explain the partitions of a topic's records. O(records).
 
     Args:
         topic: its name.
@@ -344,7 +356,7 @@ def infer(topic: str, partitions: int, records: Iterable[tuple[bytes | None, int
         records: the key and the partition of each.
 
     Raises:
-        OptionError: a partition that the topic does not have, or a count that there is not.
+        OptionError: a partition that the topic does not have, or a count that no topic can have.
         PartitionerTypeError: a key that is neither bytes nor None.
 
     >>> infer("orders", 3, [(b"abc", 2), (b"user-1", 1), (None, 0)]).keyed
@@ -390,7 +402,7 @@ def infer(topic: str, partitions: int, records: Iterable[tuple[bytes | None, int
     )
 
 
-# Smaller partition counts that are tried, and keys that they are tried on: both bound the time of a check on the side.
+# How many smaller partition counts are tried, and on how many keys: both limit the time of this extra check.
 _MOST_FORMER = 1_000
 _MOST_TRIED = 1_000
 
@@ -398,7 +410,7 @@ _MOST_TRIED = 1_000
 def _moved(
     keys: Sequence[bytes], where: Sequence[int], weights: Sequence[int], partitions: int
 ) -> tuple[int, str, int] | None:
-    """The former partition count that explains most, if that is more than half of the keys tried: more than chance."""
+    """The former partition count that explains most keys; None if it explains no more than half, as chance might."""
     tried = slice(None, _MOST_TRIED)
     sample = list(zip(keys[tried], where[tried], strict=True))
     if len(sample) < 2:
@@ -421,7 +433,7 @@ def _moved(
 
 @dataclass(frozen=True, slots=True)
 class PlacementAudit:
-    """How topics are placed, and which of them join.
+    """The hashes of topics, and which topics join.
 
     Attributes:
         placements: one for each topic.
@@ -440,7 +452,7 @@ class PlacementAudit:
 
 
 def compare(topics: Sequence[tuple[str, int, Sequence[tuple[bytes | None, int]]]]) -> PlacementAudit:
-    """How these topics are in fact placed, and which of them join.
+    """Finds the hashes of topics, and which topics join.
 
     Two topics join if they have the same number of partitions, one hash explains all keyed records of both, and no key
     that is in both is in different partitions.

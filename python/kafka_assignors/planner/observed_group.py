@@ -1,4 +1,4 @@
-"""A group as it stands in a snapshot: who has what, who is who, and how much there is to read."""
+"""A group of a snapshot: its members with names for people, the owners of its partitions, and lags."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
     from kafka_assignors.cluster import GroupMember, GroupSnapshot, Snapshot, TopicSnapshot
 
-__all__ = ["MOST_PARTITIONS", "Finding", "Partition", "Standing", "check_size", "short_names"]
+__all__ = ["MOST_PARTITIONS", "Finding", "ObservedGroup", "Partition", "check_size", "short_names"]
 
 Partition = tuple[str, int]
 """Topic and partition number."""
 
 MOST_PARTITIONS = 1_000_000
-"""Of the topics of a group. A record of 1 MB, the brokers' default, has room for a quarter of that."""
+"""The most partitions of a group's topics. A record of 1 MB, the brokers' default, has room for a quarter of them."""
 
 _UUID = re.compile(r"(?P<head>.*?)-?(?P<start>[0-9a-f]{8})-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something worth saying.
+    """A warning or a note about a group or a plan.
 
     Attributes:
-        rule: the name of the rule that it is about, such as `even-shares`; docs/planner.md lists them.
-        text: what is so, in a sentence.
-        warning: whether the rule could not be met; else this is only to be known.
+        rule: the name of its rule, such as `even-shares`; docs/planner.md lists them.
+        text: the finding in a sentence.
+        warning: whether the rule is not met; else the finding is a note.
     """
 
     rule: str
@@ -45,7 +45,7 @@ class Finding:
 
 
 def short_names(members: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """Names for people, by member id: the instance id, or the id with no more of its UUID than tells it apart.
+    """Names for people, by member id: the instance id, or the id with the first part of its UUID.
 
     >>> short_names([("app-0f3b2c1d-0000-4000-8000-000000000000", None), ("x", "billing-1")])
     {'app-0f3b2c1d-0000-4000-8000-000000000000': 'app-0f3b2c1d', 'x': 'billing-1'}
@@ -61,15 +61,15 @@ def short_names(members: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     return {member_id: name if counts[name] == 1 else member_id for member_id, name in names.items()}
 
 
-class Standing:
-    """One group of a snapshot, and what follows from it.
+class ObservedGroup:
+    """One group of a snapshot, and facts derived from it.
 
     Args:
-        snapshot: where it is from.
-        group_id: which one; None takes the only one.
+        snapshot: the snapshot.
+        group_id: the group; None takes the only one of the snapshot.
 
     Raises:
-        OptionError: the snapshot has no such group, or none was named and it has several.
+        OptionError: the snapshot has no such group, or `group_id` is None and it has several.
     """
 
     def __init__(self, snapshot: Snapshot, group_id: str | None = None) -> None:
@@ -88,12 +88,17 @@ class Standing:
 
     @property
     def by_broker(self) -> bool:
-        """Whether the broker assigns (KIP-848), so that no client-side strategy is asked."""
+        """Whether it is a KIP-848 group: the broker assigns, and asks no strategy of a client."""
         return self.group.protocol == "consumer"
 
     @property
+    def strategy_in_use(self) -> str | None:
+        """The name of the strategy that its members use; None if the broker assigns, or nobody ever joined."""
+        return None if self.by_broker or not self.group.assignor else self.group.assignor
+
+    @property
     def record_limit(self) -> int:
-        """What the broker allows for the group's record, in bytes; Kafka's default where it did not tell."""
+        """The largest record that the broker accepts, in bytes; Kafka's default if the snapshot does not have it."""
         limit = self.snapshot.record_limit
         return _core.DEFAULT_RECORD_LIMIT if limit is None else limit
 
@@ -104,19 +109,19 @@ class Standing:
 
     @cached_property
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
-        """What each member subscribes to."""
+        """The topics that each member subscribes to."""
         return {member.id: member.topics for member in self.members}
 
     @cached_property
     def owned(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """What each member has, as it was told; also what no longer exists."""
+        """The assigned partitions of each member, also those that no longer exist."""
         return {
             member.id: {topic: tuple(numbers) for topic, numbers in member.owned.items()} for member in self.members
         }
 
     @cached_property
     def owners(self) -> dict[Partition, tuple[str, ...]]:
-        """Who has each partition that somebody has and that exists. More than one is an error of whoever assigned."""
+        """The owners of each existing partition with an owner. Several owners are a mistake of the assigning leader."""
         found: dict[Partition, list[str]] = {}
         for member_id, topics in self.owned.items():
             for topic, numbers in topics.items():
@@ -128,12 +133,10 @@ class Standing:
 
     @cached_property
     def topics(self) -> dict[str, TopicSnapshot]:
-        """The topics that exist and that members subscribe to or have partitions of, by name.
-
-        Those of a group without members are the ones that it has commits of: what it read before it was empty.
+        """The existing topics with a subscriber or an owner, by name; for a group without members those with commits.
 
         Raises:
-            GroupError: they have more partitions than a group can.
+            GroupError: they have more partitions than a group can have.
         """
         named = {topic for topics in self.subscriptions.values() for topic in topics}
         named |= {topic for topics in self.owned.values() for topic in topics}
@@ -152,11 +155,11 @@ class Standing:
         return counts
 
     def lags(self, reset: str, topics: Iterable[str] | None = None) -> dict[str, list[int | None]]:
-        """The lag of each partition by number; None where the snapshot does not tell.
+        """The lag of each partition by number; None if the snapshot does not have its offsets.
 
         Args:
-            reset: the consumers' `auto_offset_reset`, which counts where there is no commit.
-            topics: which; None takes those of the group.
+            reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
+            topics: the topics; None takes those of the group.
         """
         found: dict[str, list[int | None]] = {}
         for name in self.topics if topics is None else topics:
@@ -172,10 +175,10 @@ class Standing:
         return found
 
     def uncommitted(self, topics: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
-        """The partitions that the group has no commit of, by topic; topics of which it has all are left out.
+        """The partitions without a commit, by topic; a topic with all commits is left out.
 
         Args:
-            topics: which; None takes those of the group.
+            topics: the topics; None takes those of the group.
         """
         found = {}
         for name in self.topics if topics is None else topics:
@@ -187,7 +190,7 @@ class Standing:
         return found
 
     def records(self, partitions: Mapping[str, Iterable[int]]) -> int | None:
-        """How many records there are in partitions; None where the snapshot does not tell of all."""
+        """How many records the partitions hold; None if the snapshot lacks an offset."""
         total = 0
         for name, numbers in partitions.items():
             topic = self.snapshot.topics[name]
@@ -200,10 +203,10 @@ class Standing:
         return total
 
     def find(self, text: str) -> str:
-        """The member that a person means: by id, instance id, short name, client id, or the beginning of an id.
+        """The member with this id, instance id, short name, client id, or beginning of an id.
 
         Raises:
-            OptionError: it is none of them, or several.
+            OptionError: no member fits, or several do.
         """
         named: Sequence[tuple[str, Mapping[str, str | None]]] = (
             ("id", {member.id: member.id for member in self.members}),
@@ -224,10 +227,10 @@ class Standing:
         raise OptionError(f"group {self.group_id!r} has no member {text!r}; it has {known}")
 
     def check_plannable(self) -> None:
-        """Raises unless it is known what the members subscribe to.
+        """Refuses a group whose members' subscriptions are not known.
 
         Raises:
-            GroupError: it is not.
+            GroupError: they are not known.
         """
         if self.group.protocol_type not in ("", "consumer"):
             raise GroupError(
@@ -240,7 +243,7 @@ class Standing:
             )
 
     def notes(self) -> list[Finding]:
-        """What has to be said of the group whatever is asked."""
+        """The notes that belong to every answer about the group."""
         found = []
         if self.by_broker:
             found.append(
@@ -265,10 +268,10 @@ class Standing:
 
 
 def check_size(group_id: str, topics: Mapping[str, TopicSnapshot]) -> None:
-    """Raises unless a group could have so many partitions: a few bytes of a file may claim any number of them.
+    """Refuses more partitions than a group can have: a few bytes of a file may claim any number.
 
     Raises:
-        GroupError: it could not; the message names the largest topic.
+        GroupError: there are more; the message names the largest topic.
     """
     count = sum(topic.partitions for topic in topics.values())
     if count > MOST_PARTITIONS:

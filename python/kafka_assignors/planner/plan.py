@@ -1,10 +1,9 @@
-"""A change planned: who gets what, what moves and why, and which rules could not be met."""
+"""The plan of a change: the new assignment, the moves with their reasons, and the rules that are not met."""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kafka_assignors.assignors import (
     Assignor,
@@ -16,35 +15,29 @@ from kafka_assignors.assignors import (
     StickyStreamJoinAssignor,
     by_name,
 )
-from kafka_assignors.errors import GroupError, OptionError, RecordSizeWarning
+from kafka_assignors.errors import OptionError
 from kafka_assignors.group import balance_score
 from kafka_assignors.planner import findings as rules
+from kafka_assignors.planner import heaviest_lag
+from kafka_assignors.planner.observed_group import Finding, Partition
 from kafka_assignors.planner.positions import moves_by_position
 from kafka_assignors.planner.reasons import PlannedMove, moves_of
-from kafka_assignors.planner.standing import Finding, Partition
-from kafka_assignors.planner.strategies import strategy_text
-from kafka_assignors.printable import listed
+from kafka_assignors.planner.solve import VerifiedPlan, solve
+from kafka_assignors.server_side import ServerSideAssignor
+from kafka_assignors.strategies import strategy_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kafka_assignors.group import Certificate, Plan
+    from kafka_assignors.group import Certificate
     from kafka_assignors.planner.change import Situation
 
-__all__ = ["PlannedGroup", "PlannedMember", "Solved", "default_strategy", "plan_change", "solve"]
-
-
-# Options of the strategy by lag that look at the group, or at what members have, before they move anything.
-_CALMER: tuple[dict[str, Any], ...] = (
-    {"keep": "owners"},
-    {"scope": "group", "max_skew": None},
-    {"scope": "group", "max_skew": None, "keep": "owners"},
-)
+__all__ = ["PlannedGroup", "PlannedMember", "VerifiedPlan", "default_strategy", "plan_change", "solve"]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedMember:
-    """A member before and after.
+    """A member before and after the change.
 
     Attributes:
         id: its id; `new-1` and so on for those that join.
@@ -53,8 +46,8 @@ class PlannedMember:
         before: how many partitions it has.
         after: how many it gets.
         partitions: topic to the partitions that it gets, ascending.
-        lag_before: how much it has to read; None where that is not known.
-        lag_after: how much it will have to read, likewise.
+        lag_before: the lag of its present partitions; None if it is not known.
+        lag_after: the lag of its new partitions, likewise.
     """
 
     id: str
@@ -73,28 +66,28 @@ class PlannedGroup:
 
     Attributes:
         group_id: the group.
-        strategy: what was asked, with its options.
-        observer: whether the broker assigns the group, so that the plan is only what a strategy would do.
+        strategy: the text of the strategy.
+        observer: whether the broker assigns the group, which then asks no strategy of a client.
         changes: the change, a line for each part.
-        members: everybody, those that leave included, by id.
+        members: all members, those that leave included, by id.
         moves: every change of owner, by topic and partition, each with its reason.
         kept: partitions that stay.
         forced: moves that the change alone makes: the owner leaves, the partition is new, and so on.
         moved: moves that the strategy chose: the owner could have kept the partition.
-        moves_by_order: the least and the most moves over places where the ids of joiners could sort; None where nobody
-            joins, or where the strategy does not go by the order of ids.
-        least_moved: the least possible number of these for a plan with the least balance score; None where the
-            strategy looks at something else (a stream join counts numbers).
-        balance_score: of the plan (KIP-54).
-        least_balance_score: the least possible, likewise.
+        moves_by_order: the least and the most moves over the places of the joining ids in the order of ids; None if no
+            member joins, or if the strategy does not depend on that order.
+        least_moved: the least possible value of `moved` for a plan with the least balance score; None for a stream
+            join, which counts numbers.
+        balance_score: the balance score of the plan (KIP-54).
+        least_balance_score: the least possible one; None for a stream join, or if it is not known.
         spread: the fewest and the most partitions of a member.
-        lag_spread: the least and the most that a member has to read; None where that is not known.
-        heaviest_lag_before: the most that a member has to read now; None where that is not known.
+        lag_spread: the least and the largest lag of a member; None if a lag is not known.
+        heaviest_lag_before: the largest lag of a member before the change; None if a lag is not known.
         withheld: partitions that a cooperative rebalance hands out only in its second step.
         record_bytes: the size of the group's record on the broker.
-        record_limit: what the broker allows.
-        record_limit_told: whether the broker told that; else it is Kafka's default.
-        findings: the rules that could not be met, and what else is to be known.
+        record_limit: the largest record that the broker accepts.
+        record_limit_told: whether the cluster named this limit; else it is Kafka's default.
+        findings: the rules that are not met, and notes.
     """
 
     group_id: str
@@ -121,110 +114,47 @@ class PlannedGroup:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The rules that could not be met."""
+        """The rules that are not met."""
         return tuple(finding for finding in self.findings if finding.warning)
 
 
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """A strategy's plan, verified, and who has what in the end, once a cooperative rebalance is over."""
-
-    plan: Plan
-    certificate: Certificate
-    after: Mapping[Partition, str]
-    unassigned: Mapping[Partition, str]
-    withheld: int
-
-    def lags(self, lags: Mapping[str, list[int | None]]) -> dict[str, int]:
-        """How much each member has to read; what is not known counts as nothing."""
-        totals = dict.fromkeys(self.plan.assignment, 0)
-        for (topic, number), member in self.after.items():
-            totals[member] += lags[topic][number] or 0
-        return totals
-
-
 def default_strategy(situation: Situation) -> Assignor:
-    """The strategy that the group uses; `sticky` for one that the broker assigns, and for one that never had members.
+    """The strategy of the group; `sticky` for a KIP-848 group, and for a group that never had members.
 
     Raises:
-        OptionError: the group uses a strategy that is not ours.
+        OptionError: the group uses a strategy that this package does not have.
     """
-    group = situation.standing.group
-    if situation.standing.by_broker or not group.assignor:
+    group = situation.observed.group
+    if situation.observed.by_broker or not group.assignor:
         return StickyAssignor()
     try:
         return by_name(group.assignor)
     except OptionError as error:
         raise OptionError(
-            f"group {situation.standing.group_id!r} uses the strategy {group.assignor!r}, which is not known here; say "
+            f"group {situation.observed.group_id!r} uses the strategy {group.assignor!r}, which is not known here; say "
             "with --strategy what to plan with"
         ) from error
 
 
-def solve(situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]]) -> Solved:
-    """Plans, and verifies the plan by code of its own.
-
-    Raises:
-        GroupError: a strategy by lag, and lags that are not known.
-    """
-    with warnings.catch_warnings():
-        # The broker's own limit is known here, so that it is said in another way.
-        warnings.simplefilter("ignore", RecordSizeWarning)
-        if isinstance(assignor, LagBasedAssignor):
-            plan = assignor.assign(situation.group, lags=_known(lags))
-        else:
-            plan = assignor.assign(situation.group)
-    after = {
-        (topic, number): member
-        for member, topics in plan.assignment.items()
-        for topic, numbers in topics.items()
-        for number in numbers
-    }
-    withheld = 0
-    for move in plan.moves:
-        if move.target is not None and (move.topic, move.partition) not in after:
-            after[move.topic, move.partition] = move.target
-            withheld += 1
-    unassigned = {
-        (each.topic, each.partition): each.reason
-        for each in plan.unassigned
-        if (each.topic, each.partition) not in after
-    }
-    return Solved(plan, plan.verify(), after, unassigned, withheld)
-
-
-def _known(lags: Mapping[str, list[int | None]]) -> dict[str, list[int]]:
-    known: dict[str, list[int]] = {}
-    for topic, of_topic in lags.items():
-        for number, lag in enumerate(of_topic):
-            if lag is None:
-                raise GroupError(
-                    f"the lag of {topic}-{number} is not known, so that no strategy by lag can plan; take a snapshot "
-                    "while the partition has a leader, or use another strategy"
-                )
-        known[topic] = [lag for lag in of_topic if lag is not None]
-    return known
-
-
 def plan_change(situation: Situation, assignor: Assignor | None = None, *, reset: str = "latest") -> PlannedGroup:
-    """Plans a change. O(partitions) beside what the strategy and its verification take.
+    """Plans a change. O(partitions), and the time of the strategy and of its verification.
 
     Args:
         situation: the group and the change.
         assignor: the strategy; None takes the group's own.
-        reset: the consumers' `auto_offset_reset`, which counts for lags where there is no commit.
+        reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
 
     Raises:
-        GroupError: a strategy by lag, and lags that are not known.
-        OptionError: no strategy is given, and the group's own is not known here.
+        GroupError: a strategy by lag, and a lag that is not known.
+        OptionError: no strategy is given, and this package does not have the group's own.
     """
     assignor = default_strategy(situation) if assignor is None else assignor
-    standing = situation.standing
+    observed = situation.observed
     lags = situation.lags(reset)
-    solved = solve(situation, assignor, lags)
-    plan, certificate = solved.plan, solved.certificate
-    moves = moves_of(situation, solved.after, assignor, lags, joins=plan.joins, unassigned=solved.unassigned)
-    members = _members(situation, solved.after, lags)
+    verified = solve(situation, assignor, lags)
+    plan, certificate = verified.plan, verified.certificate
+    moves = moves_of(situation, verified.after, assignor, lags, joins=plan.joins, unassigned=verified.unassigned)
+    members = _members(situation, verified.after, lags)
     present = [member for member in members if member.change != "leaves"]
     loads = {member.id: member.after for member in present}
     forced = sum(move.forced for move in moves)
@@ -232,19 +162,19 @@ def plan_change(situation: Situation, assignor: Assignor | None = None, *, reset
     known_lags = [member.lag_after for member in present if member.lag_after is not None]
     lags_before = [member.lag_before for member in members if member.lag_before is not None]
     heaviest = max(lags_before) if lags_before and len(lags_before) == len(members) else None
-    found = _findings(situation, assignor, solved, loads, lags, reset)
+    found = _findings(situation, assignor, verified, loads, lags, reset)
     if by_order is not None and by_order[0] < by_order[1]:
         found.append(_of_order(assignor, by_order))
-    if heaviest is not None and len(known_lags) == len(present) and max(known_lags) > heaviest:
-        found += _heavier(situation, assignor, lags, heaviest, max(known_lags))
+    if heaviest is not None and len(known_lags) == len(present) and heaviest_lag.rises(heaviest, max(known_lags)):
+        found += heaviest_lag.of_plan(situation, assignor, lags, heaviest, max(known_lags))
     return PlannedGroup(
-        group_id=standing.group_id,
+        group_id=observed.group_id,
         strategy=strategy_text(assignor),
-        observer=standing.by_broker,
+        observer=observed.by_broker,
         changes=tuple(situation.texts()),
         members=members,
         moves=tuple(moves),
-        kept=sum(situation.before.get(partition) == (member,) for partition, member in solved.after.items()),
+        kept=sum(situation.before.get(partition) == (member,) for partition, member in verified.after.items()),
         forced=forced,
         moved=len(moves) - forced,
         moves_by_order=by_order,
@@ -254,10 +184,10 @@ def plan_change(situation: Situation, assignor: Assignor | None = None, *, reset
         spread=(min(loads.values()), max(loads.values())),
         lag_spread=(min(known_lags), max(known_lags)) if len(known_lags) == len(present) else None,
         heaviest_lag_before=heaviest,
-        withheld=solved.withheld,
+        withheld=verified.withheld,
         record_bytes=plan.record_bytes,
-        record_limit=standing.record_limit,
-        record_limit_told=standing.snapshot.record_limit is not None,
+        record_limit=observed.record_limit,
+        record_limit_told=observed.snapshot.record_limit is not None,
         findings=tuple(found),
     )
 
@@ -268,7 +198,7 @@ def _members(
     gets: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in situation.subscriptions}
     for (topic, number), member_id in sorted(after.items()):
         gets[member_id].setdefault(topic, []).append(number)
-    had: dict[str, list[Partition]] = {member.id: [] for member in situation.standing.members}
+    had: dict[str, list[Partition]] = {member.id: [] for member in situation.observed.members}
     for partition, owners in situation.before.items():
         for owner in owners:
             had[owner].append(partition)
@@ -307,18 +237,18 @@ def _members(
 def _findings(
     situation: Situation,
     assignor: Assignor,
-    solved: Solved,
+    verified: VerifiedPlan,
     loads: Mapping[str, int],
     lags: Mapping[str, list[int | None]],
     reset: str,
 ) -> list[Finding]:
-    standing, plan, certificate = situation.standing, solved.plan, solved.certificate
-    found = rules.of_members(standing.members, situation.names)
+    observed, plan, certificate = situation.observed, verified.plan, verified.certificate
+    found = rules.of_members(observed.members, situation.names)
     found += rules.of_missing(situation.missing, situation.names)
     found += _shared(situation)
     by_topic: dict[str, list[int]] = {}
     reasons: dict[str, str] = {}
-    for (topic, number), reason in solved.unassigned.items():
+    for (topic, number), reason in verified.unassigned.items():
         if any(topic in topics for topics in situation.subscriptions.values()) or (topic, number) in situation.before:
             by_topic.setdefault(topic, []).append(number)
             reasons.setdefault(topic, f": {reason}")
@@ -345,23 +275,23 @@ def _findings(
         Finding("same-partition-counts", f"{notice.topic} ({notice.partitions} partitions): {notice.text}")
         for notice in plan.notices
     ]
-    if any(lag is None for of_topic in lags.values() for lag in of_topic) and situation.standing.members:
+    if any(lag is None for of_topic in lags.values() for lag in of_topic) and situation.observed.members:
         found.append(Finding("known-lags", "the lags of some partitions are not known", warning=False))
-    found += rules.of_record(plan.record_bytes, standing.record_limit, standing.snapshot.record_limit is not None)
-    uncommitted = standing.uncommitted(name for name in situation.topics if name in standing.snapshot.topics)
-    found += rules.of_uncommitted(uncommitted, standing.records(uncommitted), reset)
-    found += standing.notes()
-    if solved.withheld:
+    found += rules.of_record(plan.record_bytes, observed.record_limit, observed.snapshot.record_limit is not None)
+    uncommitted = observed.uncommitted(name for name in situation.topics if name in observed.snapshot.topics)
+    found += rules.of_uncommitted(uncommitted, observed.records(uncommitted), reset)
+    found += observed.notes()
+    if verified.withheld:
         found.append(
             Finding(
                 "two-phases",
-                f"{solved.withheld} partitions are handed out in a second rebalance, once their members have revoked "
+                f"{verified.withheld} partitions are handed out in a second rebalance, once their members have revoked "
                 "them",
                 warning=False,
             )
         )
     for topic in situation.change.partitions:
-        if topic in standing.snapshot.topics:
+        if topic in observed.snapshot.topics:
             found.append(
                 Finding(
                     "keys-stay",
@@ -382,32 +312,6 @@ def _of_order(assignor: Assignor, by_order: tuple[int, int]) -> Finding:
     )
 
 
-def _heavier(
-    situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]], before: int, after: int
-) -> list[Finding]:
-    """The finding that a member gets more to read than any had, with the options of the strategy that avoid it.
-
-    Args:
-        situation: the group and the change.
-        assignor: the strategy; of others nothing is said, they do not look at lags.
-        lags: by topic and number.
-        before: the most that a member had to read.
-        after: the most in the plan.
-    """
-    if not isinstance(assignor, LagBasedAssignor):
-        return []
-    calm = []
-    for options in _CALMER:
-        other = replace(assignor, **options)
-        heaviest = max(solve(situation, other, lags).lags(lags).values())
-        if heaviest <= before:
-            calm.append(f"{strategy_text(other)} (heaviest {heaviest:,})")
-    names = listed(calm, separator=" and ")
-    instead = f"{names} {'does' if len(calm) == 1 else 'do'} not" if calm else "no option of lag avoids that here"
-    text = f"the heaviest member has {after:,} to read, up from {before:,}: {instead}"
-    return [Finding("heaviest-lag", text, warning=False)]
-
-
 def _shared(situation: Situation) -> list[Finding]:
     shared = {partition: owners for partition, owners in situation.before.items() if len(owners) > 1}
     if not shared:
@@ -423,7 +327,7 @@ def _shared(situation: Situation) -> list[Finding]:
 
 
 def _why(assignor: Assignor) -> str:
-    """Why shares are uneven, where that is what the strategy is for."""
+    """Why the strategy gives members different numbers of partitions on purpose; empty if it does not."""
     if isinstance(assignor, StickyAssignor | CooperativeStickyAssignor):
         return "the mode sticky-yet-fair moves nothing" if assignor.mode == "sticky-yet-fair" else ""
     if isinstance(assignor, LagBasedAssignor):
@@ -434,8 +338,8 @@ def _why(assignor: Assignor) -> str:
 
 
 def _not_optimal(assignor: Assignor, certificate: Certificate) -> list[Finding]:
-    """What a strategy that looks at other things leaves on the table."""
-    if not isinstance(assignor, RangeAssignor | RoundRobinAssignor):
+    """How far range, roundrobin and the broker's assignors are from the best plan."""
+    if not isinstance(assignor, RangeAssignor | RoundRobinAssignor | ServerSideAssignor):
         return []
     found = []
     if certificate.balance_score_bound is not None and certificate.balance_score > certificate.balance_score_bound:

@@ -1,7 +1,7 @@
-"""Where the id of a joining member sorts among the others: range and roundrobin go by that, and nobody knows it before.
+"""The place of a joining member's id in the order of ids, on which the plans of range and roundrobin depend.
 
-Kafka makes up the id of a dynamic member when it joins. An id that is invented for planning sorts somewhere, and the
-figures of such a strategy hold for that place only; so they are counted for others, too.
+The broker chooses the id of a dynamic member when it joins, so its place is not known before. The figures of such a
+strategy for one invented id hold for one place only; therefore they are counted for other places too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kafka_assignors.assignors import RangeAssignor, RoundRobinAssignor
+from kafka_assignors.assignors import RangeAssignor, RoundRobinAssignor, ServerSideRangeAssignor
 from kafka_assignors.errors import RecordSizeWarning
 from kafka_assignors.group import Group
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["goes_by_ids", "in_order", "moves_by_position", "places"]
 
 _MOST_PLACES = 33
-# Partitions that are planned for all places together.
+# The partitions of all plans for different places together, which limits the time.
 _BUDGET = 2_000_000
 
 
 def goes_by_ids(assignor: Assignor) -> bool:
-    """Whether the order of the member ids decides who gets how much, and which."""
-    return isinstance(assignor, RangeAssignor | RoundRobinAssignor)
+    """Whether the plan depends on the order of the member ids."""
+    return isinstance(assignor, RangeAssignor | RoundRobinAssignor | ServerSideRangeAssignor)
 
 
 def places(others: int, most: int = _MOST_PLACES) -> list[int]:
-    """Places among so many others, from before the first to behind the last: all, or as many as may be, evenly spread.
+    """Places among so many others, from before the first to behind the last: all, or `most` of them, evenly spread.
 
     >>> places(3), places(100, 3)
     ([0, 1, 2, 3], [0, 50, 100])
@@ -45,7 +45,7 @@ def places(others: int, most: int = _MOST_PLACES) -> list[int]:
 
 
 def in_order(members: Iterable[Member], order: Sequence[str]) -> tuple[list[Member], dict[str, str]]:
-    """The members under ids that sort as wanted, and which id stands for whom.
+    """The members under new ids that sort in this order, and the real id of each new one.
 
     Args:
         members: of a group.
@@ -56,9 +56,9 @@ def in_order(members: Iterable[Member], order: Sequence[str]) -> tuple[list[Memb
 
 
 def moves_by_position(situation: Situation, assignor: Assignor) -> tuple[int, int] | None:
-    """The least and the most moves over places where the ids of the joiners could sort, all of them side by side.
+    """The least and the most moves over the places of the joining ids, which are kept beside each other.
 
-    None where nobody joins, or where the strategy does not go by ids.
+    None if no member joins, or if the plan does not depend on the order of ids.
     """
     if not situation.joined or not goes_by_ids(assignor):
         return None

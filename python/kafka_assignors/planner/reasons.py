@@ -1,6 +1,6 @@
-"""Why partitions move: derived for each from the group before and after, never guessed.
+"""The reason of each move, derived from the group before and after it.
 
-Each kind is a statement about these two that can be checked again, and is the first one of this order that holds.
+Each kind is a statement about the two that can be checked. Of several that hold, the first one in this order is given.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.assignors import Assignor
     from kafka_assignors.planner.change import Situation
-    from kafka_assignors.planner.standing import Partition
+    from kafka_assignors.planner.observed_group import Partition
 
 __all__ = ["KINDS", "PlannedMove", "moves_of"]
 
@@ -34,7 +34,7 @@ KINDS: dict[str, str] = {
     "exchange": "its owner keeps its number: it gives this for another partition",
     "strategy": "the strategy does not keep owners",
 }
-"""Every kind of reason, and what it states."""
+"""Every kind of reason, with its statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class PlannedMove:
     Attributes:
         topic: its topic.
         partition: its number.
-        source: the member that has it now; None if nobody has, or several.
-        target: the member that gets it; None if nobody does.
+        source: its present owner; None if it has none, or several.
+        target: its new owner; None if it has none.
         kind: a key of `KINDS`.
         reason: the kind with names and numbers, for people.
-        forced: whether the change alone moves it, whatever the strategy: its owner cannot keep it, or there is none.
-        lag: how much there is to read; None where that is not known.
+        forced: whether every strategy must move it: its owner cannot keep it, or there is none.
+        lag: its lag; None if it is not known.
     """
 
     topic: str
@@ -88,11 +88,11 @@ def moves_of(
 
     Args:
         situation: the group before.
-        after: who has each partition in the end.
+        after: the owner of each partition once the rebalance is over.
         assignor: the strategy.
         lags: by topic and number.
         joins: whether the plan is that of a stream join.
-        unassigned: why partitions are nobody's.
+        unassigned: the reason of each partition that gets no owner.
     """
     return _Reasons(situation, after, assignor, lags, joins, unassigned).moves()
 
@@ -124,7 +124,7 @@ class _Reasons:
         self._gained = self._first_gains()
         sole = [(partition, owners[0]) for partition, owners in situation.before.items() if len(owners) == 1]
         self._numbers_before, self._numbers_after = self._numbers(sole), self._numbers(after.items())
-        # None where a lag is not known: then nothing is said of lags.
+        # None if a lag is not known: then no reason is about lags.
         self._lag_before: dict[str, int] | None = None
         if not any(lag is None for of_topic in lags.values() for lag in of_topic):
             self._lag_before, self._lag_after = self._lag_of(sole), self._lag_of(after.items())
@@ -145,11 +145,11 @@ class _Reasons:
                 found.append(PlannedMove(name, number, source, target, kind, reason, kind in _FORCED, lag))
         return found
 
-    # ---- what there is to say -----------------------------------------------------------------------------------
+    # ---- reasons -------------------------------------------------------------------------------------------------
 
     def _reason(self, partition: Partition, owners: tuple[str, ...], target: str | None) -> tuple[str, str]:
         topic, number = partition
-        old = self._situation.standing.snapshot.topics.get(topic)
+        old = self._situation.observed.snapshot.topics.get(topic)
         if old is None or number >= old.partitions:
             count = self._situation.topics[topic].partitions
             was = f"{topic} grows from {old.partitions} to {count}" if old else f"{topic} is new"
@@ -183,7 +183,7 @@ class _Reasons:
         return None
 
     def _chosen(self, partition: Partition, owner: str, target: str) -> tuple[str, str]:
-        """A move that the strategy chose: the owner is there and could have kept it."""
+        """The reason of a move that the strategy chose: the owner could have kept the partition."""
         topic, number = partition
         if self._joins:
             return self._joined(number, owner, target)
@@ -244,10 +244,10 @@ class _Reasons:
             return "owner-over-share", f"{self._names[owner]} was over its share: {had} numbers, {has} in the plan"
         return "join", f"number {number} goes to {self._names[target]} for all joined topics"
 
-    # ---- the two sides ------------------------------------------------------------------------------------------
+    # ---- figures before and after --------------------------------------------------------------------------------
 
     def _keepable(self) -> dict[str, int]:
-        """How many partitions each member has now that it could keep."""
+        """How many of its present partitions each member could keep."""
         counts = dict.fromkeys(self._subscribed, 0)
         for (topic, _), owners in self._situation.before.items():
             if len(owners) == 1 and topic in self._subscribed.get(owners[0], ()):

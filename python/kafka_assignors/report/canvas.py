@@ -1,7 +1,7 @@
 """Drawing for the page: matplotlib figures as SVG that turn dark with the page.
 
-matplotlib is imported when something is drawn. Colours are those of `COLOURS`: in the SVG they become variables with a
-value for light and one for dark surroundings. All are told apart by people who see red and green alike.
+matplotlib is imported at the first drawing. In the SVG the colours of `COLOURS` become variables with a value for light
+and one for dark pages. People with red-green blindness can distinguish them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ COLOURS = {
     "orange": ("#c95a00", "#f5954a"),
     "green": ("#00805e", "#35c296"),
 }
-"""What is drawn with: the name, its colour on a light page, its colour on a dark one."""
+"""The colours: name, colour on a light page, colour on a dark one."""
 
 OWNERS = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#999999", "#b2df8a", "#8a6fc4")
-"""Colours of members, used in turn; each is labelled besides. They stand on light and on dark pages."""
+"""The colours of members, in turn, for light and for dark pages. Each member has letters too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Picture:
 
     Attributes:
         svg: the picture.
-        alt: what it shows, in words, for those who do not see it.
-        caption: what stands below it.
+        alt: its content in words, for people who do not see it.
+        caption: the text below it.
         width: in CSS pixels.
         height: in CSS pixels.
     """
@@ -58,12 +58,12 @@ class Picture:
 
     @property
     def uri(self) -> str:
-        """The picture as an address that needs no network."""
+        """The picture as a data URL."""
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg.encode()).decode()
 
 
 def colour(name: str) -> str:
-    """A colour of `COLOURS`, to draw with."""
+    """A colour of `COLOURS` for matplotlib."""
     return COLOURS[name][0]
 
 
@@ -77,14 +77,14 @@ def _glyphs() -> frozenset[int]:
 
 
 def drawn_text(name: str) -> str:
-    """A name as pictures can show it: what their font has no sign for is written out."""
+    """A name with escapes for characters that the font of the pictures lacks."""
     plain = escaped(name)
     glyphs = _glyphs()
     return "".join(each if ord(each) in glyphs else each.encode("unicode_escape").decode() for each in plain)
 
 
 def compact(number: float) -> str:
-    """A number in few characters.
+    """A number with three significant digits, and a letter for thousands, millions and so on.
 
     >>> [compact(each) for each in (0, 950, 1_200, 38_000, 2_500_000, 0.25)]
     ['0', '950', '1.2k', '38k', '2.5M', '0.25']
@@ -99,14 +99,14 @@ def draw(paint: Callable[[Figure], None], *, width: float, height: float, alt: s
     """Draws a figure.
 
     Args:
-        paint: puts the axes into the figure.
+        paint: adds the axes to the figure.
         width: in inches, of 96 CSS pixels.
         height: in inches.
         alt: see `Picture`.
         caption: see `Picture`.
-        salt: makes the names inside the picture its own, and always the same.
+        salt: makes the ids in the SVG unique on the page, and the same in every run.
 
-    matplotlib must be there: see `kafka_assignors.report.page.check_libraries`.
+    matplotlib must be installed: see `kafka_assignors.report.page.check_libraries`.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -151,7 +151,7 @@ def draw(paint: Callable[[Figure], None], *, width: float, height: float, alt: s
 
 
 def _themed(svg: str) -> str:
-    """The picture with variables for colours, which follow the page's."""
+    """The picture with variables for colours, whose values the page sets."""
     for name, (light, _) in COLOURS.items():
         svg = svg.replace(light, f"var(--{name})")
 
@@ -160,5 +160,5 @@ def _themed(svg: str) -> str:
 
     style = f"<style>:root{{{values(0)}}}@media(prefers-color-scheme:dark){{:root{{{values(1)}}}}}</style>"
     start = svg.index(">", svg.index("<svg ")) + 1
-    # What stands before it, an XML declaration and a document type, is of no use in a page.
+    # The XML declaration and the document type before it do not belong in a page.
     return svg[svg.index("<svg ") : start] + style + svg[start:]

@@ -34,7 +34,7 @@ def _bars(figure: Figure, rows: int) -> Axes:
 
 
 def moved(strategies: Sequence[StrategyTotals]) -> Picture:
-    """Partitions moved by each strategy, split into what had to move and what was moved on top of it."""
+    """The moves of each strategy, split into necessary and additional ones."""
     ordered = sorted(strategies, key=lambda each: each.moved)
 
     def paint(figure: Figure) -> None:
@@ -80,7 +80,7 @@ def _legend(figure: Figure, entries: Sequence[tuple[str, str, str]]) -> None:
 
 
 def evenness(strategies: Sequence[StrategyTotals]) -> Picture:
-    """How even the strategies are, in partitions and in lag: the middle, 95 %, and the worst rebalance."""
+    """The evenness of each strategy, in partitions and in lag: median, 95th percentile and worst rebalance."""
     ordered = sorted(strategies, key=lambda each: (each.spread.p95, each.spread.max, each.strategy))
     panels: tuple[tuple[str, str, Callable[[StrategyTotals], Quantiles], float], ...] = (
         ("Partitions", "most minus fewest partitions of a member", lambda each: each.spread, 0.0),
@@ -141,19 +141,19 @@ def _marks(figure: Figure) -> None:
 
 
 def over_time(periods: Sequence[Period], period_ms: int, strategies: Sequence[str]) -> Picture:
-    """Partitions moved in each period: what was observed, the strategy that moved least and the one that moved most."""
+    """The moves in each period: observed, and of the strategies with the fewest and the most moves."""
     signs = ("-", "--", ":", "-.")
     colours = ("orange", "blue", "green", "muted")
 
     def paint(figure: Figure) -> None:
         import matplotlib.dates
 
-        # Its hints are not complete.
+        # matplotlib's type hints are incomplete here.
         dates: Any = matplotlib.dates
         axes: Axes = figure.subplots()
         axes.grid(axis="y")
         times = [_time(each.ts) for each in periods]
-        # A line ends where its last period does.
+        # A line ends at the end of its last period.
         edges: Any = [*times, _time(periods[-1].ts + period_ms)] if periods else []
         ends: list[tuple[float, str, str]] = []
         for place, name in enumerate(strategies):
@@ -184,7 +184,7 @@ def over_time(periods: Sequence[Period], period_ms: int, strategies: Sequence[st
 
 
 def worst(groups: Sequence[GroupReport]) -> Picture:
-    """The groups that gain the most: what their present strategy moved, and what the recommended one would have."""
+    """The groups that gain the most: the moves of the present and of the recommended strategy."""
     from kafka_assignors.report.recommend import today
 
     shown = [each for each in groups if each.recommendation.strategy in each.figures.strategies]

@@ -1,4 +1,4 @@
-"""The pictures of one group: who owned which partition when, what each member held, and who carries the lag."""
+"""The pictures of one group: the owners of partitions over time, the load of each member, and lags."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["MEMBERS_SHOWN", "PARTITIONS_SHOWN", "lag_by_member", "loads", "owners"]
 
 PARTITIONS_SHOWN = 40
-"""The most partitions in a picture; of more, those are shown that moved most often."""
+"""The most partitions in a picture; of more partitions, those with the most moves are shown."""
 
 MEMBERS_SHOWN = 30
-"""The most members in a picture; of more, those that held the most."""
+"""The most members in a picture; of more members, those with the most partitions are shown."""
 
-# The most letters in a panel of `owners`, and the most numbers in one of `loads`: what is drawn grows with them alone.
+# The most letters in a panel of `owners`, and numbers in one of `loads`: they decide the size of the SVG.
 _LABELS = 300
 
 _WIDTH = 9.4
@@ -64,7 +64,7 @@ def _time_axis(axes: Axes, times: Sequence[int], *, last: bool) -> None:
 
 
 def _rows_shown(timelines: Sequence[Ownership]) -> list[list[int]]:
-    """For each timeline, the places of the partitions that are shown: the same partitions for all."""
+    """For each timeline, the indices of the shown partitions, which are the same for all."""
     changes: dict[tuple[str, int], int] = {}
     for timeline in timelines:
         for partition, owned in zip(timeline.partitions, zip(*timeline.owners, strict=True), strict=True):
@@ -107,7 +107,7 @@ def owners(group_id: str, timelines: Sequence[Ownership]) -> Picture:
 
 
 def member_codes(timelines: Sequence[Ownership]) -> dict[str, str]:
-    """The letters of the members, as `owners` has them."""
+    """The letters of the members, as in the picture of `owners`."""
     members = _members_of(timelines)
     return dict(zip(members, _codes(len(members)), strict=True))
 
@@ -129,7 +129,7 @@ def _paint_owners(
             if step[partition] >= 0:
                 cells[row, at] = palette[step[partition]]
     axes.imshow(cells, aspect="auto", interpolation="none", origin="upper")
-    # By column, the rows with a gap before it; and what has one owner for how long.
+    # By column, the rows with a gap before it; and runs of cells with one owner.
     gaps: dict[int, list[int]] = {}
     runs: list[tuple[int, int, int, int]] = []
     for row, partition in enumerate(rows):
@@ -173,7 +173,7 @@ def _strokes(
     width: float,
     cap: Literal["butt", "round"],
 ) -> None:
-    """Many lines of one look, as one path."""
+    """Many lines of one style, as one path."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -185,7 +185,7 @@ def _strokes(
 
 
 def _topic_ticks(axes: Axes, partitions: Sequence[tuple[str, int]]) -> None:
-    """A tick where a topic begins, and the numbers between as far as there is room."""
+    """A tick at the first partition of each topic, and partition numbers between them where there is room."""
     names = short_names((topic for topic, _ in partitions), 22, drawn_text)
     places: list[int] = []
     labels: list[str] = []
@@ -211,7 +211,7 @@ def _member_legend(figure: Figure, members: Sequence[str], shades: Mapping[str, 
 def loads(group_id: str, timelines: Sequence[Ownership]) -> Picture:
     """For each strategy: members from top to bottom, rebalances from left to right, partitions as shade and number.
 
-    A dot marks what a member took over from another.
+    A dot marks a load with partitions that another member had.
     """
     everybody = _members_of(timelines)
     held: dict[str, int] = dict.fromkeys(everybody, 0)
@@ -290,14 +290,14 @@ def _paint_loads(axes: Axes, timeline: Ownership, members: Sequence[str], most: 
     axes.imshow(cells, aspect="auto", interpolation="none", origin="upper")
     if dots:
         shift = 0.36 if numbers else 0.0
-        # Lines without length, whose round ends are dots: one path has them all.
+        # A line of no length with round ends is a dot; one path has all dots.
         points = [(at + shift, row - shift * 0.7) for at, row in dots]
         _strokes(axes, [(point, point) for point in points], colour("orange"), 3.6, "round")
     axes.set_ylim(max(1, len(members)) - 0.5, -0.5)
 
 
 def lag_by_member(group_id: str, lag: LagByMember) -> Picture:
-    """Each member's lag after one rebalance: a dot a member, a row a strategy."""
+    """The lag of each member after one rebalance: a dot for a member, a row for a strategy."""
     ordered = sorted(lag.strategies.items(), key=lambda item: (max(item[1].values(), default=0), item[0]))
 
     def paint(figure: Figure) -> None:

@@ -1,7 +1,7 @@
-"""What a report says, as plain values. `Report.to_json` is the report in figures; the page shows the same.
+"""The contents of a report as plain values. `Report.to_json` has its figures; the page shows the same.
 
 All counts are of partitions, members, groups and rebalances; times are milliseconds since 1970 (UTC), lags records.
-A strategy is known by its wire name, with its options where it has any; what really happened is `observed`.
+A strategy has its text as its name, such as `sticky(mode=fair)`; the real assignments are `observed`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = [
 ]
 
 FORMAT = 2
-"""The version of the JSON: it grows when a field changes its meaning or goes."""
+"""The version of the JSON: it grows when a field changes its meaning or is removed."""
 
 OBSERVED = "observed"
-"""The name, among strategies, of what really happened."""
+"""The name, among strategies, of the real assignments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """How a figure is spread over all rebalances: the middle, what 95 % stay below, and the most."""
+    """The distribution of a figure over all rebalances: median, 95th percentile and maximum."""
 
     p50: float
     p95: float
@@ -53,15 +53,15 @@ class StrategyTotals:
         failed: how many of these it failed for; they count in nothing else.
         rebalances: all rebalances.
         assigned: the partitions handed out, summed over all rebalances.
-        unassigned: the partitions that members subscribed to and nobody got, summed likewise: a strategy for joins
-            leaves those without a partner.
+        unassigned: the subscribed partitions without an owner, summed likewise: a strategy for joins leaves those
+            without a partner.
         moved: the partitions that had an owner and changed it.
         moved_needed: of these, the least that a best balanced plan had to move too.
         spread: the most minus the fewest partitions of a member.
         balance_score: KIP-54's.
-        lag_skew: the heaviest member's lag by the mean; 1 is even.
+        lag_skew: the heaviest member's lag divided by the mean; 1 is even.
         copartition_violations: partition numbers whose topics have different owners.
-        kernel_seconds: how long the assignor computed.
+        kernel_seconds: the computing time of the assignor.
         recommended: for how many groups it is recommended.
     """
 
@@ -82,12 +82,12 @@ class StrategyTotals:
 
     @property
     def moved_share(self) -> float:
-        """The moved ones among all that were handed out."""
+        """The moved part of all assigned partitions."""
         return self.moved / self.assigned if self.assigned else 0.0
 
     @property
     def unassigned_share(self) -> float:
-        """The partitions that nobody got among all."""
+        """The part of all partitions without an owner."""
         partitions = self.assigned + self.unassigned
         return self.unassigned / partitions if partitions else 0.0
 
@@ -102,12 +102,12 @@ class StrategyFigures:
         moved_needed: of these, the least that a best balanced plan had to move too.
         spread: the most minus the fewest partitions of a member, in the mean.
         balance_score: KIP-54's, in the mean.
-        lag_skew: the heaviest member's lag by the mean, in the mean of the rebalances.
+        lag_skew: the heaviest member's lag divided by the mean, in the mean of the rebalances.
         max_lag: the largest lag of a member at any rebalance.
         copartition_violations: partition numbers whose topics have different owners, summed.
-        error: why the strategy failed; nothing else counts then.
+        error: why the strategy failed; the other figures do not count then.
         assigned: the partitions handed out, summed over the rebalances.
-        unassigned: the partitions that members subscribed to and nobody got, summed likewise.
+        unassigned: the subscribed partitions without an owner, summed likewise.
     """
 
     rebalances: int
@@ -124,19 +124,19 @@ class StrategyFigures:
 
     @property
     def unassigned_share(self) -> float:
-        """The partitions that nobody got among all."""
+        """The part of all partitions without an owner."""
         partitions = self.assigned + self.unassigned
         return self.unassigned / partitions if partitions else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """What a group should use.
+    """The recommendation for a group.
 
     Attributes:
-        strategy: its name; `keep` for what it uses now; None if nothing can be said.
-        rule: which of the rules of `kafka_assignors.report.recommend` decided.
-        reason: why, in words and figures.
+        strategy: its name; `keep` for the present one; None without a recommendation.
+        rule: the rule of `kafka_assignors.report.recommend` that decided.
+        reason: the reason, in words and figures.
     """
 
     strategy: str | None
@@ -146,17 +146,17 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """One group: what each strategy would have meant for it.
+    """One group, with the figures of each strategy.
 
     Attributes:
-        cluster: where it is.
+        cluster: its cluster.
         group_id: its id.
         members: the most members it had at once.
         partitions: the most partitions it read at once.
         strategies: by name, `observed` too where it is known.
         joined: whether it joins its topics by partition number.
-        running: the strategy that it runs, by its wire name, as its protocol was captured; in a KIP-848 group the
-            broker's assignor that its members ask for. None where that is not known.
+        running: the strategy that it runs, by its wire name in the captured protocol; for a KIP-848 group the broker's
+            assignor that its members ask for. None if it is not known.
         by_broker: whether it is a KIP-848 group, which the broker assigns.
     """
 
@@ -172,16 +172,15 @@ class GroupFigures:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Who owned which partition after each rebalance of a group, under one strategy.
+    """The owners of partitions after each rebalance of a group, under one strategy.
 
     Attributes:
         strategy: its name.
-        times: of each rebalance.
-        members: all members that ever were there, in the order they came.
-        partitions: topic and number of all partitions that there ever were.
-        owners: for each rebalance, by partition, the place of the owner in `members`; -1 for nobody.
-        moved: for each rebalance, how many partitions had an owner and have another one, or none, since. A partition
-            that is no longer there does not count.
+        times: the time of each rebalance.
+        members: all members of the history, in the order in which they joined.
+        partitions: topic and number of all partitions of the history.
+        owners: for each rebalance, by partition, the index of the owner in `members`; -1 without an owner.
+        moved: for each rebalance, how many partitions lost their former owner. A deleted partition does not count.
     """
 
     strategy: str
@@ -197,7 +196,7 @@ class LagByMember:
     """Each member's lag after one rebalance, by strategy.
 
     Attributes:
-        ts: when.
+        ts: the time of the rebalance.
         strategies: name of the strategy to the lags of its members, by member id.
     """
 
@@ -210,13 +209,12 @@ class GroupReport:
     """A group that the page shows.
 
     Attributes:
-        figures: of its strategies.
-        recommendation: for it.
-        saved: the partitions that the recommended strategy would not have moved, of those that `observed` moved (or,
-            where that is not known, the strategy that the group runs); negative if it moves more. 0 where neither is
-            known.
+        figures: the figures of its strategies.
+        recommendation: its recommendation.
+        saved: how many fewer partitions the recommended strategy moves than `observed` (or, if that is not known, than
+            the strategy that the group runs); negative if it moves more. 0 if neither is known.
         ownership: timelines, the present strategy's first.
-        lag: who carries it.
+        lag: the lag of each member.
     """
 
     figures: GroupFigures
@@ -228,12 +226,12 @@ class GroupReport:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """What was moved in a stretch of time.
+    """The moves of a period.
 
     Attributes:
-        ts: when it begins.
-        rebalances: how many there were, of any one strategy the most.
-        moved: partitions moved, by strategy.
+        ts: its start.
+        rebalances: the number of rebalances, of the strategy with the most.
+        moved: moved partitions, by strategy.
     """
 
     ts: int
@@ -253,27 +251,27 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a report says.
+    """The contents of a report.
 
     Attributes:
         title: of the page.
         clusters: how many.
         groups: how many.
-        rebalances: how many, of the strategy that has the most.
+        rebalances: how many, of the strategy with the most.
         since: the first rebalance; None if there is none.
         until: the last one.
         strategies: over the whole fleet.
         periods: the same over time, each as long as `period_ms`.
         period_ms: the length of a period.
-        moved_today: partitions that were really moved, over the groups where that was observed: as much as `observed`
-            has among the strategies.
-        moved_recommended: partitions that the same groups would have moved with what is recommended for each.
-        observed_groups: how many these groups are.
-        recommendations: for how many groups each strategy is recommended; `keep`, and `none` where nothing can be said.
+        moved_today: the observed moves of all groups with observed assignments, as in the strategy `observed`.
+        moved_recommended: the moves of the same groups with the recommended strategy of each.
+        observed_groups: the number of these groups.
+        recommendations: for how many groups each strategy is recommended; also `keep`, and `none` without a
+            recommendation.
         worst: the groups that gain the most, the first one most.
         failures: some of the groups that failed.
         failed_groups: how many failed for some strategy.
-        notes: what else there is to know, a sentence each.
+        notes: further notes, a sentence each.
     """
 
     title: str
@@ -295,7 +293,7 @@ class Report:
     notes: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON has it: numbers, strings, lists and dictionaries; what is not a number is null."""
+        """The report as values of JSON; a figure that is NaN or infinite is null."""
         values = {"format": FORMAT, **_plain(asdict(self))}
         for entry, totals in zip(values["strategies"], self.strategies, strict=True):
             entry |= {"moved_share": totals.moved_share, "unassigned_share": totals.unassigned_share}

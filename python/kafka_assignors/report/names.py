@@ -1,7 +1,8 @@
-"""Names that others chose, made fit to be looked at."""
+"""Short forms of names that strangers chose."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from kafka_assignors.printable import escaped
@@ -9,11 +10,11 @@ from kafka_assignors.printable import escaped
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["short_names", "shortened"]
+__all__ = ["natural", "short_names", "shortened"]
 
 
 def shortened(name: str, length: int) -> str:
-    """At most so many characters, by leaving out the middle.
+    """The text without its middle, in at most so many characters.
 
     >>> shortened("consumer-orders-17", 11)
     'consu…rs-17'
@@ -25,12 +26,12 @@ def shortened(name: str, length: int) -> str:
 
 
 def short_names(names: Iterable[str], length: int = 18, shown: Callable[[str], str] = escaped) -> Mapping[str, str]:
-    """A short name for each, all different: without what all begin with, if that is long, and without the middle.
+    """A short name for each, all different: without a long common beginning, and without the middle.
 
     Args:
-        names: what is to be named.
+        names: the names.
         length: the most characters of a short name.
-        shown: makes a name fit to be shown, before it is measured.
+        shown: escapes a name before its length counts.
 
     >>> short_names(["consumer-orders-1-af30", "consumer-orders-2-99b1"], 10)
     {'consumer-orders-1-af30': '…1-af30', 'consumer-orders-2-99b1': '…2-99b1'}
@@ -41,7 +42,7 @@ def short_names(names: Iterable[str], length: int = 18, shown: Callable[[str], s
         return plain
     first, last = (min(distinct), max(distinct)) if len(distinct) > 1 else ("", "")
     common = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), 0)
-    # Not in the middle of a word.
+    # Do not cut inside a word.
     common = max((first.rfind(mark, 0, common) + 1 for mark in "-_./:"), default=0)
     cut = common if common > 2 else 0
     short: dict[str, str] = {}
@@ -58,3 +59,13 @@ def short_names(names: Iterable[str], length: int = 18, shown: Callable[[str], s
         taken.add(candidate)
         short[name] = candidate
     return short
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """A key that sorts names as people count: numbers in them by value.
+
+    >>> sorted(["m1", "m10", "m2"], key=natural)
+    ['m1', 'm2', 'm10']
+    """
+    parts = re.findall(r"([0-9]{1,18})|([^0-9]+|[0-9]+)", name)
+    return tuple((0, int(number), "") if number else (1, 0, text) for number, text in parts)

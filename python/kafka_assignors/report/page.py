@@ -1,12 +1,15 @@
-"""The report as one HTML page that needs nothing else: no network, no script; and the same figures as JSON."""
+"""The report as one HTML page without scripts that needs no network; and the same figures as JSON."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.errors import MissingDependencyError, OptionError
@@ -17,13 +20,14 @@ from kafka_assignors.report.model import OBSERVED, GroupReport, Ownership, Repor
 from kafka_assignors.report.recommend import KEEP, today
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
 
-__all__ = ["check_libraries", "files", "page", "write"]
+__all__ = ["check_libraries", "files", "local_folder", "page", "write"]
 
-# Rows of the tables of lags: the page is for people.
+# A table of lags has no more rows than a person reads.
 _LAG_ROWS = 12
+# A single letter is a drive of Windows.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,11 @@ class _Shown:
 def page(report: Report, json_name: str = "report.json") -> str:
     """The page.
 
-    Names of groups, topics and members are written by others: all are escaped, and what would be invisible is written
-    out.
+    Strangers choose the names of groups, topics and members. All of them are escaped, invisible characters too.
 
     Args:
-        report: what it says.
-        json_name: where the same figures are, relative to the page.
+        report: the report.
+        json_name: the address of the same figures, relative to the page.
 
     Raises:
         MissingDependencyError: jinja2 or matplotlib is not installed.
@@ -69,7 +72,7 @@ def page(report: Report, json_name: str = "report.json") -> str:
     environment.filters |= {
         "number": _number,
         "figure": _figure,
-        "share": _share,
+        "percent": _percent,
         "time": _time,
         "name": escaped,
         "strategy": _strategy,
@@ -87,7 +90,7 @@ def page(report: Report, json_name: str = "report.json") -> str:
 
 
 def check_libraries() -> None:
-    """Refuses to begin what could not be ended.
+    """Checks the libraries before the report is computed, which may take long.
 
     Raises:
         MissingDependencyError: jinja2 or matplotlib is not installed.
@@ -110,12 +113,27 @@ def files(report: Report) -> dict[str, str]:
     return {"report.html": page(report), "report.json": values}
 
 
+def local_folder(folder: str | os.PathLike[str], option: str) -> Path:
+    """The folder as a path. Unchecked, `file:///x` would be a folder named `file:` on this machine.
+
+    Args:
+        folder: of this machine.
+        option: the argument that named it, for the error.
+
+    Raises:
+        OptionError: it is the address of another file system.
+    """
+    if _SCHEME.match(os.fspath(folder)):
+        raise OptionError(f"{option} is {os.fspath(folder)!r}; give a folder of this machine, without a scheme")
+    return Path(folder)
+
+
 def write(report: Report, folder: str | os.PathLike[str]) -> tuple[str, str]:
     """Writes `report.html` and `report.json` into a folder, which is made if it is not there.
 
     Args:
-        report: what it says.
-        folder: of this machine; `kafka_assignors.spark.files.write_report` takes whatever Spark writes to.
+        report: the report.
+        folder: a folder of this machine; `kafka_assignors.spark.files.write_report` writes to any file system of Spark.
 
     Returns:
         The paths of both.
@@ -125,11 +143,7 @@ def write(report: Report, folder: str | os.PathLike[str]) -> tuple[str, str]:
         OptionError: the folder is the address of another file system.
         OSError: the folder cannot be written.
     """
-    from pathlib import Path
-
-    if "://" in str(folder):
-        raise OptionError(f"folder is {str(folder)!r}; give a folder of this machine, without a scheme")
-    place = Path(folder)
+    place = local_folder(folder, "folder")
     texts = files(report)
     place.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
@@ -143,7 +157,7 @@ def _variables(which: int) -> str:
 
 
 def _pictures(report: Report) -> Mapping[str, Picture]:
-    """Those of the fleet, as far as there is something to see."""
+    """The pictures of the fleet; an empty one is left out."""
     sound = [each for each in report.strategies if each.rebalances]
     found = {}
     if sound:
@@ -157,9 +171,9 @@ def _pictures(report: Report) -> Mapping[str, Picture]:
 
 
 def _lines(report: Report) -> list[str]:
-    """Four lines can be told apart: what was observed, the least, the most, and Kafka's default.
+    """The strategies of four lines, which people can distinguish: `observed`, the fewest moves, the most, and `range`.
 
-    The least of those that assign as much as any.
+    Only a strategy that assigns about as many partitions as any other counts as the one with the fewest moves.
     """
     sound = [each for each in report.strategies if each.rebalances]
     most = max((each.assigned for each in sound), default=0)
@@ -199,7 +213,7 @@ def _members(timelines: Sequence[Ownership]) -> list[tuple[str, str]]:
 
 
 def _lag_columns(group: GroupReport, by_strategy: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Today's strategy and the recommended one, or, where that is the same, the one with the least heaviest lag."""
+    """The present strategy and the recommended one, and then those with the smallest heaviest lag."""
     present = today(group.figures)
     least = sorted(by_strategy, key=lambda name: (max(by_strategy[name].values(), default=0), name))
     wanted = [present, group.recommendation.strategy, *least]
@@ -209,7 +223,7 @@ def _lag_columns(group: GroupReport, by_strategy: Mapping[str, Mapping[str, int]
 def _lag_rows(
     by_strategy: Mapping[str, Mapping[str, int]], columns: Sequence[str]
 ) -> Sequence[tuple[str, Sequence[int | None]]]:
-    """The members that carry the most, each with its lag under each of the strategies."""
+    """The members with the most lag, each with its lag under each strategy."""
     members = dict.fromkeys(member for name in columns for member in by_strategy[name])
     rows = [(member, [by_strategy[name].get(member) for name in columns]) for member in members]
     rows.sort(key=lambda row: (-max(lag or 0 for lag in row[1]), row[0]))
@@ -221,13 +235,13 @@ def _number(value: int) -> str:
 
 
 def _figure(value: float) -> str:
-    """A figure that need not be whole, in as many digits as say something."""
+    """A figure with the digits that matter."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _share(value: float) -> str:
+def _percent(value: float) -> str:
     return f"{value:.1%}"
 
 

@@ -1,6 +1,4 @@
-"""What a group should use, from what each strategy would have meant for it: rules in order, of which one decides.
-
-The first that holds:
+"""The recommended strategy of a group, from the figures of each strategy. The first rule that holds decides.
 
 | Rule | Holds when | Recommends |
 | --- | --- | --- |
@@ -10,12 +8,12 @@ The first that holds:
 | `broker` | the broker assigns the group (KIP-848), and what it moved was not observed | keep |
 | `lag` | the heaviest member has long had several times the mean lag, and `lag` evens that out | `lag` |
 | `sticky` | a strategy is as even as any and moves clearly less than today's, or is clearly more even | that strategy |
-| `keep` | nothing of that, or it is what the group runs already | keep |
+| `keep` | no other rule, or the group runs that strategy already | keep |
 
-Today is what was observed, or else what the strategy that the group is known to run would have done; without one of
-them nothing is compared with. A strategy that leaves more partitions to nobody than today's does is never recommended.
+"Today" means the observed figures, or else the figures of the strategy that the group runs. Without either, no strategy
+is compared with today. A strategy that leaves more partitions without an owner than today's is never recommended.
 
-The figures that count are in `Limits`.
+`Limits` has the thresholds.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from kafka_assignors.errors import OptionError
 from kafka_assignors.report.model import OBSERVED, GroupFigures, Recommendation, StrategyFigures
+from kafka_assignors.strategies import strategy_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,28 +31,30 @@ if TYPE_CHECKING:
 __all__ = ["KEEP", "Limits", "recommend", "saved", "today"]
 
 KEEP = "keep"
-"""What is recommended where no change is worth it."""
+"""The recommendation if no change is worth it."""
 
-# Of strategies that are equally good the first is taken: those that let members work on through a rebalance come first.
+# The first of several equally good ones is recommended. With a cooperative one members work through a rebalance.
 _PREFERRED = ("cooperative-sticky", "sticky", "range", "roundrobin", "lag", "cooperative-sticky-join", "sticky-join")
-# A change for the sake of moves saves at least so many, and such a part of today's.
+# The broker's own, which no member can choose: they are figures to compare with. A KIP-848 group runs one of them.
+_OF_BROKER = {"uniform": "uniform", "range": "server-side-range"}
+# A change for fewer moves must save this many, and this part of today's.
 _LEAST_SAVED = 10
 _LEAST_SHARE_SAVED = 0.05
-# A change for the sake of evenness brings fullest and emptiest member nearer by so many partitions, in the mean.
+# A change for evenness must reduce the mean difference between fullest and emptiest member by so many partitions.
 _LEAST_EVENER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From where on something matters.
+    """The thresholds of the rules.
 
     Args:
-        lag_skew: the heaviest member's lag by the mean; at most this is even enough.
-        lag: the largest lag of a member, in records; at most this is nobody's trouble.
-        gain: the share by which something must become better to be worth a change.
+        lag_skew: the heaviest member's lag divided by the mean; a value up to this is even enough.
+        lag: the largest lag of a member, in records; a value up to this does no harm.
+        gain: the part by which a figure must improve to be worth a change.
 
     Raises:
-        OptionError: a limit that is not positive, or a share above 1.
+        OptionError: a limit that is not positive, or a gain above 1.
     """
 
     lag_skew: float = 2.0
@@ -69,22 +70,18 @@ class Limits:
             raise OptionError(f"gain is {self.gain!r}; give a share, 1 at most")
 
 
-def _base(name: str) -> str:
-    """The strategy without its options: `lag` for `lag:scope=group`."""
-    return name.split(":", 1)[0].split("(", 1)[0]
-
-
 def _rank(name: str) -> tuple[int, str]:
-    base = _base(name)
+    base = strategy_name(name)
     return (_PREFERRED.index(base) if base in _PREFERRED else len(_PREFERRED)), name
 
 
 def today(figures: GroupFigures) -> str | None:
-    """The name of what stands for the present: what was observed, else the strategy in use, if it was replayed."""
+    """The name of the present figures: `observed`, else the strategy in use if it was replayed; None without either."""
     sound = [name for name, each in figures.strategies.items() if each.error is None]
     if OBSERVED in sound:
         return OBSERVED
-    return figures.running if figures.running in sound and not figures.by_broker else None
+    running = _OF_BROKER.get(figures.running or "") if figures.by_broker else figures.running
+    return running if running in sound else None
 
 
 def saved(figures: GroupFigures, recommendation: Recommendation) -> int:
@@ -96,25 +93,27 @@ def saved(figures: GroupFigures, recommendation: Recommendation) -> int:
 
 
 def _worth(before: StrategyFigures, after: StrategyFigures, limits: Limits) -> bool:
-    """Whether so many fewer moves are worth a change."""
+    """Whether the saved moves are worth a change."""
     share = max(limits.gain, _LEAST_SHARE_SAVED)
     return before.moved - after.moved >= _LEAST_SAVED and before.moved - after.moved > share * before.moved
 
 
 def _readable(choices: dict[str, StrategyFigures], now: StrategyFigures | None) -> dict[str, StrategyFigures]:
-    """The strategies that leave no more partitions to nobody than today's does, or than the best of them."""
+    """The strategies that leave no more partitions without an owner than today's, or than the best of them."""
     least = min(each.unassigned_share for each in choices.values())
     most = max(least, 0.0 if now is None else now.unassigned_share)
     return {name: each for name, each in choices.items() if each.unassigned_share <= most}
 
 
 def _runs(figures: GroupFigures, name: str) -> bool:
-    """Whether a strategy is what the group runs. Options are not on the wire, so that they cannot be told apart."""
-    return not figures.by_broker and figures.running is not None and _base(figures.running) == _base(name)
+    """Whether the group runs this strategy. Options are not on the wire, so only the names are compared."""
+    return (
+        not figures.by_broker and figures.running is not None and strategy_name(figures.running) == strategy_name(name)
+    )
 
 
 def recommend(figures: GroupFigures, limits: Limits = Limits()) -> Recommendation:
-    """What a group should use, and why. O(strategies).
+    """The recommendation for a group, with its reason. O(strategies).
 
     >>> def strategy(moved, spread=1.0, skew=1.2, lag=0):
     ...     return StrategyFigures(20, moved, 40, spread, spread * 4, skew, lag, 0)
@@ -134,8 +133,9 @@ def recommend(figures: GroupFigures, limits: Limits = Limits()) -> Recommendatio
         return Recommendation(KEEP, "alone", "it never had a second member: any strategy gives the one everything")
     present = today(figures)
     now = None if present is None else sound.get(present)
-    choices = _readable(replayed, now)
-    plain = {name: each for name, each in choices.items() if "join" not in _base(name)}
+    ours = {name: each for name, each in replayed.items() if strategy_name(name) not in _OF_BROKER.values()}
+    choices = _readable(ours, now) if ours else {}
+    plain = {name: each for name, each in choices.items() if "join" not in strategy_name(name)}
     found = _joined(choices, now, limits) if figures.joined else None
     if found is None and figures.by_broker and now is None:
         reason = "the broker assigns it (KIP-848), and what that moved is not in the tables: nothing to compare with"
@@ -143,7 +143,8 @@ def recommend(figures: GroupFigures, limits: Limits = Limits()) -> Recommendatio
     if found is None and plain:
         found = _by_lag(plain, present, now, limits) or _by_moves(plain, present, now, limits)
     if found is None:
-        return Recommendation(KEEP, "keep", "only strategies for joins were replayed")
+        reason = "only strategies for joins were replayed" if choices else "only the broker's assignors were replayed"
+        return Recommendation(KEEP, "keep", reason)
     if found.strategy is not None and found.strategy != KEEP and _runs(figures, found.strategy):
         return Recommendation(KEEP, "keep", f"it runs {figures.running} already: {found.reason}")
     return found
@@ -151,7 +152,7 @@ def recommend(figures: GroupFigures, limits: Limits = Limits()) -> Recommendatio
 
 def _joined(choices: dict[str, StrategyFigures], now: StrategyFigures | None, limits: Limits) -> Recommendation | None:
     joins = sorted(
-        (name for name in choices if "join" in _base(name)), key=lambda name: (choices[name].moved, _rank(name))
+        (name for name in choices if "join" in strategy_name(name)), key=lambda name: (choices[name].moved, _rank(name))
     )
     if not joins:
         return None
@@ -175,15 +176,16 @@ def _by_lag(
     choices: dict[str, StrategyFigures], present: str | None, now: StrategyFigures | None, limits: Limits
 ) -> Recommendation | None:
     lags = sorted(
-        (name for name in choices if _base(name) == "lag"), key=lambda name: (choices[name].lag_skew, _rank(name))
+        (name for name in choices if strategy_name(name) == "lag"),
+        key=lambda name: (choices[name].lag_skew, _rank(name)),
     )
-    others = [name for name in choices if _base(name) != "lag"]
+    others = [name for name in choices if strategy_name(name) != "lag"]
     if not lags or not (others or now):
         return None
     if now is not None:
         other, rival = now, "" if present == OBSERVED else f" with {present}"
     else:
-        # Beside the strategy that would be taken for its few moves.
+        # Compared with the strategy that would be recommended for its few moves.
         name = min(others, key=lambda name: (choices[name].balance_score, choices[name].moved, _rank(name)))
         other, rival = choices[name], f" with {name}"
     lag = choices[lags[0]]
@@ -204,7 +206,7 @@ def _by_moves(
 ) -> Recommendation:
     least = min(each.balance_score for each in choices.values())
     even = [name for name, each in choices.items() if each.balance_score <= least * (1 + limits.gain / 2)]
-    best = min(even, key=lambda name: (_base(name) == "lag", choices[name].moved, _rank(name)))
+    best = min(even, key=lambda name: (strategy_name(name) == "lag", choices[name].moved, _rank(name)))
     own = choices[best]
     if now is None or present == best:
         others = sorted((name for name in choices if name != best), key=lambda name: (choices[name].moved, _rank(name)))
@@ -254,7 +256,7 @@ def _count(number: int, what: str) -> str:
 
 
 def tally(recommendations: Iterable[Recommendation]) -> dict[str, int]:
-    """How often each strategy is recommended, most often first; `none` where nothing can be said."""
+    """How often each strategy is recommended, most often first; `none` for groups without a recommendation."""
     found: dict[str, int] = {}
     for each in recommendations:
         name = each.strategy or "none"

@@ -1,7 +1,7 @@
-"""Small SVG: what matplotlib draws in a tenth of the bytes, with the same look.
+"""Small SVG: the pictures of matplotlib in a tenth of the bytes, with the same appearance.
 
-A page has dozens of pictures with thousands of letters and dots. matplotlib writes each of them in a group of its own
-with its style, in six decimals. Here equal groups become one definition, and coordinates have one or two decimals of a
+A page has dozens of pictures with thousands of letters and dots. matplotlib writes each of them as a group of its own
+with its style and six decimals. Here equal groups become one definition, and coordinates have one or two decimals of a
 point.
 """
 
@@ -59,7 +59,7 @@ def _without(element: Element, shared: Element) -> None:
             shared.extend(child)
             continue
         _without(child, shared)
-        # A group that says nothing of what is in it.
+        # A group without attributes has no effect on its children.
         if child.tag == "g" and not set(child.attrib) - {"id"}:
             kept.extend(child)
         else:
@@ -68,7 +68,7 @@ def _without(element: Element, shared: Element) -> None:
 
 
 def _words(root: Element) -> Iterator[tuple[Element, int, str, tuple[str, ...]]]:
-    """The groups that are a word, or a letter: the parent, the place, and what makes two of them alike."""
+    """The groups of a word or a letter: the parent, the index, and a key that is equal for equal groups."""
     for parent in root.iter():
         for at, child in enumerate(parent):
             match = _PLACED.fullmatch(child.get("transform", "")) if child.tag == "g" else None
@@ -79,7 +79,7 @@ def _words(root: Element) -> Iterator[tuple[Element, int, str, tuple[str, ...]]]
 
 
 def _say_once(root: Element, shared: Element) -> None:
-    """Words that are there more than once become a definition and its uses; a style of all uses goes to their group."""
+    """A repeated word becomes a definition and its uses; a style of all uses goes to their group."""
     found = list(_words(root))
     often = Counter(word for *_, word in found)
     names: dict[tuple[str, ...], str] = {}
@@ -113,7 +113,7 @@ def _shorten(element: Element) -> None:
             element.set(name, _NUMBER.sub(_rounded, value))
         elif name in ("x", "y"):
             element.set(name, f"{float(value):.1f}".removesuffix(".0"))
-    # The place of a letter in its word.
+    # The position of a letter in its word.
     match = re.fullmatch(r"translate\((\S+) 0\)", element.get("transform", ""))
     if match is not None and element.tag == "use" and "x" not in element.attrib:
         del element.attrib["transform"]
@@ -122,13 +122,13 @@ def _shorten(element: Element) -> None:
 
 def _rounded(match: re.Match[str]) -> str:
     value = float(match[0])
-    # What is below one is a scale, of what may be large.
+    # A number below one is a scale, perhaps of large coordinates.
     text = f"{value:.4g}" if abs(value) < 1 else f"{value:.2f}"
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def _path(text: str) -> str:
-    """A path without what can be left out; only matplotlib's commands, all of them absolute."""
+    """A path without redundant characters. It reads only the commands of matplotlib, which are absolute."""
     at: tuple[str, ...] = ()
     steps: list[str] = []
     for command, rest in _STEP.findall(_NUMBER.sub(_plain, text)):
@@ -147,7 +147,7 @@ def _plain(match: re.Match[str]) -> str:
 
 
 def _rename(root: Element) -> None:
-    """Ids that are referred to become short, others go."""
+    """Shortens ids with a reference, and removes the others."""
     used: dict[str, str] = {}
     reference = re.compile(r"url\(#([^)]+)\)")
     for element in root.iter():

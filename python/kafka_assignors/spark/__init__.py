@@ -1,9 +1,13 @@
-"""For PySpark: `partition_for`, the partition that Java's producers choose for a key, for Spark's own Kafka sink.
+"""The Spark pipeline: its session, the jars of Spark's Kafka connector, and `partition_for` for Spark's Kafka sink.
 
-Spark's sink writes each row to the partition that its column `partition` names, and lets its producer choose where that
-is null. Importing this package imports neither pyspark nor pyarrow.
+The steps are modules of their own, such as `kafka_assignors.spark.replay`; docs/spark.md shows how they go together.
+Importing this package imports neither pyspark nor pyarrow.
 """
 
+from kafka_assignors.spark.connector import connector_jars
 from kafka_assignors.spark.partition import partition_for
 
-__all__ = ["partition_for"]
+# The function has the name of its module, and hides it: `kafka_assignors.spark.session` is the function.
+from kafka_assignors.spark.session import session
+
+__all__ = ["connector_jars", "partition_for", "session"]

@@ -1,10 +1,10 @@
-"""`python -m kafka_assignors.spark`: the pipeline's commands; without their libraries, one sentence and status 2."""
+"""`python -m kafka_assignors.spark`: the commands of `kafka-assignors spark`, for `spark-submit` and for clusters."""
 
 import sys
 
 
 def main() -> None:
-    """The entry point."""
+    """The entry point; without its libraries, one sentence and exit status 2."""
     try:
         from kafka_assignors.spark.app import app
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What each group should use, from the table `rebalances`: one row for each group, made on Spark."""
+"""A recommendation for each group, from the table `rebalances`, on Spark."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ RECOMMENDATIONS = (
 )
 """The columns of `recommendations`.
 
-`running` is the strategy in use, `today` whose figures stand for the present: `observed`, or the strategy in use.
-Figures are null where they are not known; `nobody_gets` is the share of partitions without a reader.
+`running` is the strategy in use; `today` names the row with the present figures: `observed`, or the strategy in use.
+Figures are null if they are not known; `nobody_gets` is the part of the partitions without a reader.
 """
 
 ALL = "all strategies"
-"""What stands for the strategy of a group that could not be replayed with any."""
+"""The strategy of the row of a group that could not be replayed with any."""
 
 _KEYS = ("cluster", "group_id")
 
 
 def by_group(rebalances: DataFrame, events: DataFrame | None = None) -> DataFrame:
-    """One row a group, with a list of its strategies, and with what it runs."""
+    """One row for each group, with a list of its strategies, and with the strategy that it runs."""
     import pyspark.sql.functions as f
 
-    # Rows without figures do not count. A strategy without other rows failed for the group; a row without a strategy
-    # says that all of them failed.
+    # Rows without figures are left out. A strategy with no other rows failed for the group; a row without a strategy
+    # means that all of them failed.
     sound = f.col("moved").isNotNull()
     named = rebalances.withColumn("strategy", f.coalesce("strategy", f.lit(ALL)))
     by_strategy = named.groupBy(*_KEYS, "strategy").agg(
@@ -67,7 +67,7 @@ def by_group(rebalances: DataFrame, events: DataFrame | None = None) -> DataFram
 
 
 def _in_use(events: DataFrame) -> DataFrame:
-    """What each group runs: the protocol that was captured last, and whether the broker assigns the group.
+    """The strategy of each group: the last captured protocol, and whether it is a KIP-848 group.
 
     A capture has snapshots of classic groups, and joins and leaves of KIP-848 groups only.
     """
@@ -78,13 +78,13 @@ def _in_use(events: DataFrame) -> DataFrame:
     named = f.when(f.length("protocol") > 0, f.struct("seq", "row", by_broker.alias("by_broker"), "protocol"))
     last = f.max(f.struct("seq", "row", by_broker.alias("by_broker")))["by_broker"]
     found = own.groupBy(*_KEYS).agg(last.alias("by_broker"), f.max(named).alias("named"))
-    # A protocol from before the group changed its type says nothing about it now.
+    # A protocol from before a change of the group's type is not its present one.
     same = f.col("named.by_broker") == f.col("by_broker")
     return found.select(*_KEYS, f.when(same, f.col("named.protocol")).alias("running"), "by_broker")
 
 
 def group_figures(row: Mapping[str, Any], joined: _core.Expression | None) -> GroupFigures:
-    """A row of `by_group` as the rules take it."""
+    """A row of `by_group` as the input of the rules."""
     strategies = {}
     for each in row["strategies"]:
         values = {name: each[name] for name in StrategyFigures.__slots__}
@@ -102,7 +102,7 @@ def group_figures(row: Mapping[str, Any], joined: _core.Expression | None) -> Gr
 
 
 def _in_order(strategies: Mapping[str, StrategyFigures]) -> dict[str, StrategyFigures]:
-    """What was observed first, then by what is moved."""
+    """Sorts `observed` first, then by moves."""
     return dict(sorted(strategies.items(), key=lambda item: (item[0] != OBSERVED, item[1].moved, item[0])))
 
 
@@ -111,7 +111,7 @@ def _recommended(
 ) -> Iterator[pyarrow.RecordBatch]:
     import pyarrow
 
-    # Each worker compiles it, since a compiled expression cannot be pickled.
+    # Each worker compiles the expression, since a compiled one cannot be pickled.
     expression = pattern(joined)
     for batch in batches:
         rows = []
@@ -151,7 +151,7 @@ def pattern(joined: str | None) -> _core.Expression | None:
     """The expression that finds groups which join their topics, in RE2's syntax; matched in linear time.
 
     Raises:
-        OptionError: it is no regular expression.
+        OptionError: the text is no regular expression.
     """
     if joined is None:
         return None
@@ -168,14 +168,14 @@ def recommendations(
     joined: str | None = None,
     limits: Limits | None = None,
 ) -> DataFrame:
-    """What each group should use, and why: by the rules of `kafka_assignors.report.recommend`.
+    """A strategy for each group, with the reason, by the rules of `kafka_assignors.report.recommend`.
 
     Args:
         rebalances: the table of that name.
-        events: `membership_events`, which tells what groups run: the captured protocol, or that the broker assigns.
-        joined: a regular expression (RE2's syntax); groups in whose id it is found join their topics by
-            partition number.
-        limits: from where on something matters.
+        events: `membership_events`, for the strategy of each group: the captured protocol, or the broker's.
+        joined: a regular expression (RE2's syntax); groups with a match in their id join their topics by partition
+            number.
+        limits: the thresholds of the rules.
 
     Returns:
         One row for each (cluster, group), with the columns of `RECOMMENDATIONS`.
@@ -188,7 +188,7 @@ def recommendations(
     from pyspark.sql.types import StructType
 
     schema: Any = StructType.fromDDL(RECOMMENDATIONS)
-    # Refused here, where it is the caller's error, and not on a worker.
+    # Checked here, so that the error is raised in the caller and not on a worker.
     pattern(joined)
     find = partial(_recommended, joined=joined, limits=limits or Limits(), schema=to_arrow_schema(schema))
     return by_group(checked(rebalances, "rebalances"), events).mapInArrow(find, schema)

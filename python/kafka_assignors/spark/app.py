@@ -1,10 +1,11 @@
-"""All commands of the pipeline. To add one: a module in `commands` with a function, and a line below."""
+"""All commands of the pipeline. A new one is a module in `commands` with a function, and a line below."""
 
 import typer
 
 from kafka_assignors.spark.commands import capture, decode, lag, pipeline, replay, report, snapshot, synth
 
 app = typer.Typer(
+    context_settings={"help_option_names": ["-h", "--help"]},
     name="python -m kafka_assignors.spark",
     no_args_is_help=True,
     add_completion=False,
@@ -15,7 +16,7 @@ app = typer.Typer(
 
 @app.callback()
 def _main() -> None:
-    """What assignment strategies would have done to a fleet of consumer groups, from its own history, on Spark."""
+    """Replay the history of a fleet of consumer groups through assignment strategies, on Spark."""
 
 
 app.command("capture")(capture.capture)

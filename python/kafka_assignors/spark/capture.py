@@ -1,8 +1,8 @@
-"""The history of consumer groups, streamed from the broker's own `__consumer_offsets` to Parquet.
+"""Streams the history of consumer groups from the broker's topic `__consumer_offsets` to Parquet.
 
-The broker keeps of each group the latest record only; what it compacts away remains in the capture's tables. Each
-micro-batch is written to folders of its own, which a repetition overwrites, and noted as whole when all of its tables
-are: however often the capture is killed, each record is in the tables once.
+The broker compacts the topic to the latest record of each group; the capture's tables keep the earlier ones. Each
+micro-batch is written to folders of its own, which a repetition overwrites. A note says that a batch is complete once
+all its tables are. So each record is in the tables once, also after a crash.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Capture", "TopicNames", "capture"]
 
 TopicNames: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
-"""Topic ids, as Kafka prints them, with the topics' names; a function is asked anew for each micro-batch."""
+"""Topic ids, as Kafka prints them, with the topics' names; a function is called for each micro-batch."""
 
 
 def capture(
@@ -40,7 +40,7 @@ def capture(
     most: int | None = None,
     timeout: float = 30.0,
 ) -> Capture:
-    """Starts to stream `__consumer_offsets` to tables, or goes on where an earlier capture into the same folder ended.
+    """Starts to stream `__consumer_offsets` to tables, or continues where a capture into the same folder ended.
 
     The tables are those of `kafka_assignors.spark.decoding.decode`, in Parquet below `out`; `captured` reads them. The
     user needs READ and DESCRIBE on the topic, and READ on groups whose names begin with `kafka-assignors-capture`, with
@@ -49,15 +49,14 @@ def capture(
     Args:
         spark: a session with the connector's jars: `session(jars=connector_jars())`.
         kafka: settings of a Java consumer, `bootstrap.servers` among them.
-        out: the folder for tables, checkpoint and notes, on any file system that this Spark writes to; one for each
-            topic.
-        every: so many seconds between micro-batches; None reads what is there and ends.
-        cluster: what the column `cluster` is to be; the cluster's id by default.
-        topic: the topic; another than Kafka's own is for copies of it.
+        out: the folder for tables, checkpoint and notes, on any file system of this Spark; one for each topic.
+        every: seconds between micro-batches; None reads the present records and ends.
+        cluster: the value of the column `cluster`; the cluster's id by default.
+        topic: the topic: Kafka's own, or a copy of it.
         names: names for the topic ids in records of KIP-848 groups.
         clients: fill `client_id` and `client_host` of `membership_events`.
         keep_bytes: fill `key` and `value` of `rejected_records` for records that cannot be read.
-        most: about how many records a micro-batch may have; no limit by default.
+        most: the approximate limit of records in a micro-batch; no limit by default.
         timeout: how many seconds the cluster may take to describe the topic.
 
     Raises:
@@ -77,7 +76,7 @@ def capture(
             raise OptionError(f"{option} is {value!r}; give a positive number")
     if not isinstance(out, str) or not out:
         raise OptionError(f"out is {out!r}; give a folder")
-    # Read offsets of internal topics in this query alone, whatever else goes on in the session.
+    # A session of its own: the setting that makes Spark read an internal topic must not reach other queries.
     own = spark.newSession()
     hand_over_by_count(own)
     found = look_at(own, settings, topic, timeout)
@@ -88,17 +87,17 @@ def capture(
 
     def write(batch: DataFrame, batch_id: int) -> None:
         if ledger.finished(batch_id):
-            # Its tables are whole. The topic may have been compacted since: what a repetition reads might be less.
+            # Its tables are complete. A repetition might read fewer records, since the topic may have been compacted.
             return
         known = names() if callable(names) else names
-        # One task for each partition of the topic costs more than it reads; each partition's order stays.
+        # A task for each partition of the topic costs more than its reading. The order within a partition stays.
         wide = decode_wide(batch.coalesce(parallelism), names=known, clients=clients, keep_bytes=keep_bytes)
         ledger.finish(batch_id, _write(wide, name, ledger.path, batch_id))
 
     failures: list[Exception] = []
 
     def write_or_tell(batch: DataFrame, batch_id: int) -> None:
-        # Through the gateway an exception comes back as text.
+        # The gateway turns an exception of this function into text.
         try:
             write(batch, batch_id)
         except Exception as error:
@@ -120,7 +119,7 @@ def capture(
 
 
 def _write(wide: DataFrame, cluster: str, out: str, batch_id: int) -> dict[str, Any]:
-    """Writes all tables of a batch; the numbers of their rows, and of the reasons for rejections."""
+    """Writes all tables of a batch; returns the numbers of their rows, and of rejected records by reason."""
     from pyspark import StorageLevel
     from pyspark.sql.functions import col, when
 
@@ -134,7 +133,7 @@ def _write(wide: DataFrame, cluster: str, out: str, batch_id: int) -> dict[str, 
         for row in counted:
             rows[tables[row["table"]]] += row["count"]
         for table, frame in tables_of(wide, cluster).items():
-            # The first batch makes every table, so that none is missing later.
+            # The first batch writes every table, also an empty one, so that none is missing later.
             if rows[table] or batch_id == 0:
                 frame.write.mode("overwrite").parquet(f"{out}/{table}/batch_id={batch_id}")
         reasons = {row["reason"]: row["count"] for row in counted if row["reason"] is not None}
@@ -144,7 +143,7 @@ def _write(wide: DataFrame, cluster: str, out: str, batch_id: int) -> dict[str, 
 
 
 class Capture:
-    """A capture under way.
+    """A running capture.
 
     Attributes:
         query: Spark's streaming query.
@@ -162,10 +161,10 @@ class Capture:
         self._stopped = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits for the end: of a capture of what is there, or of one that is stopped or fails.
+        """Waits for the end of a capture without `every`, or of one that is stopped or fails.
 
         Args:
-            timeout: how many seconds to wait; None waits as long as it takes.
+            timeout: how many seconds to wait; None waits without limit.
 
         Returns:
             Whether it has ended.
@@ -182,7 +181,7 @@ class Capture:
         return True
 
     def catch_up(self) -> None:
-        """Waits until what the topic held at the call is in the tables.
+        """Waits until the tables have all records that the topic held at the call.
 
         Raises:
             CaptureError: it failed, or Spark's source passed over partitions that hold records.
@@ -192,12 +191,12 @@ class Capture:
             self._check()
 
     def stop(self) -> None:
-        """Ends it. The batch under way is not whole, and is read again by the next capture into the same folder."""
+        """Stops the capture. The next capture into the same folder reads the unfinished batch again."""
         self._stopped = True
         self.query.stop()
 
     def batches(self) -> dict[int, dict[str, Any]]:
-        """The whole batches so far: by number `rows` by table, and `rejected` by reason."""
+        """The complete batches by number: `rows` by table, and `rejected` by reason."""
         return self._ledger.batches()
 
     def _of_query(self, run: Callable[[], bool | None]) -> bool | None:
@@ -209,7 +208,7 @@ class Capture:
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> CaptureError:
-        """What is behind a failed query: an exception of Kafka's or of Spark's, or an error of ours."""
+        """The cause of a failed query: an exception of Kafka or of Spark, or an error of this package."""
         from py4j.protocol import Py4JJavaError
 
         if self._failures:
@@ -225,7 +224,7 @@ class Capture:
         return refusal(self._address, self.topic.name, thrown)
 
     def _check(self) -> None:
-        """Refuses silence: partitions that held records at the start must have been read."""
+        """Raises unless every partition with records at the start was read: Spark's source may skip one silently."""
         unread = self.topic.unread(self._ledger.reached().get(self.topic.name, {}))
         if unread:
             some = ", ".join(map(str, unread[:10]))

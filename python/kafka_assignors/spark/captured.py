@@ -1,4 +1,4 @@
-"""What a capture has written, as tables: whole batches only, ready for `replay` and `lag`."""
+"""The tables of a capture, complete batches only, ready for `replay` and `lag`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["captured", "with_matched_topics"]
 
 
 def captured(spark: SparkSession, path: str, table: str) -> DataFrame:
-    """A table of a capture, as far as its batches are whole; the capture may go on meanwhile.
+    """The complete batches of a capture's table; the capture may be running.
 
     Args:
         spark: the session.
@@ -36,11 +36,10 @@ def captured(spark: SparkSession, path: str, table: str) -> DataFrame:
 
 
 def with_matched_topics(events: DataFrame, matches: DataFrame) -> DataFrame:
-    """Membership events in which members that subscribe to a regular expression (KIP-848) have the topics that it
-    matches.
+    """Membership events with topics for the members that subscribe to a regular expression (KIP-848).
 
-    What an expression matches is written down when it is known, after the member: such a member gets an event
-    `subscribe` when that changes. Other events remain as they are.
+    The broker writes the matching topics after the member. When they change, such a member gets an event `subscribe`.
+    Other events stay unchanged.
 
     Args:
         events: `membership_events`.
@@ -53,7 +52,7 @@ def with_matched_topics(events: DataFrame, matches: DataFrame) -> DataFrame:
     columns = events.columns
     until = lead("seq").over(Window.partitionBy(*group, "member_id").orderBy("seq", "row"))
     wanting = events.withColumn("until", until).where(col("topic_regex").isNotNull())
-    told = matches.select(
+    expressions = matches.select(
         *group,
         "topic_regex",
         col("ts").alias("m_ts"),
@@ -61,8 +60,8 @@ def with_matched_topics(events: DataFrame, matches: DataFrame) -> DataFrame:
         col("src_offset").alias("m_seq"),
         col("row").alias("m_row"),
     )
-    pairs = wanting.join(told, [*group, "topic_regex"])
-    # What was known already when the member came.
+    pairs = wanting.join(expressions, [*group, "topic_regex"])
+    # The topics that were known when the member joined.
     place = [*group, "seq", "row"]
     known = pairs.where(col("m_seq") < col("seq")).groupBy(*place).agg(max_by("m_topics", "m_seq").alias("known"))
     at_once = (
@@ -70,7 +69,7 @@ def with_matched_topics(events: DataFrame, matches: DataFrame) -> DataFrame:
         .withColumn("topics", coalesce(array_union("topics", "known"), col("topics")))
         .select(columns)
     )
-    # What became known while it was there.
+    # The topics that became known afterwards.
     still = col("until").isNull() | (col("m_seq") < col("until"))
     later = pairs.where((col("m_seq") > col("seq")) & still)
     replaced = {

@@ -1,7 +1,7 @@
-"""The jars of Spark's Kafka connector, which PySpark does not bring: four of them, pinned, fetched once by Maven.
+"""The four jars of Spark's Kafka connector, which PySpark does not contain: pinned, and fetched once by Maven.
 
-The versions are those that were found to work together, batch and streaming, with PySpark 4.2 and 4.3 and with brokers
-up to 4.3; `connector.pom.xml` beside this module has them. Nothing that they name in turn is fetched: Spark ships it.
+`connector.pom.xml` beside this module has the versions. They work together, batch and streaming, with PySpark 4.2 and
+4.3 and with brokers up to 4.3. Their own dependencies are not fetched, because Spark contains them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _POM = "connector.pom.xml"
 
 
 def default_cache() -> Path:
-    """Where the jars are kept: `KAFKA_ASSIGNORS_CACHE`, or `kafka-assignors` in the user's cache folder."""
+    """The folder of the jars: `KAFKA_ASSIGNORS_CACHE`, or `kafka-assignors` in the user's cache folder."""
     own = os.environ.get("KAFKA_ASSIGNORS_CACHE")
     if own:
         return Path(own)
@@ -31,15 +31,14 @@ def default_cache() -> Path:
 
 
 def connector_jars(cache: str | os.PathLike[str] | None = None) -> list[Path]:
-    """The connector's jars, for `session(jars=...)`: fetched with Maven at the first time, about 10 s and 7 MB.
+    """The connector's jars, for `session(jars=...)`. The first call fetches them with Maven: about 10 s and 7 MB.
 
     Args:
-        cache: the folder that keeps them; `default_cache()` by default. One that holds them already, copied by hand
-            into
-            `spark-kafka-<digest>` below it, needs no Maven: the error without Maven names folder and files.
+        cache: the folder that keeps them; `default_cache()` by default. Jars that were copied by hand into
+            `spark-kafka-<digest>` below it need no Maven: the error without Maven names folder and files.
 
     Raises:
-        ConnectorError: they are not there and cannot be fetched.
+        ConnectorError: the folder lacks them, and they cannot be fetched.
     """
     pom = files("kafka_assignors.spark").joinpath(_POM).read_bytes()
     names = _names(pom.decode())
@@ -51,7 +50,7 @@ def connector_jars(cache: str | os.PathLike[str] | None = None) -> list[Path]:
 
 
 def _names(pom: str) -> list[str]:
-    """The files that the pom asks for."""
+    """The files that the pom names."""
     found = re.findall(r"<dependency>.*?<artifactId>([^<]+)</artifactId>\s*<version>([^<]+)</version>", pom, re.DOTALL)
     return [f"{artifact}-{version}.jar" for artifact, version in found]
 
@@ -64,7 +63,7 @@ def _fetch(pom: bytes, folder: Path, names: list[str]) -> None:
             f"the jars of Spark's Kafka connector are not in {folder}, and Maven, which fetches them, is not on PATH; "
             f"install it (Debian: apt-get install maven), {by_hand}"
         )
-    # Made beside its place and renamed when whole: two that fetch at once do not see each other's halves.
+    # A folder is renamed when it is complete, so that two processes that fetch at once see no half of it.
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
     try:
         unfinished.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Records of `__consumer_offsets` to tables, by the Rust core, on Arrow batches.
+"""Decodes records of `__consumer_offsets` to tables, with the Rust core on Arrow batches.
 
-Nothing in a record fails the job: what cannot be read, or says nothing of consumers, is a row of `rejected_records`
-with the reason. Client ids and hosts, which are personal or tell of the infrastructure, are left out unless asked for.
+No record fails the job: one that cannot be read, or that is not about consumers, becomes a row of `rejected_records`
+with the reason. Client ids and hosts may name people and machines, so they are left out by default.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DECODED", "decode", "decode_wide", "hand_over_by_count", "records_of", "tables_of"]
 
-# So many of the largest records that a broker takes by default (`message.max.bytes`, a MiB) fit in an Arrow buffer of a
-# GiB, which is the last size that Arrow's Java doubles a buffer to.
+# The records of a batch. As many of the largest records (`message.max.bytes`, 1 MiB by default) fit in a buffer of
+# 1 GiB, the largest size to which Arrow's Java doubles a buffer.
 _RECORDS = 1_000
-# What the core is given at once, at least: the wide rows cost much for each batch, and little for each row.
+# The least number of rows for one call of the core: wide rows cost much for each batch, and little for each row.
 _GATHERED_ROWS, _GATHERED_BYTES = 10_000, 64 << 20
 
-# What the core makes of a batch; the same columns in the same order as its schema (`_core.OffsetsTopic`): those of
-# commits, which most records are, and all others in a struct that is null for commits.
+# The columns of the core's answer, in the order of its schema (`_core.OffsetsTopic`): those of commits, which most
+# records are, and a struct of all others, which is null for commits.
 _WIDE = (
     "table tinyint, src_partition int, src_offset bigint, row int, ts bigint, group_id string, topic string, "
     "topic_id string, partition int, committed bigint, leader_epoch int"
@@ -50,10 +50,10 @@ _REST = {
     "key": "binary",
     "value": "binary",
 }
-# Null, and left out, unless they are asked for.
+# Columns that are null, and left out, by default.
 _CLIENTS, _BYTES = {"client_id", "client_host"}, {"key", "value"}
 
-# By the number in the column `table`: the table's name, and its columns. A name after a colon is the wide row's.
+# By the number in the column `table`: a table and its columns. A name after a colon is that of the wide row.
 _SOURCE = "src_partition src_offset row"
 DECODED: dict[str, tuple[str, ...]] = {
     "membership_events": tuple(
@@ -79,32 +79,32 @@ def decode(
     clients: bool = False,
     keep_bytes: bool = False,
 ) -> dict[str, DataFrame]:
-    """The tables that records of `__consumer_offsets` make out, of a stream's batch or of a dump. O(bytes), no shuffle.
+    """The tables of records of `__consumer_offsets`, from a stream's batch or a dump. O(bytes), no shuffle.
 
-    A record of a classic group gives an event `snapshot` for each of its members, with the number of its record
-    (`seq`): they are the group in that generation, and nobody else is. Records of KIP-848 groups give `join` (also for
-    a member that subscribes anew) and `leave`. Such a group's members and targets carry no epoch of their own: theirs
-    is the next one written down for the group, and null where that is not in the same Arrow batch.
+    A record of a classic group gives an event `snapshot` for each of its members, with the number of the record
+    (`seq`): exactly these are the members in that generation. Records of KIP-848 groups give `join` (also for a new
+    subscription of a member) and `leave`. The records of such a group's members and targets have no epoch. They get the
+    next epoch in the log of the group, or null if that is not in the same Arrow batch.
 
     Args:
         records: columns key and value (binary), partition (int), offset (bigint), and timestamp (a timestamp, or a
-            bigint of milliseconds since 1970), as Spark's Kafka source has them; others are ignored. Each
-            partition's in order of offsets.
-        cluster: what the column `cluster` is to be.
-        names: topic ids, as Kafka prints them, with the names of the topics. KIP-848 groups know their topics by id;
-            where that is not here, the column `topic` is null and `topic_id` remains.
+            bigint of milliseconds since 1970), as in Spark's Kafka source; others are ignored. The records of a
+            partition are in order of offsets.
+        cluster: the value of the column `cluster`.
+        names: topic ids, as Kafka prints them, with the names of the topics. KIP-848 groups name topics by
+            their id; for an id without a name the column `topic` is null, and `topic_id` has the id.
         clients: fill `client_id` and `client_host` of `membership_events`.
-        keep_bytes: fill `key` and `value` of `rejected_records` for records that cannot be read, for another version of
-            this package to try.
+        keep_bytes: fill `key` and `value` of `rejected_records` for records that cannot be read, so that a later
+            version of this package can read them.
 
     Returns:
         The tables `membership_events`, `observed_assignments`, `offset_commits`, `topic_matches` and
-        `rejected_records`. Each goes through the records anew: where several are wanted, persist `decode_wide` and take
-        `tables_of` that.
+        `rejected_records`. Each decodes all records; for several tables persist `decode_wide`, and give it to
+        `tables_of`.
 
     Raises:
         TableError: columns are missing or have another type.
-        OptionError: an id in `names` is none.
+        OptionError: an id in `names` is no topic id.
         MissingDependencyError: PySpark is not installed.
     """
     return tables_of(decode_wide(records, names=names, clients=clients, keep_bytes=keep_bytes), cluster)
@@ -115,16 +115,16 @@ def decode_wide(
 ) -> DataFrame:
     """As `decode`, all tables in one, with the table's number in the column `table`.
 
-    The columns of commits, and in a struct `rest`, which is null for commits, those that only other tables have. Of
-    these are left out what is null unless it is asked for (`clients`, `keep_bytes`).
+    It has the columns of commits, and a struct `rest` of the other tables' columns, which is null for commits. Columns
+    of `clients` and `keep_bytes` are there if these are true.
 
     Raises:
         TableError: columns are missing or have another type.
-        OptionError: an id in `names` is none.
+        OptionError: an id in `names` is no topic id.
         MissingDependencyError: PySpark is not installed.
     """
     options = (dict(names or {}), clients, keep_bytes)
-    # Here, where it is the caller's error, and not on a worker.
+    # Checked here, so that the error is raised in the caller and not on a worker.
     _core.OffsetsTopic(*options)
 
     def decode_batches(batches: Iterable[Any]) -> Iterator[Any]:
@@ -155,18 +155,18 @@ def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def hand_over_by_count(spark: SparkSession) -> None:
-    """Has Spark end the batches of records that it hands to Python by their number alone, 1,000 each.
+    """Lets Spark end the batches of records for Python by their number alone, 1,000 each.
 
-    By default it adds up the bytes of a batch again after every record (`spark.sql.execution.arrow.maxBytesPerBatch`),
-    which takes longer than all the rest of decoding. Without that, 1,000 records of the size that brokers take by
-    default still fit in a batch. A setting of the session: give a `newSession()`, for whose queries it then holds.
+    By default Spark adds up the bytes of a batch after every record (`spark.sql.execution.arrow.maxBytesPerBatch`),
+    which takes longer than the rest of decoding. 1,000 records of the brokers' default size limit fit in a batch
+    anyway. The setting holds for all queries of the session: give a `newSession()`.
     """
     spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_RECORDS))
 
 
 def records_of(frame: DataFrame) -> DataFrame:
-    """The columns of records as the decoder takes them, the timestamp in milliseconds since 1970.
+    """The columns of records for the decoder, the timestamp in milliseconds since 1970.
 
     Raises:
         TableError: columns are missing or have another type.
@@ -207,7 +207,7 @@ def records_of(frame: DataFrame) -> DataFrame:
 
 
 def tables_of(wide: DataFrame, cluster: str) -> dict[str, DataFrame]:
-    """The tables of what `decode_wide` gave.
+    """The tables in the result of `decode_wide`.
 
     Raises:
         OptionError: `cluster` is not a text.

@@ -1,4 +1,4 @@
-"""The report's files, written wherever Spark writes: to a folder of this machine, `hdfs://`, `s3a://` and the like."""
+"""Writes the report's files to any file system of Spark: a folder of this machine, `hdfs://`, `s3a://` and others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["check_target", "write_report"]
 
 
 def check_target(spark: SparkSession, folder: str) -> None:
-    """Refuses a target that cannot be written to, before the work for it begins.
+    """Refuses a target that cannot be written, before the report is computed.
 
     Raises:
         TableError: this Spark does not know the address's file system.
@@ -25,7 +25,7 @@ def check_target(spark: SparkSession, folder: str) -> None:
 
 
 def write_report(spark: SparkSession, report: Report, folder: str) -> tuple[str, str]:
-    """Writes `report.html` and `report.json` to where Spark would write tables; what is there is replaced.
+    """Writes `report.html` and `report.json` with Spark; existing files are replaced.
 
     Returns:
         The paths of both.
@@ -42,7 +42,7 @@ def write_report(spark: SparkSession, report: Report, folder: str) -> tuple[str,
     texts = files(report)
     try:
         if system.getScheme() == "file":
-            # Hadoop would leave a file of checksums beside each.
+            # Hadoop's local file system would write a file of checksums beside each.
             place = Path(str(root.toUri().getPath()))
             place.mkdir(parents=True, exist_ok=True)
             for name, text in texts.items():
@@ -78,7 +78,7 @@ def _file_system(spark: SparkSession, folder: str) -> tuple[Any, Any]:
 
 
 def _reason(error: Any) -> str:
-    """The first line of what Java, or the system, says."""
+    """The first line of the message of Java, or of the system."""
     thrown = getattr(error, "java_exception", None)
     said = str(error) if thrown is None else str(thrown.getMessage() or thrown)
     return said.splitlines()[0]

@@ -1,15 +1,15 @@
-"""A made-up fleet of consumer groups, one at a time: what each of them went through, from a seed and its number.
+"""The history of one group of a made-up fleet, from the fleet's seed and the group's number.
 
-No Spark in here: `kafka_assignors.spark.synth` spreads the numbers over a cluster. Every part of a group's history
-draws from a generator of its own, seeded with the fleet's seed, the group's number and the part, so any worker can make
-any part of any group, and all get the same.
+This module uses no Spark: `kafka_assignors.spark.synth` distributes the numbers over a cluster. Every part of a group's
+history draws from a generator of its own, seeded with the fleet's seed, the group's number and the part. So any worker
+can make any part of any group, with the same result.
 
 | Shape | What happens |
 | --- | --- |
 | `steady` | members restart now and then |
-| `autoscale` | members follow the day: they come in the morning and go in the evening |
+| `autoscale` | members follow the day: they join in the morning and leave in the evening |
 | `rolling` | deployments: members are replaced one after the other, under new ids |
-| `static` | the same with `group.instance.id`: most come back in time and cause no leave |
+| `static` | the same with `group.instance.id`: most members return within their session, without a leave |
 | `crashloop` | one member dies and comes back, with growing pauses |
 | `regex` | the topics of a pattern come and go, and the subscriptions with them |
 | `join` | two or three topics with equal partition counts, read by members that follow the day |
@@ -34,7 +34,17 @@ if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-__all__ = ["SHAPES", "START", "Event", "FleetOptions", "Observed", "Offsets", "SynthGroup", "TopicHistory", "pool_size"]
+__all__ = [
+    "SHAPES",
+    "START",
+    "FleetOptions",
+    "MembershipEvent",
+    "Observed",
+    "Offsets",
+    "SynthGroup",
+    "TopicHistory",
+    "pool_size",
+]
 
 SHAPES = {
     "steady": 0.28,
@@ -45,17 +55,17 @@ SHAPES = {
     "regex": 0.08,
     "join": 0.08,
 }
-"""The shapes of histories, and how large their parts of a fleet are."""
+"""The shapes of histories, with their parts of a fleet."""
 
 START = 1_767_571_200_000
-"""When histories begin if nothing else is asked for: Monday, 5 January 2026."""
+"""The default start of histories: Monday, 5 January 2026."""
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
 _NOUNS = ("orders", "payments", "clicks", "stock", "mail", "billing", "search", "fraud", "ledger", "offers", "users")
 _COUNTS = (1, 3, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 _COUNT_WEIGHTS = np.array([3, 8, 16, 8, 18, 8, 12, 8, 6, 6, 3, 3, 1], dtype=np.float64)
-# What groups run today: Java's default list makes most of them `range`.
+# The present strategies of groups. Java's default list gives most of them `range`.
 _STRATEGIES = {"range": 0.65, "roundrobin": 0.12, "sticky": 0.23}
 
 # The parts of a group that draw from generators of their own.
@@ -64,15 +74,15 @@ _PLAN, _STORY, _OFFSETS, _TOPIC, _POOL = range(5)
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """What a fleet is like.
+    """The options of a fleet.
 
     Args:
         seed: 0 or more; another seed is another fleet.
         groups: how many groups there are; some of them share topics.
         cluster: the name of the cluster, for all tables.
         days: how long the histories are.
-        events: how many rebalances a group has, in the middle; they vary, up to ten times as many.
-        snapshots: how often the offsets of a group are looked at, evenly over the time.
+        events: the median number of rebalances of a group; some have up to ten times as many.
+        snapshots: how many snapshots of offsets a group has, evenly over the time.
         start: when the histories begin, in milliseconds since 1970.
 
     Raises:
@@ -107,7 +117,7 @@ class FleetOptions:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(part, number)))
 
 
-class Event(NamedTuple):
+class MembershipEvent(NamedTuple):
     """One row of `membership_events`, without cluster and group; events with the same `seq` are one rebalance."""
 
     seq: int
@@ -130,7 +140,7 @@ class Observed(NamedTuple):
 
 
 class Offsets(NamedTuple):
-    """The offsets of all partitions of a topic at one time, by number; a commit of -1 is none."""
+    """The offsets of all partitions of a topic at one time, by number; -1 stands for no commit."""
 
     ts: int
     topic: str
@@ -141,7 +151,7 @@ class Offsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
-    """A topic: how many partitions it had from when on, 0 once it is deleted, and how fast each is written to."""
+    """A topic: its partition counts over time, 0 after its deletion, and the rate of records of each partition."""
 
     name: str
     counts: tuple[tuple[int, int], ...]
@@ -153,12 +163,12 @@ class TopicHistory:
 
 
 def pool_size(groups: int) -> int:
-    """How many topics a fleet shares."""
+    """How many topics of a fleet are read by many groups."""
     return min(groups, 4 + math.isqrt(groups))
 
 
 def _zipf(random: Generator, count: int, exponent: float) -> NDArray[np.float64]:
-    """Shares of a whole, by Zipf's law and in no order."""
+    """Parts of a whole by Zipf's law, in random order."""
     weights = 1.0 / np.arange(1, count + 1) ** exponent
     return random.permutation(weights / weights.sum())
 
@@ -192,7 +202,7 @@ def pool_topic(options: FleetOptions, number: int) -> TopicHistory:
 
 
 class _Change(NamedTuple):
-    """What a member does, before there are ids and numbers. `slot` is the place in the deployment."""
+    """An action of a member, before ids and numbers are assigned. `slot` is its place in the deployment."""
 
     ts: int
     kind: str
@@ -201,7 +211,7 @@ class _Change(NamedTuple):
 
 @dataclass(frozen=True)
 class SynthGroup:
-    """One group of a fleet, by its number; each part is made when it is asked for.
+    """One group of a fleet, by its number; each part is computed at its first use.
 
     >>> group = SynthGroup(FleetOptions(seed=7, groups=3), 1)
     >>> group.group_id, len({event.seq for event in group.events})
@@ -213,10 +223,10 @@ class SynthGroup:
 
     @cached_property
     def _plan(self) -> tuple[str, int, int, str, bool]:
-        """Shape, members, rebalances, today's strategy, and whether the members tell their racks."""
+        """Shape, members, rebalances, present strategy, and whether the members have racks."""
         random = self.options.random(_PLAN, self.number)
         shape = _pick(random, SHAPES)
-        # A heavy tail: most groups have a handful of members, some have a hundred.
+        # The sizes have a heavy tail: most groups have about five members, some a hundred.
         members = min(120, 1 + int(random.pareto(1.1) * 2.5))
         if shape in ("autoscale", "join"):
             members = max(3, members)
@@ -230,17 +240,17 @@ class SynthGroup:
 
     @property
     def strategy(self) -> str:
-        """The strategy that the group runs today, by its wire name."""
+        """The present strategy of the group, by its wire name."""
         return self._plan[3]
 
     @cached_property
     def noun(self) -> str:
-        """What the group is about."""
+        """The subject of the group, for its name."""
         return _NOUNS[self.number % len(_NOUNS)]
 
     @cached_property
     def group_id(self) -> str:
-        """The group's id: its shape, what it is about, and its number."""
+        """The group's id: its shape, its subject and its number."""
         return f"{self.shape}-{self.noun}-{self.number:05d}"
 
     @cached_property
@@ -269,7 +279,7 @@ class SynthGroup:
         )
 
     def _passing(self, random: Generator, name: str) -> TopicHistory:
-        """A topic that may come late and may go early."""
+        """A topic that may be created late and deleted early."""
         options = self.options
         topic = _topic(random, name, _COUNTS[int(random.integers(0, 6))], options, growth=0.0)
         span = options.end - options.start
@@ -281,7 +291,7 @@ class SynthGroup:
 
     @cached_property
     def topics(self) -> tuple[TopicHistory, ...]:
-        """All topics that the group reads: its own, and for some groups one that many read."""
+        """All topics of the group: its own, and for some groups one that many groups read."""
         random = self.options.random(_STORY, self.number)
         shared = pool_size(self.options.groups)
         if self.shape in ("regex", "join") or not shared or random.random() < 0.7:
@@ -290,11 +300,11 @@ class SynthGroup:
         number = int(random.choice(shared, p=popular / popular.sum()))
         return (*self.own_topics, pool_topic(self.options, number))
 
-    # ---- who came and went ------------------------------------------------------------------------------------------
+    # ---- members ----------------------------------------------------------------------------------------------------
 
     def _changes(self, random: Generator) -> list[_Change]:
         _, members, budget, _, _ = self._plan
-        tell = {
+        history = {
             "autoscale": self._by_the_day,
             "join": self._by_the_day,
             "rolling": self._deployments,
@@ -304,14 +314,14 @@ class SynthGroup:
             "steady": self._restarts,
         }[self.shape]
         end = self.options.end
-        return sorted((change for change in tell(random, members, budget) if change.ts < end), key=lambda it: it.ts)
+        return sorted((change for change in history(random, members, budget) if change.ts < end), key=lambda it: it.ts)
 
     def _by_the_day(self, random: Generator, members: int, budget: int) -> Iterator[_Change]:
         """The number of members follows a wave of a day."""
         options = self.options
         swing = members * random.uniform(0.2, 0.6)
         phase = random.uniform(0, 2 * math.pi)
-        # Not every look finds another number.
+        # The number does not change at every time.
         times = np.sort(random.integers(options.start + MINUTE, options.end, budget + budget // 2))
         present = members
         for ts in times.tolist():
@@ -324,7 +334,7 @@ class SynthGroup:
             present = wanted
 
     def _deployments(self, random: Generator, members: int, budget: int) -> Iterator[_Change]:
-        """Member after member is replaced; of large groups several at once."""
+        """New members replace the old ones one after the other, in large groups several at once."""
         options = self.options
         at_once = max(1, math.ceil(2 * members / budget))
         steps = math.ceil(members / at_once)
@@ -338,7 +348,7 @@ class SynthGroup:
                 if self.shape == "static" and random.random() > 0.06:
                     yield from (_Change(ts, "return", slot) for slot in slots)
                 elif surge and self.shape != "static":
-                    # The new member is there before the old one goes.
+                    # The new member joins before the old one leaves.
                     yield from (_Change(ts, "replace", slot) for slot in slots)
                     yield from (_Change(ts + pause // 2, "retire", slot) for slot in slots)
                 else:
@@ -347,7 +357,7 @@ class SynthGroup:
                 ts += pause
 
     def _crashes(self, random: Generator, members: int, budget: int) -> Iterator[_Change]:
-        """One member dies and comes back; the pauses double up to five minutes, as Kubernetes has them."""
+        """One member dies and comes back; the pauses double up to five minutes, as in Kubernetes."""
         slot = int(random.integers(members))
         ts = int(random.integers(self.options.start + MINUTE, self.options.end))
         pause = 10 * SECOND
@@ -370,14 +380,14 @@ class SynthGroup:
                 yield _Change(ready[slot], "join", slot)
 
     @cached_property
-    def events(self) -> list[Event]:
-        """What its members did, in order. The members that are there from the start join in one rebalance."""
+    def events(self) -> list[MembershipEvent]:
+        """The events of its members, in order. The first members join in one rebalance."""
         options = self.options
         random = options.random(_STORY, self.number)
-        random.random()  # `topics` draws from the same part
+        random.random()  # `topics` draws from the same generator
         _, members, _, _, racks = self._plan
         names = [topic.name for topic in self.topics]
-        # In some groups not everybody reads everything.
+        # In some groups not every member subscribes to every topic.
         partial = self.shape not in ("regex", "join") and len(names) > 1 and random.random() < 0.15
 
         def subscription(slot: int, ts: int) -> list[str]:
@@ -385,25 +395,25 @@ class SynthGroup:
                 return [topic.name for topic in self.topics if topic.count_at(ts) > 0]
             return names[:1] if partial and slot % 3 == 2 else names
 
-        told: list[Event] = []
+        events: list[MembershipEvent] = []
         present: dict[int, list[str]] = {}
         born = 0
 
-        def tell(seq: int, ts: int, kind: str, slot: int, member_id: str) -> None:
+        def add(seq: int, ts: int, kind: str, slot: int, member_id: str) -> None:
             instance_id = f"{self.noun}-{slot}" if self.shape == "static" else None
             rack = "abc"[slot % 3] if racks else None
             topics = [] if kind == "leave" else subscription(slot, ts)
-            told.append(Event(seq, ts, kind, member_id, instance_id, rack, topics))
+            events.append(MembershipEvent(seq, ts, kind, member_id, instance_id, rack, topics))
 
         def enter(seq: int, ts: int, slot: int) -> None:
             nonlocal born
             member_id = f"{self.noun}-{slot}-{born:04x}{int(random.integers(2**16)):04x}"
             born += 1
             if self.shape == "static":
-                # Whoever has the instance id takes the other's place, and only the last one can leave.
+                # The newest member with an instance id replaces the former one, and only the newest can leave.
                 present[slot] = []
             present.setdefault(slot, []).append(member_id)
-            tell(seq, ts, "join", slot, member_id)
+            add(seq, ts, "join", slot, member_id)
 
         seq = 1
         for slot in range(members):
@@ -416,30 +426,30 @@ class SynthGroup:
             changes = sorted([*changes, *(_Change(ts, "subscribe", -1) for ts in moments)], key=lambda it: it.ts)
         last = options.start
         for change in changes:
-            # What happens in one moment is one rebalance.
+            # Events of one time are one rebalance.
             if change.ts > last:
                 seq, last = seq + 1, change.ts
             ids = present.get(change.slot, [])
             match change.kind:
-                # A static member that returns is back in time: another id, and nobody left.
+                # A static member that returns within its session has a new id, and there is no leave.
                 case "join" | "replace" | "return":
                     enter(seq, change.ts, change.slot)
                 case "leave" | "retire":
                     if ids:
-                        tell(seq, change.ts, "leave", change.slot, ids.pop(0))
+                        add(seq, change.ts, "leave", change.slot, ids.pop(0))
                 case _:
                     for slot, held in sorted(present.items()):
                         for member_id in held:
-                            tell(seq, change.ts, "subscribe", slot, member_id)
-        return _without_gaps(told)
+                            add(seq, change.ts, "subscribe", slot, member_id)
+        return _without_gaps(events)
 
-    # ---- what the offsets were --------------------------------------------------------------------------------------
+    # ---- offsets ----------------------------------------------------------------------------------------------------
 
     def offsets(self) -> Iterator[Offsets]:
-        """The offsets of its topics, as they are looked at. Lags are skewed: a few partitions carry most of them."""
+        """The snapshots of offsets of its topics. Lags are skewed: a few partitions have most of them."""
         options = self.options
         random = options.random(_OFFSETS, self.number)
-        # Most groups keep up, some are behind, a few far behind.
+        # Most groups have little lag, some have more, a few have much.
         behind = float(random.choice([2.0, 60.0, 3_600.0], p=[0.7, 0.2, 0.1]))
         skew = random.uniform(0.5, 1.4)
         weights = {topic.name: _zipf(random, len(topic.rates), skew) * len(topic.rates) for topic in self.topics}
@@ -457,13 +467,13 @@ class SynthGroup:
                 committed = np.maximum(begin, end - (topic.rates[:count] * seconds_behind).astype(np.int64))
                 yield Offsets(ts, topic.name, begin, end, np.where(never[topic.name][:count], -1, committed))
 
-    # ---- what was assigned ------------------------------------------------------------------------------------------
+    # ---- assignments ------------------------------------------------------------------------------------------------
 
     def observed(self) -> Iterator[Observed]:
-        """What its members had in each generation, which is also the rebalance's `seq`, by its strategy."""
+        """The partitions of its members in each generation, by its strategy; `seq` of a rebalance is its generation."""
         assignor: Assignor = by_name(self.strategy)
         by_topic = {topic.name: topic for topic in self.topics}
-        members: dict[str, Event] = {}
+        members: dict[str, MembershipEvent] = {}
         owned: dict[str, dict[str, list[int]]] = {}
         for step in _steps(self.events):
             for event in step:
@@ -471,7 +481,7 @@ class SynthGroup:
                     members.pop(event.member_id, None)
                     continue
                 if event.instance_id is not None:
-                    # A static member comes back under another id and has what it had.
+                    # A static member comes back under a new id with its former partitions.
                     for old in [each for each in members.values() if each.instance_id == event.instance_id]:
                         owned[event.member_id] = owned.pop(old.member_id, {})
                         del members[old.member_id]
@@ -484,13 +494,13 @@ class SynthGroup:
             ]
             plan = assignor.assign(Group(counts, joined))
             owned = plan.assignment
-            for member_id, share in owned.items():
-                for topic, partitions in share.items():
+            for member_id, assigned in owned.items():
+                for topic, partitions in assigned.items():
                     yield Observed(seq, ts, member_id, topic, partitions)
 
 
-def _steps(events: Sequence[Event]) -> Iterator[list[Event]]:
-    step: list[Event] = []
+def _steps(events: Sequence[MembershipEvent]) -> Iterator[list[MembershipEvent]]:
+    step: list[MembershipEvent] = []
     for event in events:
         if step and step[0].seq != event.seq:
             yield step
@@ -500,7 +510,7 @@ def _steps(events: Sequence[Event]) -> Iterator[list[Event]]:
         yield step
 
 
-def _without_gaps(events: list[Event]) -> list[Event]:
-    """A moment in which nothing happened in the end leaves no gap in the numbers."""
+def _without_gaps(events: list[MembershipEvent]) -> list[MembershipEvent]:
+    """Numbers the rebalances without gaps: some times lose all their events."""
     numbers = {seq: number for number, seq in enumerate(dict.fromkeys(event.seq for event in events), 1)}
     return [event._replace(seq=numbers[event.seq]) for event in events]

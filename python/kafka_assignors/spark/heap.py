@@ -1,4 +1,4 @@
-"""Which setting helps when Spark's memory was too small: one sentence in place of what Java says."""
+"""One sentence that names the setting to change when Spark has too little memory, instead of Java's stack traces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["too_small"]
 
-# The heap that Spark takes without a setting.
+# Spark's heap without a setting.
 _DEFAULT = "1g"
 _OUT_OF_MEMORY = (
     "java.lang.OutOfMemoryError",
@@ -23,12 +23,12 @@ _OUT_OF_MEMORY = (
     "Not enough memory to build and broadcast",
 )
 _OF_EXECUTORS = ("ExecutorLostFailure", "INVALID_EXECUTOR_MEMORY")
-# How a JVM of Spark's ends that has no memory left (`SparkExitCode.OOM`), or that the system has killed for that.
+# Exit statuses of a JVM without memory: Spark's own (`SparkExitCode.OOM`), and those of a kill by the system.
 _OOM, _KILLED = 52, (-9, 137)
 
 
 def too_small(error: BaseException) -> str | None:
-    """The sentence for an error of memory; None for any other. If the JVM is gone, its exit status counts too."""
+    """The sentence for an error of memory; None for another error. If the JVM is gone, its exit status decides."""
     texts = [_text(each) for each in _chain(error)]
     if any(name in text for text in texts for name in _OUT_OF_MEMORY):
         on_executors = not _master().startswith("local") and any(
@@ -67,13 +67,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # a Java exception is asked for its text, and the JVM may be gone
+    except Exception:  # the text of a Java exception comes from the JVM, which may be gone
         return ""
 
 
 def _lost(error: BaseException) -> bool:
     """Whether the connection to the JVM is gone."""
-    # By name: py4j is only there with Spark.
+    # Compared by name, since py4j is installed only with Spark.
     return isinstance(error, ConnectionError | EOFError) or type(error).__name__ in ("Py4JNetworkError", "Py4JError")
 
 
@@ -84,7 +84,7 @@ def _ended() -> int | None:
 
         process = getattr(SparkContext._gateway, "proc", None)
         return None if process is None else int(process.wait(10))
-    except Exception:  # it runs on, or there never was one
+    except Exception:  # the JVM still runs, or there was none
         return None
 
 
@@ -97,7 +97,7 @@ def _setting(name: str) -> str:
 
 
 def _conf(name: str) -> str | None:
-    """A setting of the session, which Python remembers without the JVM; once it is stopped, as the JVM was started."""
+    """A setting of the session, as Python remembers it; after its end a setting of the JVM's command line."""
     try:
         from pyspark import SparkContext
     except ImportError:

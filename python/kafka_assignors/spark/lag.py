@@ -1,4 +1,4 @@
-"""The lag of groups over time: what they had committed, joined with where the topics began and ended."""
+"""The lag of groups over time: their commits, joined with the first and last offsets of the topics."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ __all__ = ["lags", "offset_snapshots", "partition_lag"]
 
 
 def offset_snapshots(commits: DataFrame, offsets: DataFrame, events: DataFrame | None = None) -> DataFrame:
-    """What each group had committed when each snapshot was taken, partition by partition. One shuffle.
+    """The commits of each group at the time of each snapshot, by partition. One shuffle.
 
-    A group is followed on all partitions of a topic from its first commit there on, and of the topics that its members
-    subscribe to if `events` are given: a partition without a commit is one that the group has still to begin.
+    A group has a row for each partition of a topic after its first commit there, and, with `events`, of each topic that
+    its members subscribe to. A row without a commit is a partition that the group has not begun to read.
 
     Args:
-        commits: the table `offset_commits`. Of a partition's commits the last one in the log before the snapshot
-        counts; a
-            tombstone takes it away.
+        commits: the table `offset_commits`. The last commit of a partition before the snapshot counts; a tombstone
+            removes it.
         offsets: the table `offsets`, of `snapshot`.
         events: the table `membership_events`.
 
@@ -51,7 +50,7 @@ def offset_snapshots(commits: DataFrame, offsets: DataFrame, events: DataFrame |
     asked = offsets.join(followed, topic).where(col("ts") >= col("since"))
     key = ["cluster", "group_id", "topic", "partition"]
     nothing = lit(None).cast("bigint")
-    # A commit at the moment of the snapshot counts; of commits of one moment the last in the log.
+    # A commit at the time of the snapshot counts; of several at one time the last in the log.
     timeline = commits.select(
         *key,
         "ts",
@@ -79,7 +78,7 @@ def offset_snapshots(commits: DataFrame, offsets: DataFrame, events: DataFrame |
 
 
 def partition_lag(begin: Column, end: Column, committed: Column, reset: str = "latest") -> Column:
-    """`kafka_assignors.lag.partition_lag` as a column: the same rule, null or negative commits being none.
+    """`kafka_assignors.lag.partition_lag` as a column; a null or negative commit counts as none.
 
     Raises:
         OptionError: `reset` is not a text.
@@ -98,11 +97,11 @@ def lags(snapshots: DataFrame, reset: str = "latest") -> DataFrame:
 
     Args:
         snapshots: the table `offset_snapshots`.
-        reset: the groups' `auto_offset_reset`, which counts for partitions without a commit: `"latest"` has no lag
-            there, everything else that of the whole partition.
+        reset: the groups' `auto_offset_reset`. For a partition without a commit, `"latest"` gives no lag, any other
+            value the lag of the whole partition.
 
     Returns:
-        The table `lags`, with the columns begin, end and committed besides.
+        The table `lags`, with the additional columns begin, end and committed.
 
     Raises:
         TableError: columns are missing or have another type.

@@ -1,13 +1,13 @@
-"""What a capture has written: which batches are whole, and of which topic they are.
+"""The notes in a capture's folder: which batches are complete, and the topic that they come from.
 
 A capture's folder holds its tables, each with a folder `batch_id=N` for every micro-batch that gave it rows, and
 
 - `_capture.json`: cluster, topic and the topic's id;
-- `_batches/N.json`: written when all tables of batch N are, with its numbers of records and rows;
-- `_checkpoint`: Spark's.
+- `_batches/N.json`: written after all tables of batch N, with its numbers of records and rows;
+- `_checkpoint`: the checkpoint of Spark.
 
-The names that begin with an underscore are none of Spark's tables. All goes through Hadoop's file systems, so that the
-folder may be anywhere that Spark writes to.
+Spark skips names that begin with an underscore when it reads tables. All files are read and written with Hadoop's file
+systems, so that the folder may be on any file system of Spark.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Ledger:
 
     @property
     def checkpoint(self) -> str:
-        """Where Spark keeps its checkpoint."""
+        """The folder of Spark's checkpoint."""
         return f"{self.path}/_checkpoint"
 
     @property
@@ -50,11 +50,10 @@ class Ledger:
         return self._exists("_capture.json")
 
     def open(self, cluster: str, topic: str, topic_id: str) -> None:
-        """Begins, or goes on with what this topic has given so far.
+        """Starts a capture, or continues one of the same topic.
 
         Raises:
-            CaptureError: the folder holds another topic's tables, or tables without the checkpoint that belongs to
-            them.
+            CaptureError: the folder holds the tables of another topic, or tables without their checkpoint.
         """
         mine = {"format": _FORMAT, "cluster": cluster, "topic": topic, "topic_id": topic_id}
         if not self.is_capture:
@@ -90,18 +89,18 @@ class Ledger:
         self._write(f"_batches/{batch_id}.json", {"batch_id": batch_id, **counts})
 
     def batches(self) -> dict[int, dict[str, Any]]:
-        """The whole batches with their numbers, in their order."""
+        """The complete batches with their numbers of records and rows, in order."""
         return {batch_id: self._read(f"_batches/{batch_id}.json") for batch_id in self._ids()}
 
     def last(self) -> int | None:
-        """The last whole batch; all before it are whole too."""
+        """The last complete batch; all earlier ones are complete too."""
         return max(self._ids(), default=None)
 
     def require(self) -> int:
-        """The last whole batch.
+        """The last complete batch.
 
         Raises:
-            TableError: the folder holds no capture, or one without any whole batch.
+            TableError: the folder holds no capture, or no complete batch.
         """
         last = self.last() if self.is_capture else None
         if last is None:
@@ -109,7 +108,7 @@ class Ledger:
         return last
 
     def reached(self) -> dict[str, dict[str, int]]:
-        """How far the checkpoint has gone: by topic and partition number, as text, the offset that comes next."""
+        """The position of the checkpoint: by topic and partition number, as text, the next offset."""
         numbers = [name for name in self._names("_checkpoint/offsets") if name.isdigit()]
         if not numbers:
             return {}
@@ -150,14 +149,14 @@ class Ledger:
             stream.close()
 
     def _write(self, name: str, value: dict[str, Any]) -> None:
-        # Renamed into place: a reader never sees half of it.
+        # Written under another name and renamed, so that no reader sees half of it.
         unfinished = self._at(f"{name}.unfinished")
         stream = self._files.create(unfinished, True)
         try:
             stream.write(bytearray(json.dumps(value).encode()))
         finally:
             stream.close()
-        # Some file systems do not rename onto what is there.
+        # Some file systems do not rename onto an existing file.
         self._files.delete(self._at(name), False)
         if not self._files.rename(unfinished, self._at(name)):
             raise CaptureError(f"{self.path}/{name} cannot be written")

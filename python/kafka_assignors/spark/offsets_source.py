@@ -1,8 +1,8 @@
-"""`__consumer_offsets` as a stream, through Spark's own Kafka connector, and what its cluster says of it beforehand.
+"""`__consumer_offsets` as a stream, with Spark's own Kafka connector, and a description of the topic for checks.
 
-Spark's connector leaves out internal topics without a word unless it reads offsets in the old way, with consumers. So
-the topic is looked at first, by the connector's own Kafka client and with the same settings: which partitions it has,
-whether they may be read, and where they begin and end. What the stream says of itself later is held to that.
+Spark's connector skips internal topics silently unless it reads offsets with consumers, the old method. Therefore the
+connector's Kafka client describes the topic first, with the same settings: its partitions, whether they may be read,
+and their first and last offsets. The progress of the stream is later compared with this description.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["GROUP_PREFIX", "OFFSETS_TOPIC", "SourceTopic", "check_settings", "lo
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
-# The old way asks for offsets as a member of a group of its own, which commits nothing but which brokers authorize.
+# The old method reads offsets as a member of a group of this name. It commits nothing, but needs READ on the group.
 GROUP_PREFIX = "kafka-assignors-capture"
 
-# The consumer-based reader of offsets, which does not know what an internal topic is.
+# The reader of offsets with consumers, which does not skip internal topics.
 DEPRECATED_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 _WANTED = {
     "isolation.level": "read_committed",
-    # A task that has read all there is waits so long for more; half a second by default.
+    # How long a task at the end of its partition waits for more records; Spark's default is half a second.
     "fetch.max.wait.ms": "10",
     "max.poll.records": "5000",
 }
@@ -42,21 +42,21 @@ _PROBLEMS = {
     "SaslAuthenticationException": "it does not accept the credentials: {detail}",
     "SslAuthenticationException": "TLS fails: {detail}",
     "ConfigException": "its settings are refused: {detail}",
-    # That time is up says least: it counts where nothing else is known.
+    # A timeout says least: it is the reason only if there is no other.
     "TimeoutException": "no broker answers there in time; see bootstrap.servers, and the settings of security",
 }
 
 
 @dataclass(frozen=True)
 class SourceTopic:
-    """A topic as its cluster describes it.
+    """The description of a topic by its cluster.
 
     Attributes:
         cluster: the cluster's id.
         name: the topic's name.
-        topic_id: its id, which another topic of this name does not have.
-        begin: for each partition, the first offset that is still there.
-        end: for each partition, where committed records end.
+        topic_id: its id; a topic that is created again has another one.
+        begin: for each partition, the first offset.
+        end: for each partition, the offset after the last committed record.
     """
 
     cluster: str
@@ -66,20 +66,20 @@ class SourceTopic:
     end: tuple[int, ...]
 
     def unread(self, reached: Mapping[str, int]) -> list[int]:
-        """The partitions that have had records, but of which a source that has reached these offsets has read none.
+        """The partitions that held records, but none of which a source with these next offsets has read.
 
         Args:
-            reached: by the partition's number, as text, the offset that comes next.
+            reached: by partition number, as text, the next offset.
         """
         spans = enumerate(zip(self.begin, self.end, strict=True))
         return [number for number, (begin, end) in spans if end > begin and reached.get(str(number), -1) < end]
 
 
 def check_settings(kafka: Mapping[str, Any]) -> dict[str, str]:
-    """The settings of a Java client, as texts.
+    """Checks the settings of a Java client, and returns their values as texts.
 
     Raises:
-        OptionError: `bootstrap.servers` is missing, or a name or a value cannot be one.
+        OptionError: `bootstrap.servers` is missing, or a name or a value has the wrong type.
     """
     settings: dict[str, str] = {}
     for name, value in kafka.items():
@@ -92,13 +92,13 @@ def check_settings(kafka: Mapping[str, Any]) -> dict[str, str]:
 
 
 def look_at(spark: SparkSession, kafka: Mapping[str, str], topic: str, timeout: float) -> SourceTopic:
-    """Asks the cluster for the topic.
+    """Asks the cluster for a description of the topic.
 
     Args:
         spark: a session with the connector's jars.
         kafka: settings of a Java client.
         topic: its name.
-        timeout: how many seconds that may take.
+        timeout: the limit in seconds.
 
     Raises:
         ConnectorError: the session lacks the connector's jars.
@@ -170,7 +170,7 @@ def _look(jvm: Any, admin: Any, topic: str, address: str, milliseconds: int) -> 
 
 
 def refusal(address: str, topic: str, thrown: Any) -> CaptureError:
-    """An exception of Java's, and what is behind it, as one sentence."""
+    """An exception of Java and its causes, as one sentence."""
     chain: list[tuple[str, str]] = []
     while thrown is not None and len(chain) < 20:
         name = thrown.getClass().getSimpleName()
@@ -178,7 +178,7 @@ def refusal(address: str, topic: str, thrown: Any) -> CaptureError:
         thrown = thrown.getCause()
     for problem in _PROBLEMS:
         for name, detail in chain:
-            # A worker's exception reaches the driver as text.
+            # The exception of a worker reaches the driver as text.
             if name == problem or f".{problem}:" in detail:
                 return CaptureError(_message(address, problem, topic, detail))
     return CaptureError(f"topic {topic} of the cluster at {address} cannot be read: {chain[-1][1]}")
@@ -190,19 +190,19 @@ def _message(address: str, problem: str, topic: str, detail: str) -> str:
 
 
 def stream(spark: SparkSession, kafka: Mapping[str, str], topic: SourceTopic, most: int | None) -> DataFrame:
-    """The topic's records as a stream, from its beginning.
+    """The records of the topic as a stream, from the first offset.
 
     Args:
-        spark: a session of this stream's own, whose settings are changed.
-        kafka: settings of a Java client; those that matter for exactness are set here.
-        topic: what to read.
-        most: how many records a micro-batch may have, about.
+        spark: a session that only this stream uses: its settings are changed.
+        kafka: settings of a Java client; this function sets those on which exactness depends.
+        topic: the topic.
+        most: the approximate limit of records in a micro-batch.
     """
     spark.conf.set(DEPRECATED_OFFSETS, "true")
     assigned = {topic.name: list(range(len(topic.end)))}
     reader: DataStreamReader = (
         spark.readStream.format("kafka")
-        # Naming the partitions, it takes part in no group, and so writes nothing to the topic that it reads.
+        # With named partitions its consumers join no group, which would write a record to the topic that they read.
         .option("assign", json.dumps(assigned))
         .option("startingOffsets", "earliest")
         .option("groupIdPrefix", GROUP_PREFIX)

@@ -23,14 +23,14 @@ def partition_for(keys: Column | str, partitions: int, *, hash: str = "murmur2")
     The workers need this package, and the interpreter that has it: set `PYSPARK_PYTHON`.
 
     Args:
-        keys: a column, or the name of one, of binary or string: what the producer's serializer makes of the key.
-            Strings are taken as UTF-8, as by the sink.
+        keys: a column of binary or string, or its name: the key as the producer's serializer writes it. Strings are
+            encoded as UTF-8, as in the sink.
         partitions: how many the topic has, 1 to 2**31 - 1.
         hash: as for `kafka_assignors.key_hash.partitions_of`; by default Java's.
 
     Raises:
         MissingDependencyError: PySpark 4.1 or newer, or pyarrow, is not installed.
-        OptionError: `partitions` or `hash` is not what it should be.
+        OptionError: `partitions` is out of range, or `hash` is unknown.
         PartitionerTypeError: `keys` is neither a column nor a name. A column of another type fails the query, with the
             same error on the worker.
         StateError: there is no Spark session yet.
@@ -53,15 +53,15 @@ def partition_for(keys: Column | str, partitions: int, *, hash: str = "murmur2")
     def place(batch: Any) -> Any:
         return partitions_of_column(batch, count, hash=hash)
 
-    # PySpark tells by the hints which kind of function it is, and evaluates none that are text.
+    # PySpark chooses the kind of function by its type hints, and does not evaluate hints that are text.
     place.__annotations__ = {"batch": pyarrow.Array, "return": pyarrow.Array}
-    # Its stub knows no way to leave the kind to the hints.
+    # Its stub has no signature without the kind.
     arrow: Any = arrow_udf
     place_batches = arrow(place, IntegerType())
     try:
         column: Column = place_batches(col(keys) if isinstance(keys, str) else keys)
     except AssertionError as error:
-        # PySpark asserts its session, without a word.
+        # PySpark fails with an empty assertion.
         raise StateError(
             "there is no Spark session yet; make one first: SparkSession.builder.getOrCreate(), with Java 17 or newer"
         ) from error

@@ -1,4 +1,4 @@
-"""The whole way on a made-up fleet: synth, lag, replay, report, with a bar that says how far it is."""
+"""All steps on a made-up fleet: synth, lag, replay, report, with a progress bar."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-# How long the steps take beside each other, as far as the bar is concerned.
+# The durations of the steps relative to each other, for the progress bar.
 _WEIGHTS = {
     "membership_events": 3.0,
     "topic_partitions": 1.0,
@@ -36,10 +36,10 @@ def run(
 ) -> None:
     """Makes a fleet, its lags, a replay with every strategy, and the report, all below `out`.
 
-    The tables are in `out`/tables, in Parquet; beside them are report.html and report.json. What was there is replaced.
+    The tables are in `out`/tables, in Parquet; report.html and report.json are in `out`. Existing files are replaced.
 
     Raises:
-        MissingDependencyError: Spark, Java or what draws the report is not installed.
+        MissingDependencyError: Spark, Java, or a library of the report is not installed.
         OptionError: a number that is too small.
     """
     from kafka_assignors.report.page import write
@@ -51,7 +51,7 @@ def run(
     from kafka_assignors.spark.summary import group_summary, strategy_summary
     from kafka_assignors.spark.synth import synth
 
-    # Groups with this in their name were made as joins.
+    # `synth` gives this beginning to the ids of groups that join topics.
     joined = "^join-"
     with Steps(console, sum(_WEIGHTS.values()) + _START + _REPORT + _PAGE) as steps, ExitStack() as stack:
         with steps.step("Spark", _START):
@@ -85,7 +85,7 @@ def run(
 
 
 def _kept(spark: SparkSession, steps: Steps, out: Path, name: str, table: DataFrame) -> DataFrame:
-    """Writes a table and reads it again, so that nothing is computed twice."""
+    """Writes a table and reads it again, so that later steps do not compute it again."""
     path = str(out / "tables" / name)
     with steps.step(name, _WEIGHTS[name], spark):
         table.write.mode("overwrite").parquet(path)

@@ -18,10 +18,10 @@ _EVERY = 0.2
 
 
 class Steps:
-    """A progress bar over steps of which each has a weight: how long it takes beside the others.
+    """A progress bar over steps with weights: the durations relative to each other.
 
     Args:
-        console: where the bar is; where that is no terminal, each step that is done leaves a line.
+        console: the console of the bar; unless it is a terminal, each finished step prints a line.
         total: the sum of all weights.
     """
 
@@ -51,7 +51,7 @@ class Steps:
 
     @contextmanager
     def step(self, what: str, weight: float, spark: SparkSession | None = None) -> Iterator[None]:
-        """One step; with a session, the bar follows the tasks of the jobs that this thread starts in it."""
+        """One step; with a session, the bar follows the tasks of the Spark jobs that this thread starts."""
         import time
 
         self._progress.update(self._task, description=f"{what:<44}")
@@ -72,7 +72,7 @@ class Steps:
         self._console.print(f"{what:<44} {time.monotonic() - started:6.1f} s", highlight=False)
 
     def _follow(self, spark: SparkSession, weight: float, over: threading.Event) -> None:
-        """Tasks of one step's jobs come bit by bit: the bar takes half of the way that is left, by what is done."""
+        """Moves the bar with the finished tasks. Tasks are added meanwhile: it stays below 90 % and never goes back."""
         from py4j.protocol import Py4JError
 
         tracker = spark.sparkContext.statusTracker()
@@ -80,7 +80,7 @@ class Steps:
         while not over.wait(_EVERY):
             try:
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            except Py4JError:  # the session is going
+            except Py4JError:  # the session is being stopped
                 return
             tasks = sum(stage.numTasks for stage in stages if stage is not None)
             done = sum(stage.numCompletedTasks for stage in stages if stage is not None)

@@ -1,8 +1,8 @@
-"""What assignment strategies would have done to consumer groups, from the groups' own histories.
+"""The histories of consumer groups, replayed with assignment strategies.
 
-For each group Spark collects its history in one row; a worker hands whole batches of such rows to the core through
-Arrow, and rows of figures come back. Every strategy starts with nobody owning anything and from then on lives with its
-own plans; all of them see the same members, partition counts and lags at the same time.
+Spark collects the history of each group in one row. A worker passes batches of such rows to the core through Arrow, and
+the core returns rows of figures. Every strategy starts without owners and then continues from its own plans; all
+strategies see the same members, partition counts and lags at the same time.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["LARGE", "assignments", "replay"]
 
 LARGE = 100_000
-"""Rows of the input tables from which on a group is too large for one row of Spark's, by default."""
+"""The default of `large`: a group with more rows in the input tables does not become one row of Spark."""
 
 MOST_LARGE = 1_000
-"""So many groups are put together by workers, the largest: their names go through the driver."""
+"""The most groups that workers put together: the names of these groups go through the driver."""
 
 _KEY = ("cluster", "group_id")
-# What becomes of each input table: a list of such structs in a group's row.
+# Each input table becomes a list of such structs in a group's row.
 _LISTS = {
     "events": ("seq", "ts", "kind", "member_id", "instance_id", "topics", "generation"),
     "counts": ("ts", "topic", "partition_count"),
@@ -48,9 +48,9 @@ _TABLES = {
     "observed": "observed_assignments",
 }
 MOST_BYTES = 2**31 - 1
-"""What the offsets of an Arrow list can address; a group whose history is larger has an error row."""
+"""The most bytes that the offsets of an Arrow list address; a group with a larger history gets an error row."""
 
-# Events times strategies of one call: what a call answers is as large as that.
+# The most events times strategies of one call of the core, which limits the size of its answer.
 _CALL = 200_000
 
 
@@ -68,33 +68,33 @@ def replay(
     """The table `rebalances`: a row for each rebalance of each group, with each strategy.
 
     Events of one `seq` make one rebalance, and so does a change of the partition count of a topic that a present member
-    subscribes to. Order and duplicates of the input do not count. What is wrong with an event, such as a member that
-    leaves twice or a topic without a known partition count, stands in the column `error` of its rebalance, once for all
-    members. A rebalance before any partition count of the subscribed topics is known has an `error` and no figures, and
-    counts in no total. A group whose history cannot be replayed at all (a null where none may be, a negative partition
-    count, more than 1,000,000 partitions at some time) has one row, with nothing but its key and `error`. A rebalance
-    after which nobody is there has no row; the partitions had an owner all the same, and move to whoever comes next.
+    subscribes to. Order and duplicates of the input do not matter. A fault of an event, such as a member that leaves
+    twice or a topic without a known partition count, is in the column `error` of its rebalance, once for all members. A
+    rebalance before any partition count of the subscribed topics is known has an `error` and no figures, and counts in
+    no total. A group whose history cannot be replayed at all (a null in a required column, a negative partition count,
+    more than 1,000,000 partitions at some time) has one row with only its key and `error`. A rebalance that empties the
+    group has no row; its partitions keep their former owners, and count as moved when the next member gets them.
 
-    `moved` are the partitions that had an owner, still there or not, and got another one or none; `moved_needed` are
-    those of them that the least possible balance score asks for. `lag_skew` is the largest lag of a member by the mean;
+    `moved` are the partitions whose former owner, present or not, is not the new one; `moved_needed` are those of them
+    that must move for the least possible balance score. `lag_skew` is the largest lag of a member divided by the mean;
     1 is even.
 
-    The rows, `kernel_ns` aside, are the same whatever the number of tasks and the order of the input.
+    The rows, `kernel_ns` aside, do not depend on the number of tasks and the order of the input.
 
     Args:
         events: the table `membership_events`.
         counts: the table `topic_partitions`. Before its first count a topic has no partitions.
-        lags: the table `lags`, or `offset_snapshots`. Without it nothing has lag, and the strategy `lag` keeps
-            what members own, as its leader does when nobody can tell the lags.
-        observed: the table `observed_assignments`: what the groups really did becomes a strategy called `observed`, for
-            events that know their generation.
+        lags: the table `lags`, or `offset_snapshots`. Without it no partition has a lag, and the strategy `lag` keeps
+            owners, as its leader does if the lags are not known.
+        observed: the table `observed_assignments`: the real assignments of the groups become a strategy called
+            `observed`, for events with a generation.
         reset: for `offset_snapshots`, the groups' `auto_offset_reset`, as for `kafka_assignors.lag.partition_lag`.
-        strategies: names, such as `"lag(scope=group, max_skew=2)"` (see `kafka_assignors.spark.strategies.parse`), or
-            assignors.
-        tasks: into how many parts the groups are dealt; None leaves it to Spark.
-        large: groups with more rows than that in all tables are put together by a worker, since a row of Spark's is in
-            its heap as a whole, and has an end at 2 GiB. To find them Spark counts rows first, once, when this function
-            is called. None: there are none, and nothing is counted.
+        strategies: texts as for `kafka_assignors.strategies.parse_strategy`, such as `"lag(scope=group, max_skew=2)"`,
+            or assignors.
+        tasks: the number of tasks; None leaves it to Spark.
+        large: a worker puts a group with more rows in all tables together, since Spark holds a row in its heap as a
+            whole, up to 2 GiB. To find such groups Spark counts rows once, during this call. None: there is no such
+            group, and nothing is counted.
 
     Raises:
         MissingDependencyError: PySpark is not installed.
@@ -118,11 +118,11 @@ def assignments(
     tasks: int | None = None,
     large: int | None = LARGE,
 ) -> DataFrame:
-    """The table `assignments`: who had which partitions after each rebalance, with each strategy.
+    """The table `assignments`: the partitions of each member after each rebalance, with each strategy.
 
     Large: groups x rebalances x strategies x members x topics. `seq`, `ts` and `generation` are those of the row of
-    `rebalances`. Members without partitions, and groups that cannot be replayed, have no rows. Of a cooperative
-    strategy it is what its members have in the end.
+    `rebalances`. Members without partitions, and groups that cannot be replayed, have no rows. For a cooperative
+    strategy it is the assignment after its second rebalance.
 
     Arguments and errors are those of `replay`.
     """
@@ -140,7 +140,7 @@ def floor(
     tasks: int | None = None,
     large: int | None = LARGE,
 ) -> DataFrame:
-    """As `replay`, but nothing is replayed: a row for each group, without figures. What Spark and Arrow alone cost."""
+    """As `replay`, but without the core: a row for each group, without figures. It measures Spark and Arrow alone."""
     return _replayed(_floor, "rebalances", events, counts, lags, observed, reset, strategies, tasks, large)
 
 
@@ -182,13 +182,13 @@ def _replayed(
     given = {"events": events, "counts": counts, "lags": lags, "observed": observed}
     tables = {name: checked(frame, _TABLES[name]) for name, frame in given.items() if frame is not None}
     if observed is not None:
-        # What members of KIP-848 groups have at a moment, or are to have, is no generation of the group.
+        # The current and target assignments of a KIP-848 member belong to no generation of the group.
         tables["observed"] = tables["observed"].where("coalesce(source, 'classic') = 'classic'")
     tables["counts"] = _counts_of_groups(tables["events"], tables["counts"])
     rows = reduce(DataFrame.unionAll, [_as_lists(frame, name) for name, frame in tables.items()])
     too_large = None if large is None else _larger_than(large, tables)
     plain = rows if too_large is None else _of_groups(rows, too_large, "left_anti")
-    # Dealt out first, rows are collected once; else Spark collects them on both sides of the shuffle.
+    # Rows are distributed first, so that Spark collects them once; else it collects them on both sides of the shuffle.
     dealt = plain.repartition(*_KEY) if tasks is None else plain.repartition(tasks, *_KEY)
     grouped = dealt.groupBy(*_KEY).agg(*(collect_list(name).alias(name) for name in _LISTS))
     # A group that only has lags has no history.
@@ -200,7 +200,7 @@ def _replayed(
 
 
 def _as_lists(frame: DataFrame, name: str) -> DataFrame:
-    """Key, and one column for each list: a struct in this table's, null in the others."""
+    """The key, and a column for each list: this table's has a struct, the others are null."""
     from pyspark.sql.functions import lit, struct
 
     columns = [
@@ -211,13 +211,13 @@ def _as_lists(frame: DataFrame, name: str) -> DataFrame:
 
 
 def _struct_type(name: str) -> str:
-    """A list's struct, as Spark's SQL writes it."""
+    """The struct of a list in Spark's SQL."""
     types = {field.name: field.dataType.simpleString() for field in schema(_TABLES[name]).fields}
     return f"struct<{', '.join(f'{field}: {types[field]}' for field in _LISTS[name])}>"
 
 
 def _counts_of_groups(events: DataFrame, counts: DataFrame) -> DataFrame:
-    """The counts of the topics that somebody of a group ever subscribed to, by group."""
+    """The partition counts of the topics that any member of a group ever subscribed to, by group."""
     from pyspark.sql.functions import explode
 
     subscribed = events.select(*_KEY, explode("topics").alias("topic")).distinct()
@@ -225,11 +225,11 @@ def _counts_of_groups(events: DataFrame, counts: DataFrame) -> DataFrame:
 
 
 def _larger_than(rows: int, tables: dict[str, DataFrame]) -> DataFrame | None:
-    """The keys of groups with more rows, if there are any: the largest, at most `MOST_LARGE`."""
+    """The keys of the largest groups with more rows, at most `MOST_LARGE`; None if there is none."""
     from pyspark.sql import DataFrame
     from pyspark.sql.functions import count, desc, lit
 
-    # Counts are few beside the others, and have come by a join.
+    # Partition counts are not counted: they are few, and come from a join.
     keys = reduce(DataFrame.unionAll, [frame.select(*_KEY) for name, frame in tables.items() if name != "counts"])
     counted = keys.groupBy(*_KEY).agg(count(lit(1)).alias("rows")).where(f"rows > {rows}")
     found = counted.orderBy(desc("rows"), *_KEY).limit(MOST_LARGE).select(*_KEY).collect()
@@ -237,7 +237,7 @@ def _larger_than(rows: int, tables: dict[str, DataFrame]) -> DataFrame | None:
 
 
 def _of_groups(rows: DataFrame, keys: DataFrame, how: str) -> DataFrame:
-    """The rows with one of these keys, or with none of them; a null is a key as others."""
+    """The rows with one of these keys, or with none of them; null counts as a key."""
     from pyspark.sql.functions import broadcast, col
 
     named = broadcast(keys.toDF(*(f"large_{name}" for name in _KEY)))
@@ -248,13 +248,13 @@ def _of_groups(rows: DataFrame, keys: DataFrame, how: str) -> DataFrame:
 def _by_batch(
     what: Callable[[_core.Replay, Any], Iterator[Any]], options: list[KernelOptions]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What a worker does with batches of groups' rows."""
+    """The function of a worker for batches of groups' rows."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         kernel = _core.Replay(options)
         wanted = _batch_schema()
         for batch in batches:
-            # Spark can be told to write 64-bit strings.
+            # A setting of Spark makes it write strings with 64-bit offsets.
             fitting = batch if batch.schema.equals(wanted) else batch.cast(wanted)
             for part in _parts(fitting, len(options)):
                 yield from what(kernel, part)
@@ -276,7 +276,7 @@ def _parts(batch: Any, strategies: int) -> Iterator[Any]:
 def _by_group(
     what: Callable[[_core.Replay, Any], Iterator[Any]], options: list[KernelOptions]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What a worker does with the rows of one group, which come in batches."""
+    """The function of a worker for the rows of one group, which come in batches."""
     import pyarrow
 
     def run(batches: Any) -> Any:
@@ -290,7 +290,7 @@ def _by_group(
             place = failed.schema.get_field_index("error")
             yield failed.set_column(place, "error", pyarrow.array([problem], pyarrow.string()))
 
-    # PySpark tells by the hints which kind of function it is, and evaluates none that are text.
+    # PySpark chooses the kind of function by its type hints, and does not evaluate hints that are text.
     from collections.abc import Iterator as Batches
 
     run.__annotations__ = {"batches": Batches[pyarrow.RecordBatch], "return": Batches[pyarrow.RecordBatch]}
@@ -298,7 +298,7 @@ def _by_group(
 
 
 def _one_row(batches: Iterator[Any]) -> tuple[list[Any], list[Any], str | None]:
-    """A group's rows, put together as Spark would have done: key, lists, and why that is not possible."""
+    """The row of a group, as Spark would have collected it: key, lists, and an error if it is too large."""
     import pyarrow
 
     wanted = _batch_schema()
@@ -322,7 +322,7 @@ def _one_row(batches: Iterator[Any]) -> tuple[list[Any], list[Any], str | None]:
 
 
 def _batch_schema() -> Any:
-    """What the core takes, as Arrow has it."""
+    """The Arrow schema of the core's input."""
     import pyarrow
 
     long, int_, text = pyarrow.int64(), pyarrow.int32(), pyarrow.string()

@@ -1,6 +1,6 @@
-"""From the tables of a replay to a report: all adding up on Spark, a few rows to the driver.
+"""A report from the tables of a replay: Spark computes the sums, and a few rows reach the driver.
 
-`recommendations` gives one row for each group; `report` the value that `kafka_assignors.report.page` makes a page of.
+`recommendations` returns one row for each group; `report` returns the value that `kafka_assignors.report.page` draws.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _KEYS = ("cluster", "group_id")
-# What is worth looking at in a picture, and what a driver holds without noticing.
+# More does not fit a picture that people can read; so few rows cost a driver almost nothing.
 _MOST_PARTITIONS = 4_000
 _MOST_REBALANCES = 60
 _FAILURES = 50
@@ -53,7 +53,7 @@ _STEPS = tuple(_MINUTE * each for each in (1, 5, 15, 30, 60, 180, 360, 720, 1440
 
 
 def check_options(top: int, joined: str | None) -> None:
-    """Refuses what `report` cannot use.
+    """Checks the options of `report`.
 
     Raises:
         OptionError: `top` is not a number from 0 to 1000, or `joined` is no regular expression.
@@ -64,10 +64,10 @@ def check_options(top: int, joined: str | None) -> None:
 
 
 def find_table(spark: SparkSession, folders: Sequence[str], name: str) -> DataFrame | None:
-    """The table of this name in the first of the folders that has it, as Parquet; None if none has.
+    """The table of this name, in Parquet, from the first folder that has it; None if no folder has it.
 
     Raises:
-        TableError: it is there and cannot be read.
+        TableError: the table cannot be read.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -77,7 +77,7 @@ def find_table(spark: SparkSession, folders: Sequence[str], name: str) -> DataFr
         try:
             return spark.read.parquet(path)
         except (PySparkException, Py4JJavaError) as error:
-            # A broken file fails while its footer is read, outside of what PySpark translates.
+            # A broken file fails while Spark reads its footer, with an exception that PySpark does not translate.
             if not isinstance(error, PySparkException):
                 said = str(error.java_exception.getMessage())
             elif error.getCondition() == "PATH_NOT_FOUND":
@@ -92,7 +92,7 @@ def find_table(spark: SparkSession, folders: Sequence[str], name: str) -> DataFr
 def replayed_assignments(
     events: DataFrame, counts: DataFrame, lags: DataFrame | None = None, observed: DataFrame | None = None
 ) -> Callable[[DataFrame, Sequence[str]], DataFrame | None]:
-    """For `report`: makes the table `assignments` for the groups that are shown, by replaying them."""
+    """A function for `report` that replays the shown groups to make the table `assignments`."""
     from kafka_assignors.spark.replay import assignments
 
     def make(keys: DataFrame, strategies: Sequence[str]) -> DataFrame | None:
@@ -124,17 +124,17 @@ def report(
     top: int = 6,
     title: str = "Consumer groups under each assignment strategy",
 ) -> Report:
-    """What the page says, from the tables of a replay.
+    """The report of a replay, from its tables.
 
-    Spark reads `rebalances` some five times: persist it where that is dear.
+    Spark reads `rebalances` about five times: persist it if reading is slow.
 
     Args:
         rebalances: the table of that name.
-        events: `membership_events`: static members are then known by their instance ids, which stay; and it is known
-            what groups run.
+        events: `membership_events`, for the strategies that groups run, and for the instance ids of static members,
+            which name them in timelines.
         lags: the table of that name, for the lags of members.
-        assignments: the table of that name, for timelines. Or a function that makes it when it is known which groups
-            are shown: it gets a DataFrame of cluster and group_id, and the strategies.
+        assignments: the table of that name, for timelines. Or a function of the shown groups, a DataFrame with cluster
+            and group_id, and of the strategies; it returns the table.
         joined: see `recommendations`.
         limits: see `recommendations`.
         top: how many groups are shown one by one.
@@ -150,7 +150,7 @@ def report(
     rows = checked(rebalances, "rebalances")
     advice = recommendations(rows, events=events, joined=joined, limits=limits).persist()
     try:
-        # A row without a cluster or a group is among the failures, and is no group that could be looked at.
+        # A row without a cluster or a group counts as a failure, and cannot be shown as a group.
         named = advice.where("cluster is not null and group_id is not null")
         best = named.orderBy(f.desc(f.coalesce("saved", f.lit(0))), *_KEYS).limit(top).collect()
         tally = {
@@ -201,7 +201,7 @@ def report(
 
 
 def _notes(groups: int, observed: int, running: int, by_broker: int, worst: Sequence[GroupReport]) -> list[str]:
-    """What the page's "today" is, and what is missing."""
+    """Notes: the meaning of "today" on the page, and missing tables."""
     notes = []
     if observed < groups:
         parts = [f"What was really assigned is in the tables for {observed:,} of {groups:,} groups"]
@@ -220,13 +220,13 @@ def _notes(groups: int, observed: int, running: int, by_broker: int, worst: Sequ
 def _quantiles(value: Column, name: str) -> list[Column]:
     import pyspark.sql.functions as f
 
-    # Exact percentiles are counted by value, in memory.
+    # Spark keeps a count of every different value in memory for exact percentiles.
     points = f.percentile(three_digits(value), f.array(f.lit(0.5), f.lit(0.95)))
     return [points.alias(name), f.max(value).alias(f"{name}_max")]
 
 
 def _totals(rows: DataFrame, tally: Mapping[str, int]) -> list[StrategyTotals]:
-    """Every strategy over the fleet; what was observed first, then what moves least."""
+    """Every strategy over the fleet: `observed` first, then by moves."""
     import pyspark.sql.functions as f
 
     key = f.struct(*_KEYS)
@@ -279,7 +279,7 @@ def _totals(rows: DataFrame, tally: Mapping[str, int]) -> list[StrategyTotals]:
 
 
 def _failures(rows: DataFrame) -> tuple[list[Failure], int]:
-    """What was wrong with groups, the first thing of each: those that could not be replayed at all come first."""
+    """The first error of each group; groups that could not be replayed at all come first."""
     import pyspark.sql.functions as f
 
     wrong = (
@@ -300,7 +300,7 @@ def _failures(rows: DataFrame) -> tuple[list[Failure], int]:
 
 
 def _periods(rows: DataFrame, since: int | None, until: int | None) -> tuple[int, list[Period]]:
-    """What was moved over time, in steps that make a picture."""
+    """The moves over time, in periods for a picture."""
     import pyspark.sql.functions as f
 
     if since is None or until is None:
@@ -362,25 +362,25 @@ def _worst(
         (row["cluster"], row["group_id"]): Recommendation(row["strategy"], row["rule"], row["reason"]) for row in best
     }
     compared = {key: _compared(figures[key], advice) for key, advice in advised.items()}
-    shares = _Shares(
+    assigned = _Assignments(
         None if table is None else of_them(checked(table, "assignments")),
         of_them(rows).where("moved is not null"),
         {key: names for key, names in compared.items() if key in small},
     )
-    last = {key: at for key in small if (at := shares.last(key)) is not None}
+    last = {key: at for key in small if (at := assigned.last(key)) is not None}
     known = {} if lags is None else _lags_at(of_them(checked(lags, "lags")), last)
     found = []
     for row in best:
         key = row["cluster"], row["group_id"]
         named = instances.get(key, {})
-        timelines = [line for name in compared[key] if (line := shares.ownership(key, name, named)) is not None]
-        lag = shares.lag(key, list(figures[key].strategies), named, known.get(key, {}))
+        timelines = [line for name in compared[key] if (line := assigned.ownership(key, name, named)) is not None]
+        lag = assigned.lag(key, list(figures[key].strategies), named, known.get(key, {}))
         found.append(GroupReport(figures[key], advised[key], row["saved"] or 0, timelines, lag))
     return found
 
 
 def _compared(figures: GroupFigures, advice: Recommendation) -> list[str]:
-    """The present strategy and the recommended one; beside a group that keeps its own, the one that moves least."""
+    """The present strategy and the recommended one; if a group keeps its own, the one that moves least instead."""
     present = today(figures)
     other = advice.strategy
     if other in (None, KEEP, present):
@@ -390,7 +390,7 @@ def _compared(figures: GroupFigures, advice: Recommendation) -> list[str]:
 
 
 def _instances(events: DataFrame) -> dict[tuple[str, str], dict[str, str]]:
-    """For each group, the instance ids of its static members, by member id."""
+    """The instance ids of each group's static members, by member id."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     rows = events.where("instance_id is not null and instance_id != ''").select(*_KEYS, "member_id", "instance_id")
     for row in rows.distinct().collect():
@@ -399,7 +399,7 @@ def _instances(events: DataFrame) -> dict[tuple[str, str], dict[str, str]]:
 
 
 def _lags_at(lags: DataFrame, last: Mapping[tuple[str, str], tuple[int, int]]) -> dict[tuple[str, str], _Lags]:
-    """For each of these groups, the lag of each partition at its time: one row each, however often lags were told."""
+    """The last known lag of each partition of these groups at the time of each: one row for a partition."""
     import pyspark.sql.functions as f
 
     if not last:
@@ -419,13 +419,15 @@ def _lags_at(lags: DataFrame, last: Mapping[tuple[str, str], tuple[int, int]]) -
 
 
 _Lags: TypeAlias = "dict[tuple[str, int], int]"
-# ts, seq and generation of a rebalance: member, topic and partitions of each share.
+# ts, seq and generation of a rebalance; and a (member, topic, partitions) for each member and topic.
 _Moments: TypeAlias = "dict[tuple[int, int, int], list[tuple[str, str, list[int]]]]"
 
 
-class _Shares:
-    """The rows of `assignments` of a few groups, as far as they are shown: however long a history is, a driver gets the
-    last rebalances of the strategies that are compared, and the last one that is told of all strategies.
+class _Assignments:
+    """The shown rows of `assignments` of a few groups.
+
+    The driver gets the last rebalances of the compared strategies, and the last rebalance that all strategies have. So
+    their number does not grow with the length of a history.
     """
 
     def __init__(
@@ -453,7 +455,7 @@ class _Shares:
             steps.setdefault(at, []).append((row["member_id"], row["topic"], row["partitions"]))
 
     def last(self, key: tuple[str, str]) -> tuple[int, int] | None:
-        """ts and seq of the last rebalance that is told of every strategy."""
+        """ts and seq of the last rebalance that every strategy has."""
         moments = [{moment[:2] for moment in steps} for (of, _), steps in self._found.items() if of == key]
         return max(set.intersection(*moments), default=None) if moments else None
 
@@ -463,7 +465,7 @@ class _Shares:
         if not found:
             return None
         moments = sorted(self._moved.get((key, strategy), {}).items())[-_MOST_REBALANCES:]
-        # After a rebalance in which nobody got anything there is no share.
+        # A rebalance that assigned no partition has no rows.
         steps = [(moment, found.get(moment, [])) for moment, _ in moments]
         partitions = sorted({(topic, number) for _, step in steps for _, topic, numbers in step for number in numbers})
         places = {partition: place for place, partition in enumerate(partitions)}
@@ -471,7 +473,7 @@ class _Shares:
         owners = []
         for _, step in steps:
             owner = [-1] * len(partitions)
-            for member, topic, numbers in sorted(step, key=lambda share: share[:2]):
+            for member, topic, numbers in sorted(step, key=lambda row: row[:2]):
                 place = members.setdefault(named.get(member, member), len(members))
                 for number in numbers:
                     owner[places[topic, number]] = place
@@ -486,7 +488,7 @@ class _Shares:
         named: Mapping[str, str],
         known: Mapping[tuple[str, int], int],
     ) -> LagByMember | None:
-        """Each member's lag after the last rebalance that is told of every strategy; None if there is no lag."""
+        """The lag of each member after the last rebalance that every strategy has; None if there is no lag."""
         last = self.last(key)
         if last is None or not any(known.values()):
             return None
@@ -518,7 +520,7 @@ def _last_of(rebalances: DataFrame, wanted: DataFrame) -> DataFrame:
 
 
 def _last_common(rebalances: DataFrame) -> DataFrame:
-    """For each group, the rows of the last moment that all of its strategies have."""
+    """The rows of the last rebalance of each group that all its strategies have."""
     import pyspark.sql.functions as f
 
     at = rebalances.groupBy(*_KEYS, "ts", "seq").agg(

@@ -1,7 +1,7 @@
-"""The tables of the pipeline: their columns, and the check that every function makes of what it is given.
+"""The tables of the pipeline: their columns, and the check of a table that every function makes.
 
-A table is any DataFrame with these columns, in any order. Columns marked as optional may be missing, and then count as
-null; columns that the table does not know are ignored. In Parquet a table is a folder of its name.
+A table is any DataFrame with these columns, in any order. An optional column may be missing, and then counts as null;
+other columns are ignored. In Parquet a table is a folder of its name.
 
 >>> [column.name for column in TABLES["topic_partitions"]]
 ['cluster', 'topic', 'ts', 'partition_count']
@@ -27,8 +27,8 @@ class TableColumn:
 
     Attributes:
         name: its name.
-        type: its type, as Spark's SQL writes it. A narrower integer will do as well.
-        optional: whether a table may come without it.
+        type: its type in Spark's SQL. A narrower integer is accepted too.
+        optional: whether it may be missing.
     """
 
     name: str
@@ -37,7 +37,7 @@ class TableColumn:
 
 
 def _columns(text: str) -> tuple[TableColumn, ...]:
-    """A question mark behind the name marks an optional column; a type has no blanks."""
+    """Reads `name type, name? type`: the question mark marks an optional column."""
     pairs = [line.split() for line in text.split(", ")]
     return tuple(TableColumn(name.rstrip("?"), kind, name.endswith("?")) for name, kind in pairs)
 
@@ -57,51 +57,51 @@ def _summary(keys: str, counts: str) -> tuple[TableColumn, ...]:
 
 
 TABLES: dict[str, tuple[TableColumn, ...]] = {
-    # What members did. Events of one seq are one rebalance; kind is join, leave, subscribe or snapshot.
+    # Events of members. Those of one seq are one rebalance; kind is join, leave, subscribe or snapshot.
     "membership_events": _columns(
         "cluster string, group_id string, seq bigint, ts bigint, kind string, member_id string, instance_id? string, "
         "rack? string, topics array<string>, generation? int, protocol? string, topic_regex? string, "
         "claimed_generation? int, claimed? array<struct<topic:string,partitions:array<int>>>, client_id? string, "
         f"client_host? string, {_SOURCE}"
     ),
-    # How many partitions a topic has from ts on.
+    # The partition count of a topic from ts on.
     "topic_partitions": _columns("cluster string, topic string, ts bigint, partition_count int"),
-    # Where partitions began and ended at ts; null where a leader did not tell.
+    # The first and last offsets of partitions at ts; null if the partition had no leader.
     "offsets": _columns("cluster string, topic string, partition int, ts bigint, begin bigint, end bigint"),
-    # What a group had read of a partition at ts; committed is null without a commit.
+    # The same with the group's commit at ts; committed is null without one.
     "offset_snapshots": _columns(
         "cluster string, group_id string, ts bigint, topic string, partition int, begin bigint, end bigint, "
         "committed bigint"
     ),
-    # What a group had still to read of a partition from ts on, in records.
+    # The lag of a group on a partition from ts on, in records.
     "lags": _columns("cluster string, group_id string, ts bigint, topic string, partition int, lag bigint"),
-    # What members had in a generation; source is classic, and in KIP-848 groups target, current or pending_revocation.
+    # The partitions of members in a generation; source is classic, or for KIP-848 target, current, pending_revocation.
     "observed_assignments": _columns(
         "cluster string, group_id string, generation int, member_id string, topic string, partitions array<int>, "
         f"ts? bigint, source? string, topic_id? string, {_SOURCE}"
     ),
-    # What groups committed; committed is null for a tombstone.
+    # The commits of groups; committed is null for a tombstone.
     "offset_commits": _columns(
         "cluster string, group_id string, ts bigint, topic string, partition int, committed bigint, leader_epoch? int, "
         f"topic_id? string, {_SOURCE}"
     ),
-    # What the regular expressions match that members of KIP-848 groups subscribe to.
+    # The topics that match regular expressions of members of KIP-848 groups.
     "topic_matches": _columns(
         f"cluster string, group_id string, ts bigint, topic_regex string, topics array<string>, {_SOURCE}"
     ),
-    # Records of __consumer_offsets, or parts of them, that could not be used, each with the reason.
+    # Records of __consumer_offsets, or parts of them, that cannot be used, each with the reason.
     "rejected_records": _columns(
         "cluster string, ts bigint, kind int, reason string, group_id? string, member_id? string, detail? string, "
         "key? binary, value? binary, src_partition int, src_offset bigint, row? int"
     ),
-    # A row for each rebalance and strategy; strategy "observed" is what the group really did.
+    # A row for each rebalance and strategy; strategy "observed" is the group's real assignment.
     "rebalances": _columns(
         "cluster string, group_id string, strategy string, seq bigint, ts bigint, generation int, cause string, "
         "members int, partitions int, assigned int, min_count int, max_count int, balance_score bigint, moved bigint, "
         "moved_needed bigint, max_lag bigint, mean_lag double, lag_skew double, copartition_violations int, "
         "kernel_ns bigint, error string"
     ),
-    # Who had what after a rebalance of `rebalances`.
+    # The partitions of each member after a rebalance of `rebalances`.
     "assignments": _columns(
         "cluster string, group_id string, strategy string, seq bigint, ts bigint, generation int, member_id string, "
         "topic string, partitions array<int>"
@@ -137,8 +137,8 @@ def checked(frame: DataFrame, name: str) -> DataFrame:
     """The columns of a table, in its order and of its types.
 
     Args:
-        frame: what is given for the table. Columns that the table does not know are ignored, optional columns that are
-            missing become null, and narrower integers become wider.
+        frame: the DataFrame. Other columns are ignored, missing optional columns become null, and narrower integers
+            become wider.
         name: a key of `TABLES`.
 
     Raises:
@@ -180,7 +180,7 @@ def _fits(found: DataType, wanted: DataType) -> bool:
     if isinstance(found, ArrayType) and isinstance(wanted, ArrayType):
         return _fits(found.elementType, wanted.elementType)
     names = found.simpleString(), wanted.simpleString()
-    # What nothing but nulls has.
+    # The type of a column of nulls.
     if names[0] == "void":
         return True
     if names[0] in _INTEGERS and names[1] in _INTEGERS:
@@ -189,7 +189,7 @@ def _fits(found: DataType, wanted: DataType) -> bool:
 
 
 def needs_pyspark() -> MissingDependencyError:
-    """The sentence for whoever comes without PySpark."""
+    """The error of a function that needs PySpark."""
     return MissingDependencyError(
         "kafka_assignors.spark needs PySpark 4.1 or newer, pandas and pyarrow: pip install kafka-assignors[spark]"
     )

@@ -33,26 +33,24 @@ _NEEDS_JAVA = (
 def session(master: str | None = None, jars: Iterable[str | os.PathLike[str]] = (), **conf: object) -> SparkSession:
     """The Spark session of this process, made if there is none.
 
-    Quiet and small: no web page, errors logged only, as many shuffle partitions as a local master has cores (each of
-    them costs a Python worker's task; a cluster keeps Spark's number) and more as soon as they would be larger than
-    64 MiB. Workers run this interpreter, unless
-    `PYSPARK_PYTHON` says which one: on a cluster that is one that has this package.
+    It has no web page and logs errors only. A local session has one shuffle partition for each core, since each costs a
+    task of a Python worker, and more if a partition would be larger than 64 MiB; a cluster keeps Spark's number.
+    Workers run this interpreter, or the one that `PYSPARK_PYTHON` names; on a cluster that one must have this package.
 
     Args:
         master: `local[N]`, `local[*]`, or the address of a cluster, `spark://host:7077`. None: that of the session that
             is there, or of `spark-submit`, and without them `local[2]`.
-        jars: files for the class path of driver and executors: Spark's Kafka connector, say.
-        conf: settings of Spark's, dots written as two underscores: `spark__driver__memory="4g"`; or as
-            `**{"spark.driver.memory": "4g"}`. They come before those above, and before those of `spark-submit`.
+        jars: files for the class path of driver and executors, such as those of `connector_jars()`.
+        conf: settings of Spark, with two underscores for a dot: `spark__driver__memory="4g"`; or as
+            `**{"spark.driver.memory": "4g"}`. They override the settings above and those of `spark-submit`.
 
     Returns:
-        The session. One that is there already is returned as it is, since a process can have only one.
+        The session. A running one is returned unchanged, since a process can have only one.
 
     Raises:
         MissingDependencyError: PySpark, or Java 17 or newer, is not installed.
         OptionError: a jar that does not exist.
-        StateError: there is a session already with another master or without these jars, or `spark-submit` has another
-            master.
+        StateError: a running session has another master or lacks these jars, or `spark-submit` has another master.
     """
     try:
         import pyarrow  # noqa: F401
@@ -72,9 +70,9 @@ def session(master: str | None = None, jars: Iterable[str | os.PathLike[str]] = 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     submitted = _submitted()
-    master = _chosen(master, submitted.get("spark.master"))
+    master = _master_of(master, submitted.get("spark.master"))
     if master.startswith("local"):
-        # A host's name that leads to another address is no matter then, and Spark would warn of it.
+        # Otherwise Spark warns if the host's name resolves to another address, which a local session never uses.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     named = {name.replace("__", "."): value for name, value in conf.items()}
     settings: dict[str, object] = {
@@ -87,7 +85,7 @@ def session(master: str | None = None, jars: Iterable[str | os.PathLike[str]] = 
         **named,
     }
     if any(_PARTS in given and _FIRST_PARTS not in given for given in (submitted, named)):
-        # Spark would take the initial number of parts, and ignore the number that was given.
+        # Otherwise Spark starts with its initial number of parts, and ignores the given number.
         settings.pop(_FIRST_PARTS, None)
     builder = SparkSession.builder.master(master).appName("kafka-assignors")
     for name, value in settings.items():
@@ -106,7 +104,7 @@ def session(master: str | None = None, jars: Iterable[str | os.PathLike[str]] = 
 def opened(
     master: str | None = None, jars: Iterable[str | os.PathLike[str]] = (), **conf: object
 ) -> Iterator[SparkSession]:
-    """As `session`, and stops it in the end if it was made here."""
+    """As `session`; stops the session at the end unless it was running before."""
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -121,7 +119,7 @@ def opened(
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stops a session. If its JVM is gone there is nothing to stop, and the caller has the error already."""
+    """Stops a session. If its JVM is gone, there is nothing to stop: the call that lost it has raised."""
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError, OSError):
@@ -139,7 +137,7 @@ def _submitted() -> dict[str, str]:
     return dict(SparkConf().getAll())
 
 
-def _chosen(master: str | None, submitted: str | None) -> str:
+def _master_of(master: str | None, submitted: str | None) -> str:
     if master is not None and submitted is not None and master != submitted:
         raise StateError(
             f"spark-submit has the master {submitted}; leave out the master {master}, or make them the same"
@@ -148,31 +146,31 @@ def _chosen(master: str | None, submitted: str | None) -> str:
 
 
 def _java() -> bool:
-    """Whether there is a Java where Spark looks for it."""
+    """Whether Java is where Spark searches: in `JAVA_HOME`, or else on `PATH`."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=str(Path(home, "bin")) if home else None) is not None
 
 
 def _sized(master: str) -> dict[str, object]:
-    """Settings that go by the number of cores."""
+    """The settings of a local session that depend on the number of cores."""
     local = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", master)
     if local is None:
         return {}
     cores = os.cpu_count() or 1 if local[1] == "*" else int(local[1] or 1)
-    # The driver of a local session talks to nobody else.
+    # Only this machine connects to the driver of a local session.
     return {
         _PARTS: cores,
-        # What is shuffled is cut into many parts, of which Spark puts so many together again as make 64 MiB, or one for
-        # each core if that is less. With a part for each core alone a part grows with the fleet, and so does what
-        # sorting and collecting one takes: a gigabyte is too little for 50,000 groups in each.
+        # Spark cuts a shuffle into these parts and then joins them to parts of 64 MiB, at least one for each core. With
+        # one part for each core from the start, a part and the memory of its task would grow with the fleet: a gigabyte
+        # is too little for a part of 50,000 groups.
         _FIRST_PARTS: 256,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # What goes to Python workers and back, which is most of what the pipeline does, then skips the network's stack.
+        # Most of the pipeline's data goes to Python workers and back. A Unix domain socket is faster for it than TCP.
         "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
         "spark.python.daemon.module": "kafka_assignors.spark.worker_daemon",
-        # What a task holds at once, for a heap of a gigabyte that two of them share: a batch of groups' rows, the
-        # groups that are gathered beside each other before Spark sorts them instead, and what waits to be written.
+        # Two tasks share a heap of a gigabyte. These limit what one task holds: a batch of rows for Python, groups that
+        # are aggregated before Spark sorts them instead, and a block of Parquet.
         "spark.sql.execution.arrow.maxBytesPerBatch": 16 << 20,
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": 8,
         "spark.hadoop.parquet.block.size": 32 << 20,

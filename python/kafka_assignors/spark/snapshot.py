@@ -1,8 +1,8 @@
-"""What the offsets topic does not know: partition counts, topic ids, first and last offsets, gathered from a live
-cluster.
+"""Facts that the offsets topic does not have, read from a live cluster: partition counts, topic ids, first and last
+offsets.
 
-Each snapshot is one Parquet file in each of two tables, `topic_partitions` and `offsets`, written under another name
-and renamed when whole. No Spark is needed for it.
+A snapshot is one Parquet file in each of the tables `topic_partitions` and `offsets`, written under another name and
+renamed when it is complete. It needs no Spark.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafka_assignors.clients.topic_offsets import read_topic_offsets
+from kafka_assignors.cluster.topic_offsets import read_topic_offsets
 from kafka_assignors.errors import MissingDependencyError, OptionError, TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from kafka_assignors.clients.topic_offsets import ClusterOffsets
+    from kafka_assignors.cluster.topic_offsets import ClusterOffsets
 
 __all__ = ["snapshot", "snapshots", "topic_names"]
 
@@ -37,19 +37,19 @@ def snapshot(
     Args:
         config: settings of librdkafka, `bootstrap.servers` among them.
         out: the folder, on this machine.
-        topics: which; all but Kafka's internal ones by default.
-        cluster: what the column `cluster` is to be; the cluster's id by default.
-        isolation_level: `"read_committed"` ends where the first open transaction begins.
+        topics: the topics; all but Kafka's internal ones by default.
+        cluster: the value of the column `cluster`; the cluster's id by default.
+        isolation_level: with `"read_committed"` the last offset is the start of the first open transaction.
         timeout: how many seconds the cluster may take.
 
     Returns:
-        What was written.
+        The snapshot.
 
     Raises:
         LagError: the cluster cannot be read.
         TableError: the folder cannot be written.
         OptionError: `timeout` is not positive, or `isolation_level` is unknown.
-        MissingDependencyError: confluent-kafka or pyarrow is not installed.
+        MissingDependencyError: pyarrow is not installed.
     """
     pa = _pyarrow()
     found = read_topic_offsets(config, topics, isolation_level=isolation_level, timeout=timeout)
@@ -78,13 +78,13 @@ def snapshot(
 def snapshots(
     config: Mapping[str, Any], out: str | os.PathLike[str], *, every: float, count: int | None = None, **options: Any
 ) -> Iterator[ClusterOffsets]:
-    """Snapshots one after the other, each yielded when it has been written.
+    """Snapshots one after the other; each is yielded after it was written.
 
     Args:
         config: as for `snapshot`.
         out: as for `snapshot`.
         every: seconds from the start of one to the start of the next.
-        count: how many; without end by default.
+        count: how many; None takes snapshots without end.
         options: as for `snapshot`.
 
     Raises:
@@ -106,8 +106,7 @@ def snapshots(
 
 
 def topic_names(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The names of topic ids, from the table `topic_partitions` below a folder of snapshots; nothing if there is none
-    yet.
+    """The names of topic ids, from the table `topic_partitions` below a folder of snapshots; empty without a snapshot.
 
     Raises:
         TableError: the table cannot be read.
@@ -135,7 +134,7 @@ def _append(pa: Any, folder: Path, ts: int, columns: Any, rows: list[tuple[Any, 
     table = pa.table(
         [pa.array(values, field.type) for values, field in zip(lists, columns, strict=True)], schema=columns
     )
-    # A name that begins with an underscore is nothing to whoever reads the folder.
+    # Readers of the folder skip names that begin with an underscore.
     unfinished = folder / f"_{ts}-{os.getpid()}.unfinished"
     pyarrow.parquet.write_table(table, unfinished)
     unfinished.rename(folder / f"{ts}-{os.getpid()}.parquet")

@@ -1,4 +1,4 @@
-"""The table `rebalances`, summed up by group and by strategy."""
+"""The summaries of the table `rebalances`, by group and by strategy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["BEST_BY", "group_summary", "strategy_summary", "three_digits"]
 
 BEST_BY = ("balance_score_total", "moved_total", "lag_skew_p95")
-"""What makes a strategy the best of a group, by default: evenness first, then moves, then lag."""
+"""The default order that decides the best strategy of a group: evenness first, then moves, then lag."""
 
 _KEY = ("cluster", "group_id")
 
@@ -26,17 +26,17 @@ def group_summary(rebalances: DataFrame, *, best_by: Sequence[str] = BEST_BY) ->
 
     For `moved`, `moved_needed`, `balance_score`, `copartition_violations` and `kernel_ns` the total, the median, the
     95th percentile and the largest over the group's rebalances; for `lag_skew` all but the total. Percentiles are
-    exact, between two values by linear interpolation. `share_moved` is the partitions moved by the partitions there
-    were, summed over the rebalances; `unassigned_total` are the partitions that were subscribed to and that nobody got,
-    `share_unassigned` their part. `rebalances` counts those with figures, `errors` rows with an error; a group that
-    could not be replayed has a row without a strategy.
+    exact, with linear interpolation between two values. `share_moved` is the sum of moved partitions divided by the sum
+    of all partitions; `unassigned_total` is the sum of subscribed partitions without an owner, `share_unassigned` their
+    part of all. `rebalances` counts rows with figures, `errors` rows with an error; a group that could not be replayed
+    has a row without a strategy.
 
     Args:
         rebalances: the table `rebalances`. It is read once.
-        best_by: columns of this table; `best` marks the strategy of each group that has the least of the first, of
-            these the least of the second, and so on; in the end the first by name. What was observed is never marked,
-            nor a strategy that leaves a larger part of the partitions to nobody than what was observed does (or, where
-            that is not known, than another strategy).
+        best_by: columns of this table; `best` marks the strategy of each group with the least value of the first, of
+            equal ones the least of the second, and so on, and at last the first by name. `observed` is never marked,
+            and neither is a strategy that leaves a larger part of the partitions without an owner than `observed` (or,
+            if that is not known, than another strategy).
 
     Raises:
         MissingDependencyError: PySpark is not installed.
@@ -56,7 +56,7 @@ def group_summary(rebalances: DataFrame, *, best_by: Sequence[str] = BEST_BY) ->
     rows = checked(rebalances, "rebalances")
     summed = rows.groupBy(*_KEY, "strategy").agg(*_figures())
     replayed = (col("rebalances") > 0) & (col("strategy") != lit(OBSERVED))
-    # Nothing wins by leaving partitions without a reader.
+    # A strategy must not win by leaving partitions without a reader.
     group = Window.partitionBy(*_KEY)
     unread = col("share_unassigned")
     today = least_of(when((col("rebalances") > 0) & (col("strategy") == lit(OBSERVED)), unread)).over(group)
@@ -74,8 +74,8 @@ def strategy_summary(rebalances: DataFrame, groups: DataFrame) -> DataFrame:
     """The table `strategy_summary`: a row for each strategy, with the columns of `group_summary` over all groups.
 
     `groups` are the groups with this strategy, `best_groups` those where it is marked as the best. Groups that could
-    not be replayed are in the row without a strategy. Medians and percentiles are of values with three digits: what
-    Spark needs for exact ones grows with the different values of a whole fleet, and must fit into its heap.
+    not be replayed are in the row without a strategy. Medians and percentiles are of values rounded to three digits:
+    the memory for exact ones grows with the number of different values in the fleet, and must fit into Spark's heap.
 
     Args:
         rebalances: the table `rebalances`.
@@ -102,9 +102,9 @@ def strategy_summary(rebalances: DataFrame, groups: DataFrame) -> DataFrame:
 
 
 def three_digits(value: Column) -> Column:
-    """A figure that is not negative with its first three digits; below 1,000 whole numbers are as they were.
+    """A figure that is not negative, cut to its first three digits; whole numbers below 1,000 stay.
 
-    However many rows there are, they have few different values then: 900 for each further digit, and those below 1,000.
+    So there are few different values for any number of rows: 900 for each further digit, and those below 1,000.
     """
     from pyspark.sql.functions import floor, lit, log10, power, round, when
 
@@ -118,7 +118,7 @@ def _figures(rounded: Callable[[Column], Column] = lambda value: value) -> list[
     from pyspark.sql.functions import sum as total
 
     def summed(name: str) -> Column:
-        # Scores are capped at the largest bigint, so their sum may be more than one holds, which fails a query.
+        # A score may be the largest bigint. A plain sum of such scores would overflow and fail the query.
         wide = coalesce(total(col(name).cast("decimal(20, 0)")), lit(0).cast("decimal(30, 0)"))
         return least(wide, lit(2**63 - 1).cast("decimal(30, 0)")).cast("bigint")
 

@@ -1,4 +1,4 @@
-"""A made-up fleet as tables: `synth`, from a seed, on Spark."""
+"""The tables of a made-up fleet, from a seed, on Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["TABLES", "synth"]
 TABLES = ("membership_events", "topic_partitions", "offset_snapshots", "observed_assignments")
 """The tables of a fleet."""
 
-# So many rows are gathered before they become a batch: a batch of offsets is then well below a megabyte.
+# The rows of a batch; a batch of offsets is then well below a megabyte.
 _ROWS = 8_192
 
 _Columns = dict[str, list[Any]]
@@ -38,12 +38,12 @@ def synth(
 ) -> dict[str, DataFrame]:
     """The tables of a made-up fleet of consumer groups, by name: those of `TABLES`.
 
-    Every row depends on the arguments alone: not on the number of tasks, nor on the order they run in. Nothing is
-    computed before a table is read, and each table only computes itself.
+    Every row depends on the arguments alone, not on the number of tasks or their order. A table is computed when it is
+    read, and without the others.
 
     Groups follow the shapes of `kafka_assignors.spark.fleet`, in heavy-tailed sizes; some share topics, whose partition
-    counts grow; lags are skewed by Zipf's law. `observed_assignments` are those of `range`, `roundrobin` or `sticky`,
-    by our own assignors: what the group runs "today".
+    counts grow; lags are skewed by Zipf's law. `observed_assignments` are plans of our own `range`, `roundrobin` or
+    `sticky`, whichever the group runs "today".
 
     Args:
         spark: the session.
@@ -51,8 +51,8 @@ def synth(
         seed: another seed is another fleet.
         cluster: the name of the cluster.
         days: how long the histories are.
-        events: how many rebalances a group has, in the middle.
-        snapshots: how often the offsets of a group are looked at.
+        events: the median number of rebalances of a group.
+        snapshots: how many snapshots of offsets a group has.
         start: when the histories begin, in milliseconds since 1970; by default 5 January 2026.
 
     Returns:
@@ -62,7 +62,7 @@ def synth(
         OptionError: a number that is too small, or no name.
     """
     options = FleetOptions(seed, groups, cluster, days, events, snapshots, start)
-    # Small tasks, since the sizes of groups differ much.
+    # Many small tasks, since the sizes of groups differ much.
     tasks = max(1, min(groups, 4 * spark.sparkContext.defaultParallelism))
     numbers = spark.range(0, groups, 1, tasks)
     return {name: _table(numbers, name, options) for name in TABLES}
@@ -72,18 +72,18 @@ def _table(numbers: DataFrame, name: str, options: FleetOptions) -> DataFrame:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     schema = schemas.schema(name)
-    make = partial(_batches, options=options, rows=_MAKERS[name], schema=to_arrow_schema(schema))
+    make = partial(_rows_in_batches, options=options, rows=_MAKERS[name], schema=to_arrow_schema(schema))
     return numbers.mapInArrow(make, schema)
 
 
-def _batches(
+def _rows_in_batches(
     numbers: Iterable[pyarrow.RecordBatch],
     *,
     options: FleetOptions,
     rows: Callable[[FleetOptions, int], Iterator[_Columns]],
     schema: pyarrow.Schema,
 ) -> Iterator[pyarrow.RecordBatch]:
-    """The rows of the groups with these numbers, in batches of about the same size; columns not made are null."""
+    """The rows of the groups with these numbers, in batches of about the same size; missing columns are null."""
     import pyarrow
 
     gathered: _Columns = {field.name: [] for field in schema}

@@ -1,8 +1,8 @@
-"""Spark's daemon for Python workers, for which a JVM that has hung up is no error.
+"""Spark's daemon for Python workers, which takes a socket that the JVM has closed for the normal end of a worker.
 
-A worker that is idle for a minute, or whose session ends, finds its socket closed by the JVM. Over TCP its last words
-go nowhere unnoticed; over a Unix domain socket writing them fails at once, and the daemon prints a traceback for every
-worker. What a task still needs is not lost: the JVM closes a socket only when it has read all that it wants.
+The JVM closes the socket of a worker that is idle for a minute, or whose session ends. Over TCP the worker's last
+write seems to succeed; over a Unix domain socket it fails at once, and Spark's own daemon prints a traceback for every
+worker. No data is lost: the JVM closes a socket only after it has read the whole answer of the task.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = ["quiet"]
 
 
 def quiet(worker: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
-    """The daemon's function that serves one socket, which ends where the JVM has closed it."""
+    """The daemon's function that serves one socket; it returns when the JVM has closed the socket."""
 
     def serve(sock: Any, authenticated: bool) -> int:
         try:
             return worker(sock, authenticated)
         except (BrokenPipeError, ConnectionResetError):
-            # Not 0: the socket is of no use any more.
+            # Not 0, which would let the daemon use the closed socket again.
             return 1
 
     return serve

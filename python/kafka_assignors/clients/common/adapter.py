@@ -1,10 +1,9 @@
-"""One adapter for all clients whose assignors are plug-ins: one consumer's state here, the work in the core.
+"""The adapter that makes an assignor a plug-in of a client. A subclass for each client reads the client's objects.
 
-A subclass per client says how that client spells its objects; everything that has to be right is here:
-
-- the state is the instance's, and an instance serves one consumer: a second one is refused by name;
-- what the consumer held is forgotten when its membership is lost, so that no old claim is made again;
-- the leader hands the members to the core in bulk, as bytes, and returns bytes.
+- An instance serves one consumer, and has its state. Otherwise two consumers would overwrite each other's claims, so a
+  second one is refused.
+- When the membership is lost, the claims are forgotten: other members may own the partitions by then.
+- The leader hands the members to the core in bulk, as bytes, and returns bytes.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ import math
 import time
 import weakref
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kafka_assignors.assignors import StickyStreamJoinAssignor
-from kafka_assignors.clients._codec import encode_assignment
-from kafka_assignors.clients._handed_out import HandedOut
-from kafka_assignors.clients._report import PLANNING_SHARE, Planned, publish, report_of
-from kafka_assignors.clients._unknown_topics import left_with_owners, merged
+from kafka_assignors.clients.common.codec import encode_assignment
+from kafka_assignors.clients.common.unknown_topics import left_with_owners, merged
 from kafka_assignors.errors import OptionError, StateError
 from kafka_assignors.group import MemberState, Topic
+from kafka_assignors.member.handed_out import HandedOut
+from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Planned, RebalanceReporter, publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -38,25 +37,25 @@ if TYPE_CHECKING:
         RackOrder,
         StickyAssignor,
     )
-    from kafka_assignors.clients._report import RebalanceReport
     from kafka_assignors.group import Plan
+    from kafka_assignors.member.rebalance_report import RebalanceReport
 
 __all__ = ["ClientAdapter", "Membership", "StreamJoinAdapter", "calling"]
 
 T = TypeVar("T")
 
-# How far above the plug-in's method the client's own object is looked for; subclasses and wrappers of users lie
-# between.
+# The most frames above the plug-in's method in which the client's object is looked for. Users' subclasses and wrappers
+# lie in between.
 _FRAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a client knows of its own place in the group.
+    """A consumer's membership of its group.
 
     Attributes:
-        generation: the last one joined, also while it is being formed; negative without membership.
-        member_id: empty without one.
+        generation: the last one joined, also while it is being formed; negative without a membership.
+        member_id: empty without a membership.
     """
 
     generation: int
@@ -64,15 +63,15 @@ class Membership:
 
     @property
     def lost(self) -> bool:
-        """Whether the consumer is no member, or not yet."""
+        """Whether the consumer is not, or not yet, a member."""
         return self.generation < 0 or not self.member_id
 
 
 def calling(recognise: Callable[[object], T | None]) -> T | None:
-    """The client's object on whose behalf a plug-in is being called.
+    """The client's object that is calling a plug-in; None if it is not found, or the interpreter shows no frames.
 
-    Neither client hands its plug-ins a reference to the consumer, but their methods are called by methods of it: the
-    nearest `self` up the stack that `recognise` takes. None where nothing is found, or the interpreter shows no frames.
+    No client hands its plug-ins a reference to the consumer. But methods of its objects call them, so the result is the
+    nearest `self` up the stack that `recognise` accepts.
     """
     frame = inspect.currentframe()
     try:
@@ -88,7 +87,7 @@ def calling(recognise: Callable[[object], T | None]) -> T | None:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The members of a group as the core takes them, and what the leader needs to know to describe the topics."""
+    """The members of a group for the core, their topics, and whether any of them has a rack."""
 
     members: Sequence[JoinedMember]
     topics: Set[str]
@@ -99,11 +98,11 @@ class ClientAdapter(ABC):
     """An assignor of ours as a plug-in of one client, for one consumer.
 
     Args:
-        mode: as for the strategy's own class; it counts on the leader.
+        mode: as for the strategy's own class. Only the leader's counts.
         racks: likewise.
         rack: `client.rack` of this consumer, for assignors that prefer replicas nearby.
         on_rebalance: called with a `RebalanceReport` after each rebalance, on the client's I/O thread or event loop: be
-            quick. Its errors are logged and go no further.
+            quick. Its errors are logged, and do not affect the rebalance.
 
     Raises:
         OptionError: an unknown mode or order.
@@ -112,7 +111,7 @@ class ClientAdapter(ABC):
     name: str
     _strategy: ClassVar[type[StickyAssignor | CooperativeStickyAssignor]]
     _client: ClassVar[str]
-    # Whether the client keeps the instance ids of the group's members to itself.
+    # Whether the client does not pass the instance ids of the group's members on.
     _anonymous: ClassVar[bool] = False
 
     def __init__(
@@ -132,16 +131,14 @@ class ClientAdapter(ABC):
         self._state = MemberState(rack=rack)
         self._on_rebalance = on_rebalance
         self._last_report: RebalanceReport | None = None
-        self._held: Mapping[str, Sequence[int]] = {}
-        self._expelled = False
-        self._planned: Planned | None = None
+        self._reporter = RebalanceReporter()
         self._handed_out = HandedOut(anonymous=self._anonymous)
         self._consumer: weakref.ref[Any] | None = None
         self._coordinator: weakref.ref[Any] | None = None
 
     @property
     def state(self) -> MemberState:
-        """What the consumer will claim at the next rebalance."""
+        """The claims of the consumer at the next rebalance."""
         return self._state
 
     @property
@@ -150,9 +147,9 @@ class ClientAdapter(ABC):
         return self._last_report
 
     def attach(self, consumer: object) -> None:
-        """Ties the assignor to its consumer, which it will look at, weakly, for generation and membership.
+        """Ties the assignor to its consumer, for generation and membership. It keeps a weak reference.
 
-        Only needed where those cannot be found out otherwise: see the documentation of the client's module.
+        This is only needed where the assignor cannot find its consumer: see the client's module.
 
         Raises:
             StateError: it serves another consumer already.
@@ -167,22 +164,22 @@ class ClientAdapter(ABC):
             raise self._shared()
         self._consumer = weakref.ref(consumer)
 
-    # What the clients call.
+    # The clients call these.
 
     def metadata(self, topics: Iterable[str]) -> bytes:
-        """What the member sends in JoinGroup."""
+        """The member's metadata for JoinGroup."""
         membership = self._membership()
-        self._planned = None
+        self._reporter.planned = None
         if membership is not None and membership.lost:
             self._handed_out.forget()
             if self._state.owned or self._state.generation is not None:
                 self._state.forget()
-                self._expelled = True
+                self._reporter.expel()
         subscribed = sorted(topics)
         return self._assignor.metadata(subscribed, self._claims(subscribed))
 
     def assign(self, cluster: Any, members: Any) -> dict[str, bytes]:
-        """What the leader sends in SyncGroup. Topics that the cluster does not know have no partitions."""
+        """The leader's assignments for SyncGroup. Topics that the cluster does not know have no partitions."""
         started = time.perf_counter()
         membership = self._membership()
         generation = None if membership is None or membership.lost else membership.generation
@@ -193,7 +190,7 @@ class ClientAdapter(ABC):
         kept: dict[str, dict[str, list[int]]] = {}
         keeping: Plan | None = None
         if unknown and not plan.joins:
-            # A join shares out the numbers of all its topics together, so a topic without metadata takes no part in it.
+            # A stream join assigns each number of all its topics together, so it skips topics without metadata.
             kept, keeping = left_with_owners(
                 packed.members,
                 unknown,
@@ -203,24 +200,24 @@ class ClientAdapter(ABC):
             )
         assignments, longer = merged(assignments, kept)
         self._handed_out.planned(generation, *filter(None, (plan, keeping)))
-        self._planned = Planned(plan, plan.record_bytes + longer, time.perf_counter() - started)
+        self._reporter.planned = Planned(plan, plan.record_bytes + longer, time.perf_counter() - started)
         return assignments
 
     def on_assignment(self, assignment: Any, generation: int | None = None) -> None:
-        """What the member was given: remembered first, then reported."""
+        """Remembers the member's assignment, and then reports the rebalance."""
         if generation is None:
             membership = self._membership()
             generation = None if membership is None or membership.lost else membership.generation
-        self._handed_out.taken(generation, led=self._planned is not None)
+        self._handed_out.taken(generation, led=self._reporter.planned is not None)
         version, assigned, user_data = self._unpack(assignment)
         self._assignor.on_assignment(encode_assignment(version, assigned, user_data), generation, self._state)
         self._report()
 
-    # What differs from client to client.
+    # A subclass for each client implements these.
 
     @abstractmethod
     def _recognise(self, caller: object) -> object | None:
-        """The coordinator that `caller`, some object up the stack, is or belongs to."""
+        """The coordinator that an object up the stack is or belongs to; None if it is neither."""
 
     @abstractmethod
     def _coordinator_of(self, consumer: object) -> tuple[bool, object | None]:
@@ -228,7 +225,7 @@ class ClientAdapter(ABC):
 
     @abstractmethod
     def _membership_of(self, coordinator: object) -> Membership | None:
-        """None if this version of the client does not let us see it."""
+        """The membership; None if this version of the client does not show it."""
 
     @abstractmethod
     def _coordinator_closed(self, coordinator: object) -> bool: ...
@@ -259,7 +256,7 @@ class ClientAdapter(ABC):
         """Those of the kept partitions that the client reads from the group's commit after this rebalance."""
         return {}
 
-    # Shared machinery.
+    # The rest is the same for all clients.
 
     def _plan(
         self, members: Sequence[JoinedMember], partitions: dict[str, int | Topic], generation: int | None
@@ -302,14 +299,14 @@ class ClientAdapter(ABC):
         if self._serving() is not None:
             raise self._shared()
         if self._coordinator is not None:
-            # A consumer that has gone left its memory behind; the next one starts without.
+            # The consumer before this one is closed. Its claims are not those of the new one.
             self._state.forget()
             self._handed_out.forget()
-            self._held, self._expelled, self._planned = {}, False, None
+            self._reporter = RebalanceReporter()
         self._coordinator = weakref.ref(coordinator)
 
     def _membership(self) -> Membership | None:
-        """The membership of the consumer for which the client is calling now; None if nothing can be seen."""
+        """The membership of the consumer that is calling; None if the client does not show it."""
         caller = calling(self._recognise)
         consumer = self._deref(self._consumer)
         if consumer is not None:
@@ -324,7 +321,7 @@ class ClientAdapter(ABC):
         return self._membership_of(caller)
 
     def _claims(self, topics: list[str]) -> MemberState:
-        """The state without what is no longer subscribed."""
+        """The state without the topics that are no longer subscribed to."""
         owned, subscribed = self._state.owned, set(topics)
         if owned.keys() <= subscribed:
             return self._state
@@ -343,10 +340,7 @@ class ClientAdapter(ABC):
         return found
 
     def _report(self) -> None:
-        after, generation = self._state.owned, self._state.generation
-        report = report_of(self.name, generation, self._held, after, self._planned, expelled=self._expelled)
-        report = replace(report, rewound=self._rewound(report.kept))
-        self._held, self._expelled, self._planned = dict(after), False, None
+        report = self._reporter.report(self.name, self._state.generation, self._state.owned, self._rewound)
         self._last_report = report
         publish(report, self._on_rebalance)
 
@@ -359,7 +353,7 @@ class StreamJoinAdapter(ClientAdapter):
 
     Args:
         protocol: as for the strategy's own class, if the client can do it.
-        rack: `client.rack` of this consumer, told to the group; it does not count for the plan.
+        rack: `client.rack` of this consumer. The group gets it, but it does not change the plan.
         on_rebalance: as for `ClientAdapter`.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Back to bytes: what a client has decoded before an assignor sees it.
+"""Encodes metadata and assignments that a client has decoded before it calls the assignor.
 
-kafka-python and aiokafka parse the members' metadata and the assignment on their own and keep no bytes. These writers
-restore them with one `struct` call per topic, so that nothing is built per partition. The layouts are those of
-ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0 to 3.
+kafka-python and aiokafka parse these and keep no bytes. The writers make one `struct` call for each topic, so no object
+is built for each partition. The layouts are ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0 to
+3.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEWEST = 3
 
 
 class _Strings(dict[str, bytes]):
-    """STRING of the protocol for every text asked for, each encoded once."""
+    """Texts as STRING of the protocol, each encoded once."""
 
     def __missing__(self, text: str) -> bytes:
         data = text.encode()
@@ -46,7 +46,7 @@ def _topic_partitions(topics: Sequence[TopicPartitions], strings: _Strings) -> l
 class SubscriptionWriter:
     """Writes the subscriptions of a group's members.
 
-    Most members of a group subscribe to the same topics: what the previous member had is written only once.
+    Most members of a group subscribe to the same topics, so the topics of the previous member are not encoded again.
 
     Attributes:
         topics: all topics written so far.

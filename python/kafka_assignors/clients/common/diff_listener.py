@@ -1,8 +1,11 @@
-"""KIP-54's clean-up listener: of all that a rebalance takes and gives back, only what really came or went.
+"""KIP-54's clean-up listener: it hears only of partitions that really came or went.
 
-Eager clients take everything away before a rebalance and hand out the whole share after it. A listener that cleans up
-whatever is revoked throws away the state of partitions that come straight back. `Holdings` remembers what was held
-and turns the client's calls into the difference; the listeners of the clients' modules are thin shells around it.
+    client      on_partitions_revoked(0 1 2 3)      on_partitions_assigned(0 1)
+    Holdings                                        given up: 2 3
+
+An eager client revokes all partitions before a rebalance and assigns most of them again after it. A listener that
+cleans up revoked partitions throws away state that it needs a moment later. `Holdings` turns the client's calls into
+the difference. The listeners of the clients' rooms only pass the calls on.
 """
 
 from __future__ import annotations
@@ -13,26 +16,26 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafka_assignors.clients._adapter import Membership
+    from kafka_assignors.clients.common.adapter import Membership
 
 __all__ = ["DiffListener", "Holdings", "Step", "run", "run_async"]
 
 logger = logging.getLogger("kafka_assignors")
 
 Step = tuple[Callable[[Any], Any], Any]
-"""A callback and what it is called with."""
+"""A callback and its argument."""
 
 
 class Holdings:
-    """What a consumer holds, as its listener is told.
+    """The partitions that a consumer holds.
 
-    Every method settles the new state first and returns what is due, (given up, gained), in ascending order: whatever a
-    callback does with it, the books are right.
+    Every method first replaces them, and then returns the difference in ascending order. So an error of a callback
+    cannot make them wrong.
     """
 
     def __init__(self) -> None:
         self._held: set[Any] = set()
-        self._since: Membership | None = None
+        self._membership: Membership | None = None
 
     @property
     def held(self) -> list[Any]:
@@ -40,27 +43,26 @@ class Holdings:
         return sorted(self._held)
 
     def taken(self, partitions: Iterable[Any]) -> list[Any]:
-        """These are gone for good: lost, or revoked in cooperative rebalancing."""
+        """Takes partitions that were lost, or revoked in cooperative rebalancing. Returns those given up."""
         gone = self._held & set(partitions)
         self._held -= gone
         return sorted(gone)
 
     def added(self, partitions: Iterable[Any], now: Membership | None) -> list[Any]:
-        """These come on top of what is held, as in cooperative rebalancing."""
+        """Takes additional partitions, as in cooperative rebalancing. Returns those gained."""
         gained = set(partitions) - self._held
         self._held |= gained
-        self._since = now
+        self._membership = now
         return sorted(gained)
 
     def replaced(self, partitions: Iterable[Any], now: Membership | None) -> tuple[list[Any], list[Any]]:
-        """This is the whole share from now on, as in eager rebalancing.
+        """Takes the whole assignment, as in eager rebalancing. Returns the partitions given up, and those gained.
 
-        A consumer that missed a generation, or became another member, counts as having held nothing in between: another
-        member may have had its partitions meanwhile.
+        After a missed generation, or as another member, no partition counts as kept: another member may have had it.
         """
         before, after = self._held, set(partitions)
-        continuous = self._since is None or now is None or _continuous(self._since, now)
-        self._held, self._since = after, now
+        continuous = self._membership is None or now is None or _continuous(self._membership, now)
+        self._held, self._membership = after, now
         kept = before & after if continuous else set()
         return sorted(before - kept), sorted(after - kept)
 
@@ -70,7 +72,7 @@ def _continuous(before: Membership, now: Membership) -> bool:
 
 
 class DiffListener:
-    """What the clients' listeners have in common: the books, the two hooks, and a user's ordinary listener beside."""
+    """The common half of the clients' listeners: the holdings, the two hooks, and a user's ordinary listener."""
 
     def __init__(self, listener: Any = None) -> None:
         self._listener = listener
@@ -103,7 +105,7 @@ class DiffListener:
 
 
 def run(steps: Iterable[Step]) -> None:
-    """Takes every step, whatever the others do; the first error comes out at the end, further ones are logged."""
+    """Takes every step, also after an error. The first error is raised at the end; the others are logged."""
     failure: Exception | None = None
     for call, partitions in steps:
         try:
@@ -115,7 +117,7 @@ def run(steps: Iterable[Step]) -> None:
 
 
 async def run_async(steps: Iterable[Step]) -> None:
-    """As `run`; what a step returns is awaited if it can be."""
+    """As `run`; awaits the result of a step if it can be awaited."""
     failure: Exception | None = None
     for call, partitions in steps:
         try:

@@ -1,4 +1,4 @@
-"""Partitioners as the producers' drop-ins use them: asked with care, and each serving one producer."""
+"""Checks of partitioners: what they are, what they answer, and that each serves one producer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kafka_assignors.partitioners import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["check", "choose", "claim", "knows_its_partitions", "notify", "refuse_shared"]
+__all__ = ["check", "checked", "choose", "claim", "failure", "knows_its_partitions", "notify", "refuse_shared"]
 
 _OURS = tuple(
     each.partition
@@ -28,7 +28,7 @@ _OURS = tuple(
 
 
 def check(partitioner: object) -> None:
-    """Refuses what is no partitioner, before a producer is built with it.
+    """Refuses an object that is no partitioner, before a producer is built with it.
 
     Raises:
         OptionError: there is no method `partition` that takes six arguments, or a class is given for an instance.
@@ -45,7 +45,7 @@ def check(partitioner: object) -> None:
 
 
 def _takes_six(method: object) -> bool:
-    """Texts have a method of that name, too, and version 1 of kafka-python asked with three arguments."""
+    """Whether it can be a partitioner's method. Texts have a `partition` too; kafka-python 1 passed three arguments."""
     if not callable(method):
         return False
     try:
@@ -53,15 +53,15 @@ def _takes_six(method: object) -> bool:
     except TypeError:
         return False
     except ValueError:
-        # Written in C without a signature: it will tell.
+        # Written in C without a signature. A call will raise if it does not fit.
         return True
     return True
 
 
 def knows_its_partitions(partitioner: object) -> bool:
-    """Whether a partitioner's answers are partitions of the topic for sure, and its errors clear: ours, not overridden.
+    """Whether the partitioner is ours and not overridden, so that each answer is a partition of the topic.
 
-    What `choose` looks after need not be asked of these, which is a microsecond of each record's seventeen.
+    Then the checks of `choose` are not needed. They take one microsecond of the seventeen of a record.
     """
     return getattr(type(partitioner), "partition", None) in _OURS
 
@@ -76,43 +76,63 @@ def choose(
     cluster: Any,
     exists: Callable[[int], bool],
 ) -> int:
-    """The partition that a partitioner chooses for a record, which is sure to exist.
+    """The partition that a partitioner chooses for a record, which is checked to exist.
 
     Args:
         partitioner: has the method `partition`; the arguments in between are its own.
         exists: whether the topic has the partition.
 
     Raises:
-        PartitionerError: the partitioner failed, or what it returned is no partition of the topic. Errors of this
-            package come through as they are.
+        PartitionerError: the partitioner failed, or returned a value that is no partition of the topic. Errors of this
+            package are raised as they are.
     """
     try:
         answer = partitioner.partition(topic, key, serialized_key, value, serialized_value, cluster)
     except KafkaAssignorsError:
         raise
     except Exception as error:
-        raise PartitionerError(
-            f"{_name(partitioner)} failed for a record to topic {topic!r}, which was not sent: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    if isinstance(answer, bool) or not hasattr(answer, "__index__"):
-        raise PartitionerError(
-            f"{_name(partitioner)} returned {answer!r} for a record to topic {topic!r}, which was not sent; "
-            "return the number of a partition"
-        )
-    chosen = operator.index(answer)
-    if not exists(chosen):
+        raise failure(f"{_name(partitioner)} failed for a record to topic {topic!r}", error) from error
+
+    def problem(returned: object) -> str:
+        return f"{_name(partitioner)} returned {returned!r} for a record to topic {topic!r}, which was not sent"
+
+    def there() -> str:
         numbers = cluster.partitions_for_topic(topic)
-        there = f"has the partitions 0 to {max(numbers)}" if numbers else "has no partitions that the client knows of"
-        raise PartitionerError(
-            f"{_name(partitioner)} returned {chosen} for a record to topic {topic!r}, which was not sent: the topic "
-            f"{there}"
-        )
-    return chosen
+        known = f"has the partitions 0 to {max(numbers)}" if numbers else "has no partitions that the client knows of"
+        return f": the topic {known}"
+
+    return checked(answer, exists, problem, there)
+
+
+def failure(what: str, error: Exception) -> PartitionerError:
+    """The error for a record that was not sent since a partitioner failed. `what` names both."""
+    return PartitionerError(f"{what}, which was not sent: {type(error).__name__}: {error}")
+
+
+def checked(
+    answer: object, exists: Callable[[int], bool], problem: Callable[[object], str], there: Callable[[], str]
+) -> int:
+    """A partitioner's answer as the number of a partition of the topic.
+
+    Args:
+        answer: the returned value.
+        exists: whether the topic has the partition.
+        problem: a sentence with the partitioner, the record and the returned value.
+        there: the partitions of the topic in words, which follow `problem`.
+
+    Raises:
+        PartitionerError: the answer is no number, or no partition's.
+    """
+    if isinstance(answer, bool) or not hasattr(answer, "__index__"):
+        raise PartitionerError(f"{problem(answer)}; return the number of a partition")
+    number = operator.index(answer)
+    if not exists(number):
+        raise PartitionerError(f"{problem(number)}{there()}")
+    return number
 
 
 def notify(partitioner: Any, topic: str, cluster: Any, left: int) -> None:
-    """Tells a partitioner, if it wants to know, that the next record to `left` would open a batch.
+    """Calls a partitioner's `on_new_batch`, if it has one: the next record to `left` would open a batch.
 
     Raises:
         PartitionerError: the partitioner failed.
@@ -125,27 +145,24 @@ def notify(partitioner: Any, topic: str, cluster: Any, left: int) -> None:
     except KafkaAssignorsError:
         raise
     except Exception as error:
-        raise PartitionerError(
-            f"{_name(partitioner)}.on_new_batch failed before a record to topic {topic!r}, which was not sent: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        raise failure(f"{_name(partitioner)}.on_new_batch failed before a record to topic {topic!r}", error) from error
 
 
 def _name(partitioner: object) -> str:
     return type(partitioner).__qualname__
 
 
-# Which producer uses which partitioner. By producer, so that a partitioner need not bear weak references; an entry goes
-# with its producer.
-_claims: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+# For each producer its partitioner, and a function for whether it is closed. The keys are the producers, since a
+# partitioner may not support weak references; an entry is removed with its producer.
+_claims: weakref.WeakKeyDictionary[Any, tuple[Any, Callable[[Any], bool]]] = weakref.WeakKeyDictionary()
 _claiming = threading.Lock()
 
 
 def refuse_shared(partitioner: object, producer: object = None) -> None:
     """Refuses a partitioner that serves another open producer.
 
-    A batch that one producer leaves says nothing about another's: with one sticky partition between them, each would
-    make the others leave batches that nobody closes.
+    With one sticky partition for two producers, a full batch of one would make the other leave a batch that it does
+    not close.
 
     Raises:
         StateError: it does.
@@ -155,26 +172,31 @@ def refuse_shared(partitioner: object, producer: object = None) -> None:
 
 
 def _refuse_shared(partitioner: object, producer: object) -> None:
-    for other, theirs in _claims.items():
-        if theirs is partitioner and other is not producer and not getattr(other, "_closed", False):
+    for other, (theirs, is_closed) in _claims.items():
+        if theirs is partitioner and other is not producer and not is_closed(other):
             raise StateError(
                 f"one {_name(partitioner)} was given to two producers, and their batches would get mixed up; give each "
                 f"producer an instance of its own: partitioner={_name(partitioner)}()"
             )
 
 
-def claim(partitioner: object, producer: object) -> bool:
+def claim(partitioner: object, producer: object, is_closed: Callable[[Any], bool]) -> bool:
     """Ties a partitioner to its producer, until that is closed or gone.
 
+    Args:
+        partitioner: one of ours.
+        producer: of any client.
+        is_closed: whether the producer is closed.
+
     Returns:
-        Whether this is news; the same tie may be made again.
+        False if the two were tied before.
 
     Raises:
         StateError: it serves another open producer.
     """
     with _claiming:
         _refuse_shared(partitioner, producer)
-        if _claims.get(producer) is partitioner:
+        if producer in _claims and _claims[producer][0] is partitioner:
             return False
-        _claims[producer] = partitioner
+        _claims[producer] = partitioner, is_closed
         return True

@@ -1,4 +1,4 @@
-"""What an `AdaptivePartitioner` is told about a producer's load: queues of batches, and brokers that fall behind."""
+"""The load of a producer for an `AdaptivePartitioner`: queues of batches, and brokers that take none of theirs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger("kafka_assignors")
 
 
 def availability_timeout(milliseconds: object) -> float:
-    """An availability timeout as given by the user, if it is one.
+    """Checks an availability timeout of the user.
 
     Raises:
         OptionError: it is no number, or negative.
@@ -29,7 +29,7 @@ def availability_timeout(milliseconds: object) -> float:
 
 
 class BrokerDelays:
-    """For each broker, how long it has had batches ready for it without taking any: KIP-794's availability.
+    """For each broker, how long it has taken none of the batches that are ready for it: KIP-794's availability.
 
     Args:
         timeout: seconds after which a broker counts as unavailable; 0 is never.
@@ -41,7 +41,7 @@ class BrokerDelays:
         self._drained: dict[object, float] = {}
 
     def swept(self, ready: Collection[object], drained: Collection[object], now: float) -> None:
-        """One turn of the sender: brokers for which something was ready, and those of them that could take it."""
+        """Takes one turn of the sender: brokers for which batches were ready, and those of them that took some."""
         for broker in ready:
             self._ready[broker] = now
             # Java's clock for a broker starts when it is first seen.
@@ -50,17 +50,17 @@ class BrokerDelays:
             self._ready[broker] = self._drained[broker] = now
 
     def unavailable(self, broker: object) -> bool:
-        """Whether the broker has kept its batches waiting for longer than the timeout."""
+        """Whether the batches of the broker have waited for longer than the timeout."""
         if self._timeout <= 0 or broker not in self._ready:
             return False
         return self._ready[broker] - self._drained[broker] > self._timeout
 
 
 class LoadFeed:
-    """Hands a partitioner the load of its producer.
+    """Gives a partitioner the load of its producer.
 
-    A client's sender calls this, and must not die of it: a feed that fails says so once and stops, whereupon the
-    partitioner goes on with the last it knows.
+    The client's sender calls it, and an error would end the sender. So the first error is logged, and after it the
+    partitioner goes on with the last load.
 
     Args:
         partitioner: has `update_load`.
@@ -75,7 +75,7 @@ class LoadFeed:
         self._broken = False
 
     def feed(self, queues: Iterable[tuple[Any, int]]) -> None:
-        """The batches that wait in each topic partition's queue. Partitions not named have none."""
+        """Takes the number of waiting batches of each topic partition. Partitions that are not named have none."""
         if self._broken:
             return
         try:
@@ -84,7 +84,7 @@ class LoadFeed:
             for topic_partition, length in queues:
                 topic, partition = topic_partition.topic, topic_partition.partition
                 lengths.setdefault(topic, {})[partition] = length
-                # With nothing waiting, nothing speaks against a partition.
+                # A partition without waiting batches is never slow.
                 if length and self.delays.unavailable(self._leader(topic_partition)):
                     slow.setdefault(topic, set()).add(partition)
             for topic, of_topic in lengths.items():

@@ -1,8 +1,8 @@
-"""Topics that a leader cannot plan, since its client has no metadata of them yet: owners keep their partitions.
+"""Topics without metadata: the leader cannot plan them, so their owners keep their partitions.
 
-kafka-python lets its leader plan without waiting for the metadata of topics that only other members subscribe to. If
-such a topic were left out of the plan, its owners would lose its partitions, and any member could get them a moment
-later, when the client has the metadata and rebalances again.
+kafka-python lets its leader plan before it has the metadata of topics that only other members subscribe to. If such a
+topic were left out of the plan, its owners would lose its partitions. When the client has the metadata it rebalances
+again, and then any member could get them.
 """
 
 from __future__ import annotations
@@ -32,30 +32,31 @@ def left_with_owners(
     *,
     cooperative: bool,
 ) -> tuple[dict[str, Partitions], Plan | None]:
-    """What the members own of these topics, by the rules that settle claims.
+    """The partitions of these topics that each member owns, by the rules for claims.
 
     Args:
-        members: as the assignor gets them.
-        topics: those without metadata.
-        generation: the one being formed.
+        members: as for the assignor.
+        topics: the topics without metadata.
+        generation: the generation being formed.
         earlier: the leader's earlier plans.
         cooperative: whether claims are in the subscription's owned partitions; else they are in its user data.
 
     Returns:
-        Member id to the partitions that stay with the member, without members that own nothing; and the plan that
-        says so, None if there is no claim.
+        Member id to the partitions that the member keeps, without members that own none; and the plan of that, None
+        if there is no claim.
     """
     counts = _counts(members, topics, cooperative=cooperative)
     if not counts:
         return {}, None
-    # This mode moves no partition that has an owner. It also hands out those without one, which are left out below.
+    # This mode moves no partition that has an owner. It also assigns those without one, which are left out below.
     keeping = (CooperativeStickyAssignor if cooperative else StickyAssignor)(mode="sticky-yet-fair")
     _, plan = keeping._plan_assignment(members, counts, generation, earlier)
     orphans = {(move.topic, move.partition) for move in plan.moves}
     kept: dict[str, Partitions] = {}
-    for member_id, share in plan.items():
+    for member_id, assigned in plan.items():
         owned = {
-            topic: [number for number in numbers if (topic, number) not in orphans] for topic, numbers in share.items()
+            topic: [number for number in numbers if (topic, number) not in orphans]
+            for topic, numbers in assigned.items()
         }
         owned = {topic: numbers for topic, numbers in owned.items() if numbers}
         if owned:
@@ -66,8 +67,8 @@ def left_with_owners(
 def _counts(members: Sequence[JoinedMember], topics: Collection[str], *, cooperative: bool) -> dict[str, int]:
     """The least partition counts of the topics that the claims allow.
 
-    Partition numbers have no gaps, and a healthy group holds nearly all partitions. So a number far beyond the number
-    of claims is false; if it counted, one claim could make the leader plan two billion partitions.
+    Partition numbers have no gaps, and a healthy group owns nearly all partitions. So a number far above the number of
+    claims is false. If it counted, one claim could make the leader plan two billion partitions.
     """
     wanted = set(topics)
     claims: dict[str, set[int]] = {}

@@ -15,12 +15,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafka_assignors.clients._report import RebalanceReport
-    from kafka_assignors.clients.confluent._errors import OptionError
     from kafka_assignors.clients.confluent.aio import AIOConsumer
     from kafka_assignors.clients.confluent.consumer import Consumer
     from kafka_assignors.clients.confluent.deserializing import DeserializingConsumer
+    from kafka_assignors.clients.confluent.diff_listener import RebalanceDiffListener
+    from kafka_assignors.clients.confluent.errors import OptionError
     from kafka_assignors.clients.confluent.producer import Producer, SerializingProducer
+    from kafka_assignors.clients.confluent.topic_metadata import TopicMetadataError
+    from kafka_assignors.member.rebalance_report import RebalanceReport
 
 __all__ = [
     "AIOConsumer",
@@ -28,18 +30,22 @@ __all__ = [
     "DeserializingConsumer",
     "OptionError",
     "Producer",
+    "RebalanceDiffListener",
     "RebalanceReport",
     "SerializingProducer",
+    "TopicMetadataError",
 ]
 
 _MODULES = {
     "AIOConsumer": "kafka_assignors.clients.confluent.aio",
     "Consumer": "kafka_assignors.clients.confluent.consumer",
     "DeserializingConsumer": "kafka_assignors.clients.confluent.deserializing",
-    "OptionError": "kafka_assignors.clients.confluent._errors",
+    "OptionError": "kafka_assignors.clients.confluent.errors",
     "Producer": "kafka_assignors.clients.confluent.producer",
-    "RebalanceReport": "kafka_assignors.clients._report",
+    "RebalanceDiffListener": "kafka_assignors.clients.confluent.diff_listener",
+    "RebalanceReport": "kafka_assignors.member.rebalance_report",
     "SerializingProducer": "kafka_assignors.clients.confluent.producer",
+    "TopicMetadataError": "kafka_assignors.clients.confluent.topic_metadata",
 }
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import aio
-
+from kafka_assignors.clients.confluent._internals import HookedAIOConsumer
 from kafka_assignors.clients.confluent.consumer import Consumer
 
 if TYPE_CHECKING:
@@ -17,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AIOConsumer"]
 
-# What librdkafka's own consumer does not know.
+# The settings that librdkafka's own consumer does not have.
 _OURS = ("partition.assignment.strategy", "on_rebalance", "on_broker_assignor")
 
 
-class AIOConsumer(aio.AIOConsumer):
+class AIOConsumer(HookedAIOConsumer):
     """`confluent_kafka.aio.AIOConsumer`, with any assignor of this package.
 
     The methods are the client's own, as coroutines; callbacks may be coroutine functions, `on_rebalance` too. Rebalance
@@ -31,6 +29,9 @@ class AIOConsumer(aio.AIOConsumer):
         consumer_conf: as for our [`Consumer`][kafka_assignors.clients.confluent.Consumer].
         max_workers: the client's.
         executor: the client's.
+
+    Raises:
+        IncompatibleClientError: this version of confluent-kafka has other private attributes.
     """
 
     def __init__(
@@ -41,16 +42,16 @@ class AIOConsumer(aio.AIOConsumer):
     ) -> None:
         conf = dict(consumer_conf)
         ours = {name: conf.pop(name) for name in _OURS if name in conf}
-        # The client has no way to be given a consumer. It makes its own, which is closed unused, and has made the
-        # callbacks in `conf` fit for its event loop.
+        # The client's constructor always makes a consumer of its own, and adapts the callbacks in `conf` to the event
+        # loop. That consumer is closed unused.
         super().__init__(conf, max_workers=max_workers, executor=executor)
-        self._consumer.close()
+        self._close_native()
         on_rebalance = ours.get("on_rebalance")
         if inspect.iscoroutinefunction(on_rebalance):
-            ours["on_rebalance"] = self._wrap_callback(asyncio.get_running_loop(), on_rebalance)
-        self._consumer = Consumer({**conf, **ours})
+            ours["on_rebalance"] = self._on_the_loop(on_rebalance)
+        self._replace_native(Consumer({**conf, **ours}))
 
     async def plan(self) -> Plan | None:
         """As `Consumer.plan`."""
-        plan: Plan | None = await self._call(self._consumer.plan)  # type: ignore[attr-defined]
+        plan: Plan | None = await self._of_consumer("plan")
         return plan

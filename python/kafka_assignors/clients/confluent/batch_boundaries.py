@@ -1,14 +1,13 @@
-"""Where librdkafka's batches begin and end, told from outside.
+"""An estimate of where librdkafka's batches begin and end.
 
-librdkafka has no hook for it, and a delivery report comes a round trip too late. But what it goes by is known:
+librdkafka has no hook for that, and a delivery report comes a round trip too late. Its rules are known:
 
-- it sends a partition's queue when the first record in there is as old as `linger.ms`. Whoever reads the clock before
-  that record is handed over takes the batch for closed a few microseconds too early, and hardly ever for open when it
-  is gone;
-- or when the keys and values in there reach `batch.size`, or the records `batch.num.messages`. Then it fills a batch,
-  by its size on the wire, which is more, and what is left over starts to linger. So there is always an open batch, and
-  whoever leaves strands a remainder: where batches fill first the partition is kept for twice the linger, which is also
-  what librdkafka's own stickiness does.
+- It sends the queue of a partition when the first record is `linger.ms` old. The clock is read before that record is
+  handed over, so the estimate of the end is some microseconds early.
+- It cuts a batch when the keys and values in the queue reach `batch.size`, or the records `batch.num.messages`. The
+  size of a batch on the wire is larger, so some records do not fit, and they start a new linger period. If the
+  partitioner left the partition then, these records would be sent late, in a small batch. So a partition whose batches
+  fill is kept for twice the linger, as by librdkafka's own sticky partitioning.
 
 Nothing here reads a clock or knows a client.
 """
@@ -35,7 +34,7 @@ class BatchRule:
 
     Attributes:
         linger: seconds from the first record to the send.
-        kept: seconds for which a partition is kept whose batches fill before that.
+        kept: seconds for which a partition is kept whose batch fills before that.
         size: bytes of keys and values that fill a batch.
         records: records that fill a batch.
     """
@@ -76,11 +75,11 @@ class BatchRule:
 
 
 class Batch:
-    """What one partition has taken since it was last left, and until when it will be taking more.
+    """The batch that one partition is filling.
 
     Attributes:
-        opened: the clock before its first record was handed over.
-        until: the clock from which on the next record opens another.
+        opened: the time before its first record was handed over.
+        until: the time from which on the next record opens another batch.
         size: bytes of keys and values.
         records: how many.
     """
@@ -111,11 +110,11 @@ class Batch:
             self.keep(rule)
 
     def keep(self, rule: BatchRule) -> None:
-        """It has filled: the partition keeps its place for longer."""
+        """The batch has filled, so the partition is kept for longer."""
         self.until = self.opened + rule.kept
 
     def take_back(self, size: int) -> bool:
-        """The record was refused after all. Whether the batch is empty now, and so was never opened."""
+        """Removes a record that the client refused. Returns whether the batch is empty now."""
         self.size -= size
         self.records -= 1
         return self.records == 0

@@ -1,8 +1,12 @@
-"""A consumer's settings, taken apart: what the membership is made of, and what librdkafka gets for the data path.
+"""The settings of a consumer: those of the membership, and those that librdkafka gets for the data path.
 
-Every setting of librdkafka is of one of these kinds: read for connections (`kafka_assignors.net.config`), read here,
-refused here with a reason, or of the data path alone, where it goes as it is. A setting that is none of them is left to
-librdkafka, which says so.
+| Kind of setting | Where it is read |
+| --- | --- |
+| connections | `kafka_assignors.net.config`, and librdkafka |
+| `MEMBERSHIP` | here |
+| `REFUSED` | here: an error with a remedy |
+| `DATA_PATH_ONLY` | librdkafka |
+| unknown | librdkafka, which refuses it |
 """
 
 from __future__ import annotations
@@ -12,21 +16,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException
 
-from kafka_assignors.clients.confluent._strategies import strategies_of
+from kafka_assignors.clients.confluent import times
+from kafka_assignors.clients.confluent.assignors import strategies_of
 from kafka_assignors.errors import OptionError
+from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
 from kafka_assignors.net.config import ClientConfig
 from kafka_assignors.net.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kafka_assignors.assignors import Assignor
-    from kafka_assignors.clients._report import RebalanceReport
-
-__all__ = ["DATA_PATH_ONLY", "MEMBERSHIP", "REFUSED", "ConsumerConfig", "OnBrokerAssignor", "Reset"]
+__all__ = ["DATA_PATH_ONLY", "MEMBERSHIP", "REFUSED", "ConsumerConfig", "Reset"]
 
 Reset: TypeAlias = Literal["earliest", "latest", "error"]
-OnBrokerAssignor: TypeAlias = Literal["fail", "carry-on"]
 
 _RESETS: dict[str, Reset] = {
     "smallest": "earliest",
@@ -38,10 +40,6 @@ _RESETS: dict[str, Reset] = {
     "error": "error",
 }
 _ON_BROKER_ASSIGNOR: tuple[OnBrokerAssignor, ...] = ("fail", "carry-on")
-# How often a consumer that is blocked in librdkafka looks whether the group wants something, unless the user says how
-# often. What lets it in there are librdkafka's statistics, of all partitions of its topics, whoever reads them: 2.3 MB
-# for 3,000 of them. Beside that librdkafka 2.16 keeps a timer for each partition, in a sorted list, while they are on.
-_LOOK_MS = 3_000
 
 MEMBERSHIP = frozenset(
     (
@@ -68,7 +66,7 @@ MEMBERSHIP = frozenset(
         "on_broker_assignor",
     )
 )
-"""What is read here."""
+"""The settings that are read here."""
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "group.protocol": (("classic",), "an assignor of the client needs the classic protocol; leave it at classic"),
@@ -82,7 +80,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
         "librdkafka's mock cluster will not do; see kafka_assignors.embedded",
     ),
 }
-"""What cannot be honoured: the values that ask for nothing, and what to do instead."""
+"""The settings that cannot be honoured: their harmless values, and a remedy for the others."""
 
 DATA_PATH_ONLY = frozenset(
     (
@@ -153,55 +151,29 @@ DATA_PATH_ONLY = frozenset(
         "topic.metadata.refresh.sparse",
     )
 )
-"""What concerns reading records, logs and callbacks of librdkafka, and no group."""
+"""The settings of reading, of logs and of callbacks of librdkafka, which do not concern the group."""
 
 
-@dataclass(frozen=True)
-class ConsumerConfig:
-    """All that a consumer was told. Times ending in `_ms` are milliseconds, others seconds.
+@dataclass(frozen=True, kw_only=True)
+class ConsumerConfig(MemberConfig):
+    """The settings of a consumer: those of its membership, and further ones.
 
     Attributes:
-        client: how to connect.
-        group_id: the group.
-        group_instance_id: set for static members (KIP-345).
-        assignors: in order of preference.
-        rack: of this consumer, or None.
-        reset: where to begin without a commit.
-        auto_commit: whether positions are committed without being asked.
-        auto_commit_interval: how often.
-        auto_store: whether what was delivered counts as stored.
-        tells_end: whether reaching the end of a partition is an event (`enable.partition.eof`).
-        create_topics: whether subscribing to a missing topic may create it.
-        on_commit: told what became of commits.
-        on_rebalance: told of every rebalance.
-        stats_cb: the user's.
-        stats_interval: how often the user wants it; 0: never.
-        on_broker_assignor: what to do in a group that the broker's own assignor serves (KIP-848).
-        data_path: what librdkafka gets, `stats_cb` aside.
+        reset: the start of a partition without a commit.
+        tells_end: whether the end of a partition is reported (`enable.partition.eof`).
+        create_topics: whether a subscription may create a missing topic.
+        on_commit: the user's callback for the result of a commit.
+        stats_cb: the user's callback for statistics.
+        stats_interval: the user's interval of it in seconds; 0 is never.
+        data_path: the settings for librdkafka, without `stats_cb`.
     """
 
-    client: ClientConfig
-    group_id: str
-    group_instance_id: str | None
-    assignors: tuple[Assignor, ...]
-    rack: str | None
-    session_timeout_ms: int
-    heartbeat_interval_ms: int
-    max_poll_interval_ms: int
-    metadata_refresh_ms: int
-    retry_backoff_ms: int
-    retry_backoff_max_ms: int
     reset: Reset
-    auto_commit: bool
-    auto_commit_interval: float
-    auto_store: bool
     tells_end: bool
     create_topics: bool
     on_commit: Callable[..., object] | None
-    on_rebalance: Callable[[RebalanceReport], object] | None
     stats_cb: Callable[[str], object] | None
     stats_interval: float
-    on_broker_assignor: OnBrokerAssignor
     data_path: dict[str, Any]
 
     @classmethod
@@ -209,9 +181,9 @@ class ConsumerConfig:
         """Reads a dictionary as `confluent_kafka.Consumer` takes it, and our own settings in it.
 
         Raises:
-            ValueError: there is no `group.id`, as confluent-kafka has it.
-            KafkaException: an unknown strategy, or intervals that do not fit, likewise.
-            OptionError: a setting that cannot be honoured; it says which and what to do instead.
+            ValueError: there is no `group.id`; confluent-kafka raises it too.
+            KafkaException: an unknown strategy, or intervals that contradict each other, as in confluent-kafka.
+            OptionError: a setting that cannot be honoured; the message has a remedy.
         """
         defaults = config.get("default.topic.config")
         settings = Settings({**defaults, **config} if isinstance(defaults, dict) else config)
@@ -222,6 +194,7 @@ class ConsumerConfig:
         stats_interval = settings.integer("statistics.interval.ms", 0, 86_400_000, 0)
         max_poll_interval = settings.integer("max.poll.interval.ms", 1, 86_400_000, 300_000)
         backoff = settings.integer("retry.backoff.ms", 1, 300_000, 100)
+        refresh = settings.integer("topic.metadata.refresh.interval.ms", -1, 3_600_000, 300_000)
         read = cls(
             client=ClientConfig.from_confluent(config),
             group_id=group_id,
@@ -231,7 +204,8 @@ class ConsumerConfig:
             session_timeout_ms=settings.integer("session.timeout.ms", 1, 3_600_000, 45_000),
             heartbeat_interval_ms=settings.integer("heartbeat.interval.ms", 1, 3_600_000, 3_000),
             max_poll_interval_ms=max_poll_interval,
-            metadata_refresh_ms=settings.integer("topic.metadata.refresh.interval.ms", -1, 3_600_000, 300_000),
+            # With a value below 1 librdkafka never refreshes.
+            metadata_refresh_ms=refresh if refresh > 0 else 2**31 - 1,
             retry_backoff_ms=backoff,
             retry_backoff_max_ms=max(backoff, settings.integer("retry.backoff.max.ms", 1, 300_000, 1_000)),
             reset=_RESETS[settings.choice("auto.offset.reset", tuple(_RESETS), "largest")],
@@ -285,7 +259,7 @@ def _on_commit(settings: Settings) -> Any:
 
 
 def _auto_commit(settings: Settings) -> bool:
-    # librdkafka does not get this setting, so it cannot refuse an empty value.
+    # librdkafka does not get the user's value, so it cannot refuse an empty one.
     if "enable.auto.commit" in settings and settings.text("enable.auto.commit") is None:
         raise OptionError("enable.auto.commit is empty; give true or false")
     return settings.boolean("enable.auto.commit", default=True)
@@ -301,8 +275,8 @@ def _data_path(config: Mapping[str, Any], stats_interval: int, max_poll_interval
         "sasl.scram.max.iterations",
     }
     kept = {name: value for name, value in config.items() if name not in ours}
-    # Never by librdkafka itself: it would commit without being a member, which a broker accepts while a group is empty.
+    # librdkafka would commit without a member id. A broker accepts that while the group is empty.
     kept["enable.auto.commit"] = False
-    # An application that waits there counts as polling.
-    kept["statistics.interval.ms"] = max(1, min(stats_interval or _LOOK_MS, max_poll_interval // 4))
+    # The callback for statistics also reports that a blocked application polls: in time for `max.poll.interval.ms`.
+    kept["statistics.interval.ms"] = max(1, min(stats_interval or times.STATISTICS_MS, max_poll_interval // 4))
     return kept

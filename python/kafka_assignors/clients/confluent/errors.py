@@ -1,4 +1,4 @@
-"""Errors that are ours and the client's at once."""
+"""Errors that are both ours and the client's."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ OptionError.__module__ = "kafka_assignors.clients.confluent"
 
 
 def client_error(code: int, reason: str, *, fatal: bool = False) -> KafkaError:
-    """An error of the client, with a text that may contain a broker's words.
+    """An error of the client, with a text that may come from a broker.
 
-    The constructor of `KafkaError` raises for a NUL and for half a surrogate pair. Then the error would be lost, and a
-    consumer that is out of its group for good would look idle.
+    The constructor of `KafkaError` raises for a NUL and for half a surrogate pair. Then the error would be lost, and
+    the application would not learn that its consumer is out of the group for good.
     """
     return KafkaError(code, printable(reason, SENTENCE), fatal)
 
 
 @contextlib.contextmanager
 def as_the_client() -> Iterator[None]:
-    """Within it, an `OptionError` of the package is raised as one that is the client's exception as well."""
+    """Turns an `OptionError` of the package into one that is also the client's exception."""
     try:
         yield
     except errors.OptionError as error:

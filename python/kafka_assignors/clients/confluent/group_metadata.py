@@ -1,7 +1,7 @@
-"""The consumer-group metadata that a transactional producer takes, made for a member that librdkafka does not know.
+"""The consumer-group metadata of our member, for a transactional producer.
 
-librdkafka hands it out as opaque bytes. The form is its own, so it is never assumed: what it makes of a consumer
-without a group is made here as well, and compared.
+To users the metadata are opaque bytes, whose format is librdkafka's. So it is checked each time: the metadata that
+librdkafka makes for a consumer that is no member are made here as well, and must be equal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kafka_assignors.errors import StateError
 
 if TYPE_CHECKING:
-    from kafka_assignors.clients.confluent.membership import Member
+    from kafka_assignors.member.membership import Member
 
 __all__ = ["group_metadata", "group_metadata_of"]
 
@@ -25,15 +25,15 @@ def group_metadata(native: bytes, group_id: str, member_id: str, generation: int
     """The metadata of a member.
 
     Args:
-        native: what librdkafka makes for a consumer of this group that is no member.
+        native: librdkafka's metadata for a consumer of this group that is no member.
         group_id: the group.
         member_id: empty for no member.
         generation: -1 for no member.
         instance_id: of a static member.
 
     Raises:
-        StateError: librdkafka's form is not the one that is known here. Then nothing may be guessed: with wrong
-            metadata a transaction would not be fenced.
+        StateError: librdkafka uses another format. With wrong metadata a transaction would not be fenced, so
+            there is no guess.
 
     >>> native = b"CGMDv2:" + (-1).to_bytes(4, sys.byteorder, signed=True) + b"g" + bytes([0, 0, 1])
     >>> group_metadata(native, "g", "me", 7, None).endswith(b"g" + bytes([0]) + b"me" + bytes([0, 1]))
@@ -48,13 +48,13 @@ def group_metadata(native: bytes, group_id: str, member_id: str, generation: int
 
 
 def group_metadata_of(member: Member, native: bytes, group_id: str, instance_id: str | None) -> bytes:
-    """The metadata of a consumer that has subscribed: they name its membership, or the last one.
+    """The metadata of a consumer that has subscribed. They name its membership, or its last one.
 
-    Those of a consumer that unsubscribed before it was ever a member are librdkafka's, and name no member.
+    A consumer that unsubscribed before it became a member has librdkafka's metadata, which name no member.
 
     Raises:
-        KafkaException: `_STATE`: the consumer is subscribed and was never a member. A broker accepts offsets that name
-            no member from any producer.
+        KafkaException: `_STATE`: the consumer is subscribed and was never a member. Metadata without a member would
+            not be fenced: a broker accepts them from any producer.
     """
     named = member.fencing
     if named is not None:

@@ -1,17 +1,17 @@
-"""Which partition a record of a confluent-kafka producer goes to, asked of a partitioner of ours or of the user's."""
+"""The choice of a record's partition in a confluent-kafka producer, by a partitioner of ours or of the user's."""
 
 from __future__ import annotations
 
-import operator
 import threading
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from kafka_assignors.clients.confluent._batches import Batch, BatchRule
-from kafka_assignors.clients.confluent._load import PERIOD, PERIOD_AT_BATCHES, Load, TrackedBatch
-from kafka_assignors.clients.confluent._metadata import Topic, Topics
+from kafka_assignors.clients.common.partitioner_guard import checked, failure
+from kafka_assignors.clients.confluent.batch_boundaries import Batch, BatchRule
+from kafka_assignors.clients.confluent.queue_feedback import PERIOD, PERIOD_AT_BATCHES, QueueFeedback, TrackedBatch
+from kafka_assignors.clients.confluent.topic_metadata import ProducerTopics, Topic
 from kafka_assignors.errors import KafkaAssignorsError, OptionError, PartitionerError
 from kafka_assignors.partitioners import Partitioner
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
     import confluent_kafka
 
-__all__ = ["AVAILABILITY_TIMEOUT", "Chooser"]
+__all__ = ["AVAILABILITY_TIMEOUT", "Partitioning"]
 
 # Java's name; librdkafka has no such setting.
 AVAILABILITY_TIMEOUT = "partitioner.availability.timeout.ms"
 
 # librdkafka's default, in milliseconds.
 _PROPAGATION_MS = 30_000
-# Not librdkafka's, which learns of a lost leader by errors that nobody else is told of, and so can afford five minutes.
+# librdkafka's default is five minutes, since it learns of a lost leader by errors as well. We do not see those errors.
 _REFRESH_MS = 10_000
 
 
-class Chooser:
-    """A partitioner at work for one producer: what it is asked, what it is told, and what of its answers is believed.
+class Partitioning:
+    """A partitioner in one producer: the calls to it, and the checks of its answers.
 
-    Thread-safe. The partitioner is called without any lock held, so that it may take its own.
+    Thread-safe. The partitioner is called with no lock held, so it may take its own.
 
     Args:
         partitioner: a `Partitioner`, or a function with the arguments of its method `partition`.
@@ -50,22 +50,22 @@ class Chooser:
         self._size, self._records = self._rule.size, self._rule.records
         patience = _milliseconds(config, "topic.metadata.propagation.max.ms", _PROPAGATION_MS)
         interval = _milliseconds(config, "topic.metadata.refresh.interval.ms", _REFRESH_MS)
-        self.topics = Topics(patience, interval if interval > 0 else float("inf"))
+        self.topics = ProducerTopics(patience, interval if interval > 0 else float("inf"))
         self._known = self.topics.known
         self._cluster = self.topics.cluster
-        self.load: Load | None = None
+        self.feedback: QueueFeedback | None = None
         update = getattr(partitioner, "update_load", None)
         if callable(update):
-            self.load = Load(
+            self.feedback = QueueFeedback(
                 update,
                 _milliseconds(config, AVAILABILITY_TIMEOUT, 0),
                 self._cluster,
                 config.get("on_delivery"),
                 bool(config.get("delivery.report.only.error", False)),
             )
-        # Whether it matters to the partitioner where batches begin and end.
-        self.tracks = self._notify is not None or self.load is not None
-        self._lock = self.load.lock if self.load is not None else threading.Lock()
+        # Whether batches are tracked: the partitioner wants `on_new_batch`, or the load.
+        self.tracks = self._notify is not None or self.feedback is not None
+        self._lock = self.feedback.lock if self.feedback is not None else threading.Lock()
 
     def place(
         self,
@@ -79,8 +79,8 @@ class Chooser:
         """The partition of a record that names none, and the batch that it is counted in.
 
         Raises:
-            PartitionerError: the partitioner failed, or returned what is no partition of the topic.
-            TopicMetadataError: the topic is not known, and did not get known in time.
+            PartitionerError: the partitioner failed, or returned a value that is no partition of the topic.
+            TopicMetadataError: the partitions of the topic could not be read in time.
         """
         topic = self._known.get(name)
         if topic is None:
@@ -88,9 +88,9 @@ class Chooser:
         now = monotonic()
         if now >= topic.due:
             self.topics.look_again(producer)
-        load = self.load
-        if load is not None:
-            load.feed(topic, now, PERIOD)
+        feedback = self.feedback
+        if feedback is not None:
+            feedback.feed(topic, now, PERIOD)
         # As `_ask`, `_join_open` and `Batch.add`, but without a call for each.
         try:
             number = self._partition(name, key, serialized_key, value, serialized_value, self._cluster)
@@ -105,9 +105,9 @@ class Chooser:
         size = len(serialized_value) if serialized_value is not None else 0
         if serialized_key is not None:
             size += len(serialized_key)
-        if load is None:
-            # No lock, which would cost more than all the rest: a count that a race loses moves an estimate by a record,
-            # and a second notice of the same batch is one that Java's partitioners get, too.
+        if feedback is None:
+            # Without the lock, which would cost more than all the rest. A lost update makes the estimate one record
+            # too small. A second `on_new_batch` for one batch also happens in Java.
             batch = topic.batches[number]
             if batch is not None and now < batch.until:
                 batch.size += size
@@ -120,14 +120,14 @@ class Chooser:
             if joined is not None:
                 return number, joined
         if self._notify is not None:
-            if load is not None:
-                load.feed(topic, now, PERIOD_AT_BATCHES)
+            if feedback is not None:
+                feedback.feed(topic, now, PERIOD_AT_BATCHES)
             self._tell(topic, number)
             number = self._ask(topic, key, serialized_key, value, serialized_value)
         return number, self._join(topic, number, now, size)
 
     def follow(self, name: str, number: int, serialized_key: object, serialized_value: object) -> Batch | None:
-        """A record that names its partition opens and fills batches like any other. None if it is not counted."""
+        """Counts a record that names its partition. Returns its batch, None if the partition is not known."""
         topic = self._known.get(name)
         if topic is None or not 0 <= number < topic.count:
             return None
@@ -141,7 +141,7 @@ class Chooser:
         return self._join(topic, number, now, size)
 
     def take_back(self, name: str, number: int, batch: Batch, serialized_key: object, serialized_value: object) -> None:
-        """The client refused a record: it is in no batch."""
+        """Removes a record that the client refused from its batch."""
         size = sum(len(part) for part in (serialized_key, serialized_value) if isinstance(part, bytes | str))
         with self._lock:
             if isinstance(batch, TrackedBatch):
@@ -151,16 +151,16 @@ class Chooser:
                 topic.batches[number] = None
 
     def close_batches(self) -> None:
-        """Everything has been sent: whatever comes next opens a batch."""
+        """Closes all batches, since every record has been sent."""
         with self._lock:
             for topic in list(self._known.values()):
                 topic.batches[:] = [None] * len(topic.batches)
 
     def outdated(self, producer: confluent_kafka.Producer, name: str, refusal: BaseException) -> bool:
-        """Whether the client refused a record because the topic has other partitions by now; if so, they are known now.
+        """Whether the client refused a record since the partitions of the topic have changed. Reads the new ones.
 
         Raises:
-            TopicMetadataError: the topic is gone.
+            TopicMetadataError: the topic was deleted.
         """
         if not isinstance(refusal, KafkaException) or refusal.args[0].code() != KafkaError._UNKNOWN_PARTITION:
             return False
@@ -180,15 +180,19 @@ class Chooser:
         with self._lock:
             batch = topic.batches[number]
             if batch is None or now >= batch.until:
-                batch = Batch(now, self._rule) if self.load is None else self.load.batch(now, self._rule, topic, number)
+                batch = (
+                    Batch(now, self._rule)
+                    if self.feedback is None
+                    else self.feedback.batch(now, self._rule, topic, number)
+                )
                 topic.batches[number] = batch
             self._add(topic, number, batch, size)
             return batch
 
     def _add(self, topic: Topic, number: int, batch: Batch, size: int) -> None:
         batch.add(size, self._rule)
-        if self.load is not None:
-            self.load.sent(topic, number, batch)
+        if self.feedback is not None:
+            self.feedback.sent(topic, number, batch)
 
     def _ask(
         self,
@@ -209,19 +213,16 @@ class Chooser:
         return self._checked(topic, number)
 
     def _failure(self, topic: Topic, error: Exception) -> PartitionerError:
-        return PartitionerError(
-            f"partitioner {self._name} failed for a record to {topic.name!r}, which was not sent: "
-            f"{type(error).__name__}: {error}"
-        )
+        return failure(f"partitioner {self._name} failed for a record to {topic.name!r}", error)
 
     def _checked(self, topic: Topic, answer: object) -> int:
-        problem = f"partitioner {self._name} returned {answer!r} for a record to {topic.name!r}, which was not sent"
-        if isinstance(answer, bool) or not hasattr(answer, "__index__"):
-            raise PartitionerError(f"{problem}; return the number of a partition")
-        number = operator.index(answer)
-        if not 0 <= number < topic.count:
-            raise PartitionerError(f"{problem}; the topic has the partitions 0 to {topic.count - 1}")
-        return number
+        def problem(returned: object) -> str:
+            return f"partitioner {self._name} returned {returned!r} for a record to {topic.name!r}, which was not sent"
+
+        def there() -> str:
+            return f"; the topic has the partitions 0 to {topic.count - 1}"
+
+        return checked(answer, lambda number: 0 <= number < topic.count, problem, there)
 
     def _tell(self, topic: Topic, number: int) -> None:
         try:
@@ -229,14 +230,12 @@ class Chooser:
         except KafkaAssignorsError:
             raise
         except Exception as error:
-            raise PartitionerError(
-                f"on_new_batch of partitioner {self._name} failed before a record to topic {topic.name!r}, which was "
-                f"not sent: {type(error).__name__}: {error}"
-            ) from error
+            what = f"on_new_batch of partitioner {self._name} failed before a record to topic {topic.name!r}"
+            raise failure(what, error) from error
 
 
 def _hooks(partitioner: Any) -> tuple[str, Callable[..., Any], Callable[[str, Any, int], object] | None]:
-    """How to name it, to ask it, and to tell it of a new batch if it cares."""
+    """The partitioner's name, its `partition`, and its `on_new_batch` if it has overridden that."""
     if isinstance(partitioner, Partitioner):
         cares = type(partitioner).on_new_batch is not Partitioner.on_new_batch
         return type(partitioner).__name__, partitioner.partition, partitioner.on_new_batch if cares else None

@@ -1,10 +1,10 @@
-"""Which `poll` and `consume` a consumer has for now: the native ones, or those that look after its group.
+"""Replaces a consumer's `poll` and `consume` by others, and puts the native ones back.
 
-Looking `consumer.poll` up is part of what a record costs. Where an instance has a dictionary the interpreter has to
-look there first, which makes a record 4 % dearer, even if the dictionary is empty. So instances of `Consumer` have
-none, and change their class instead. Those of subclasses mostly have one, and take the methods there.
+The lookup of `consumer.poll` is part of the cost of a record. If an instance has a dictionary, the interpreter looks
+there first, which makes a record 4 % dearer even with an empty dictionary. So instances of `Consumer` have none, and
+their class is replaced. Instances of subclasses mostly have a dictionary, and get the methods there.
 
-`Switch` does not lock; its owner does.
+`PollMethods` does not lock; its owner does.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Methods", "Switch"]
+__all__ = ["Methods", "PollMethods"]
 
 Methods = tuple[tuple[str, "Callable[..., Any]"], ...]
 
 
-class Switch:
+class PollMethods:
     """The two states of one consumer.
 
     Args:
-        consumer: the consumer, which is not kept: each call names it again.
-        methods: names and functions of what replaces the native methods.
+        consumer: the consumer. It is not kept, which would be a circle; each call names it again.
+        methods: names and functions of the methods that replace the native ones.
 
     Attributes:
         native: the consumer's class, whose methods are the native ones or those of a subclass.
-        is_on: whether the others are in place.
+        is_on: whether the replacements are in place.
     """
 
     __slots__ = ("_methods", "is_on", "native")
@@ -40,12 +40,12 @@ class Switch:
         self._methods = methods
 
     def on(self, consumer: Any) -> None:
-        """The next lookup finds the others; calls under way are not changed."""
+        """Puts the replacements in place. Calls that are under way do not change."""
         self.is_on = True
         self._put(consumer, self._methods)
 
     def off(self, consumer: Any) -> None:
-        """The next lookup finds the native ones."""
+        """Puts the native methods back."""
         self.is_on = False
         if hasattr(consumer, "__dict__"):
             for name, _ in self._methods:
@@ -54,7 +54,7 @@ class Switch:
             consumer.__class__ = self.native
 
     def forever(self, consumer: Any, methods: Methods) -> None:
-        """These are the consumer's methods from now on; neither `on` nor `off` may be called any more."""
+        """Puts other methods in place for good. Neither `on` nor `off` may be called after it."""
         self._put(consumer, methods)
 
     def _put(self, consumer: Any, methods: Methods) -> None:
@@ -66,6 +66,6 @@ class Switch:
 
 @cache
 def _switched(native: type, methods: Methods) -> type:
-    """A class that differs in these methods only, and does not look different."""
+    """A subclass with these methods, and with the name, module and documentation of its base."""
     seen_as = {name: getattr(native, name) for name in ("__module__", "__qualname__", "__doc__")}
     return type(native)(native.__name__, (native,), {"__slots__": (), **seen_as, **dict(methods)})

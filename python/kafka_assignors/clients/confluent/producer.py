@@ -1,7 +1,7 @@
 """A drop-in for `confluent_kafka.Producer` that takes partitioners written in Python.
 
-librdkafka takes a partitioner as a C function only, and confluent-kafka passes only the names of its own. So the choice
-is made before `produce`, which is then given the partition.
+librdkafka takes a partitioner only as a C function, and confluent-kafka only the names of librdkafka's own. So the
+partition is chosen before `produce`, and given to it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ except ImportError as error:
         "kafka_assignors.clients.confluent needs confluent-kafka 2: pip install kafka-assignors[confluent]"
     ) from error
 
-from kafka_assignors.clients._choice import claim, refuse_shared
-from kafka_assignors.clients.confluent._chooser import AVAILABILITY_TIMEOUT, Chooser
-from kafka_assignors.clients.confluent._errors import as_the_client
+from kafka_assignors.clients.common.partitioner_guard import claim, refuse_shared
+from kafka_assignors.clients.confluent.errors import as_the_client
+from kafka_assignors.clients.confluent.partitioning import AVAILABILITY_TIMEOUT, Partitioning
 from kafka_assignors.partitioners import Partitioner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kafka_assignors.clients.confluent._batches import Batch
-    from kafka_assignors.clients.confluent._load import Load
+    from kafka_assignors.clients.confluent.batch_boundaries import Batch
+    from kafka_assignors.clients.confluent.queue_feedback import QueueFeedback
 
     Delivery = Callable[[confluent_kafka.KafkaError | None, confluent_kafka.Message], None]
 
@@ -39,7 +39,7 @@ _produce_batch = _Client.produce_batch
 _UNASSIGNED = -1
 _PART = str | bytes | None
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
-# How often librdkafka is to say how its brokers are, where the user has not asked for it.
+# The interval of statistics for an `AdaptivePartitioner`, if the user has not set one.
 _STATISTICS_MS = 1_000
 
 
@@ -56,23 +56,22 @@ class Producer(_Client):
 
     - a name, or absent: librdkafka's own partitioners, as ever. Nothing changes, and no key moves;
     - a [`Partitioner`][kafka_assignors.Partitioner]: `DefaultPartitioner()`, `AdaptivePartitioner()`, one of your own.
-      Its `on_new_batch` is called when a record is about to open a batch, as far as that can be told from outside
-      librdkafka;
+      Its `on_new_batch` is called when a record is about to open a batch; this is an estimate, since librdkafka does
+      not report its batches;
     - a function `(topic, key, serialized_key, value, serialized_value, cluster) -> int`: key and value as they were
       given, and as bytes; `cluster` has `partitions_for_topic(topic)` and `available_partitions_for_topic(topic)`.
 
-    A partitioner is not asked about records that name their partition. It is called on the thread that calls
-    `produce`, with no lock held.
+    A partitioner is not called for records that name their partition. It is called on the thread that calls `produce`,
+    with no lock held.
 
-    The first record to a topic waits until the cluster tells its partitions, at most
-    `topic.metadata.propagation.max.ms`; after that they are renewed beside the work every
-    `topic.metadata.refresh.interval.ms`, or every ten seconds if that is not set, as librdkafka tells nobody when it
-    learns of another leader. `sticky.partitioning.linger.ms` has no effect on records that a partitioner of
-    ours places.
+    The first record to a topic waits for the partitions of the topic, at most `topic.metadata.propagation.max.ms`.
+    After that a thread reads them every `topic.metadata.refresh.interval.ms`, by default every ten seconds, since
+    librdkafka does not report when it learns of another leader. `sticky.partitioning.linger.ms` has no effect on
+    records that a partitioner of ours places.
 
-    An `AdaptivePartitioner` is fed from the delivery reports and statistics that `poll` and `flush` serve:
-    `statistics.interval.ms` becomes 1,000 if it was not set. Java's `partitioner.availability.timeout.ms` counts,
-    too; 0, the default, is never.
+    The load for an `AdaptivePartitioner` comes from the delivery reports and statistics that `poll` and `flush` serve:
+    `statistics.interval.ms` becomes 1,000 if it was not set. Java's `partitioner.availability.timeout.ms` counts as
+    well; 0, the default, is never.
 
     Raises:
         MissingDependencyError: on import, if confluent-kafka is not installed.
@@ -87,13 +86,13 @@ class Producer(_Client):
     True
     """
 
-    _chooser: Chooser | None = None
+    _partitioning: Partitioning | None = None
     _closed = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         config = _settings(args, kwargs)
         if config is None:
-            # For the client to refuse. It tells no keywords from empty ones.
+            # The client refuses these arguments. For it, no keywords and empty ones are not the same.
             super().__init__(*args, **kwargs) if kwargs else super().__init__(*args)
             return
         partitioner = config.pop("partitioner", None)
@@ -104,14 +103,14 @@ class Producer(_Client):
         if shared:
             refuse_shared(partitioner)
         with as_the_client():
-            chooser = Chooser(partitioner, config)
+            partitioning = Partitioning(partitioner, config)
         config.pop(AVAILABILITY_TIMEOUT, None)
-        if chooser.load is not None:
-            _listen(config, chooser.load)
+        if partitioning.feedback is not None:
+            _listen(config, partitioning.feedback)
         super().__init__(config)
         if shared:
-            claim(partitioner, self)
-        self._chooser = chooser
+            claim(partitioner, self, Producer._was_closed)
+        self._partitioning = partitioning
 
     def flush(self, timeout: float = -1) -> int:
         """Sends everything and waits for it, as `confluent_kafka.Producer.flush` does. No batch is open then.
@@ -123,8 +122,8 @@ class Producer(_Client):
             How many records and events are still waiting.
         """
         left = super().flush(timeout)
-        if left == 0 and self._chooser is not None:
-            self._chooser.close_batches()
+        if left == 0 and self._partitioning is not None:
+            self._partitioning.close_batches()
         return left
 
     def close(self) -> bool:
@@ -132,6 +131,9 @@ class Producer(_Client):
         closed = super().close()
         self._closed = True
         return closed
+
+    def _was_closed(self) -> bool:
+        return self._closed
 
     def __exit__(self, *raised: Any) -> bool | None:
         """Closes, as the client's own."""
@@ -164,30 +166,30 @@ class Producer(_Client):
 
         Raises:
             BufferError: the client's queue is full. The record is not counted in any batch.
-            PartitionerError: the partitioner failed, or returned what is no partition of the topic.
-            TopicMetadataError: a `KafkaException`: the partitions of the topic cannot be told.
+            PartitionerError: the partitioner failed, or returned a value that is no partition of the topic.
+            TopicMetadataError: a `KafkaException`: the partitions of the topic could not be read.
             KafkaException: as the client.
 
         A record is sent, or this raises.
         """
         # An explicit None for `callback` would make the client forget `on_delivery`.
         report = on_delivery if callback is None else callback
-        chooser = self._chooser
-        if chooser is None:
+        partitioning = self._partitioning
+        if partitioning is None:
             return _produce(self, topic, value, key, partition, report, None, timestamp, headers)
         if partition != _UNASSIGNED:
-            return self._produce_to(chooser, topic, value, key, partition, report, timestamp, headers)
+            return self._produce_to(partitioning, topic, value, key, partition, report, timestamp, headers)
         serialized_key = key if key is None or key.__class__ is bytes else _serialized(key, "key")
         serialized_value = value if value is None or value.__class__ is bytes else _serialized(value, "value")
-        number, batch = chooser.place(self, topic, key, serialized_key, value, serialized_value)
-        if chooser.load is not None:
-            report = chooser.load.callback(batch, report)
+        number, batch = partitioning.place(self, topic, key, serialized_key, value, serialized_value)
+        if partitioning.feedback is not None:
+            report = partitioning.feedback.callback(batch, report)
         try:
             _produce(self, topic, serialized_value, serialized_key, number, report, None, timestamp, headers)
         except BaseException as refusal:
             if batch is not None:
-                chooser.take_back(topic, number, batch, serialized_key, serialized_value)
-            if not chooser.outdated(self, topic, refusal):
+                partitioning.take_back(topic, number, batch, serialized_key, serialized_value)
+            if not partitioning.outdated(self, topic, refusal):
                 raise
             Producer.produce(self, topic, value, key, partition, callback, on_delivery, timestamp, headers)
 
@@ -201,9 +203,9 @@ class Producer(_Client):
     ) -> int:
         """Hands many records over as `confluent_kafka.Producer.produce_batch` does, each to its own partition.
 
-        With a partitioner of ours a message's own `partition` counts, too: the client 2.16 documents it, but sends the
-        whole list where `partition` says, or to one partition of its choice. Of the records of one partition the order
-        stays.
+        With a partitioner of ours a message's own `partition` counts as well. confluent-kafka 2.16 documents it, but
+        sends the whole list to the argument `partition`, or to one partition of its choice. The records of one
+        partition stay in order.
 
         Args:
             topic: where to.
@@ -217,19 +219,19 @@ class Producer(_Client):
             How many were taken.
 
         Raises:
-            TypeError: a message is not what it should be. Nothing was sent, as with the other errors.
+            TypeError: a message has a wrong type. No message was sent, as after the other errors.
             PartitionerError: as `produce`; also for a partition that is no 32-bit number.
             TopicMetadataError: as `produce`.
         """
         report = on_delivery if callback is None else callback
-        chooser = self._chooser
-        if chooser is None or not _sound(messages, partition):
+        partitioning = self._partitioning
+        if partitioning is None or not _sound(messages, partition):
             return _produce_batch(self, topic, messages, partition, report)
         placed: list[_Placed] = []
         sent = False
         count = 0
         try:
-            placed.extend(self._placed(chooser, topic, message, partition, report) for message in messages)
+            placed.extend(self._placed(partitioning, topic, message, partition, report) for message in messages)
             groups: dict[int, list[dict[str, Any]]] = {}
             for each in placed:
                 groups.setdefault(each.number, []).append(each.copy)
@@ -242,17 +244,17 @@ class Producer(_Client):
                 if refused:
                     message["_error"] = each.copy["_error"]
                 if each.batch is not None and (refused or not sent):
-                    chooser.take_back(topic, each.number, each.batch, each.copy.get("key"), each.copy.get("value"))
+                    partitioning.take_back(topic, each.number, each.batch, each.copy.get("key"), each.copy.get("value"))
         return count
 
     def _placed(
-        self, chooser: Chooser, topic: str, message: dict[str, Any], partition: int, report: Delivery | None
+        self, partitioning: Partitioning, topic: str, message: dict[str, Any], partition: int, report: Delivery | None
     ) -> _Placed:
         key, value, number = message.get("key"), message.get("value"), message.get("partition")
         if number is None:
             number = partition
         copy = message.copy()
-        # Left over from a call before, it would say that this one was refused.
+        # An entry of an earlier call would mean that this message was refused.
         copy.pop("_error", None)
         if key is not None:
             copy["key"] = _serialized(key, "key")
@@ -260,18 +262,18 @@ class Producer(_Client):
             copy["value"] = _serialized(value, "value")
         batch: Batch | None
         if number == _UNASSIGNED:
-            number, batch = chooser.place(self, topic, key, copy.get("key"), value, copy.get("value"))
+            number, batch = partitioning.place(self, topic, key, copy.get("key"), value, copy.get("value"))
         elif _INT32_MIN <= number <= _INT32_MAX:
-            batch = chooser.follow(topic, number, copy.get("key"), copy.get("value"))
+            batch = partitioning.follow(topic, number, copy.get("key"), copy.get("value"))
         else:
             raise PartitionerError(f"partition of a message is {number}; give the number of a partition")
-        if chooser.load is not None:
-            copy["callback"] = chooser.load.callback(batch, copy.get("callback") or report)
+        if partitioning.feedback is not None:
+            copy["callback"] = partitioning.feedback.callback(batch, copy.get("callback") or report)
         return _Placed(number, copy, batch)
 
     def _produce_to(
         self,
-        chooser: Chooser,
+        partitioning: Partitioning,
         topic: str,
         value: Any,
         key: Any,
@@ -280,15 +282,19 @@ class Producer(_Client):
         timestamp: int,
         headers: Any,
     ) -> None:
-        """A record that names its partition. What is wrong with it is for the client to say."""
-        batch = chooser.follow(topic, partition, key, value) if isinstance(partition, int) and chooser.tracks else None
-        if chooser.load is not None:
-            report = chooser.load.callback(batch, report)
+        """Hands over a record that names its partition. The client reports any error in it."""
+        batch = (
+            partitioning.follow(topic, partition, key, value)
+            if isinstance(partition, int) and partitioning.tracks
+            else None
+        )
+        if partitioning.feedback is not None:
+            report = partitioning.feedback.callback(batch, report)
         try:
             _produce(self, topic, value, key, partition, report, None, timestamp, headers)
         except BaseException:
             if batch is not None:
-                chooser.take_back(topic, partition, batch, key, value)
+                partitioning.take_back(topic, partition, batch, key, value)
             raise
 
 
@@ -315,7 +321,7 @@ class SerializingProducer(confluent_kafka.SerializingProducer, Producer):  # typ
 
 
 class _Placed(NamedTuple):
-    """A message of a list with its partition: a copy, so that the user's is left alone, and the batch that it is in."""
+    """A copy of a message of a list, its partition, and its batch."""
 
     number: int
     copy: dict[str, Any]
@@ -323,7 +329,7 @@ class _Placed(NamedTuple):
 
 
 def _sound(messages: object, partition: object) -> bool:
-    """Whether the client would take a list of messages, which it refuses as a whole and in words of its own."""
+    """Whether the client would accept the list of messages. If not, it refuses all of it, with its own error."""
     return (
         isinstance(partition, int)
         and isinstance(messages, list)
@@ -347,14 +353,14 @@ def _serialized(part: object, field: str) -> bytes:
 
 
 def _settings(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """The configuration as the client puts it together; None where it will refuse the arguments."""
+    """The client's configuration from its arguments; None if it will refuse them."""
     if len(args) > 1 or (args and not isinstance(args[0], dict)) or not (args or kwargs):
         return None
     return {**(args[0] if args else {}), **kwargs}
 
 
-def _listen(config: dict[str, Any], load: Load) -> None:
-    """Has the statistics read, and all deliveries reported, without the user's callbacks seeing a difference."""
+def _listen(config: dict[str, Any], feedback: QueueFeedback) -> None:
+    """Routes statistics and all delivery reports to `feedback`. The user's callbacks are called as before."""
     config.pop("delivery.report.only.error", None)
     asked = config.get("statistics.interval.ms") not in (None, 0, "0")
     own = config.get("stats_cb") if asked else None
@@ -362,7 +368,7 @@ def _listen(config: dict[str, Any], load: Load) -> None:
         config["statistics.interval.ms"] = _STATISTICS_MS
 
     def read(text: str) -> None:
-        load.statistics(text)
+        feedback.statistics(text)
         if own is not None:
             own(text)
 

@@ -1,8 +1,8 @@
-"""What an `AdaptivePartitioner` is told about librdkafka's queues.
+"""The load of librdkafka's queues, for an `AdaptivePartitioner`.
 
-A batch waits from its first record on until the last of its records is reported as delivered, or as failed: the
-reports say how many batches each partition has waiting. The statistics say which brokers cannot be reached, and which
-partitions have no leader.
+A batch waits from its first record until the last delivery report of its records. So the reports give the number of
+waiting batches of each partition. The statistics give the brokers that cannot be reached, and the partitions without a
+leader.
 """
 
 from __future__ import annotations
@@ -15,29 +15,31 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kafka_assignors.clients.confluent._batches import Batch
+from kafka_assignors.clients.confluent.batch_boundaries import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kafka_assignors.clients.confluent._batches import BatchRule
-    from kafka_assignors.clients.confluent._metadata import Cluster, Topic
+    from kafka_assignors.clients.confluent.batch_boundaries import BatchRule
+    from kafka_assignors.clients.confluent.topic_metadata import Cluster, Topic
 
-__all__ = ["PERIOD", "PERIOD_AT_BATCHES", "Load", "TrackedBatch"]
+__all__ = ["PERIOD", "PERIOD_AT_BATCHES", "QueueFeedback", "TrackedBatch"]
 
 logger = logging.getLogger("kafka_assignors")
 
-Report = Any
+DeliveryCallback = Any
+"""Called with the error and the message of one record."""
 
-# Seconds between two updates of a topic, and if a batch is opened. An update costs time for every partition.
+# Seconds between two updates of a topic: in general, and when a batch is opened. An update costs time for every
+# partition.
 PERIOD = 0.01
 PERIOD_AT_BATCHES = 0.001
-# A broker in one of these states takes nothing; one in any other is up, coming up, or was never needed.
+# In these states a broker takes no records. In any other it is up, coming up, or was never needed.
 _DOWN = {"DOWN", "TRY_CONNECT", "CONNECT"}
 
 
 class TrackedBatch(Batch):
-    """A batch that knows how many of its records are not reported yet. As a delivery callback it counts one off."""
+    """A batch with the number of its records that are not reported yet. It is also their delivery callback."""
 
     __slots__ = ("_lock", "moved", "pending", "queued")
 
@@ -49,7 +51,7 @@ class TrackedBatch(Batch):
         self.moved = (moved, number)
 
     def __call__(self, error: object, message: object) -> None:
-        """A record of this batch was delivered, or has failed."""
+        """Takes the delivery report of a record of this batch."""
         moved, number = self.moved
         with self._lock:
             self.pending -= 1
@@ -59,22 +61,22 @@ class TrackedBatch(Batch):
 class _Queues:
     """The batches that wait in each partition of one topic, the oldest first."""
 
-    __slots__ = ("moved", "told", "waiting")
+    __slots__ = ("moved", "updated", "waiting")
 
     def __init__(self) -> None:
-        self.told = float("-inf")
+        self.updated = float("-inf")
         self.waiting: list[deque[TrackedBatch]] = []
         self.moved: set[int] = set()
 
 
-class Load:
-    """Counts batches and hands the counts to a partitioner. The caller holds `lock` where it says so.
+class QueueFeedback:
+    """Counts waiting batches, and gives the counts to a partitioner.
 
     Args:
         update: `update_load` of the partitioner.
-        timeout: seconds after which a broker that has batches to take and takes none is unavailable; 0 is never.
-        default: called for records without a callback of their own, or None.
-        only_errors: whether the user's callbacks are called for failed records alone.
+        timeout: seconds after which a broker that takes none of its waiting batches is unavailable; 0 is never.
+        default: the callback of records without one, or None.
+        only_errors: whether the user's callbacks are called for failed records only.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class Load:
         update: Callable[[str, dict[int, int], set[int]], object],
         timeout: float,
         cluster: Cluster,
-        default: Report | None,
+        default: DeliveryCallback | None,
         only_errors: bool,
     ) -> None:
         self.lock = threading.Lock()
@@ -98,11 +100,11 @@ class Load:
         self._broken = False
 
     def batch(self, now: float, rule: BatchRule, topic: Topic, number: int) -> TrackedBatch:
-        """A new batch of a partition. Under the lock."""
+        """A new batch of a partition. The caller holds `lock`."""
         return TrackedBatch(now, rule, self.lock, self._queues(topic).moved, number)
 
     def sent(self, topic: Topic, number: int, batch: Batch) -> None:
-        """A record joins a batch, one of `batch`. Under the lock."""
+        """Counts a record of a batch that `batch` made. The caller holds `lock`."""
         if not isinstance(batch, TrackedBatch):
             return
         batch.pending += 1
@@ -110,21 +112,21 @@ class Load:
             batch.queued = True
             self._queues(topic).waiting[number].append(batch)
 
-    def callback(self, batch: Batch | None, own: Report | None) -> Report | None:
-        """The delivery callback of a record: counts it off if it is in a batch, then calls the user's."""
+    def callback(self, batch: Batch | None, own: DeliveryCallback | None) -> DeliveryCallback | None:
+        """The delivery callback of a record: it informs the batch, if there is one, and then calls the user's."""
         own = own or self._default
         if own is None:
             return batch
         if isinstance(batch, TrackedBatch):
-            return partial(_report_errors if self._only_errors else _report, batch, own)
-        return partial(_errors, own) if self._only_errors else own
+            return partial(_call_both_on_errors if self._only_errors else _call_both, batch, own)
+        return partial(_call_on_errors, own) if self._only_errors else own
 
     def feed(self, topic: Topic, now: float, period: float) -> None:
-        """Tells the partitioner how long the queues of a topic are, if it was told longer than a period ago."""
+        """Gives the partitioner the lengths of a topic's queues, at most once a period."""
         queues = self._queues(topic)
-        if self._broken or now - queues.told < period:
+        if self._broken or now - queues.updated < period:
             return
-        queues.told = now
+        queues.updated = now
         lengths: dict[int, int] = {}
         late: set[int] = set()
         with self.lock:
@@ -147,7 +149,7 @@ class Load:
             logger.exception("the partitioner cannot be told the producer's load, and goes on without it")
 
     def statistics(self, text: str) -> None:
-        """Reads what librdkafka says of its brokers. Statistics that make no sense are let go by."""
+        """Takes the brokers' states and the leaders from the statistics. Statistics of another form are ignored."""
         try:
             found = _read(text)
             self._down = {
@@ -187,10 +189,10 @@ class Load:
 
 
 def _read(text: str) -> Any:
-    """The statistics, without the topics as long as each of their partitions has a leader.
+    """The parsed statistics. The topics are left out if each of their partitions has a leader.
 
-    Nearly all of the text is about partitions: with thousands of them parsing it takes ten times as long as looking for
-    the few characters that matter. Each topic has one more, for records without a partition yet, which has no leader.
+    Nearly all of the text is about partitions. With thousands of them, parsing takes ten times as long as a search for
+    `"leader":-1`. Each topic has one such entry anyway, for records that have no partition yet.
     """
     head, name, topics = text.partition('"topics":')
     unassigned = topics.count('"partition":-1')
@@ -200,17 +202,17 @@ def _read(text: str) -> Any:
     return json.loads(text)
 
 
-def _report(batch: TrackedBatch, own: Report, error: object, message: object) -> None:
+def _call_both(batch: TrackedBatch, own: DeliveryCallback, error: object, message: object) -> None:
     batch(error, message)
     own(error, message)
 
 
-def _report_errors(batch: TrackedBatch, own: Report, error: object, message: object) -> None:
+def _call_both_on_errors(batch: TrackedBatch, own: DeliveryCallback, error: object, message: object) -> None:
     batch(error, message)
     if error is not None:
         own(error, message)
 
 
-def _errors(own: Report, error: object, message: object) -> None:
+def _call_on_errors(own: DeliveryCallback, error: object, message: object) -> None:
     if error is not None:
         own(error, message)

@@ -1,15 +1,14 @@
-"""Whether librdkafka still fetches what a consumer holds.
+"""Detects that librdkafka no longer fetches the partitions that a consumer is assigned.
 
-librdkafka may stop fetching without an error while the membership lives. A data path counts as silent if three things
-are true:
+librdkafka may stop fetching without an error while the membership lives on. Its data path counts as stalled if three
+things are true, each of which is checked only if the ones before are:
 
-1. A partition that is read has not advanced for `session.timeout.ms`, and no record of it waits to be polled.
-2. Its leader has not answered librdkafka for as long. A broker answers a fetch after `fetch.wait.max.ms`, even without
-   records.
-3. A new connection to that leader is answered, and there are records which the consumer has not had.
-
-The first costs a look at the positions with each of librdkafka's statistics. The second costs a reading of these
-statistics once in `session.timeout.ms`. The third costs a client of its own, on a thread, when the first two hold.
+1. A partition that is read has not advanced for `session.timeout.ms`. The positions are read with each of librdkafka's
+   statistics.
+2. No record of it waits to be polled, and its leader has not answered for as long, although a broker answers a fetch
+   after `fetch.wait.max.ms`, even without records. The statistics are parsed, once in `session.timeout.ms`.
+3. A new connection to that leader is answered, and the partition has records that were not delivered. This needs a
+   client of its own, on a thread.
 """
 
 from __future__ import annotations
@@ -24,29 +23,30 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka
 from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 
+from kafka_assignors.clients.confluent import times
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kafka_assignors.clients.confluent._strategies import Partition
+    from kafka_assignors.member.data_path import Partition
 
-__all__ = ["Silence"]
+__all__ = ["StallDetector"]
 
 logger = logging.getLogger("kafka_assignors")
 
-# How many partitions are asked for at most, and for how many seconds each.
+# The most partitions that are asked for.
 _MOST_ASKED = 8
-_PATIENCE = 5.0
-# Settings of the data path that the client which asks for the ends of partitions has no use for.
+# Settings of the data path that the client of check 3 does not need.
 _UNWANTED = {"statistics.interval.ms", "logger", "log_level", "debug"}
 
 
-class Silence:
+class StallDetector:
     """Watches one consumer. `look` is called in the application's thread.
 
     Args:
-        settings: the data path's; with those of connections among them another client asks for the ends of partitions.
-        limit: for how many seconds nothing may come.
-        found: called on a thread of its own when the data path is silent.
+        settings: the data path's. The client of check 3 connects with them.
+        limit: how many seconds a partition may take to advance.
+        found: called when the data path has stalled, on a thread of its own.
 
     Attributes:
         credentials: a user name and a password that replaced those of the settings.
@@ -60,12 +60,12 @@ class Silence:
             if name not in _UNWANTED and (not callable(value) or name == "oauth_cb")
         }
         self._limit = limit
-        # `look` is called with each of the statistics.
+        # `look` is called with each of the statistics. After a longer time than this the application did not poll.
         self._away = max(limit / 2, 2.5 * settings.get("statistics.interval.ms", 0) / 1000)
         self._found = found
         self.credentials: tuple[str, str] | None = None
         self.resolved: dict[Partition, int] = {}
-        # Where each partition stood, and since when.
+        # The offset of each partition, and since when it has not changed.
         self._standing: dict[Partition, tuple[int, float]] = {}
         self._last = float("-inf")
         self._asking: threading.Thread | None = None
@@ -75,15 +75,15 @@ class Silence:
         self._standing.clear()
 
     def look(self, reading: Mapping[Partition, int], statistics: str) -> None:
-        """Compares where the consumer is with where it was.
+        """Compares the positions with the earlier ones.
 
         Args:
-            reading: the offset that comes next of each partition that is read and not paused.
-            statistics: librdkafka's, of now.
+            reading: the next offset of each partition that is read and not paused.
+            statistics: the newest of librdkafka.
         """
         now = time.monotonic()
         if now - self._last > self._away:
-            # The application has not polled meanwhile, so no partition could advance.
+            # The application has not polled, so no partition could advance.
             self._standing.clear()
         self._last = now
         before = self._standing
@@ -98,7 +98,7 @@ class Silence:
         for partition in late:
             # The next statistics of this partition are read a session later.
             self._standing[partition] = (reading[partition], now)
-        silent = [partition for partition in late if said.is_silent(partition, self._limit)]
+        silent = [partition for partition in late if said.is_stalled(partition, self._limit)]
         if silent:
             logical = [partition for partition, offset in reading.items() if offset < 0]
             nexts = {partition: said.next_offset(partition) for partition in logical}
@@ -110,7 +110,7 @@ class Silence:
             try:
                 self._asking.start()
             except RuntimeError:
-                # The interpreter takes no more threads, since it ends.
+                # The interpreter is shutting down and starts no more threads.
                 self._asking = None
 
     def _ask(self, behind: Mapping[Partition, int]) -> None:
@@ -131,12 +131,12 @@ class Silence:
 
 def _has_more(consumer: confluent_kafka.Consumer, partition: Partition, offset: int) -> bool:
     try:
-        found = consumer.get_watermark_offsets(TopicPartition(*partition), timeout=_PATIENCE)
+        found = consumer.get_watermark_offsets(TopicPartition(*partition), timeout=times.END_OFFSETS)
     except KafkaException:
-        # Its leader cannot be reached or is none: a new data path could not read it either.
+        # The leader cannot be reached, or there is none. A new data path could not read the partition either.
         return False
     if found is None or offset == OFFSET_END:
-        # librdkafka is to begin at the end, and has never found it.
+        # The partition starts at the end, and librdkafka has not found the end yet.
         return False
     first, end = found
     return bool(end > max(offset, first))
@@ -155,7 +155,7 @@ class _Statistics:
         said: dict[str, Any] = self._topics.get(topic, {}).get("partitions", {}).get(str(number), {})
         return said
 
-    def is_silent(self, partition: Partition, limit: float) -> bool:
+    def is_stalled(self, partition: Partition, limit: float) -> bool:
         """Whether nothing waits to be polled, and the leader has answered nothing for so many seconds."""
         said = self._of(partition)
         since = self._answered.get(said.get("broker", -1), -1)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
-from kafka_assignors.errors import KafkaAssignorsError, PartitionerTypeError
+from kafka_assignors import errors
+from kafka_assignors.errors import PartitionerTypeError
+from kafka_assignors.partitioners import register_cluster_type
 
 if TYPE_CHECKING:
-    from kafka_assignors.clients.confluent._batches import Batch
+    from kafka_assignors.clients.confluent.batch_boundaries import Batch
 
-__all__ = ["Cluster", "Topic", "TopicMetadataError", "Topics"]
+__all__ = ["Cluster", "ProducerTopics", "Topic", "TopicMetadataError"]
 
 logger = logging.getLogger("kafka_assignors")
 
@@ -35,12 +37,12 @@ _REQUEST = 1.0
 _PAUSE = 0.05
 _LONGEST_PAUSE = 0.5
 _RETRY = 1.0
-# Names of topics that do not exist come from anywhere: as many are remembered.
+# The most names of missing topics that are remembered. Any text may be given as a topic.
 _MOST_UNKNOWN = 10_000
 
 
-class TopicMetadataError(KafkaAssignorsError, KafkaException):
-    """The partitions of a topic could not be told, so that a record to it was not sent.
+class TopicMetadataError(errors.TopicMetadataError, KafkaException):
+    """The partitions of a topic could not be read, so a record to it was not sent.
 
     As with every `KafkaException`, `args[0]` is the `KafkaError`, with its code.
     """
@@ -53,17 +55,21 @@ class TopicMetadataError(KafkaAssignorsError, KafkaException):
         return self._message
 
 
-class Cluster:
-    """What a partitioner is shown: the partitions of the topics that this producer writes to.
+# Tracebacks show this module.
+TopicMetadataError.__module__ = "kafka_assignors.clients.confluent"
 
-    `_partitions` has kafka-python's shape, since our partitioners look there: a topic whose dictionary is the same as
-    before has the same partitions. So every change puts another dictionary in place, after what the methods say of it.
+
+class Cluster:
+    """The cluster as partitioners see it: the partitions of the topics that this producer writes to.
+
+    Our partitioners read the partitions of a topic in `_leaders`. An identical dictionary tells them that the topic has
+    not changed. So a change replaces the dictionary, and does so last.
     """
 
-    __slots__ = ("_all", "_available", "_partitions")
+    __slots__ = ("_all", "_available", "_leaders")
 
     def __init__(self) -> None:
-        self._partitions: dict[str, dict[int, int]] = {}
+        self._leaders: dict[str, dict[int, int]] = {}
         self._all: dict[str, frozenset[int]] = {}
         self._available: dict[str, frozenset[int]] = {}
 
@@ -77,21 +83,28 @@ class Cluster:
 
     def leader(self, topic: str, partition: int) -> int:
         """The leader's broker id, -1 if there is none."""
-        return self._partitions.get(topic, {}).get(partition, -1)
+        return self._leaders.get(topic, {}).get(partition, -1)
+
+    def leaders(self, topic: str) -> dict[int, int] | None:
+        """The leader of each partition, -1 for none; None if the topic is not known."""
+        return self._leaders.get(topic)
 
     def put(self, topic: str, leaders: dict[int, int] | None) -> None:
-        """The leader of each partition of a topic, -1 for none; None if the topic is gone."""
+        """Replaces the leaders of a topic's partitions, -1 for none; None removes the topic."""
         if leaders is None:
-            for known in (self._partitions, self._available, self._all):
+            for known in (self._leaders, self._available, self._all):
                 known.pop(topic, None)
             return
         self._all[topic] = frozenset(leaders)
         self._available[topic] = frozenset(number for number, leader in leaders.items() if leader >= 0)
-        self._partitions[topic] = leaders
+        self._leaders[topic] = leaders
+
+
+register_cluster_type(Cluster, "_leaders")
 
 
 class Topic:
-    """One topic: how many partitions it has, when to look again, and the batch that each partition is taking."""
+    """One topic: its number of partitions, when to read them again, and the open batch of each partition."""
 
     __slots__ = ("batches", "count", "due", "name")
 
@@ -102,15 +115,15 @@ class Topic:
         self.batches: list[Batch | None] = []
 
 
-class Topics:
-    """The topics of one producer, asked for when they are first written to and then once in a while.
+class ProducerTopics:
+    """The topics of one producer.
 
-    The first record to a topic waits for its partitions, as it does in Java. Later looks happen beside the work, on a
-    thread of their own, and until they succeed the old partitions count.
+    The first record to a topic waits for its partitions, as in Java. After that a thread reads them at an interval.
+    Until a reading succeeds, the old ones count.
 
     Args:
-        patience: seconds that the first record waits for a topic.
-        interval: seconds between two looks.
+        patience: seconds that the first record to a topic waits.
+        interval: seconds between two readings.
     """
 
     def __init__(self, patience: float, interval: float) -> None:
@@ -123,11 +136,11 @@ class Topics:
         self._looking = False
 
     def discover(self, producer: confluent_kafka.Producer, name: str) -> Topic:
-        """The topic, waiting until the cluster knows it: with patience the first time, and not again.
+        """Waits until the cluster knows the topic. For a topic that was missing once there is only one request.
 
         Raises:
-            PartitionerTypeError: the name is none.
-            TopicMetadataError: it does not in time, may not be written to, or has no partitions.
+            PartitionerTypeError: the name is no text.
+            TopicMetadataError: the topic is still missing, may not be written to, or has no partitions.
             RuntimeError: the producer is closed.
         """
         if not isinstance(name, str):
@@ -155,7 +168,7 @@ class Topics:
         )
 
     def look_again(self, producer: confluent_kafka.Producer) -> None:
-        """Renews what is due, beside the work. Does nothing while that is under way."""
+        """Starts a thread that reads the topics that are due, unless one is running."""
         with self._lock:
             if self._looking:
                 return
@@ -164,7 +177,7 @@ class Topics:
         try:
             renewing.start()
         except RuntimeError:
-            # The interpreter takes no more threads, since it ends; what is known has to do.
+            # The interpreter is shutting down and starts no more threads. The old partitions count.
             self._looking = False
 
     def _renew(self, producer: confluent_kafka.Producer) -> None:
@@ -176,7 +189,7 @@ class Topics:
                 if leaders:
                     self._put(topic.name, leaders)
                 elif error is not None and error.code() in _GONE:
-                    # The next record asks again, with patience: it may have been made anew.
+                    # The next record waits for the topic again, which may be created again.
                     with self._lock:
                         self.known.pop(topic.name, None)
                         self.cluster.put(topic.name, None)
@@ -190,7 +203,7 @@ class Topics:
     def _put(self, name: str, leaders: dict[int, int]) -> Topic:
         with self._lock:
             topic = self.known.get(name) or Topic(name)
-            if self.cluster._partitions.get(name) != leaders:
+            if self.cluster.leaders(name) != leaders:
                 self.cluster.put(name, leaders)
             topic.batches.extend([None] * (len(leaders) - len(topic.batches)))
             topic.count = len(leaders)
@@ -203,7 +216,7 @@ class Topics:
 def _look(
     producer: confluent_kafka.Producer, name: str, timeout: float
 ) -> tuple[dict[int, int] | None, KafkaError | None]:
-    """The leader of each partition, or why it cannot be told; neither if the topic has no partitions."""
+    """The leader of each partition, or the error; neither if the topic has no partitions."""
     try:
         found: Any = confluent_kafka.Producer.list_topics(producer, name, timeout).topics[name]
     except KafkaException as failure:
@@ -212,6 +225,6 @@ def _look(
         return None, found.error
     leaders = {number: partition.leader for number, partition in found.partitions.items()}
     if sorted(leaders) != list(range(len(leaders))):
-        # Between two brokers' answers; a partition number must not be taken for one that exists.
+        # The topic is being created, and has gaps among its numbers. They must not be taken for partitions.
         return None, KafkaError(KafkaError.LEADER_NOT_AVAILABLE, f"the partitions of {name!r} are being created")
     return leaders, None

@@ -1,8 +1,7 @@
 """The commits of a consumer that has not subscribed: its application assigns the partitions.
 
-librdkafka makes every commit but those on the interval. These are off in the data path, since librdkafka would make
-them for a member as well, without its generation. So `Alone` asks librdkafka for a commit when the interval is over and
-there are new offsets.
+librdkafka makes every commit, but those on the interval are started here. The data path has them switched off, since
+librdkafka would make them for a member as well, without its generation.
 """
 
 from __future__ import annotations
@@ -14,33 +13,33 @@ import confluent_kafka
 from confluent_kafka import KafkaException
 
 if TYPE_CHECKING:
-    from kafka_assignors.clients.confluent._conf import ConsumerConfig
-    from kafka_assignors.clients.confluent._strategies import Partition
+    from kafka_assignors.clients.confluent.config import ConsumerConfig
+    from kafka_assignors.member.data_path import Partition
 
-__all__ = ["Alone"]
+__all__ = ["UnsubscribedCommits"]
 
 _Native = confluent_kafka.Consumer
 
 
-class Alone:
+class UnsubscribedCommits:
     """The automatic commits of one consumer while it has not subscribed.
 
     Attributes:
-        reads: whether the application has assigned partitions, with commits on the interval.
+        on_interval: whether the application has assigned partitions, and they are committed on the interval.
     """
 
     def __init__(self, consumer: confluent_kafka.Consumer, config: ConsumerConfig) -> None:
         self._consumer = consumer
         self._config = config
-        self.reads = False
+        self.on_interval = False
         self._asked: dict[Partition, int] = {}
         self._stored = False
 
     def begin(self) -> bool:
         """The application has assigned partitions. Returns whether they are committed on the interval."""
         self._asked.clear()
-        self.reads = self._config.auto_commit and self._config.auto_commit_interval > 0
-        return self.reads
+        self.on_interval = self._config.auto_commit and self._config.auto_commit_interval > 0
+        return self.on_interval
 
     def stored(self) -> None:
         """The application has stored offsets."""
@@ -48,21 +47,21 @@ class Alone:
 
     def committed(self) -> None:
         """The application has committed the new offsets itself."""
-        self._news()
+        self._has_new()
 
     def commit(self) -> None:
         """Commits the new offsets, if there are any; librdkafka calls `on_commit`."""
-        if self._news():
+        if self._has_new():
             with contextlib.suppress(KafkaException):
                 _Native.commit(self._consumer, asynchronous=True)
 
-    def give_up(self) -> None:
-        """The application is about to take partitions away, or to put others in their place."""
+    def before_change(self) -> None:
+        """Commits before the application takes partitions away, or replaces them."""
         if self._config.auto_commit:
             self.commit()
 
     def end(self) -> None:
-        """The last commit, when the consumer closes."""
+        """Makes the last commit, when the consumer closes."""
         if not self._config.auto_commit:
             return
         try:
@@ -72,8 +71,8 @@ class Alone:
         if self._config.on_commit is not None:
             self._config.on_commit(None, done)
 
-    def _news(self) -> bool:
-        """Whether there are offsets without a commit so far. To librdkafka a commit of none is an error."""
+    def _has_new(self) -> bool:
+        """Whether there are offsets without a commit. Without any, librdkafka would report an error."""
         if not self._config.auto_store:
             new, self._stored = self._stored, False
             return new

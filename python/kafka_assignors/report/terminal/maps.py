@@ -1,4 +1,4 @@
-"""Who has what as a map: a row for each member, a column for each partition, or for each topic where there are many."""
+"""Maps of owners: a row for each member, a column for each partition, or for each topic if there are many."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from kafka_assignors.printable import printable
+from kafka_assignors.report.terminal.fitting import shortened_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,17 +16,19 @@ if TYPE_CHECKING:
 __all__ = ["MOST_PARTITIONS", "NO_COMMIT", "count_map", "in_ascii", "ownership_map"]
 
 MOST_PARTITIONS = 400
-"""With more partitions than that a map by topic says more than one by partition."""
+"""With more partitions a map by topic is more readable than one by partition."""
 
 NO_COMMIT = -1
-"""Stands for the lag of a partition that has none, since there is no commit to count from."""
+"""Stands for the lag of a partition that has none for lack of a commit."""
 
-# More of a name, and a line has no place for the map.
+# A longer name would leave no room for the map on the line.
 _NAME = 80
-# By how much there is: nothing, then quarters of the most.
+# The part of a line that names get, if they stay different in it.
+_PART = 5
+# The shades of a lag: none, then thirds of the largest.
 _SHADES = "░▒▓█"
 _UNKNOWN, _NOTHING, _LACKING = "■", "·", "-"
-# On a terminal that has no other characters; "…" and "·" among them.
+# The characters for an ASCII terminal.
 _ASCII = str.maketrans({"░": "0", "▒": "1", "▓": "2", "█": "3", "■": "?", "·": ".", "…": "~"})
 _COLOURS = ("green", "yellow", "dark_orange", "red")
 
@@ -49,13 +52,13 @@ def ownership_map(
 
     Args:
         members: their names, a row each.
-        topics: for each partition, by number, the row of the member that has it, None for nobody; and its lag, None if
-            that is not known, `NO_COMMIT` if there is none.
-        width: how many columns a line may have. Topics that do not fit stand below.
+        topics: for each partition, by number, the row of its owner, None without one; and its lag, None if it is not
+            known, `NO_COMMIT` if it has none.
+        width: how many columns a line may have. Topics that do not fit are on the next lines.
 
     O(members x partitions).
     """
-    members = [printable(name, _NAME) for name in members]
+    members = shortened_names([printable(name, _NAME) for name in members], max(12, width // _PART))
     lags = {lag for cells in topics.values() for _, lag in cells}
     most = max((lag for lag in lags if lag is not None and lag != NO_COMMIT), default=0)
     orphans = any(row is None for cells in topics.values() for row, _ in cells)
@@ -83,18 +86,18 @@ def ownership_map(
 
 
 def _upto(step: int, most: int) -> int:
-    """The largest value that has a shade."""
+    """The largest lag in the map."""
     return (step * (most + 1) - 1) // 3
 
 
 def _fitted(name: str, columns: int, start: int) -> str:
-    """A topic's name over its columns; a dot where it is cut, and the first number where it goes on."""
+    """A topic's name over its columns, cut with an ellipsis; on a later line its first partition number."""
     text = printable(name) if start == 0 else f"{start}…"
     return f"{text[:columns]:<{columns}}" if len(text) <= columns else f"{text[: max(0, columns - 1)]}…"
 
 
 def _blocks(topics: Mapping[str, Sequence[object]], width: int) -> list[list[tuple[str, int, int]]]:
-    """Topics, or parts of them, in lines that fit."""
+    """Topics, or parts of topics, in lines of the width."""
     blocks: list[list[tuple[str, int, int]]] = []
     left = 0
     for name, cells in topics.items():
@@ -117,11 +120,11 @@ def count_map(
 
     Args:
         members: their names, a row each.
-        topics: their names, a column each, named below the map where they do not fit above it.
+        topics: their names, a column each; names that do not fit above the map are below it.
         counts: row and column to the number of partitions.
         width: how many columns a line may have; more topics stand below.
     """
-    members = [printable(name, _NAME) for name in members]
+    members = shortened_names([printable(name, _NAME) for name in members], max(12, width // _PART))
     most = max(counts.values(), default=0)
     head = max((len(name) for name in members), default=0) + 1
     fit = max(8, width - head)
@@ -144,7 +147,7 @@ def count_map(
 
 
 def in_ascii(shown: object) -> object:
-    """A map with characters that every terminal has, one for one; anything else as it is."""
+    """A map with one ASCII character for each of its characters; another object unchanged."""
     if isinstance(shown, Text):
         shown.plain = shown.plain.translate(_ASCII)
     return shown

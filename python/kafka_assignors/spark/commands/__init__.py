@@ -1,4 +1,4 @@
-"""The pipeline's commands, one module each; and what they share."""
+"""The pipeline's commands, one module each, and their common options, errors, reading and writing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from kafka_assignors.errors import KafkaAssignorsError, OptionError, TableError
 from kafka_assignors.printable import SENTENCE, printable
 from kafka_assignors.spark.heap import too_small
+from kafka_assignors.spark.schemas import needs_pyspark
 from kafka_assignors.stdout import OutputError
 
 if TYPE_CHECKING:
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BAD_INPUT", "Conf", "Jars", "Master", "Overwrite", "read", "settings", "told", "write"]
+__all__ = ["BAD_INPUT", "Conf", "Jars", "Master", "Overwrite", "exit_on_error", "read", "settings", "write"]
 
 BAD_INPUT = 2
+_LIBRARIES = ("numpy", "pandas", "py4j", "pyarrow", "pyspark")
 
 Master = Annotated[
     str | None,
@@ -34,10 +36,10 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace tables tha
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def exit_on_error() -> Iterator[None]:
     """Errors that this package raises on purpose become one sentence on standard error, and exit status 2.
 
-    So does a heap that is too small, which ends in pages of Java's otherwise.
+    So do a missing library of the extra `spark`, and a heap that is too small, instead of Java's stack traces.
     """
     # py4j logs each failed connection to a JVM that is gone.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -46,8 +48,13 @@ def told() -> Iterator[None]:
     except KafkaAssignorsError as error:
         typer.echo(f"kafka-assignors: {printable(error, SENTENCE)}", err=True)
         raise typer.Exit(BAD_INPUT) from error
+    except ImportError as error:
+        if (error.name or "").split(".")[0] not in _LIBRARIES:
+            raise
+        typer.echo(f"kafka-assignors: {needs_pyspark()}", err=True)
+        raise typer.Exit(BAD_INPUT) from error
     except OutputError:
-        # Its cause is a closed pipe, which `too_small` would take for the end of a JVM without memory.
+        # Its cause is a closed pipe. `too_small` would take it for the end of a JVM without memory.
         raise
     except Exception as error:
         sentence = too_small(error)
@@ -58,7 +65,7 @@ def told() -> Iterator[None]:
 
 
 def settings(conf: list[str] | None) -> dict[str, str]:
-    """The settings of `--conf`. By default Java logs nothing, since its errors arrive here as exceptions.
+    """The settings of `--conf`. By default Java logs nothing, since its errors reach Python as exceptions.
 
     Raises:
         OptionError: no equals sign.
@@ -71,15 +78,15 @@ def settings(conf: list[str] | None) -> dict[str, str]:
 
 
 def read(spark: SparkSession, path: str, option: str) -> DataFrame:
-    """A table in Parquet; of a capture's folder the whole batches only, since one may be half written.
+    """A table in Parquet; of a capture the complete batches only, since the last one may be half written.
 
     Args:
         spark: the session.
-        path: the folder, or any path that this Spark knows.
+        path: the folder, or any address that this Spark reads.
         option: the option that named it, for the error.
 
     Raises:
-        TableError: there is nothing, or nothing that is Parquet.
+        TableError: there is no Parquet at the path.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -94,7 +101,7 @@ def read(spark: SparkSession, path: str, option: str) -> DataFrame:
             return captured(spark, folder or ".", name)
         return spark.read.parquet(path)
     except (PySparkException, Py4JJavaError) as error:
-        # A Java exception's own text begins with where in Python it came up.
+        # The text of the Python exception begins with a Python traceback.
         text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
         first = text.splitlines()[0]
         raise TableError(f"{option}: {path} cannot be read as Parquet ({first}); give the folder of a table") from error
@@ -104,7 +111,7 @@ def write(frame: DataFrame, path: str, overwrite: bool) -> None:
     """Writes a table as Parquet.
 
     Raises:
-        TableError: it is there already, and is not to be replaced.
+        TableError: it exists, and `overwrite` is false.
     """
     from pyspark.errors import AnalysisException
 

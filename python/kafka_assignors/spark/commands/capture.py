@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafka_assignors.printable import printable
-from kafka_assignors.spark.commands import Conf, Jars, Master, settings, told
-from kafka_assignors.spark.commands.connection import Bootstrap, Config, ConfigFile, client_settings
+from kafka_assignors.spark.commands import Conf, Jars, Master, exit_on_error, settings
+from kafka_assignors.spark.commands.connection import (
+    BootstrapServer,
+    ConfigFile,
+    OldConfigFile,
+    Settings,
+    client_settings,
+    file_given,
+)
 
 if TYPE_CHECKING:
     from kafka_assignors.spark.capture import Capture
@@ -19,9 +26,10 @@ if TYPE_CHECKING:
 
 def capture(
     out: Annotated[str, typer.Option(help="The folder for tables, checkpoint and notes; one for each cluster.")],
-    bootstrap: Bootstrap = None,
-    config: Config = None,
-    config_file: ConfigFile = None,
+    bootstrap: BootstrapServer = None,
+    single: Settings = None,
+    config: ConfigFile = None,
+    old_config: OldConfigFile = None,
     every: Annotated[float, typer.Option(help="Seconds between micro-batches.")] = 10.0,
     once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
     cluster: Annotated[
@@ -39,19 +47,19 @@ def capture(
 ) -> None:
     """Stream group metadata and commits from __consumer_offsets to Parquet, until it is interrupted.
 
-    Settings are those of a Java consumer. Started again with the same --out it goes on where it ended, however that
-    was: each record is in the tables once. The jars of Spark's Kafka connector are fetched with Maven, unless --jar
+    Settings are those of a Java consumer. Started again with the same --out it goes on where it ended, also after a
+    crash: each record is in the tables once. The jars of Spark's Kafka connector are fetched with Maven, unless --jar
     names them.
 
     Exit status: 0, or 2 if the input is bad or the topic cannot be read.
     """
-    from kafka_assignors.spark.capture import capture as start
-    from kafka_assignors.spark.connector import connector_jars
-    from kafka_assignors.spark.session import opened
-    from kafka_assignors.spark.snapshot import topic_names
+    with exit_on_error():
+        from kafka_assignors.spark.capture import capture as start
+        from kafka_assignors.spark.connector import connector_jars
+        from kafka_assignors.spark.session import opened
+        from kafka_assignors.spark.snapshot import topic_names
 
-    with told():
-        kafka = client_settings(bootstrap, config, config_file)
+        kafka = client_settings(bootstrap, single, file_given(config, old_config))
         # Before a JVM is started.
         jars = jar or connector_jars()
         names = None if snapshots is None else lambda: topic_names(snapshots)
@@ -68,12 +76,14 @@ def capture(
                 most=most,
             )
             _until_the_end(running, once)
-            _tell(running)
+            _print_rows(running)
 
 
 def _until_the_end(running: Capture, once: bool) -> None:
-    """Until it ends by itself or is interrupted. A signal only leaves a note: an exception out of a call to Java leaves
-    the connection to Java in the middle of an answer, and what is to stop the query in an orderly way finds it broken.
+    """Waits until the capture ends by itself or is interrupted.
+
+    A signal only sets a flag. An exception out of a call to Java would leave the connection to Java in the middle of an
+    answer, and the query could not be stopped over it.
     """
     interrupted = threading.Event()
     before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -93,8 +103,8 @@ def _until_the_end(running: Capture, once: bool) -> None:
             catching_up.result()
 
 
-def _tell(running: Capture) -> None:
-    """What is in the tables now."""
+def _print_rows(running: Capture) -> None:
+    """Prints the numbers of rows in the tables, and of rejected records by reason."""
     rows: dict[str, int] = {}
     reasons: dict[str, int] = {}
     for counts in running.batches().values():

@@ -1,55 +1,65 @@
-"""Settings of Kafka clients on the command line: an address, a file, single ones; the latter win."""
+"""The cluster that a command of the pipeline reads: its address, and the settings of the client that reads it."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kafka_assignors.errors import OptionError
+from kafka_assignors.net.command_line import BOOTSTRAP_VARIABLE
+from kafka_assignors.properties import settings_given
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Bootstrap", "Config", "ConfigFile", "client_settings"]
+__all__ = ["BootstrapServer", "ConfigFile", "OldConfigFile", "Settings", "client_settings", "file_given"]
 
-Bootstrap = Annotated[str | None, typer.Option(help="HOST:PORT of the cluster.")]
-Config = Annotated[list[str] | None, typer.Option(help="NAME=VALUE, a setting of the client; may be given repeatedly.")]
-ConfigFile = Annotated[
-    str | None, typer.Option(help="A file of such lines: the place for passwords, which others see on a command line.")
+BootstrapServer = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        "--bootstrap",
+        help=f"HOST:PORT of a broker, or several with commas; by default what ${BOOTSTRAP_VARIABLE} has.",
+        metavar="HOST:PORT",
+    ),
 ]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-X", help="A setting of the client, such as security.protocol=SSL. Repeatable.", metavar="NAME=VALUE"
+    ),
+]
+ConfigFile = Annotated[
+    str | None,
+    typer.Option("--config", help="A file of such settings, one a line; -X overrides it.", metavar="FILE"),
+]
+OldConfigFile = Annotated[str | None, typer.Option("--config-file", hidden=True)]
+"""The earlier spelling of `--config`."""
 
 
-def client_settings(bootstrap: str | None, config: Sequence[str] | None, file: str | None) -> dict[str, str]:
-    """All settings.
+def file_given(config: str | None, old_config: str | None) -> str | None:
+    """The file of `--config`, or that of its earlier spelling, with a line that says so."""
+    if old_config is None:
+        return config
+    typer.echo("kafka-assignors: --config-file is deprecated; give the file with --config", err=True)
+    return old_config if config is None else config
+
+
+def client_settings(bootstrap: str | None, settings: Sequence[str] | None, config: str | None) -> dict[str, str]:
+    """All settings of a client of Java's, which checks their names by itself.
 
     Raises:
-        OptionError: the file cannot be read, or a line of it, or a setting, is no NAME=VALUE; or there is no address.
+        OptionError: the file cannot be read, a line of it or a setting is not NAME=VALUE, or there is no address.
     """
-    settings: dict[str, str] = {}
-    if file is not None:
-        try:
-            lines = Path(file).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise OptionError(
-                f"--config-file: {file} cannot be read ({error}); give a text file of NAME=VALUE lines"
-            ) from error
-        for number, line in enumerate(lines, start=1):
-            if line.strip() and not line.lstrip().startswith(("#", "!")):
-                # The line itself may hold a password.
-                settings.update([_pair(line, f"--config-file: line {number} of {file}")])
-    for text in config or ():
-        settings.update([_pair(text, "--config")])
+    found = {setting.name: setting.value for setting in settings_given(config, settings)}
     if bootstrap is not None:
-        settings["bootstrap.servers"] = bootstrap
-    if not settings.get("bootstrap.servers"):
-        raise OptionError("no cluster is named; give --bootstrap, or bootstrap.servers in --config-file")
-    return settings
-
-
-def _pair(text: str, where: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise OptionError(f"{where} is no NAME=VALUE, such as security.protocol=SSL")
-    return name.strip(), value.strip()
+        found["bootstrap.servers"] = bootstrap
+    elif not found.get("bootstrap.servers"):
+        found["bootstrap.servers"] = os.environ.get(BOOTSTRAP_VARIABLE, "")
+    if not found.get("bootstrap.servers"):
+        raise OptionError(
+            "no cluster is named; give --bootstrap-server HOST:PORT, or bootstrap.servers in the file of --config"
+        )
+    return found

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, read, settings, told, write
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, read, settings, write
 
 
 def decode(
@@ -26,19 +26,19 @@ def decode(
 
     Exit status: 0, or 2 if the input is bad.
     """
-    from pyspark import StorageLevel
+    with exit_on_error():
+        from pyspark import StorageLevel
 
-    from kafka_assignors.spark.decoding import decode_wide, hand_over_by_count, tables_of
-    from kafka_assignors.spark.session import opened
-    from kafka_assignors.spark.snapshot import topic_names
+        from kafka_assignors.spark.decoding import decode_wide, hand_over_by_count, tables_of
+        from kafka_assignors.spark.session import opened
+        from kafka_assignors.spark.snapshot import topic_names
 
-    with told():
         names = None if snapshots is None else topic_names(snapshots)
         with opened(master, **settings(conf)) as shared:
             spark = shared.newSession()
             hand_over_by_count(spark)
             wide = decode_wide(read(spark, records, "--records"), names=names, clients=clients, keep_bytes=keep_bytes)
-            # Decoded once, written five times; what does not fit the memory goes to disk.
+            # The records are decoded once and written to five tables; rows that do not fit the memory go to disk.
             wide = wide.persist(StorageLevel.MEMORY_AND_DISK)
             for name, table in tables_of(wide, cluster).items():
                 write(table, f"{out}/{name}", overwrite)

@@ -1,10 +1,10 @@
-"""`lag`: the lag of groups over time, from what a capture and snapshots have gathered."""
+"""`lag`: the lag of groups over time, from the tables of a capture and of snapshots."""
 
 from typing import Annotated
 
 import typer
 
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, read, settings, told, write
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, read, settings, write
 
 
 def lag(
@@ -26,13 +26,14 @@ def lag(
 
     Exit status: 0, or 2 if the input is bad.
     """
-    from kafka_assignors.spark.lag import lags, offset_snapshots
-    from kafka_assignors.spark.session import opened
+    with exit_on_error():
+        from kafka_assignors.spark.lag import lags, offset_snapshots
+        from kafka_assignors.spark.session import opened
 
-    with told(), opened(master, **settings(conf)) as spark:
-        of_events = None if events is None else read(spark, events, "--events")
-        found = offset_snapshots(read(spark, commits, "--commits"), read(spark, offsets, "--offsets"), of_events)
-        write(found, f"{out}/offset_snapshots", overwrite)
-        write(lags(spark.read.parquet(f"{out}/offset_snapshots"), reset), f"{out}/lags", overwrite)
-        (total,) = spark.read.parquet(f"{out}/lags").selectExpr("count(*) as counted", "sum(lag) as lag").collect()
-        typer.echo(f"lags: {total.counted:,} rows, {total.lag or 0:,} records to read")
+        with opened(master, **settings(conf)) as spark:
+            of_events = None if events is None else read(spark, events, "--events")
+            found = offset_snapshots(read(spark, commits, "--commits"), read(spark, offsets, "--offsets"), of_events)
+            write(found, f"{out}/offset_snapshots", overwrite)
+            write(lags(spark.read.parquet(f"{out}/offset_snapshots"), reset), f"{out}/lags", overwrite)
+            (total,) = spark.read.parquet(f"{out}/lags").selectExpr("count(*) as counted", "sum(lag) as lag").collect()
+            typer.echo(f"lags: {total.counted:,} rows, {total.lag or 0:,} records to read")

@@ -1,10 +1,10 @@
-"""`replay`: what each strategy would have done, as tables."""
+"""`replay`: the figures of each strategy for the histories of groups, as tables."""
 
 from typing import Annotated, Any
 
 import typer
 
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, read, settings, told, write
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, read, settings, write
 from kafka_assignors.spark.strategies import STRATEGIES
 
 
@@ -32,15 +32,16 @@ def replay(
     Writes a row for each rebalance and strategy, and their summaries by group and by strategy. A group that cannot be
     replayed has a row with the reason. Exit status: 0, or 2 if the input is bad.
     """
-    from kafka_assignors.errors import OptionError
-    from kafka_assignors.spark.replay import assignments
-    from kafka_assignors.spark.replay import replay as replayed
-    from kafka_assignors.spark.session import opened
-    from kafka_assignors.spark.strategies import kernel_options, split
-    from kafka_assignors.spark.summary import group_summary, strategy_summary
+    with exit_on_error():
+        from kafka_assignors.errors import OptionError
+        from kafka_assignors.spark.replay import assignments
+        from kafka_assignors.spark.replay import replay as replayed
+        from kafka_assignors.spark.session import opened
+        from kafka_assignors.spark.strategies import kernel_options
+        from kafka_assignors.spark.summary import group_summary, strategy_summary
+        from kafka_assignors.strategies import split_strategies
 
-    with told():
-        asked = split(strategies)
+        asked = split_strategies(strategies)
         # Before a JVM is started.
         kernel_options(asked)
         if lags is not None and offsets is not None:
@@ -62,8 +63,8 @@ def replay(
             groups = spark.read.parquet(f"{out}/group_summary")
             write(strategy_summary(rebalances, groups), f"{out}/strategy_summary", overwrite)
             if with_assignments:
-                shares = assignments(**tables, reset=reset, strategies=asked, tasks=tasks)
-                write(shares, f"{out}/assignments", overwrite)
+                assigned = assignments(**tables, reset=reset, strategies=asked, tasks=tasks)
+                write(assigned, f"{out}/assignments", overwrite)
             _show(spark.read.parquet(f"{out}/strategy_summary").collect(), out)
 
 

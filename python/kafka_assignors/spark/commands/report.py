@@ -1,10 +1,10 @@
-"""`report`: one page from the tables of a replay."""
+"""`report`: a page from the tables of a replay."""
 
 from typing import Annotated, Any
 
 import typer
 
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, settings, told, write
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings, write
 
 
 def report(
@@ -36,20 +36,20 @@ def report(
     conf: Conf = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Make a page of what strategies would have done: report.html, report.json, and a recommendation for every group.
+    """Make a page from a replay: report.html, report.json, and a recommendation for every group.
 
     The page needs no network. The groups with the most to gain are shown with timelines: from the table `assignments`,
     or, where that is missing, by replaying them once more. Exit status: 0, or 2 if the input is bad.
     """
-    from kafka_assignors.errors import TableError
-    from kafka_assignors.report.page import check_libraries
-    from kafka_assignors.report.recommend import Limits
-    from kafka_assignors.spark.files import check_target, write_report
-    from kafka_assignors.spark.report import check_options, find_table, recommendations, replayed_assignments
-    from kafka_assignors.spark.report import report as reported
-    from kafka_assignors.spark.session import opened
+    with exit_on_error():
+        from kafka_assignors.errors import TableError
+        from kafka_assignors.report.page import check_libraries
+        from kafka_assignors.report.recommend import Limits
+        from kafka_assignors.spark.files import check_target, write_report
+        from kafka_assignors.spark.report import check_options, find_table, recommendations, replayed_assignments
+        from kafka_assignors.spark.report import report as reported
+        from kafka_assignors.spark.session import opened
 
-    with told():
         # Before a JVM is started.
         wanted = settings(conf)
         limits = Limits(lag_skew, lag, gain)

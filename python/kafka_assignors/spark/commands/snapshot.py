@@ -5,15 +5,22 @@ from typing import Annotated
 import typer
 
 from kafka_assignors.printable import printable
-from kafka_assignors.spark.commands import told
-from kafka_assignors.spark.commands.connection import Bootstrap, Config, ConfigFile, client_settings
+from kafka_assignors.spark.commands import exit_on_error
+from kafka_assignors.spark.commands.connection import (
+    BootstrapServer,
+    ConfigFile,
+    OldConfigFile,
+    Settings,
+    file_given,
+)
 
 
 def snapshot(
     out: Annotated[str, typer.Option(help="The folder for the tables topic_partitions and offsets.")],
-    bootstrap: Bootstrap = None,
-    config: Config = None,
-    config_file: ConfigFile = None,
+    bootstrap: BootstrapServer = None,
+    single: Settings = None,
+    config: ConfigFile = None,
+    old_config: OldConfigFile = None,
     topic: Annotated[list[str] | None, typer.Option(help="A topic; all but Kafka's internal ones by default.")] = None,
     every: Annotated[float | None, typer.Option(help="Take one every so many seconds, until interrupted.")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="With --every: end after so many.")] = None,
@@ -22,15 +29,16 @@ def snapshot(
     ] = None,
     isolation_level: Annotated[str, typer.Option(help="read_uncommitted, or read_committed.")] = "read_uncommitted",
 ) -> None:
-    """Append partition counts, topic ids, first and last offsets to Parquet. Settings are librdkafka's.
+    """Append partition counts, topic ids, first and last offsets to Parquet. Settings are confluent-kafka's names.
 
     Exit status: 0, or 2 if the input is bad or the cluster cannot be read.
     """
-    from kafka_assignors.errors import OptionError
-    from kafka_assignors.spark.snapshot import snapshots
+    with exit_on_error():
+        from kafka_assignors.errors import OptionError
+        from kafka_assignors.net.command_line import connection_settings
+        from kafka_assignors.spark.snapshot import snapshots
 
-    with told():
-        settings = client_settings(bootstrap, config, config_file)
+        settings = connection_settings(bootstrap, single, file_given(config, old_config))
         if every is None and count is not None:
             raise OptionError("--count is for --every; give both, or neither")
         taken = snapshots(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, settings, told, write
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings, write
 
 
 def synth(
@@ -20,11 +20,11 @@ def synth(
     overwrite: Overwrite = False,
 ) -> None:
     """Make up a fleet from a seed: membership_events, topic_partitions, offset_snapshots and observed_assignments."""
-    from kafka_assignors.spark.fleet import FleetOptions
-    from kafka_assignors.spark.session import opened
-    from kafka_assignors.spark.synth import synth as made
+    with exit_on_error():
+        from kafka_assignors.spark.fleet import FleetOptions
+        from kafka_assignors.spark.session import opened
+        from kafka_assignors.spark.synth import synth as made
 
-    with told():
         # Before a JVM is started.
         wanted = settings(conf)
         FleetOptions(seed, groups, cluster, days, events, snapshots)

@@ -1,0 +1,57 @@
+"""Where a consumer's `LagBasedAssignor` finds the lags of its group."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from kafka_assignors.assignors import LagBasedAssignor
+from kafka_assignors.lag import ConfluentLagSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafka_assignors.assignors import Assignor
+    from kafka_assignors.clients.confluent.config import ConsumerConfig
+
+__all__ = ["with_lags"]
+
+# The settings of a consumer that another client of the same cluster needs.
+_CONNECTING = (
+    "bootstrap.",
+    "metadata.broker.",
+    "security.",
+    "ssl.",
+    "enable.ssl.",
+    "sasl.",
+    "oauth_cb",
+    "socket.",
+    "broker.address.",
+    "client.id",
+    "client.dns.",
+)
+
+
+def with_lags(config: ConsumerConfig, given: Mapping[str, Any]) -> ConsumerConfig:
+    """The settings, in which every assignor by lag has a source and a group.
+
+    Args:
+        config: the consumer's.
+        given: the dictionary that it was read from.
+    """
+    return dataclasses.replace(config, assignors=tuple(_with_lags(each, config, given) for each in config.assignors))
+
+
+def _with_lags(assignor: Assignor, config: ConsumerConfig, given: Mapping[str, Any]) -> Assignor:
+    """An assignor by lag without a source reads the cluster, and one without a group takes the consumer's."""
+    if not isinstance(assignor, LagBasedAssignor):
+        return assignor
+    if assignor.lags is None:
+        connecting = {name: value for name, value in given.items() if name.startswith(_CONNECTING)}
+        assignor = dataclasses.replace(assignor, lags=_lag_source(config, connecting))
+    return assignor if assignor.group_id else dataclasses.replace(assignor, group_id=config.group_id)
+
+
+def _lag_source(config: ConsumerConfig, connecting: dict[str, Any]) -> ConfluentLagSource:
+    isolation = str(config.data_path.get("isolation.level", "read_committed")).lower()
+    return ConfluentLagSource(connecting, reset=config.reset, isolation_level=isolation)

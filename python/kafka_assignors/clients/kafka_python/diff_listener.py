@@ -1,0 +1,118 @@
+"""kafka-python's listeners that hear of differences only."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+# The package has made sure that the client is there, or said what to install.
+from kafka import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
+from kafka.coordinator.assignors.abstract import RebalanceProtocol
+
+from kafka_assignors.clients.common.adapter import calling
+from kafka_assignors.clients.common.diff_listener import DiffListener, Step, run, run_async
+from kafka_assignors.clients.kafka_python._internals import as_coordinator, membership_of, rebalance_protocol
+from kafka_assignors.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["AsyncRebalanceDiffListener", "RebalanceDiffListener"]
+
+
+class _DiffListener(DiffListener):
+    """The common half of the two listeners."""
+
+    def __init__(self, listener: Any = None, *, cooperative: bool | None = None) -> None:
+        super().__init__(listener)
+        self._cooperative = cooperative
+
+    def _is_cooperative(self, coordinator: Any) -> bool:
+        if self._cooperative is not None:
+            return self._cooperative
+        return bool(rebalance_protocol(coordinator) == RebalanceProtocol.COOPERATIVE)
+
+    def _on_revoked(self, revoked: Iterable[Any]) -> list[Step]:
+        gone = self._holdings.taken(revoked) if self._is_cooperative(calling(as_coordinator)) else []
+        return self._user("on_partitions_revoked", revoked) + self._due(gone)
+
+    def _on_assigned(self, assigned: Iterable[Any]) -> list[Step]:
+        coordinator = calling(as_coordinator)
+        now = None if coordinator is None else membership_of(coordinator)
+        if self._is_cooperative(coordinator):
+            due = self._due([], self._holdings.added(assigned, now))
+        else:
+            due = self._due(*self._holdings.replaced(assigned, now))
+        return due + self._user("on_partitions_assigned", assigned)
+
+    def _on_lost(self, lost: Iterable[Any]) -> list[Step]:
+        return self._user("on_partitions_lost", lost) + self._due(self._holdings.taken(lost))
+
+
+class RebalanceDiffListener(_DiffListener):
+    """KIP-54's clean-up listener: it hears of partitions that really came or went.
+
+    Subclass it and override `on_partitions_gained` and `on_partitions_given_up`; both get ascending lists of
+    `TopicPartition`. Pass it as `consumer.subscribe(topics, listener=...)`. In eager rebalancing the difference is
+    known only after the rebalance, so `on_partitions_given_up` is called then. Partitions that are lost, or revoked in
+    cooperative rebalancing, are given up at once.
+
+    kafka-python reports the errors of the callbacks, as of any listener. What is held stays right.
+
+    Args:
+        listener: an ordinary listener that is called as well, with everything, as by kafka-python.
+        cooperative: whether the consumer rebalances cooperatively; None takes it from the consumer.
+
+    Raises:
+        OptionError: `listener` or an overridden method is asynchronous: use `AsyncRebalanceDiffListener`.
+    """
+
+    def __init__(self, listener: Any = None, *, cooperative: bool | None = None) -> None:
+        super().__init__(listener, cooperative=cooperative)
+        hooks: list[Any] = [self.on_partitions_gained, self.on_partitions_given_up]
+        hooks += [getattr(listener, name, None) for name in ("on_partitions_revoked", "on_partitions_assigned")]
+        if any(map(inspect.iscoroutinefunction, hooks)):
+            raise OptionError(
+                f"{type(self).__name__} has asynchronous callbacks, which nobody would await; "
+                "derive it from AsyncRebalanceDiffListener"
+            )
+
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        run(self._on_revoked(revoked))
+
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        run(self._on_assigned(assigned))
+
+    def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        run(self._on_lost(lost))
+
+    def close(self) -> None:
+        """Gives up the partitions that are still held. Call it after `consumer.close()`, of which no listener hears."""
+        run(self._on_close())
+
+
+class AsyncRebalanceDiffListener(_DiffListener):
+    """As `RebalanceDiffListener`, for callbacks that await: overridden methods and `listener` may be coroutines."""
+
+    async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        await run_async(self._on_revoked(revoked))
+
+    async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        await run_async(self._on_assigned(assigned))
+
+    async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+        """For kafka-python to call."""
+        await run_async(self._on_lost(lost))
+
+    async def close(self) -> None:
+        """Gives up the partitions that are still held. Call it after `consumer.close()`, of which no listener hears."""
+        await run_async(self._on_close())
+
+
+ConsumerRebalanceListener.register(RebalanceDiffListener)
+AsyncConsumerRebalanceListener.register(AsyncRebalanceDiffListener)

@@ -1,0 +1,62 @@
+"""The settings of a membership. Each client reads its own dictionary or arguments into them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafka_assignors.assignors import Assignor
+    from kafka_assignors.member.rebalance_report import RebalanceReport
+    from kafka_assignors.net.config import ClientConfig
+
+__all__ = ["MemberConfig", "OnBrokerAssignor"]
+
+OnBrokerAssignor: TypeAlias = Literal["fail", "carry-on"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberConfig:
+    """The settings of a membership; the defaults are Java's. Times that end in `_ms` are milliseconds, others seconds.
+
+    Attributes:
+        client: how to connect.
+        group_id: the group.
+        assignors: in order of preference.
+        group_instance_id: set for static members (KIP-345).
+        rack: of this consumer, or None.
+        session_timeout_ms: how long the group waits for a heartbeat.
+        heartbeat_interval_ms: between two heartbeats.
+        max_poll_interval_ms: how long the application may do without asking for records; also how long the group waits
+            for this member in a rebalance.
+        metadata_refresh_ms: how often topics are looked up; never below 1.
+        retry_backoff_ms: the first pause before a request is tried again.
+        retry_backoff_max_ms: the longest.
+        auto_commit: whether positions are committed automatically.
+        auto_commit_interval: the interval of that; 0 commits only at revocations.
+        auto_store: whether positions are what is committed. If not, only offsets that the application stores are.
+        on_rebalance: the user's callback for a `RebalanceReport`.
+        on_broker_assignor: the reaction to a group that the broker assigns (KIP-848).
+        tells_every_rebalance: whether the listener hears of each eager rebalance, also if there is nothing to revoke,
+            as at the first one.
+    """
+
+    client: ClientConfig
+    group_id: str
+    assignors: tuple[Assignor, ...]
+    group_instance_id: str | None = None
+    rack: str | None = None
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    metadata_refresh_ms: int = 300_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    auto_commit: bool = True
+    auto_commit_interval: float = 5.0
+    auto_store: bool = True
+    on_rebalance: Callable[[RebalanceReport], object] | None = None
+    on_broker_assignor: OnBrokerAssignor = "fail"
+    tells_every_rebalance: bool = False

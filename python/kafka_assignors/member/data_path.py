@@ -1,0 +1,174 @@
+"""`DataPath`: what a client does for a membership that is not its own. It reads records; all else is this room's.
+
+    application_side.py     share · hold · positions · call · told · fail ───►  the client     in the turn
+    membership.py           wake ──────────────────────────────────────────►                   from its own thread
+
+The turn is the thread that is inside `poll`, `commit` or `close` of the consumer, or the consumer's task on its event
+loop. Only one turn runs at a time, and only it may touch the client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+__all__ = ["CommitOutcome", "DataPath", "Event", "Failure", "Partition", "Position", "Share", "by_topic"]
+
+Partition: TypeAlias = tuple[str, int]
+"""Topic and number."""
+
+Event: TypeAlias = Literal["assigned", "revoked", "lost"]
+"""What a listener is called for. `lost`: other members may own the partitions already."""
+
+
+class Position(NamedTuple):
+    """The next offset of a partition.
+
+    Attributes:
+        offset: a start that the application has chosen may be one of the client's logical offsets, which are negative.
+        leader_epoch: -1 if it is not known.
+        metadata: of a commit.
+    """
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a client reads.
+
+    Attributes:
+        partitions: these and no others.
+        starts: where to begin. Every partition that is not read yet has one; None means that the group has no commit,
+            so the client's own reset rule finds the start. One that is read already has a start if the application has
+            chosen another position for it.
+        paused: those of the partitions that the application has paused, some of them before they were read.
+        is_assigned: whether a rebalance has just ended with it. If not, it is a change between two rebalances: starts
+            have become known, or partitions were taken away.
+    """
+
+    partitions: frozenset[Partition]
+    starts: Mapping[Partition, Position | None] = field(default_factory=lambda: MappingProxyType({}))
+    paused: frozenset[Partition] = frozenset()
+    is_assigned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOutcome:
+    """The end of one commit.
+
+    Attributes:
+        asked: what was to be committed.
+        error_code: of the whole commit, as Kafka numbers errors; 0 if the broker has answered for each partition.
+        refused: error codes other than 0 of single partitions. Only if `error_code` is 0.
+        dropped: partitions that were not sent, since this member has not owned them continuously since the call.
+        context: what the caller of `Commits.send` gave.
+    """
+
+    asked: Mapping[Partition, Position]
+    error_code: int = 0
+    refused: Mapping[Partition, int] = field(default_factory=lambda: MappingProxyType({}))
+    dropped: frozenset[Partition] = frozenset()
+    context: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that the application has to know.
+
+    Attributes:
+        error_code: as Kafka numbers errors, -1 for an unknown one; None if the member left because nobody polled for
+            `max.poll.interval.ms`.
+        message: what was wrong. It may contain text of a broker.
+        topic: the topic, or the regular expression, that it is about.
+        is_missing: whether `topic` is part of the subscription and there is no such topic, or none that may be read.
+        is_fatal: whether the member has left its group for good. Otherwise it goes on.
+    """
+
+    error_code: int | None
+    message: str
+    topic: str | None = None
+    is_missing: bool = False
+    is_fatal: bool = False
+
+
+class DataPath(Protocol):
+    """A client that reads records, in the hands of a membership of ours.
+
+    All methods but `wake` are called in the turn, never two at once, and must not wait for the group: its rebalance
+    waits for the turn. None may begin another turn. A listener may call the consumer, so `positions` and a commit may
+    be asked for within `call`. An exception of `share`, `hold` or `positions` is handed to `fail`, and the rebalance is
+    carried out to its end: the membership cannot undo what it has promised to the group.
+    """
+
+    def share(self, share: Share) -> None:
+        """Reads exactly these partitions from now on. It ends `hold`.
+
+        What stays keeps its position, its fetched records, its pause flag and its requests under way. Records of what
+        went never reach the application after the call.
+        """
+
+    def hold(self, partitions: frozenset[Partition]) -> None:
+        """Hands out no record of these partitions, until the next `share`. Positions and fetched records stay.
+
+        It comes before the listener hears that they are revoked or lost. In an eager rebalance these are all
+        partitions, and most come back with the next share; else they are not in it. Where the turn is the thread that
+        polls, no record can be handed out meanwhile, so there is nothing to do. `ApplicationSide.holds_back` says
+        whether an eager rebalance is under way.
+        """
+
+    def positions(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
+        """The offset after the last record that the application has got, of each partition of which it is known.
+
+        They are committed. So a record that was fetched, and that the application has not got, must not count.
+        """
+
+    def call(self, listener: Any, event: Event, partitions: frozenset[Partition]) -> object:
+        """Calls the application's listener in the client's way.
+
+        Args:
+            listener: what was given to `ApplicationSide.subscribe`; may be None.
+            event: why.
+            partitions: which; may be empty where the client's listeners hear of that.
+
+        Returns:
+            Anything; an awaitable is awaited before the rebalance goes on, if the turn is a task on an event loop.
+
+        Raises:
+            BaseException: what the listener raised. The rebalance goes on all the same, and `fail` gets it. A client
+                that logs such errors instead catches them here.
+        """
+
+    def told(self, outcome: CommitOutcome) -> None:
+        """Takes the end of a commit for which nobody waits, in the order of the commits."""
+
+    def fail(self, error: Failure | Exception) -> None:
+        """Takes an error, and keeps it until the client's way of reporting it: a message, an exception, a log record.
+
+        An exception is one that a listener, or another method of this protocol, has raised.
+        """
+
+    def wake(self) -> float | None:
+        """Makes the next turn begin soon, since there is work for it. **The member's own thread calls it.**
+
+        It must not wait for a lock that a turn holds, and must not touch the client. The member holds the data path
+        weakly.
+
+        Returns:
+            The time (`time.monotonic`) at which the application last asked for records, or now if it is asking; None if
+            the consumer no longer exists, which ends the member's thread.
+        """
+
+
+def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
+    """Topic to ascending partition numbers."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        found.setdefault(topic, []).append(partition)
+    return found

@@ -1,0 +1,94 @@
+"""A strategy's plan for a situation, verified."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafka_assignors.assignors import LagBasedAssignor
+from kafka_assignors.errors import GroupError, RecordSizeWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kafka_assignors.assignors import Assignor
+    from kafka_assignors.group import Certificate, Plan
+    from kafka_assignors.planner.change import Situation
+    from kafka_assignors.planner.observed_group import Partition
+
+__all__ = ["VerifiedPlan", "final_owners", "known_lags", "solve"]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedPlan:
+    """A verified plan, and the owners once the rebalance is over, its second step included."""
+
+    plan: Plan
+    certificate: Certificate
+    after: Mapping[Partition, str]
+    unassigned: Mapping[Partition, str]
+    withheld: int
+
+    def lags(self, lags: Mapping[str, list[int | None]]) -> dict[str, int]:
+        """The lag of each member; an unknown lag counts as 0."""
+        totals = dict.fromkeys(self.plan.assignment, 0)
+        for (topic, number), member in self.after.items():
+            totals[member] += lags[topic][number] or 0
+        return totals
+
+
+def solve(situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]]) -> VerifiedPlan:
+    """Plans, and verifies the plan with code that shares nothing with the solver.
+
+    Raises:
+        GroupError: a strategy by lag, and a lag that is not known.
+    """
+    with warnings.catch_warnings():
+        # The planner has a finding for it, with the limit of the group's own cluster.
+        warnings.simplefilter("ignore", RecordSizeWarning)
+        if isinstance(assignor, LagBasedAssignor):
+            plan = assignor.assign(situation.group, lags=known_lags(lags))
+        else:
+            plan = assignor.assign(situation.group)
+    after, withheld = final_owners(plan)
+    unassigned = {
+        (each.topic, each.partition): each.reason
+        for each in plan.unassigned
+        if (each.topic, each.partition) not in after
+    }
+    return VerifiedPlan(plan, plan.verify(), after, unassigned, withheld)
+
+
+def final_owners(plan: Plan) -> tuple[dict[Partition, str], int]:
+    """The owners once the rebalance is over, and how many partitions a cooperative rebalance withholds until then."""
+    owners = {
+        (topic, number): member
+        for member, topics in plan.assignment.items()
+        for topic, numbers in topics.items()
+        for number in numbers
+    }
+    withheld = 0
+    for move in plan.moves:
+        if move.target is not None and (move.topic, move.partition) not in owners:
+            owners[move.topic, move.partition] = move.target
+            withheld += 1
+    return owners, withheld
+
+
+def known_lags(lags: Mapping[str, list[int | None]]) -> dict[str, list[int]]:
+    """The same lags for a strategy, which needs all of them.
+
+    Raises:
+        GroupError: the lag of a partition is not known.
+    """
+    known: dict[str, list[int]] = {}
+    for topic, of_topic in lags.items():
+        for number, lag in enumerate(of_topic):
+            if lag is None:
+                raise GroupError(
+                    f"the lag of {topic}-{number} is not known, so that no strategy by lag can plan; take a snapshot "
+                    "while the partition has a leader, or use another strategy"
+                )
+        known[topic] = [lag for lag in of_topic if lag is not None]
+    return known
