@@ -2,10 +2,10 @@
 # Kafka broker need Java 17 and Maven too. `make help` lists the targets.
 
 PYTHON ?= python3
-# The cargo profile of the extension. `make PROFILE=dev build` compiles faster and runs many times slower.
-PROFILE ?= release
-# Most tests that take long are waiting (for a session to expire, for a broker), so two cores carry four of them.
+# Most tests that take long wait: for a session to expire, or for a broker. Without a broker they compute less, so that two
+# cores carry more of them.
 WORKERS ?= 4
+QUICK_WORKERS ?= 8
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 # For test-long: cases of each property in Rust, broker releases, seconds of chaos and for each fuzz target.
@@ -29,12 +29,15 @@ INSTALL := $(BIN)/uv pip install --quiet --require-hashes --constraint requireme
 AGAIN := --reruns 2 --only-rerun RatioError
 PYTEST := KAFKA_ASSIGNORS_INSTALLED=1 $(BIN)/python -P -m pytest
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
-  $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.j2' -o -name '*.css' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
+  $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.j2' -o -name '*.css' -o -name '*.js' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
+
+# Without compiled files Python compiles each module again in each process, and the tests start hundreds.
+unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars browser demo example-join pipeline test test-rust test-python test-long gate gate-proof peers bench bench-partitioners race lint lint-rust lint-python rust fuzz docs site release lock clean FORCE
+.PHONY: help setup build jars browser class-archives demo example-join pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,17 +53,23 @@ $(VENV)/.stamp: pyproject.toml requirements/constraints.txt requirements/install
 	@$(INSTALL) --python $(BIN)/python --group dev
 	@touch $@
 
-# One wheel, which lint, tests, benchmarks and demo all run as installed: what is tested is what is shipped.
-$(WHEELS)/.stamp: $(VENV)/.stamp $(SOURCES)
-	@echo "=== build: wheel ($(PROFILE))"
-	@rm -rf $(WHEELS) && mkdir -p $(WHEELS)
-	@env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter $(BIN)/python --out $(WHEELS)
+# The wheel in two builds of the same sources, each as cargo's profile of that name has it. `dev` compiles in a fraction of the
+# time: it is for what shows that something works. `release` is optimised as what is published: whatever measures runs on it.
+# Both have the feature `bench`, the floors that benchmarks divide by. A published wheel has not: `make release` builds it.
+$(WHEELS)/%/.stamp: $(VENV)/.stamp $(SOURCES)
+	@echo "=== build: wheel ($*)"
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin build --quiet --locked --profile $* --features bench --interpreter $(BIN)/python --out $(@D)
 	@touch $@
 
+# Lint, tests, benchmarks and demo run the wheel as installed. One of the two is installed at a time, and a file names it.
 # FORCE, since `maturin develop` may have put an editable install in the wheel's place.
-$(VENV)/.installed: $(WHEELS)/.stamp FORCE
-	@if [ $(WHEELS)/.stamp -nt $@ ] || ! $(BIN)/python -P -c 'import kafka_assignors as k, sys; sys.exit(not k.__file__.startswith(sys.prefix))' 2>/dev/null; \
-	  then $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall $(WHEELS)/*.whl && touch $@; fi
+$(VENV)/.installed-%: $(WHEELS)/%/.stamp FORCE
+	@if [ ! -e $@ ] || [ $< -nt $@ ] || ! $(BIN)/python -P -c 'import kafka_assignors as k, sys; sys.exit(not k.__file__.startswith(sys.prefix))' 2>/dev/null; \
+	  then rm -f $(VENV)/.installed-* && $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall $(<D)/*.whl && touch $@; fi
+WORKS := $(VENV)/.installed-dev
+MEASURES := $(VENV)/.installed-release
+.PRECIOUS: $(WHEELS)/%/.stamp
 
 # The real broker and the Java test member, in .cache. The tests make them too, where they are missing; asked for here, Maven
 # downloads while something else compiles.
@@ -68,13 +77,18 @@ jars: $(VENV)/.stamp
 	@echo "=== set-up: Apache Kafka from Maven"
 	@PYTHONPATH=tests $(BIN)/python -P -m support.jars
 
+# What Spark's JVM loads in each of its thirty starts, in .cache, so that it does not read and verify it again.
+class-archives: $(WORKS)
+	@echo "=== set-up: an archive of Spark's classes"
+	@PYTHONPATH=tests $(BIN)/python -P -m support.jvm
+
 # The tests look at the report in it. Installed as root from Debian where there is none; else one sentence says what to do.
 browser: $(VENV)/.stamp
 	@echo "=== set-up: Chromium"
 	@PYTHONPATH=tests $(BIN)/python -P -m support.browser
 
-build: $(VENV)/.installed ## the wheel, in target/wheels and installed in .venv
-	@ls $(WHEELS)/*.whl
+build: $(MEASURES) ## the wheel with the floors of the benchmarks, in target/wheels/release and installed in .venv
+	@ls $(WHEELS)/release/*.whl
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command 'make lock'
 lock: $(VENV)/.stamp ## newer versions, and their hashes, for requirements/
@@ -84,47 +98,53 @@ lock: $(VENV)/.stamp ## newer versions, and their hashes, for requirements/
 clean: ## away with everything that these targets made
 	@rm -rf $(VENV) target dist .cache .hypothesis .pytest_cache .mypy_cache .ruff_cache .benchmarks
 
-demo: $(VENV)/.installed ## a group at work, live: members join, die and change their minds
+demo: $(WORKS) ## a group at work, live: members join, die and change their minds
 	@PYTHONPATH=examples $(BIN)/python -P -m demo
 
-example-join: $(VENV)/.installed ## impressions joined with clicks: what members rebuild with each assignor
+example-join: $(WORKS) ## impressions joined with clicks: what members rebuild with each assignor
 	@PYTHONPATH=examples $(BIN)/python -P -m stream_join
 
 # Needs Java, and no Kafka. The first line says where the report will be, before anything is set up.
 PIPELINE := target/pipeline
 pipeline: ## a made-up fleet through the whole Spark pipeline, to a report: PIPELINE_ARGS='--groups 5000'
 	@echo "The report will be here: file://$(CURDIR)/$(PIPELINE)/report.html"
-	@$(MAKE) $(VENV)/.installed
-	@$(BIN)/python -P -m kafka_assignors.spark pipeline --out $(PIPELINE) $(PIPELINE_ARGS)
+	@$(MAKE) $(WORKS)
+	@$(BIN)/kafka-assignors spark pipeline --out $(PIPELINE) $(PIPELINE_ARGS)
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
 
-# What compiles and what downloads go side by side; then one after the other, the cheapest refusal first. The tests come
-# last, so that pytest's closing lines end the log.
-test: ## everything that CI runs, once
-	@$(MAKE) -j3 --output-sync=target $(VENV)/.installed rust jars browser
-	@$(MAKE) lint-python
-	@$(MAKE) gate
-	@$(MAKE) test-python
+# A newcomer's tests: they need Python, cargo, and Java for one Spark job. The set-up waits for files and the tests wait for
+# sessions to expire, so the compiler works beside both.
+test: ## the tests a newcomer needs: all that needs no real broker, browser or other project
+	@$(MAKE) -j2 --output-sync=target $(WHEELS)/dev/.stamp gate-program
+	@$(MAKE) -j2 --output-sync=target test-python test-rust
+	@$(MAKE) gate-counts
 
-# One recipe, since clippy and the tests wait for the same lock on target/debug.
-rust:
-	@$(MAKE) lint-rust
-	@$(MAKE) test-rust
+# The release wheel compiles, on one core for most of the time, while the tests wait for brokers. Pytest's closing lines stand
+# before the gate's.
+check: ## everything that CI runs: `make test`, then all that it leaves out
+	@$(MAKE) test
+	@$(MAKE) -j2 --output-sync=target jars browser class-archives
+	@$(MAKE) lint
+	@$(MAKE) -j2 --output-sync=target $(WHEELS)/release/.stamp test-needs test-seeds
+	@$(MAKE) gate-ratios
 
 lint: lint-rust lint-python ## formatting, clippy, ruff, mypy, the stub against the built module
 
 lint-rust:
 	@echo "=== lint: cargo fmt, clippy"
 	@$(CARGO) fmt --all --check
-	@$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
+	@$(CARGO) clippy --quiet --workspace --all-targets --features kafka-assignors-python/bench --locked -- -D warnings
+	@# What is published.
+	@$(CARGO) clippy --quiet --package kafka-assignors-python --locked -- -D warnings
 
-lint-python: $(VENV)/.installed
-	@echo "=== lint: ruff, mypy, stubtest"
+lint-python: $(WORKS)
+	@echo "=== lint: ruff, zizmor, mypy, stubtest"
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/zizmor --offline --quiet .github/workflows
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/mypy --no-error-summary benches/conftest.py
+	@MYPYPATH=tests $(BIN)/mypy --no-error-summary benches/conftest.py
 	@MYPYPATH= $(BIN)/python -P -m mypy.stubtest --concise --mypy-config-file pyproject.toml \
 	  --allowlist tests/stubtest-allowlist.txt kafka_assignors._core
 
@@ -132,38 +152,61 @@ test-rust:
 	@echo "=== test: cargo test"
 	@$(CARGO) test --quiet --package kafka-assignors-core --locked
 
-test-python: $(VENV)/.installed ## only pytest, against the wheel: make test-python PYTEST_ARGS='-k name'
-	@echo "=== test: pytest"
-	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not cluster" $(PYTEST_ARGS)
+test-seeds: ## the seeds of the simulated group that `test` leaves out: three of four
+	@echo "=== test: cargo test, the other seeds of the simulation"
+	@$(CARGO) test --quiet --package kafka-assignors-core --locked --test simulation -- --ignored
 
-gate: $(VENV)/.installed ## the quick half of the benchmarks against the committed bounds on their ratios
-	@echo "=== gate: benchmarks"
-	@if [ -d benches ]; then $(PYTEST) benches --benchmark-only $(AGAIN) -m quick --quiet $(PYTEST_ARGS); else echo "no benches yet"; fi
+# What a test needs is computed from the test itself: tests/support/needs.py.
+test-python: $(WORKS) ## only pytest, without what `check` adds: make test-python PYTEST_ARGS='-k name'
+	@echo "=== test: pytest"
+	@# Python keeps what it compiles here; the processes, which start at once, would each compile it themselves: 39 s of CPU
+	@# time. The next line shows an error of collection.
+	@$(PYTEST) --collect-only -qq -m "not needs" >/dev/null || true
+	@$(PYTEST) -n $(QUICK_WORKERS) --dist loadgroup --durations=30 -m "not needs" $(PYTEST_ARGS)
+
+test-needs: $(WORKS) ## the tests that need a real broker, a browser, Spark, other projects or a long time
+	@echo "=== test: pytest, with a broker, a browser, Spark and other projects"
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup --durations=30 -m "needs and not cluster" $(PYTEST_ARGS)
+
+gate: gate-counts gate-ratios ## the quick half of the benchmarks against the committed bounds
+
+# Counts of instructions and allocations are the same on a busy machine.
+gate-program:
+	@if command -v valgrind >/dev/null; \
+	  then $(CARGO) build --quiet --release --locked --package kafka-assignors-core --example gate; fi
+
+gate-counts: $(WORKS)
+	@echo "=== gate: instructions and allocations"
+	@$(PYTEST) benches --benchmark-only -m counts --quiet $(PYTEST_ARGS)
+
+gate-ratios: $(MEASURES)
+	@echo "=== gate: ratios of times"
+	@$(PYTEST) benches --benchmark-only $(AGAIN) -m "quick and not counts" --quiet $(PYTEST_ARGS)
 
 peers: $(VENV)/.stamp ## what `make bench` measures beside ours, where it is installed: Faust
 	@$(INSTALL) --python $(BIN)/python --group peers
 
-bench: $(VENV)/.installed ## all benchmarks, beside the peers
+bench: $(MEASURES) ## all benchmarks, beside the peers
 	@$(PYTEST) benches --benchmark-only $(AGAIN) $(PYTEST_ARGS)
 
 # Wants a quiet machine. One of them: make bench-partitioners BENCH_ARGS='--only simulated-*'; --list names them, --quick
 # shows that they work.
-bench-partitioners: $(VENV)/.installed ## the published results of the sticky partitioners, reproduced
+bench-partitioners: $(MEASURES) ## the published results of the sticky partitioners, reproduced
 	@PYTHONPATH=benches:tests $(BIN)/python -P -m partitioners $(BENCH_ARGS)
 
-# Wants a quiet machine for half an hour; parts of it add up: make race BENCH_ARGS='--part 1/4'. Java and Maven, Go and
+# Wants a quiet machine for about two hours; parts of it add up: make race BENCH_ARGS='--part 1/4'. Java and Maven, Go and
 # librdkafka take part where they are installed; --list names points and peers, --quick shows that it works.
-race: $(VENV)/.installed ## our sticky assignors beside every peer's, on the same bytes
+race: $(MEASURES) ## our sticky assignors beside every peer's, on the same bytes
 	@PYTHONPATH=benches:tests $(BIN)/python -P -m race $(BENCH_ARGS)
 
 # Builds the core a second time, in target/slowdown.
-gate-proof: $(VENV)/.installed ## shows that a core slower by a third fails the gate
+gate-proof: $(MEASURES) ## shows that a core slower by a third fails the gate
 	@PYTHONPATH=benches:tests $(BIN)/python -P benches/gate_proof.py
 
 # What `make test` has no time for: many more seeds, both broker releases, all benchmarks with their slow peers, fuzzing.
-test-long: $(VENV)/.installed ## hours: more seeds, the older broker, slow peers, fuzzing
+test-long: $(MEASURES) ## hours: more seeds, the older broker, slow peers, fuzzing
 	@echo "=== test: cargo test, $(CASES) cases a property, $(SEED_FACTOR) times the seeds"
-	@PROPTEST_CASES=$(CASES) SEED_FACTOR=$(SEED_FACTOR) $(CARGO) test --quiet --release --package kafka-assignors-core --locked
+	@PROPTEST_CASES=$(CASES) SEED_FACTOR=$(SEED_FACTOR) $(CARGO) test --quiet --release --package kafka-assignors-core --locked -- --include-ignored
 	@echo "=== test: pytest, long, Apache Kafka $(KAFKA_LONG)"
 	@HYPOTHESIS_PROFILE=long CHAOS_SECONDS=$(CHAOS_SECONDS) KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) --dist loadgroup --timeout 3600 $(PYTEST_ARGS)
 	@$(MAKE) bench
@@ -184,26 +227,59 @@ site: $(VENV)/.stamp ## the documentation as a web site, in target/site; strict,
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --strict --quiet
 	@echo "the site is in target/site/index.html"
 
-# A wheel as it is published: for the C library of 2018 and later, linked by zig, whatever this machine has.
+# What builds and checks a release: maturin, zig and the readers of other platforms' files, by hash.
 RELEASE := target/release-venv
-release: $(VENV)/.installed ## wheel and sdist as published, in dist/, with every check that needs no other machine
+RELEASE_PYTHON := $(RELEASE)/bin/python -B
+$(RELEASE)/.stamp: $(VENV)/.stamp requirements/release.txt
 	@test -x $(RELEASE)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(RELEASE)
-	@$(INSTALL) --python $(RELEASE)/bin/python --group release
+	@$(BIN)/uv pip install --quiet --require-hashes --python $(RELEASE)/bin/python --requirement requirements/release.txt
+	@touch $@
+
+# Some of the release: make wheels PLATFORMS='sdist manylinux-x86_64'. .github/release/platforms.py lists them.
+PLATFORMS ?=
+ABI ?=
+wheels: $(RELEASE)/.stamp ## every wheel of a release, cross-built and checked, and the sdist, in dist/: PLATFORMS='macos-arm64 sdist'
 	@rm -rf dist
-	@echo "=== release: sdist, manylinux wheel"
-	@env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin sdist --out dist
-	@PATH="$(CURDIR)/$(RELEASE)/bin:$$PATH" env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin build --quiet --locked --release --zig \
-	  --compatibility manylinux_2_28 --interpreter $(BIN)/python --out dist
-	@echo "=== release: checks"
-	@$(RELEASE)/bin/python -m twine check --strict dist/*
-	@$(RELEASE)/bin/python -m abi3audit --strict dist/*.whl
-	@$(RELEASE)/bin/python -m auditwheel show dist/*.whl
-	@$(BIN)/python -P .github/release/check_files.py dist/*
+	@$(RELEASE_PYTHON) .github/release/build_wheels.py --out dist $(foreach abi,$(ABI),--abi $(abi)) $(PLATFORMS)
+	@$(MAKE) check-wheels
+
+check-wheels: $(RELEASE)/.stamp ## the checks of `make wheels` on what is in dist/
+	@$(RELEASE_PYTHON) .github/release/check_wheels.py dist/*
+	@$(RELEASE_PYTHON) .github/release/check_files.py $(if $(PLATFORMS),,--release) dist/*
+
+# Unpacks Debian's Pythons of several versions and processors, in target/pythons: TRY='3.13-arm64 3.14'.
+TRY ?=
+try-wheels: $(RELEASE)/.stamp ## the wheels in dist/ on every Python that this machine can run, arm64 under qemu
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(RELEASE_PYTHON) .github/release/try_wheels.py --record docs/figures/releases/tried.json dist $(TRY)
+
+# Slow: it compiles each wheel twice.
+reproduce: $(RELEASE)/.stamp ## builds of one commit in two folders, compared byte by byte: PLATFORMS='musllinux-x86_64 sdist'
+	@$(RELEASE_PYTHON) .github/release/reproduce.py $(if $(FIRST),--with $(FIRST)) $(or $(PLATFORMS),manylinux-x86_64 sdist)
+
+# Nothing leaves this machine without UPLOAD=yes, and nothing without the tag of the version on HEAD.
+publish: $(RELEASE)/.stamp ## what would be published of dist/, with its hashes, SBOM and provenance; UPLOAD=yes publishes it
+	@$(RELEASE_PYTHON) .github/release/publish.py $(if $(filter yes,$(UPLOAD)),--upload) dist
+	@$(if $(filter yes,$(UPLOAD)),$(MAKE) verify-published)
+
+verify-published: $(VENV)/.stamp ## each file of dist/ against the index, which pip downloads by its hash
+	@$(BIN)/python -B .github/release/verify_published.py --wait 600 dist
+
+tag: $(VENV)/.stamp ## the tag of the version on HEAD, if changelog, crates and citation agree
+	@$(BIN)/python -B .github/release/release_version.py --tag
+
+release: ## what one machine can show of a release: its Linux wheels and the sdist, tried in an empty environment, and all tests
+	@$(MAKE) wheels PLATFORMS='manylinux-x86_64 sdist'
 	@$(BIN)/python -P .github/release/try_wheel.py dist
 	@echo "=== release: the test suite on the manylinux wheel"
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall dist/*.whl
-	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not cluster" $(PYTEST_ARGS)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall dist/*-abi3-*.whl
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not cluster and not floors" $(PYTEST_ARGS)
 
-docs: $(VENV)/.installed ## the examples of README and docs/, executed; the Rust documentation, built
+figures: $(WORKS) ## the pictures of README, from the plans that they show
+	@PYTHONPATH=examples $(BIN)/python -P -m rebalance_picture docs/figures/rebalance
+
+public-names: $(VENV)/.stamp ## tests/public-names.txt from the sources, after a change of the public API that is meant
+	@PYTHONPATH=tests $(BIN)/python -P -m support.public_names > tests/public-names.txt.new && mv tests/public-names.txt.new tests/public-names.txt
+
+docs: $(WORKS) ## the examples of README and docs/, executed; the Rust documentation, built
 	@$(PYTEST) tests/test_docs.py
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --quiet --no-deps --locked --package kafka-assignors-core

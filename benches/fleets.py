@@ -1,4 +1,4 @@
-"""Fleets of consumer groups as the tables of the pipeline, in Parquet: written in bulk, the same in every run."""
+"""Fleets of consumer groups as Parquet tables of the pipeline. Every run writes the same rows."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 FILES = 4
-# So many histories differ; groups beyond share one, under other names.
+# The number of different histories. Further groups repeat them under other names.
 DIFFERENT = 500
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Groups that are alike: `members` join at once, and then one leaves or joins at a time."""
+    """Equal groups: `members` join at once, then one member at a time leaves or joins."""
 
     groups: int
     rebalances: int
@@ -24,11 +24,11 @@ class Fleet:
 
     @property
     def total(self) -> int:
-        """Rebalances of all groups."""
+        """The number of rebalances of all groups."""
         return self.groups * self.rebalances
 
     def history(self, seed: int) -> list[tuple[int, str, int]]:
-        """Of one group: seq, kind, number of the member."""
+        """The events of one group: seq, kind, number of the member."""
         pick = np.random.default_rng(seed)
         there = list(range(self.members))
         events = [(1, "join", member) for member in there]
@@ -43,7 +43,7 @@ class Fleet:
         return events
 
     def write(self, folder: Path) -> dict[str, str]:
-        """The tables' folders: events, counts and, if there are, lags."""
+        """The folders of the tables: events, partition counts and, if the fleet has lags, lags."""
         names = [f"group-{number:06}" for number in range(self.groups)]
         tables = {"events": self._events(names), "counts": self._counts(names)}
         if self.lags:
@@ -77,7 +77,7 @@ class Fleet:
         )
 
     def _counts(self, names: list[str]) -> pa.Table:
-        """Each group has a topic of its own, of its name."""
+        """The partition count of each group's own topic, which has the name of the group."""
         many = len(names)
         return pa.table(
             {
@@ -89,7 +89,7 @@ class Fleet:
         )
 
     def _lags(self, names: list[str]) -> pa.Table:
-        """One snapshot before everything."""
+        """One snapshot of the lags, before the first event."""
         many = len(names) * self.partitions
         groups = pa.array(names).take(pa.array(np.repeat(np.arange(len(names)), self.partitions)))
         return pa.table(

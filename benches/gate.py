@@ -1,4 +1,4 @@
-"""What the benchmarks are held to: the committed bounds, and when a measured value is within one."""
+"""The committed bounds of the benchmarks, and the check that a measured value is within its bound."""
 
 import tomllib
 from collections.abc import Collection, Mapping
@@ -8,8 +8,8 @@ from pathlib import Path
 __all__ = ["TOLERANCE", "Bounds", "Row"]
 
 TOLERANCE = 0.1
-"""How far a count may be from the committed one, to either side. What is anywhere in this window and becomes slower by
-a third is above it: 0.9 x 4/3 > 1.1. A count that has become less must be committed: the next could hide behind it."""
+"""The largest relative difference of a count from the committed one, above and below. A count in this window that grows
+by a third is above it: 0.9 x 4/3 > 1.1. A smaller count must be committed, or a later regression could stay in it."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Row:
     bound: str
     note: str
     complaint: str | None
-    """What is wrong, if the bound does not hold."""
+    """An error message, if the bound does not hold."""
 
 
 class Bounds:
@@ -35,7 +35,7 @@ class Bounds:
 
     @classmethod
     def committed(cls) -> "Bounds":
-        """Those of bounds.toml."""
+        """The bounds of bounds.toml."""
         return cls(tomllib.loads((Path(__file__).parent / "bounds.toml").read_text()))
 
     def cases(self, kind: str) -> list[str]:
@@ -43,11 +43,11 @@ class Bounds:
         return list(self._bounds.get(kind, {}))
 
     def kinds(self) -> list[str]:
-        """All kinds there are."""
+        """All kinds of bounds."""
         return list(self._bounds)
 
     def check(self, kind: str, cases: Collection[str]) -> None:
-        """Refuses bounds without a benchmark, which guard nothing. (A benchmark without a bound fails at its lookup.)
+        """Fails for bounds without a benchmark. (A benchmark without a bound fails when it looks its bound up.)
 
         Raises:
             LookupError: bounds.toml names a case that is not measured.
@@ -63,19 +63,19 @@ class Bounds:
             raise LookupError(f'no bound for "{name}" in [{kind}] of bounds.toml: a benchmark needs one') from None
 
     def at_most(self, kind: str, name: str, ours: float, other: float, note: str = "") -> Row:
-        """Ours against the other, which it may be so many times of."""
+        """Compares ours divided by the other with an upper bound."""
         bound, ratio = self._of(kind, name), ours / other
         complaint = f"{name}: {ratio:.2f} times {kind}; at most {bound:g} is allowed"
         return Row(kind, name, ours, other, ratio, f"<= {bound:g}", note, None if ratio <= bound else complaint)
 
     def at_least(self, kind: str, name: str, ours: float, other: float, note: str = "") -> Row:
-        """The other against ours, which it is to be so many times of."""
+        """Compares the other divided by ours with a lower bound."""
         bound, ratio = self._of(kind, name), other / ours
         complaint = f"{name}: {kind} takes {ratio:.0f} times ours, not {bound:g}"
         return Row(kind, name, ours, other, ratio, f">= {bound:g}", note, None if ratio >= bound else complaint)
 
     def within(self, kind: str, name: str, count: float, note: str = "") -> Row:
-        """A count against the committed one, near which it is to be."""
+        """Compares a count with the committed one."""
         bound = self._of(kind, name)
         ratio = count / bound
         problem = None

@@ -1,4 +1,4 @@
-"""`make gate-proof`: builds the core slower by a third, and shows that each case of the gate then fails."""
+"""`make gate-proof`: builds a core that is slower by a third, and shows that each case of the gate then fails."""
 
 import sys
 

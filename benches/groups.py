@@ -1,4 +1,4 @@
-"""The groups that are measured: what their members send in JoinGroup, with the previous owners' claims, as bytes."""
+"""The measured groups: the bytes that their members send in JoinGroup, with the claims of the previous owners."""
 
 import random
 import struct
@@ -16,7 +16,7 @@ GENERATION = 5
 
 @dataclass(frozen=True)
 class Case:
-    """A group before and after a change; a fresh group has nothing before it."""
+    """A group before and after a change. A fresh group has no members before it."""
 
     name: str
     topics: dict[str, int]
@@ -24,7 +24,7 @@ class Case:
     after: Subscriptions
 
     def members(self) -> JoinGroup:
-        """What the members send after the change: each with what our plan for the group before gave it."""
+        """The metadata of the members after the change. Each claims its assignment of our plan for the group before."""
         owned: dict[str, bytes] = {}
         if self.before:
             joined = [(member, subscription(topics)) for member, topics in self.before.items()]
@@ -47,7 +47,7 @@ def subscription(topics: Iterable[str], assignment: bytes | None = None) -> byte
 
 
 def rounds(topics: Mapping[str, int]) -> int:
-    """How often a group of this size is measured."""
+    """The number of measurements of a group of this size."""
     return max(7, min(300, 3_000_000 // sum(topics.values())))
 
 

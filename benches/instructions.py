@@ -1,6 +1,6 @@
-"""Instructions and allocations of the core, which do not depend on the machine's load: callgrind counts the former.
+"""Counts of the core's instructions (by callgrind) and allocations. They do not depend on the machine's load.
 
-The program that is counted is the core's example `gate`, built as the wheel is.
+The counted program is the core's example `gate`, compiled as for the wheel.
 """
 
 import json
@@ -18,7 +18,7 @@ from race.points import Point
 __all__ = ["CASES", "GROWTH", "Case", "Count", "build", "count"]
 
 ROOT = Path(__file__).parent.parent
-# In the program: what is collected is this function and what it calls.
+# callgrind counts this function of the program, and the functions that it calls.
 _COUNTED = "*gate::counted*"
 
 
@@ -36,7 +36,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Count:
-    """What one rebalance takes."""
+    """The counts of one rebalance."""
 
     instructions: float
     allocations: float
@@ -56,7 +56,7 @@ CASES = [
     Case("range", Point(200, 100, 100, "equal", "fresh")),
     Case("roundrobin", Point(200, 100, 100, "random", "fresh")),
 ]
-# Each with twice as many partitions as the one before it.
+# Each case has twice as many partitions as the one before it.
 GROWTH = {
     "equal: one joins": [Case("sticky", Point(200, each, 100, "equal", "one joins")) for each in (100, 200)],
     "random: redrawn": [Case("sticky", Point(200, each, 100, "random", "redrawn")) for each in (100, 200)],
@@ -64,20 +64,20 @@ GROWTH = {
 
 
 def build(*, slowed: bool = False) -> Path:
-    """The program, up to date; slowed by a third in a directory of its own, so that nothing else is built like that."""
+    """Builds the program. The slowed one has its own directory, so that no other build uses its files."""
     target = ROOT / "target" / "slowdown" if slowed else ROOT / "target"
-    # Without make's job server, which is not open to what a recipe starts.
+    # make's job server is not open to the children of a recipe, and cargo would warn.
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS")}
-    if slowed:
-        environment["RUSTFLAGS"] = f"{environment.get('RUSTFLAGS', '')} --cfg slowdown".strip()
     command = ["cargo", "build", "--quiet", "--release", "--locked", "--package", "kafka-assignors-core"]
+    if slowed:
+        command += ["--features", "slowdown"]
     subprocess.run([*command, "--example", "gate", "--target-dir", target], cwd=ROOT, env=environment, check=True)
     return target / "release" / "examples" / "gate"
 
 
 @cache
 def count(program: Path, case: Case) -> Count:
-    """What one rebalance of the case takes, callgrind's instructions and the program's own count of allocations."""
+    """The instructions of one rebalance of the case, by callgrind, and the allocations, which the program counts."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise RuntimeError("valgrind is not on PATH: it counts the instructions (Debian: apt-get install valgrind)")

@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets` in bulk, as Spark's Kafka source hands them over; the same in every run.
+"""Records of `__consumer_offsets` in bulk, as Spark's Kafka source returns them; the same in every run.
 
 The shapes are those of the core's own bench (`rust/core/benches/offsets_topic.rs`).
 """
@@ -56,7 +56,7 @@ def commits(count: int) -> pa.Table:
 
 
 def groups(count: int) -> pa.Table:
-    """Generations of 50 members with 60 partitions each, told twice: in their user data and in what they are given."""
+    """Generations of 50 members with 60 partitions each, which are in the user data and in the assignments."""
     ids = [f"member-{number:02}" for number in range(MEMBERS)]
     assignor = StickyAssignor()
     first = [(name, assignor.metadata([TOPIC], MemberState({}, None, None))) for name in ids]
@@ -84,7 +84,7 @@ def groups(count: int) -> pa.Table:
 
 
 def write(table: pa.Table, folder: Path, files: int) -> str:
-    """The records as Parquet, in several files that are alike."""
+    """The records as Parquet, in several equal files."""
     folder.mkdir()
     for number in range(files):
         pq.write_table(
@@ -94,5 +94,5 @@ def write(table: pa.Table, folder: Path, files: int) -> str:
 
 
 def size(table: pa.Table) -> int:
-    """The bytes of keys and values."""
+    """The number of bytes of keys and values."""
     return sum(chunk.buffers()[2].size for name in ("key", "value") for chunk in table.column(name).chunks)

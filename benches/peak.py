@@ -1,6 +1,6 @@
-"""Prints, as JSON, the peak memory of one perform_assignment on top of its input, and the bytes of input and output.
+"""Prints as JSON the peak memory of one perform_assignment in addition to its input, and the bytes of input and output.
 
-`python peak.py CASE`; Linux only, since the peak is reset by way of /proc.
+`python peak.py CASE`. It needs Linux, because it resets the peak through /proc.
 """
 
 import ctypes
@@ -29,9 +29,9 @@ def main() -> None:
     case = groups.cases()[sys.argv[1]]
     members = case.members()
     options = ("sticky", "fair-yet-sticky", "before-stickiness")
-    # What making the input left free in the heap would hide what is allocated from now on.
+    # Give free memory back to the system. Otherwise new allocations would use it, and the peak would not show them.
     ctypes.CDLL(None).malloc_trim(0)
-    # Writing 5 resets the peak to what is resident now.
+    # Writing 5 resets the peak to the present resident size.
     Path("/proc/self/clear_refs").write_text("5")
     resident = status("VmRSS")
     assignments, _ = _core.perform_assignment(*options, members, case.topics, None)

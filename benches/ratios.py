@@ -1,4 +1,4 @@
-"""Ratios, measured in one run on one machine and held to the committed bounds."""
+"""Ratios of times that are measured in one run on one machine, and compared with the committed bounds."""
 
 from collections.abc import Callable, Collection, Iterator
 from time import perf_counter
@@ -11,27 +11,29 @@ from pytest_benchmark.stats import Stats
 from rich.console import Console
 from rich.table import Table
 
+from kafka_assignors import _core
+
 BOUNDS = Bounds.committed()
 
 Result = TypeVar("Result")
 
 _ROWS: list[Row] = []
 
-# Peers that are not measured, each with the reason.
+# Peers that were not measured, with the reason.
 MISSING: list[str] = []
 
 
 def check_bounds(kind: str, cases: Collection[str]) -> None:
-    """Refuses bounds without a benchmark, which guard nothing. (A benchmark without a bound fails at its lookup.)"""
+    """Fails for bounds without a benchmark. (A benchmark without a bound fails when it looks its bound up.)"""
     BOUNDS.check(kind, cases)
 
 
 class RatioError(AssertionError):
-    """A ratio beyond its bound. A busy machine can stretch one of the two times, so make's targets measure it again."""
+    """A ratio beyond its bound. A busy machine can lengthen one of both times, so make's targets measure it again."""
 
 
 class Ratio:
-    """Holds what was measured to its committed bound and puts it on the table."""
+    """Compares a measurement with its committed bound, and adds it to the table."""
 
     def at_most(self, kind: str, name: str, ours: float, other: float, note: str = "") -> None:
         self._hold(BOUNDS.at_most(kind, name, ours, other, note), RatioError)
@@ -39,11 +41,19 @@ class Ratio:
     def at_least(self, kind: str, name: str, ours: float, other: float, note: str = "") -> None:
         self._hold(BOUNDS.at_least(kind, name, ours, other, note), RatioError)
 
+    def count_at_most(self, kind: str, name: str, ours: float, other: float, note: str = "") -> None:
+        """The same for a ratio of counts."""
+        self._hold(BOUNDS.at_most(kind, name, ours, other, note), AssertionError)
+
     def within(self, kind: str, name: str, count: float, note: str = "") -> None:
-        """For counts, which are the same however often they are taken."""
+        """The same for a count, which does not vary between measurements."""
         self._hold(BOUNDS.within(kind, name, count, note), AssertionError)
 
     def _hold(self, row: Row, error: type[AssertionError]) -> None:
+        if error is RatioError and _core.build_profile != "release":
+            raise RuntimeError(
+                "the installed wheel is a debug build, and bounds on times are of the release: `make build`"
+            )
         _ROWS.append(row)
         if row.complaint is not None:
             raise error(row.complaint)
@@ -51,7 +61,7 @@ class Ratio:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """A benchmark that is held to nothing fails: it would be taken for one that guards something."""
+    """Fails a benchmark that compares nothing with a bound, since it looks like one that does."""
     held = len(_ROWS)
     yield
     if "benchmark" in getattr(item, "fixturenames", ()) and len(_ROWS) == held:
@@ -71,13 +81,13 @@ def rounds_of(
     warm: bool = False,
     setup: Callable[[], None] | None = None,
 ) -> Result:
-    """Times so many calls, after one that does not count if it is to be warm; what the last one returned."""
+    """Times this number of calls, after an untimed one if `warm`. Returns the result of the last call, too."""
     result: Result = benchmark.pedantic(run, setup=setup, rounds=rounds, warmup_rounds=int(warm))  # type: ignore[no-untyped-call]
     return result
 
 
 def measured(benchmark: BenchmarkFixture) -> Stats:
-    """The figures of a benchmark that has run."""
+    """The figures of a finished benchmark."""
     assert benchmark.stats is not None
     found: Stats = benchmark.stats.stats
     return found
@@ -88,9 +98,9 @@ Interleaved = Callable[[Callable[[], object], Callable[[], object], int], tuple[
 
 @pytest.fixture
 def interleaved(benchmark: BenchmarkFixture) -> Interleaved:
-    """Times two callables in turn and returns the least of each, in seconds.
+    """Times two callables in turns and returns the least time of each, in seconds.
 
-    pytest-benchmark times the first; the second runs as the set-up of each round, so that both see the same machine.
+    pytest-benchmark times the first. The second runs as the set-up of each round, so that both run under the same load.
     """
 
     def run(ours: Callable[[], object], other: Callable[[], object], rounds: int) -> tuple[float, float]:
@@ -108,9 +118,10 @@ def interleaved(benchmark: BenchmarkFixture) -> Interleaved:
     return run
 
 
-# What is not a time: sizes, and counts.
+# Kinds whose figures are sizes or counts, and not times.
 _SCALES = {
-    **dict.fromkeys(("memory", "replay-memory"), (1e-6, 1)),
+    **dict.fromkeys(("memory", "replay-memory", "fleet-memory"), (1e-6, 1)),
+    "fleet-requests": (1, 0),
     **dict.fromkeys(("instructions", "instruction-growth"), (1e-3, 0)),
     **dict.fromkeys(("allocations", "allocation-growth"), (1e-3, 3)),
 }

@@ -1,4 +1,4 @@
-"""Our Consumer for confluent-kafka beside the client's own: reading, rebalances, and what the membership costs idle."""
+"""Our Consumer for confluent-kafka beside the client's: reading, rebalances, and the CPU time of an idle membership."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -13,14 +13,14 @@ from support.broker import ApacheKafka, Kafka
 
 MESSAGES, ROUNDS = 1_000_000, 25
 MEMBERS, PARTITIONS = 50, 3_000
-# Groups of each contender, and how often one joins and leaves in each.
+# Groups of each contender, and how often a member joins and leaves in each.
 GROUPS, EVENTS = 2, 5
 IDLE_SECONDS = 60.0
 
 READS = {"consume(500)": reading.read_by_consume, "poll()": reading.read_by_poll}
 BEATS = {"0.5 s": 500, "3 s": 3_000}
 SIZE = f"{MEMBERS} members x {PARTITIONS:,}"
-# In how many processes. Those of one process hear from each other, so with one each the wait is longest.
+# Numbers of processes. Members of one process signal each other, so with a process for each the wait is longest.
 LAYOUTS = {"in 4 processes": 4, "in 50 processes": MEMBERS}
 IDLE = "membership thread, idle"
 
@@ -47,7 +47,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         kafka.start()
         yield kafka
     finally:
-        # Thousands of partitions take long to close, and nobody needs them.
+        # Closing thousands of partitions takes long, and the broker is not used again.
         kafka.kill()
 
 
@@ -56,7 +56,7 @@ def filled(kafka: Kafka) -> str:
     return reading.fill(kafka, MESSAGES)
 
 
-# Each is measured once, by the first test that asks.
+# Each of these is measured once, by the first test that needs it.
 @cache
 def costs(kafka: Kafka, topic: str, way: str) -> dict[str, reading.Cost]:
     return reading.compare(kafka, topic, MESSAGES, READS[way], ROUNDS)

@@ -1,4 +1,4 @@
-"""The decoder of `__consumer_offsets` behind its binding: without Spark on two threads, and in Spark on two cores."""
+"""The decoder of `__consumer_offsets`, through its binding: without Spark on two threads, and in Spark on two cores."""
 
 import os
 import sys
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.timeout(1_800)
 
 COMMITS, GROUPS = "offset commits", "group metadata"
 CASES = {COMMITS, GROUPS}
-# A second of either, on two cores, at most.
+# The least rates on two cores: offset commits, and bytes of group metadata.
 COMMITS_A_SECOND, BYTES_A_SECOND = 1.5e6, 200e6
 FILES = 8
 
 check_bounds("capture-binding", CASES)
 check_bounds("capture-spark", CASES)
 
-# Workers cannot import what is in this folder.
+# Spark's workers cannot import modules of this folder.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
@@ -50,7 +50,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def wanted(name: str, table: pa.Table, times: int) -> tuple[float, str]:
-    """How long it may take, and against what."""
+    """The seconds that these rates allow, and a note for the table."""
     if name == COMMITS:
         return times * table.num_rows / COMMITS_A_SECOND, "M commits/s against 1.5"
     return times * offsets_records.size(table) / BYTES_A_SECOND, "MB/s against 200"
@@ -64,7 +64,7 @@ def pace(name: str, table: pa.Table, times: int, seconds: float) -> float:
 @pytest.mark.quick
 @pytest.mark.parametrize("name", [COMMITS, GROUPS])
 def test_the_binding(name: str, tables: dict[str, pa.Table], benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    """Two threads at once, which only helps if the interpreter's lock is let go."""
+    """Two threads at once, which is faster than one only if the decoder releases the interpreter lock."""
     table = tables[name]
     batches = table.combine_chunks().to_batches(max_chunksize=10_000 if name == COMMITS else 500)
     decoder = _core.OffsetsTopic({}, False, False)
@@ -95,9 +95,9 @@ def test_in_spark(
     interleaved: Interleaved,
     ratio: Ratio,
 ) -> None:
-    """From Parquet to rows of all tables, beside a kernel that hands the records back as they are."""
+    """From Parquet to the rows of all tables, beside a kernel that returns the records unchanged."""
     table = tables[name]
-    # Of two partitions, as `capture` puts those of the topic together for two cores.
+    # Two partitions: `capture` coalesces those of the topic to the number of cores.
     records = spark.read.parquet(offsets_records.write(table, tmp_path / "records", FILES)).coalesce(2)
     if name == COMMITS:
         assert decode(records, cluster="c")["offset_commits"].count() == FILES * table.num_rows

@@ -7,6 +7,7 @@ from time import perf_counter
 
 import groups
 import pytest
+from floors import codec_floor
 from ratios import BOUNDS, MISSING, Interleaved, Ratio, check_bounds
 
 from kafka_assignors import MemberState, StickyStreamJoinAssignor, _core
@@ -19,7 +20,7 @@ OPTIONS = ("sticky-join", "fair-yet-sticky", "before-stickiness")
 
 @dataclass(frozen=True)
 class Join:
-    """A join before and after a change of members; a fresh one has nobody before."""
+    """A join before and after a change of members. A fresh one has no members before."""
 
     numbers: int
     topics: int
@@ -31,7 +32,7 @@ class Join:
         return dict.fromkeys(groups.names(self.topics), self.numbers)
 
     def owned(self) -> dict[str, list[int]]:
-        """By member of before, its numbers."""
+        """The numbers of each member before the change."""
         assignor = StickyStreamJoinAssignor()
         joined = [(member, assignor.metadata(["topic"], MemberState())) for member in self.before]
         shares = assignor.perform_assignment(joined, {"topic": self.numbers})
@@ -79,7 +80,7 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
     kept, moved = plan.kept_and_moved()
     ours, floor = interleaved(
         lambda: _core.perform_assignment(*OPTIONS, members, counts, None),
-        lambda: _core.codec_floor(*OPTIONS, members, counts, None),
+        lambda: codec_floor(*OPTIONS, members, counts, None),
         groups.rounds(counts),
     )
     ratio.at_most("join-floor", name, ours, floor, f"kept {kept:,}, moved {moved:,}")
@@ -90,7 +91,7 @@ if importlib.util.find_spec("faust") is None:
 else:
 
     def _faust(join: Join) -> tuple[float, str]:
-        """Seconds that Faust's assignor takes for the same change, from its own objects, and what comes of it."""
+        """The seconds of Faust's assignor for the same change, from its own objects, and figures of its plan."""
         from faust.assignor.client_assignment import CopartitionedAssignment
         from faust.assignor.copartitioned_assignor import CopartitionedAssignor
 
@@ -116,7 +117,7 @@ else:
             seconds, note = _faust(join)
             notes.append((seconds, note))
 
-        # In turns: the least of one call of Faust's would be what a busy machine made of it.
+        # In turns and over rounds, since a single call of Faust's may run while the machine is busy.
         rounds = 20 if name in QUICK else 3
         ours, _ = interleaved(lambda: _core.perform_assignment(*OPTIONS, members, counts, None), faust, rounds)
         ratio.at_least("faust", name, ours, min(seconds for seconds, _ in notes), notes[-1][1])

@@ -9,6 +9,7 @@ from typing import Any
 
 import groups
 import pytest
+from floors import codec_floor
 from pytest_benchmark.fixture import BenchmarkFixture
 from ratios import BOUNDS, Interleaved, Ratio, check_bounds, measured, rounds_of
 
@@ -16,14 +17,14 @@ from kafka_assignors import _core
 
 pytestmark = pytest.mark.filterwarnings("ignore::kafka_assignors.RecordSizeWarning")
 
-# The bytes of a member of `lag` are those of a sticky one, and so is what they cost. The lags, which ours reads from
-# Python's integers besides, are not in the floor.
+# A member of `lag` sends the bytes of a sticky member, so both have the same floor. The floor does not include the
+# lags, which ours reads from Python's integers.
 FLOOR = ("sticky", "fair-yet-sticky", "before-stickiness")
 
 Options = tuple[str, int | None, int | None]
 Lags = Mapping[str, list[int]]
 
-# Scope, max_skew and, where owners keep what they have, the threshold.
+# Scope, max_skew and, with keep=owners, the threshold.
 OPTIONS: dict[str, Options] = {
     "the rule": ("topic", 0, None),
     "max_skew=2": ("topic", 2, None),
@@ -54,7 +55,7 @@ check_bounds("lag-python-heap", CASES)
 
 @cache
 def lags(size: str) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Lags as the last rebalance saw them, and now: a fifth caught up, the others 10,000 behind on average."""
+    """The lags at the last rebalance and now: 0 for a fifth of the partitions, 10,000 on average for the others."""
     pick = random.Random(5337)
     topics, partitions, _ = SIZES[size]
 
@@ -68,7 +69,7 @@ def lags(size: str) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
 
 @cache
 def joined(size: str, options: Options) -> groups.JoinGroup:
-    """What is left of a group of which one member left; the others own what the lags of the time gave them."""
+    """A group after one member left. The others own the assignments that were made with the lags of that time."""
     before, _ = lags(size)
     ids, counts = groups.ids(SIZES[size][2]), {topic: len(row) for topic, row in before.items()}
     fresh = [(member, groups.subscription(counts)) for member in ids]
@@ -90,7 +91,7 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
     heaviest = max(plan.lag_by_member() or [])
     ours, floor = interleaved(
         lambda: _core.perform_assignment_by_lag(options, members, counts, now, None),
-        lambda: _core.codec_floor(*FLOOR, members, counts, None),
+        lambda: codec_floor(*FLOOR, members, counts, None),
         groups.rounds(counts),
     )
     note = f"kept {kept:,}, moved {moved:,}, heaviest {heaviest:,}"
@@ -98,7 +99,7 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
 
 
 def by_scanning(members: list[str], now: Lags) -> dict[str, dict[str, list[int]]]:
-    """The rule, as one writes it down: all members subscribe to all topics."""
+    """A direct implementation of the rule, for members that subscribe to all topics."""
     plan: dict[str, dict[str, list[int]]] = {member: {} for member in members}
     for topic, row in now.items():
         loads: list[list[Any]] = [[0, 0, member] for member in members]
@@ -111,7 +112,7 @@ def by_scanning(members: list[str], now: Lags) -> dict[str, dict[str, list[int]]
 
 
 def by_heap(members: list[str], now: Lags) -> dict[str, dict[str, list[int]]]:
-    """The rule with a heap in place of the scan, as one writes it the second time."""
+    """The rule with a heap instead of the scan."""
     plan: dict[str, dict[str, list[int]]] = {member: {} for member in members}
     for topic, row in now.items():
         loads = [(0, 0, member) for member in members]
@@ -136,7 +137,7 @@ PYTHON = {"lag-python": by_scanning, "lag-python-heap": by_heap}
     ],
 )
 def test_plain_python(kind: str, name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    """From the members' names to lists in dictionaries: the bytes are read and written on our side only."""
+    """From member names to lists in dictionaries. Only our side decodes and encodes bytes."""
     size, options = CASES[name][0], OPTIONS[CASES[name][1]]
     now, members = lags(size)[1], joined(size, options)
     counts = {topic: len(row) for topic, row in now.items()}

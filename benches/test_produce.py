@@ -1,4 +1,4 @@
-"""What our confluent producer adds to a call of `produce`."""
+"""The time that our confluent producer adds to a call of `produce`."""
 
 from collections.abc import Callable, Iterator
 
@@ -24,9 +24,9 @@ def kafka() -> Iterator[EmbeddedKafka]:
 
 
 def calls(producer: confluent_kafka.Producer) -> Callable[[], None]:
-    """Many calls; what they queue is thrown away."""
+    """Many calls. The records in the queue are purged."""
     produce, purge, flush = producer.produce, producer.purge, producer.flush
-    # Its first record asks the broker.
+    # The first record to a topic waits for its metadata.
     produce("orders", VALUE)
 
     def run() -> None:

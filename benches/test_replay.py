@@ -1,7 +1,7 @@
-"""The replay on Spark: against the floor of the same tables through an empty kernel, kafka-python, and itself.
+"""The replay on Spark: against an empty kernel with the same tables (the floor), kafka-python, and itself.
 
-One session on two cores for all of them; what starts it, and Spark's first slow runs, are not timed. And the decoder of
-`__consumer_offsets`, in the core without Spark.
+All run in one session on two cores. Its start and Spark's first slow runs are not timed. The decoder of
+`__consumer_offsets` is measured here, too, in the core without Spark.
 """
 
 import json
@@ -45,7 +45,7 @@ FLEETS = {
     FEW: Fleet(3_000, 20, 100, 8),
     MANY: Fleet(30_000, 20, 100, 8),
 }
-# kafka-python replays so many groups of the fleet, two at a time: the whole one would take minutes.
+# The number of groups that kafka-python replays, two at a time. The whole fleet would take minutes.
 SAMPLES = {TYPICAL: 100, WIDE: 4}
 
 check_bounds("replay-floor", {TYPICAL, SMALL})
@@ -56,7 +56,7 @@ check_bounds("replay-growth", {f"{FEW}, and 10 times as many"})
 check_bounds("replay-memory", {f"{FEW}, and 10 times as many"})
 check_bounds("decoder-pace", {"offset commits", "group metadata"})
 
-# Workers cannot import what is in this folder.
+# Spark's workers cannot import modules of this folder.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
@@ -73,13 +73,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     made.stop()
 
 
-# Argument of `replay` to table; the others have defaults of other types.
+# For a fleet: its tables, by the names of the arguments of `replay`.
 Tables = Callable[[str], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    """A fleet's tables, written when they are first asked for."""
+    """The tables of a fleet, which are written at the first call."""
     written: dict[str, dict[str, str]] = {}
 
     def of(name: str) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def test_floor(name: str, tables: Tables, interleaved: Interleaved, ratio: Ratio
 
 
 class _Cluster(ClusterMetadata):  # type: ignore[misc]
-    """As much of kafka-python's cluster metadata as its assignor asks for."""
+    """The part of kafka-python's cluster metadata that its assignor reads."""
 
     def __init__(self, topics: dict[str, int]) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class _Cluster(ClusterMetadata):  # type: ignore[misc]
 
 
 def by_kafka_python(partitions: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """A group's replay as one writes it for applyInPandas: kafka-python's sticky, event by event."""
+    """The replay of a group for applyInPandas: kafka-python's sticky, event by event."""
 
     def run(group: pd.DataFrame) -> pd.DataFrame:
         topic = group["group_id"].iloc[0]
@@ -155,7 +155,7 @@ def by_kafka_python(partitions: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
             for member in sorted(present):
                 metadata = ConsumerProtocolSubscription.decode(StickyAssignor().metadata([topic], states[member]))
                 if metadata.user_data:
-                    # kafka-python reads a form of its own.
+                    # kafka-python reads only its own form of the user data.
                     metadata.user_data = b"\0\1" + metadata.user_data
                 joined.append(
                     JoinGroupResponse.JoinGroupResponseMember(
@@ -177,7 +177,7 @@ def by_kafka_python(partitions: int) -> Callable[[pd.DataFrame], pd.DataFrame]:
 
 @pytest.mark.parametrize("name", BOUNDS.cases("replay-kafka-python"))
 def test_kafka_python(name: str, tables: Tables, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    """Seconds for each rebalance, each side with its own Spark pipeline around it."""
+    """The seconds per rebalance of both sides, each with its own Spark pipeline."""
     frames, fleet, sample = tables(name), FLEETS[name], SAMPLES[name]
 
     def ours() -> None:
@@ -226,7 +226,7 @@ def test_growth(tables: Tables, interleaved: Interleaved, ratio: Ratio) -> None:
 
 
 def peaks(kernel: Any, batch: Any) -> Iterator[Any]:
-    """Replays, and gives one row: the worker's memory at its height, in place of the kernel's time."""
+    """Replays, and returns one row with the peak memory of the worker instead of the kernel's time."""
     import re
     from pathlib import Path
 
@@ -240,7 +240,7 @@ def peaks(kernel: Any, batch: Any) -> Iterator[Any]:
 
 
 def test_memory(tables: Tables, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    """The largest of the workers' peaks: what a fleet ten times as large adds to it."""
+    """The largest peak of a worker, for a fleet and for one that is ten times as large."""
 
     def peak(frames: dict[str, Any]) -> int:
         given = (frames["events"], frames["counts"], None, None, "latest", ["sticky"], None, None)
@@ -253,7 +253,7 @@ def test_memory(tables: Tables, benchmark: BenchmarkFixture, ratio: Ratio) -> No
 
 
 def test_decoder(benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    """The core's own bench, in Rust, on two threads."""
+    """The core's bench in Rust, on two threads."""
     command = ["cargo", "bench", "--quiet", "--package", "kafka-assignors-core", "--bench", "offsets_topic"]
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS")}
     root = Path(__file__).parent.parent

@@ -1,4 +1,4 @@
-"""perform_assignment, bytes to bytes, against the codec floor, kafka-python, itself at twice the size; its memory."""
+"""perform_assignment, bytes to bytes: against the codec floor, kafka-python, itself at twice the size; its memory."""
 
 import json
 import subprocess
@@ -8,6 +8,7 @@ from time import perf_counter
 
 import groups
 import pytest
+from floors import codec_floor
 from kafka.cluster import ClusterMetadata
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.protocol.consumer.group import JoinGroupResponse
@@ -25,10 +26,10 @@ QUICK = {
     "500 x 2,000, 2,000 members: one leaves",
     "99,000 over 1,000 topics, 500 members on 5 each: doubled",
 }
-# kafka-python takes seconds here, half a minute elsewhere.
+# kafka-python takes seconds in this case, and half a minute in the other.
 QUICK_PEER = {"3,000 x 1 topic, 450 members: one leaves"}
 
-# Groups of this size need a broker set up for them, and the warning says so; here no broker is involved.
+# Groups of this size raise a warning, since they need a configured broker. These benchmarks use no broker.
 pytestmark = pytest.mark.filterwarnings("ignore::kafka_assignors.RecordSizeWarning")
 
 
@@ -51,7 +52,7 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
         return _core.perform_assignment(*OPTIONS, members, case.topics, None)
 
     def floor() -> object:
-        return _core.codec_floor(*OPTIONS, members, case.topics, None)
+        return codec_floor(*OPTIONS, members, case.topics, None)
 
     _, plan = _core.perform_assignment(*OPTIONS, members, case.topics, None)
     kept, moved = plan.kept_and_moved()
@@ -62,7 +63,7 @@ def test_floor(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
 
 
 class _Cluster(ClusterMetadata):  # type: ignore[misc]
-    """As much of kafka-python's cluster metadata as its assignor asks for."""
+    """The part of kafka-python's cluster metadata that its assignor reads."""
 
     def __init__(self, topics: dict[str, int]) -> None:
         super().__init__()
@@ -76,7 +77,7 @@ class _Cluster(ClusterMetadata):  # type: ignore[misc]
 
 
 def _kafka_python(members: groups.JoinGroup, topics: dict[str, int]) -> float:
-    """Seconds that kafka-python's leader takes, bytes to bytes. It reads its own form of the user data only."""
+    """The seconds of kafka-python's leader, bytes to bytes. It reads only its own form of the user data."""
     cluster = _Cluster(topics)
     start = perf_counter()
     joined = []
@@ -142,7 +143,7 @@ def test_objects(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
 
 @pytest.mark.parametrize("name", BOUNDS.cases("memory"))
 def test_memory(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    """In a process of its own, since a peak cannot be told from what earlier tests left behind."""
+    """In a separate process, since memory that earlier tests left free would hide a part of the peak."""
     command = [sys.executable, "-P", str(Path(__file__).parent / "peak.py"), name]
     output = rounds_of(benchmark, lambda: subprocess.check_output(command, text=True))
     figures = json.loads(output)

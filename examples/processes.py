@@ -1,4 +1,4 @@
-"""A child process of an example: told what to do line by line, and listened to line by line."""
+"""A child process of an example: it reads commands from its standard input and writes events to its output, by line."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Child:
-    """`python ARGUMENTS…`, and the thread that listens to it.
+    """`python ARGUMENTS…`, and a thread that reads its standard output.
 
     Args:
-        arguments: What the interpreter is given.
+        arguments: The interpreter's arguments.
         heard: Called on that thread with each line of the child's standard output.
-        failed: Called with what went wrong when the child ends unasked, or does not end when asked.
+        failed: Called with the reason if the child ends by itself, or does not end after `stop`.
     """
 
     def __init__(self, arguments: list[str], heard: Callable[[str], object], failed: Callable[[str], object]) -> None:
@@ -43,7 +43,7 @@ class Child:
         self._process.stdin.flush()
 
     def kill(self) -> None:
-        """Ends it with no goodbye: its group has to find out by itself."""
+        """Kills the process. It does not leave its group, which notices only when the session ends."""
         self._asked_to_end = True
         self._process.kill()
         self._process.wait()
@@ -54,7 +54,7 @@ class Child:
         self.tell("stop")
 
     def join(self, seconds: float) -> None:
-        """Waits until it has ended and everything that it said was heard."""
+        """Waits until the process has ended and all of its lines were passed to `heard`."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -65,7 +65,7 @@ class Child:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            # A process that was killed may have been in the middle of a line.
+            # The last line of a killed process may be incomplete.
             if line.endswith("\n"):
                 self._heard(line)
         if not self._asked_to_end:

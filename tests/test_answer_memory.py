@@ -1,6 +1,6 @@
-"""What an answer takes in memory, against its bytes: whoever talks to a broker must not be filled by it.
+"""The memory of a decoded answer, relative to its bytes. A small answer of a broker must not fill a client's memory.
 
-Each measurement has a process of its own, whose high-water mark is the kernel's.
+Each measurement runs in a process of its own and reads the kernel's high-water mark of that process.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from kafka_assignors import _core
 from kafka_assignors.errors import ProtocolError
 from support import answers
 
+pytestmark = pytest.mark.needs("memory")
+
 MOST = 8
-"""Times the bytes of the frame, which is one of them."""
+"""The limit: so many times the bytes of the frame. The frame itself is one of them."""
 
 PRELUDE = """
 import subprocess, sys, tempfile
@@ -47,7 +49,7 @@ def high_water() -> int:
 
 
 def times(script: str) -> float:
-    """The memory that a script's `measure` saw, frames included, over the frames' bytes."""
+    """The memory during a script's `measure`, with the frames, divided by the bytes of the frames."""
     tests = Path(__file__).parent
     paths = [str(tests), *(path for path in sys.path if path)]
     begin = f"import sys; sys.path[:0] = {paths!r}"
@@ -197,8 +199,8 @@ measure(frames, work)
 
 
 def test_what_would_become_larger_than_any_honest_answer_is_refused() -> None:
-    # The worst of the honest ones is a partition without replicas, whose 18 bytes become 88. A topic without a name and
-    # without partitions becomes about as many from 10 bytes.
+    # The largest factor of a regular answer: a partition without replicas, whose 18 bytes become 88. A topic without a
+    # name and without partitions is similar, from 10 bytes.
     with pytest.raises(ProtocolError, match="takes more than 6 times its bytes"):
         _core.decode_metadata(9, answers.CORRELATION, answers.metadata({"": 0}, repeat=50_000))
 

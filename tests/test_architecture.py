@@ -1,31 +1,54 @@
-"""Who may know whom (docs/design.md): the import graph of the package, imports inside functions included."""
+"""The import graph of the package against the rules in docs/design.md, imports inside functions included.
 
+And the private attributes of the Kafka clients: only the `_internals` module of each client's room may use them.
+"""
+
+import ast
+import graphlib
+import importlib
+import inspect
+import re
 import subprocess
 import sys
+import textwrap
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import grimp
+import pytest
+
+import kafka_assignors
 
 PACKAGE = "kafka_assignors"
 
-# From the top down; a part may import what stands below it, never what stands beside or above.
+# From the top down. A part may import the parts below it, none beside it and none above it.
 LEVELS = (
     ("cli",),
     ("planner", "spark"),
     ("report", "cluster", "clients", "embedded"),
-    ("net", "assignors", "assignor", "partitioners", "key_hash", "lag"),
-    ("userdata", "group"),
+    ("member",),
+    ("net", "strategies", "assignors", "server_side", "assignor", "partitioners", "key_hash", "lag"),
+    ("userdata", "group", "properties"),
     ("errors", "printable", "stdout", "_core"),
 )
 LEVEL = {part: len(LEVELS) - depth for depth, parts in enumerate(LEVELS) for part in parts}
 
 KAFKA_CLIENTS = {"kafka", "aiokafka", "confluent_kafka"}
-# Neighbours that do know each other, one way.
-SIDEWAYS = {("assignors", "assignor"), ("assignors", "lag"), ("userdata", "group")}
+# The allowed imports between parts of one level, in one direction each.
+SIDEWAYS = {
+    ("strategies", "assignors"),
+    ("assignors", "server_side"),
+    ("assignors", "assignor"),
+    ("server_side", "assignor"),
+    ("assignors", "lag"),
+    ("userdata", "group"),
+}
 
-# Who may import which optional dependency.
+# The parts that may import each optional dependency.
 ALLOWED = {
-    **{client: {"clients", "cluster", "lag"} for client in KAFKA_CLIENTS},
+    **{client: {"clients", "lag"} for client in KAFKA_CLIENTS},
     "pyspark": {"spark"},
     "py4j": {"spark"},
     "pyarrow": {"spark", "planner", "key_hash"},
@@ -38,13 +61,37 @@ ALLOWED = {
 }
 
 
+ROOT = Path(kafka_assignors.__file__).parent
+PRIVATE = re.compile(r"_[a-z]\w*$")
+# The modules that handle objects of the clients, and may not use their private attributes.
+OUTSIDE = sorted(
+    path
+    for path in [*ROOT.glob("lag/*.py"), *ROOT.glob("cluster/*.py"), *ROOT.glob("clients/**/*.py")]
+    if path.name != "_internals.py"
+)
+# Private names of this package that several of its modules and classes use. No client may have them.
+OURS = {
+    "_attentive_consume",
+    "_attentive_poll",
+    "_choose_partition",
+    "_core",
+    "_disown",
+    "_on_statistics",
+    "_plan_assignment",
+    "_plan_with",
+    "_rebalance",
+    "_summoned",
+    "_was_closed",
+}
+
+
 @cache
 def graph() -> grimp.ImportGraph:
     return grimp.build_graph(PACKAGE, include_external_packages=True, cache_dir=None)
 
 
 def edges() -> list[tuple[str, str]]:
-    """All direct imports, importer first; the root package re-exports the vocabulary and is nobody's part."""
+    """All direct imports, importer first. The root package re-exports public names, and belongs to no part."""
     found = graph()
     return sorted(
         (importer, imported)
@@ -77,7 +124,7 @@ def test_imports_go_downwards() -> None:
 
 
 def test_nobody_below_imports_the_root() -> None:
-    """An import of the extension module counts for grimp as one of the root, since it has no Python source."""
+    """The extension module has no Python source, so that grimp counts an import of it as an import of the root."""
     lines = [
         (importer, details["line_contents"])
         for importer, imported in edges()
@@ -85,6 +132,24 @@ def test_nobody_below_imports_the_root() -> None:
         for details in graph().get_import_details(importer=importer, imported=PACKAGE)
     ]
     assert [line for line in lines if line[1] != f"from {PACKAGE} import _core"] == []
+
+
+def test_no_import_circles() -> None:
+    """Imports for type annotations included. The root package re-exports public names; no module below imports it."""
+    imports: dict[str, set[str]] = {}
+    for importer, imported in edges():
+        if imported.startswith(f"{PACKAGE}."):
+            imports.setdefault(importer, set()).add(imported)
+    graphlib.TopologicalSorter(imports).prepare()
+
+
+def test_what_the_clients_share_knows_no_client() -> None:
+    strays = [
+        (importer, imported)
+        for importer, imported in edges()
+        if importer.startswith(f"{PACKAGE}.clients.common") and imported in KAFKA_CLIENTS
+    ]
+    assert strays == []
 
 
 def test_clients_never_import_each_other() -> None:
@@ -95,7 +160,7 @@ def test_clients_never_import_each_other() -> None:
         (importer, imported)
         for importer, imported in edges()
         if imported.startswith(f"{PACKAGE}.") and part(importer) == part(imported) == "clients"
-        if client(importer) != client(imported) and not client(imported).startswith("_")
+        if client(importer) != client(imported) and client(imported) != "common"
     ]
     assert crossing == []
 
@@ -118,3 +183,80 @@ def test_importing_the_package_imports_no_client() -> None:
     script = f"import sys, {PACKAGE}; print(*sorted({set(ALLOWED)!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+# The private attributes of the clients.
+
+
+def is_self(node: ast.expr) -> bool:
+    return ast.unparse(node) in ("self", "cls", "super()")
+
+
+def touched(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of each use of a private attribute of another object than `self`, by a dot or by `getattr` etc."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and PRIVATE.match(node.attr) and not is_self(node.value):
+            yield node.lineno, node.attr
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr", "setattr", "delattr"):
+            name = node.args[1]
+            first = name.values[0] if isinstance(name, ast.JoinedStr) else name
+            if isinstance(first, ast.Constant) and re.match("_(?!_)", str(first.value)):
+                yield node.lineno, ast.unparse(name)
+
+
+def own_names(tree: ast.AST) -> set[str]:
+    """The private methods that a class defines, and the private attributes of `self` that it uses."""
+    methods = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_self(node.value)}
+    return {name for name in methods | used if PRIVATE.match(name)}
+
+
+def names_of_clients(kind: type) -> set[str]:
+    """The private names that a class inherits from classes of a client."""
+    names: set[str] = set()
+    for base in kind.__mro__:
+        if base.__module__.split(".")[0] not in KAFKA_CLIENTS:
+            continue
+        names |= {name for name in vars(base) if PRIVATE.match(name)}
+        try:
+            names |= own_names(ast.parse(textwrap.dedent(inspect.getsource(base))))
+        except (OSError, TypeError):
+            # A class in C: `vars` shows all of its names.
+            continue
+    return names
+
+
+def module_of(path: Path) -> Any:
+    name = ".".join([PACKAGE, *path.relative_to(ROOT).with_suffix("").parts])
+    return importlib.import_module(name.removesuffix(".__init__"))
+
+
+def test_what_belongs_to_a_client_is_found() -> None:
+    """Tests the three functions that the tests below rely on."""
+    tree = ast.parse("consumer._coordinator; getattr(client, f'_{name}'); hasattr(client, '_closed'); self._own = 1")
+    assert [name for _, name in touched(tree)] == ["_coordinator", "f'_{name}'", "'_closed'"]
+    internals = importlib.import_module(f"{PACKAGE}.clients.aiokafka._internals")
+    assert {"_partition", "_serialize", "_metadata"} <= names_of_clients(internals.HookedProducer)
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_private_attributes_of_clients_are_touched_in_internals_only(path: Path) -> None:
+    strays = [(line, name) for line, name in touched(ast.parse(path.read_text())) if name not in OURS]
+    assert strays == []
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_subclasses_of_the_clients_classes_have_private_names_of_their_own(path: Path) -> None:
+    module = module_of(path)
+    trees = {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)}
+    for name, tree in trees.items():
+        assert own_names(tree) & names_of_clients(getattr(module, name)) == set(), name
+
+
+def test_our_private_names_are_no_clients() -> None:
+    """A name in `OURS` is then never a client's, on any object."""
+    defined = re.compile(rf"(?:def |self\.)({'|'.join(sorted(OURS))})\b")
+    clients = [Path(importlib.import_module(client).__file__ or "").parent for client in sorted(KAFKA_CLIENTS)]
+    sources = [path.read_text(errors="ignore") for client in clients for path in client.rglob("*.py")]
+    assert len(sources) > 100
+    assert {name for source in sources for name in defined.findall(source)} == set()

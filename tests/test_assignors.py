@@ -1,4 +1,4 @@
-"""The assignors as clients use them: bytes in, bytes out, and a state for each consumer."""
+"""The assignors as clients use them: bytes to bytes, with a state for each consumer."""
 
 import pickle
 import random
@@ -22,7 +22,6 @@ from kafka_assignors import (
     StickyStreamJoinAssignor,
     Topic,
     UserDataError,
-    _core,
 )
 from kafka_assignors.assignors import Assignor, by_name
 
@@ -37,7 +36,7 @@ ALL: list[Assignor] = [*STICKY, RangeAssignor(), RoundRobinAssignor()]
 
 
 def random_group(seed: int) -> Group:
-    """Different subscriptions, racks, static members, claims of which some overlap and some are void."""
+    """Different subscriptions, racks and static members; some claims overlap, and some are void."""
     rng = random.Random(seed)
     racks = ["a", "b", "c"]
     counts = {f"topic-{i}": rng.randrange(6) for i in range(7)}
@@ -60,7 +59,7 @@ def random_group(seed: int) -> Group:
 
 
 def joined(assignor: Assignor, group: Group) -> list[tuple[str, str | None, bytes]]:
-    """What the members of a group send."""
+    """The metadata that the members of a group send."""
     return [
         (
             member.id,
@@ -75,7 +74,7 @@ def joined(assignor: Assignor, group: Group) -> list[tuple[str, str | None, byte
 
 
 def received(assignor: Assignor, assignments: dict[str, bytes]) -> dict[str, dict[str, list[int]]]:
-    """What the members of a group make of their assignments."""
+    """The assigned partitions that the members of a group decode."""
     states = {member: MemberState() for member in assignments}
     for member, state in states.items():
         assignor.on_assignment(assignments[member], 1, state)
@@ -110,7 +109,7 @@ def test_the_order_of_the_members_carries_no_meaning(assignor: Assignor) -> None
 
 @pytest.mark.parametrize("assignor", STICKY[:1] + STICKY[4:], ids=repr)
 def test_a_group_lives_on_what_its_members_remember(assignor: Assignor) -> None:
-    """Rounds in which only bytes and states pass: a member leaves, one joins, and nothing moves needlessly."""
+    """Only bytes and states connect the rounds. A member leaves, one joins, and no partition moves without need."""
     states = {f"c{i}": MemberState(rack="a") for i in range(4)}
 
     def rebalance(generation: int) -> tuple[int, int]:
@@ -135,15 +134,15 @@ def test_a_group_lives_on_what_its_members_remember(assignor: Assignor) -> None:
 
 def test_where_each_strategy_keeps_what_it_claims() -> None:
     state = MemberState({"t": [2, 0]}, 5)
-    # KIP-54: everything in the user data, owned_partitions empty.
+    # KIP-54: the user data contain everything, `owned_partitions` is empty.
     assert StickyAssignor().metadata(["t"], state).hex() == (
         "00030000000100017400000017000000010001740000000200000000000000020000000500000000ffffffffffff"
     )
-    # KIP-429 and KIP-792: in the fields; the user data has the generation alone.
+    # KIP-429 and KIP-792: the fields contain it. The user data contain only the generation.
     assert CooperativeStickyAssignor().metadata(["t"], state).hex() == (
         "00030000000100017400000004000000050000000100017400000002000000000000000200000005ffff"
     )
-    # Neither strategy remembers anything.
+    # These two strategies have no history.
     for assignor in (RangeAssignor(), RoundRobinAssignor()):
         assert assignor.metadata(["t"], state).hex() == "000300000001000174ffffffff00000000ffffffffffff"
 
@@ -209,7 +208,7 @@ def test_one_bad_member_costs_only_itself() -> None:
 
 
 def test_a_claim_as_new_as_the_generation_being_formed_starves_nobody() -> None:
-    """A member that claims everything, with a generation that cannot be true, gets its share and no more."""
+    """A member that claims all partitions, with an impossible generation, gets only its fair number of them."""
     assignor = CooperativeStickyAssignor()
     members = [
         ("liar", assignor.metadata(["t"], MemberState({"t": [0, 1, 2, 3]}, 6))),
@@ -250,22 +249,6 @@ def test_assignors_are_values() -> None:
     assert [assignor.cooperative for assignor in ALL[3:]] == [False, True, False, False]
 
 
-@pytest.mark.parametrize("assignor", ALL, ids=repr)
-def test_the_codec_floor_reads_and_writes_as_much(assignor: Assignor) -> None:
-    """What benchmarks compare with: everything but the balancing."""
-    group = Group({f"t{i}": 6 for i in range(5)}, [Member(f"c{i}", [f"t{j}" for j in range(5)]) for i in range(3)])
-    members = joined(assignor, group)
-    floor = _core.codec_floor(*assignor._options(), members, dict(group.topics), 3)
-    ours = assignor.perform_assignment(members, dict(group.topics), generation=3)
-    assert floor.keys() == ours.keys()
-    assert sum(map(len, floor.values())) == sum(map(len, ours.values()))
-    shares = received(assignor, floor)
-    given = sorted(
-        (topic, number) for share in shares.values() for topic, numbers in share.items() for number in numbers
-    )
-    assert given == sorted((f"t{i}", number) for i in range(5) for number in range(6))
-
-
 APACHE = "org.apache.kafka.clients.consumer."
 
 
@@ -297,8 +280,8 @@ def test_strategies_by_name(names: list[str], assignor: Assignor) -> None:
 )
 def test_unknown_names(name: Any) -> None:
     known = (
-        "'sticky', 'cooperative-sticky', 'sticky-join', 'cooperative-sticky-join', 'lag', 'range', 'roundrobin', or a "
-        "class name such as 'StickyAssignor'"
+        "'sticky', 'cooperative-sticky', 'sticky-join', 'cooperative-sticky-join', 'lag', 'range', "
+        "'roundrobin', 'uniform', 'server-side-range', or a class name such as 'StickyAssignor'"
     )
     with pytest.raises(OptionError, match=re.escape(f"the strategy is {name!r}; give one of {known}")):
         by_name(name)

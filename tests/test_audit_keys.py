@@ -1,4 +1,4 @@
-"""`kafka-assignors audit-keys`, as people and scripts call it, and what it is made of."""
+"""`kafka-assignors audit-keys`, on the command line, and its parts."""
 
 import base64
 import json
@@ -68,7 +68,7 @@ def test_an_empty_key_is_anywhere_for_librdkafka() -> None:
     assert (example.key, example.partitions) == (b"", (confluent_kafka.murmur2(b"", 5), ANYWHERE))
     assert not report.agree
     assert "each of the 1 records with an empty key anywhere" in report.joins[0].reason
-    # Where there is only one place, that is where anywhere is.
+    # With a single partition, a record without a fixed place can only go there.
     assert audit([b""], [TopicUse("a", 1), TopicUse("b", 1)]).agree
 
 
@@ -120,7 +120,7 @@ def test_nothing_to_audit() -> None:
         infer("orders", 2, [(b"a", 2)])
 
 
-# ---- what was in fact done ----
+# ---- the partitions of existing records ----
 
 
 @pytest.mark.parametrize("name", THEIRS)
@@ -281,7 +281,7 @@ def test_text_names_the_verdict(keys_file: str) -> None:
 
 
 def test_json_is_the_report(keys_file: str) -> None:
-    done = call(keys_file, "--topic=orders=12:murmur2", "--topic=payments=12:crc32", "--output=json", "--examples=1")
+    done = call(keys_file, "--topic=orders=12:murmur2", "--topic=payments=12:crc32", "--format=json", "--examples=1")
     report = json.loads(done.stdout)
     assert (report["agree"], report["records"], report["keys"]) == (False, 1000, 1000)
     assert report["joins"][0]["topics"] == ["orders", "payments"]
@@ -294,21 +294,23 @@ def test_json_is_the_report(keys_file: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ([], "there are no keys; give a file of them, or --bootstrap"),
+        ([], "there are no keys; give a file of them, or --bootstrap-server"),
         (["{keys}"], "there is no partition count; give --partitions or --topic"),
         (["{keys}", "--partitions=2", "--topic=a=2"], "give either --partitions or --topic"),
         (["{keys}", "--topic=a"], "--topic 'a' is not NAME=PARTITIONS"),
         (["{keys}", "--topic=a=2:md5"], "topic 'a' has the hash 'md5'"),
         (["{keys}", "--partitions=0"], "partitions is 0; give 1 to 2147483647"),
-        (["{keys}", "--partitions=1", "--config=a=b"], "--config is for a live cluster"),
+        (["{keys}", "--partitions=1", "-Xa=b"], "-X and --config are for a live cluster"),
+        (["--topic=a", "-Xa=b"], "there is no broker; give --bootstrap-server"),
+        (["--topic=a", "--config=a=secret"], "--config is the name of a file"),
         (["nowhere", "--partitions=1"], "nowhere cannot be read: No such file"),
         (
             ["{keys}", "--bootstrap=localhost:1", "--topic=a"],
-            "--bootstrap reads the keys from the topics; give no file",
+            "are for a live cluster, whose topics have the keys; give no file",
         ),
         (["--bootstrap=localhost:1", "--topic=a=2"], "there is no topic to read; give at least one --topic NAME"),
         (["--bootstrap=localhost:1", "--topic=a/b"], "--topic 'a/b' is no topic's name"),
-        (["--bootstrap=localhost:1", "--topic=a", "--config=password"], "a --config is not NAME=VALUE"),
+        (["--bootstrap=localhost:1", "--topic=a", "-Xpassword"], "-X number 1 is not NAME=VALUE"),
         (["--bootstrap=localhost:1"], "there is no topic to read; give at least one"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Bad descriptions of a group: each has a defined result, or one error that names what is wrong."""
+"""Bad descriptions of a group. Each has a defined result, or one error that names the mistake."""
 
 import re
 from typing import Any
@@ -175,7 +175,7 @@ def test_what_a_member_says_is_checked(assignor: StickyAssignor) -> None:
 
 
 class Three:
-    """An integer as other libraries have them."""
+    """An integer of another library."""
 
     def __index__(self) -> int:
         return 3

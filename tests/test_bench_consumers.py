@@ -1,4 +1,4 @@
-"""How the benchmark of our Consumer times what a leader does, which it reads off two very different clients."""
+"""The benchmark of our Consumer: a leader's planning times, which each client reports in another form."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 import pytest
 from consumers.group import spread
 from consumers.wire import planning_times
+
+pytestmark = pytest.mark.needs("benches")
 
 LOG = """\
 %7|1700000000.100|SEND|leader#consumer-1| [thrd:main]: GroupCoordinator/1: Sent JoinGroupRequest (v5, 90 bytes @ 0)
@@ -35,7 +37,7 @@ def test_members_come_and_go_evenly_over_the_beat() -> None:
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 def test_a_member_of_ours_is_watched(strategy: str) -> None:
-    """In a process of its own: a watch stays installed."""
+    """In a separate process, since a watch cannot be removed."""
     program = f"""
 import confluent_kafka
 from consumers.wire import Watch

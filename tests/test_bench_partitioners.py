@@ -1,4 +1,4 @@
-"""The simulator and the frame of `make bench-partitioners`, which is only as good as these."""
+"""The simulator and the report of `make bench-partitioners`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from partitioners.worker import CONTENDERS, Load
 from kafka_assignors import AdaptivePartitioner, DefaultPartitioner, Partitioner, RoundRobinPartitioner
 from kafka_assignors.embedded import EmbeddedKafka
 
+pytestmark = pytest.mark.needs("benches")
+
 ROOT = Path(__file__).parent.parent
 RECORD = 80 + RECORD_OVERHEAD
 
 
 class Fixed(Partitioner):
-    """One partition after the other as listed, the last for good; notes what it is told."""
+    """Returns the partitions of a list in turn, and then its last one again and again. Records the calls."""
 
     def __init__(self, *partitions: int) -> None:
         self.partitions = list(partitions)
@@ -45,7 +47,7 @@ def latencies(partitioner: Partitioner, setting: Setting) -> list[float]:
     return [round(each, 9) for each in run(partitioner, setting).latencies]
 
 
-# One partition, one broker that takes 100 ms, ten records a second for a second.
+# One partition, a broker that needs 100 ms for a request, and ten records per second for one second.
 ONE = Setting(partitions=1, delays=(0.1,), rate=10, seconds=1)
 
 
@@ -62,13 +64,13 @@ def test_a_batch_lingers_from_its_first_record_on() -> None:
 
 
 def test_a_broker_answers_one_request_after_the_other() -> None:
-    """Four requests of 250 ms, one every 100 ms: each finds the ones before it."""
+    """Four requests of 250 ms each, one every 100 ms. Each waits for the ones before it."""
     waits = [0.25, 0.4, 0.55, 0.7]
     assert latencies(Fixed(0), replace(ONE, seconds=0.4, delays=(0.25,))) == waits
 
 
 def test_what_is_not_in_flight_is_batched() -> None:
-    """One request at a time: the records of 0.1 and 0.2 go together at 0.25, that of 0.3 at 0.5."""
+    """One request at a time. The records of 0.1 and 0.2 are sent together at 0.25, the record of 0.3 at 0.5."""
     outcome = run(Fixed(0), replace(ONE, seconds=0.4, delays=(0.25,), in_flight=1))
     assert [round(each, 9) for each in outcome.latencies] == [0.25, 0.4, 0.3, 0.45]
     assert outcome.batches == 3
@@ -80,7 +82,7 @@ def test_a_batch_is_full_when_its_bytes_reach_the_size() -> None:
 
 
 def test_a_batch_is_not_full_because_the_next_record_would_not_fit() -> None:
-    """One byte more, and it takes the third record, at 0.2, to find out."""
+    """With one byte more room, only the third record, at 0.2, does not fit and closes the batch."""
     setting = replace(ONE, linger=9.0, seconds=0.4, batch_size=BATCH_OVERHEAD + 2 * RECORD + 1)
     assert latencies(Fixed(0), setting)[:2] == [0.3, 0.2]
 
@@ -89,7 +91,7 @@ def test_the_batch_that_is_left_goes_at_once_and_the_other_lingers() -> None:
     setting = replace(
         ONE, partitions=2, delays=(0.1, 0.1), linger=9.0, seconds=0.4, batch_size=BATCH_OVERHEAD + 2 * RECORD + 1
     )
-    # Asked twice for the first and the third record, each of which would open a batch.
+    # The partitioner is called twice for the first and the third record, since each of them would open a batch.
     partitioner = Fixed(0, 0, 0, 0, 1)
     assert latencies(partitioner, setting) == [0.3, 0.2, 9.1, 9.0]
     assert partitioner.told == [0, 0]
@@ -142,7 +144,7 @@ def test_random_draws_once_for_a_record() -> None:
     assert partitioner.partition(*record) != first
 
 
-# The frame.
+# The report.
 
 
 def measured(milliseconds: float, **more: Any) -> Measured:
@@ -227,7 +229,7 @@ def test_the_names_of_scenarios_are_unique(capsys: Any) -> None:
     assert len(names) == len(set(names)) > 4
 
 
-# What runs on real brokers.
+# Scenarios on real brokers.
 
 
 def test_the_proxy_holds_each_response_behind_the_one_before() -> None:
@@ -256,7 +258,7 @@ def test_a_producer_in_its_own_process_tells_what_became_of_its_records(contende
     with EmbeddedKafka(topics={"t": 3}) as kafka:
         load = Load(contender, kafka.bootstrap_servers, "t", rate=500, seconds=0.2, burst=0.05, warm_up=0.1)
         measured = live_kafka_python.run([load, load], [])
-        # Records of the warm-up and one for each partition come on top.
+        # The warm-up sends further records: 100, and one for each partition.
         assert sum(end - start for start, end in kafka.offsets("t")) == 2 * (100 + 50 + 3)
     assert (measured.records, measured.batches > 0, measured.requests > 0) == (200, True, True)
     assert measured.requests <= measured.batches <= 200
@@ -274,7 +276,7 @@ def test_a_producer_that_fails_is_an_error_and_leaves_no_process() -> None:
 
 
 def test_figures_and_page_are_those_of_the_simulator() -> None:
-    """The committed figures repeat, on any machine, and the page quotes them."""
+    """A run reproduces the committed figures, and the page has the same figures."""
     committed = json.loads((ROOT / "docs" / "figures" / "partitioners" / "figures.json").read_text())
     page = (ROOT / "docs" / "partitioners.md").read_text()
     (scenario,) = (each for each in simulated.SCENARIOS if each.name == "simulated-slow-broker")

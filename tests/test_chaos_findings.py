@@ -1,4 +1,4 @@
-"""What the chaos run concludes from what its members wrote down: each of its refusals, on lines made for it."""
+"""The checks of the chaos run: each of its refusals, on lines that are written for it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_zombie_reads_in_its_own_generation() -> None:
 def test_ours_reads_nothing_that_is_not_its_own() -> None:
     with pytest.raises(AssertionError, match="not its own"):
         findings(synced("confluent", 1, 0), synced("confluent", 2), read("confluent", 0, 0, 1))
-    # What the call that brought the generation had taken before.
+    # The records are from before the generation that began during the same call.
     findings(synced("confluent", 1, 0), synced("confluent", 2), read("confluent", 0, 0, 1, began=1))
 
 

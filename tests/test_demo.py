@@ -1,4 +1,4 @@
-"""The demo runs as a newcomer runs it, and its checks see what they are there to see."""
+"""The demo runs with its documented command, and its checks find what they must find."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def read(member: str, generation: int, number: int, first: int, count: int) -> R
 
 
 def clean() -> list[Event]:
-    """Two members, two partitions with five messages each; c2 dies, c1 reads its partition on from the last commit."""
+    """Two members, and two partitions of five messages each. c2 dies, and c1 goes on at c2's last commit."""
     return [
         assigned("c1", 1, 0),
         assigned("c2", 1, 1),
@@ -86,7 +86,7 @@ def test_the_board_compares_with_what_the_members_held() -> None:
     for event in (assigned("c3", 2, 3), assigned("c2", 2, 1), assigned("c1", 2, 0, 2)):
         rebalance = board.take(event)
     assert rebalance is not None
-    # Range would hand out 0 1 | 2 | 3, round robin 0 3 | 1 | 2.
+    # Range would assign 0 1 | 2 | 3, round robin 0 3 | 1 | 2.
     assert (rebalance.moved, rebalance.range_moved, rebalance.round_robin_moved) == (1, 3, 2)
 
 

@@ -1,25 +1,39 @@
 """Every example in README, docs/ and the docstrings runs as printed.
 
-Sybil reads them: it has no dependencies, runs the blocks of one page in one namespace, so that a page reads as a story,
-and takes both plain blocks and `>>>` blocks, whose printed results it compares.
+Sybil runs them. It has no dependencies. All blocks of a page share one namespace, so that a block can use the names of
+the blocks before it. Sybil runs plain blocks, and `>>>` blocks, whose printed results it compares.
 """
 
+import ast
 import doctest
 import importlib
+import os
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
+import confluent_kafka
+import pyarrow
+import pyarrow.parquet
 import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
 import kafka_assignors
 from kafka_assignors.embedded import EmbeddedKafka
+from support import jars
+from support.broker import Kafka, unique
+from support.offsets_records import commit_key, commit_value
+from support.standalone_spark import standalone
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+# Not a module but a logger, for the logs of librdkafka.
+LOGGER = "kafka_assignors.librdkafka"
+SOURCES = sorted((ROOT / "python").glob("**/*.py"))
 ELLIPSIS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -33,14 +47,14 @@ def modules() -> list[ModuleType]:
 
 
 def marked(page: Path) -> object:
-    """The page that needs Spark goes where the session is."""
-    spark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+    """The page on Spark runs in the group of tests that share a Spark session."""
+    spark = [pytest.mark.needs("spark"), pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
     return pytest.param(page, marks=spark) if page.name == "spark.md" else page
 
 
 @pytest.mark.parametrize("page", [marked(page) for page in PAGES], ids=named)
 def test_examples_run_as_printed(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """What a page takes for a broker on this machine is an embedded one, with the topic that the pages speak of."""
+    """An embedded Kafka with the topic of the pages replaces the broker on localhost."""
     if page.name == "spark.md":
         request.getfixturevalue("spark")
     with EmbeddedKafka(topics={"orders": 6}) as kafka:
@@ -51,12 +65,145 @@ def test_examples_run_as_printed(page: Path, tmp_path: Path, request: pytest.Fix
             example.evaluate()
 
 
+# ---- the shell lines of the page on Spark ----
+
+SPARK_PAGE = (ROOT / "docs" / "spark.md").read_text()
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"(PYSPARK_PYTHON=\S+ )?(python -m kafka_assignors\.spark|kafka-assignors spark) ")
+CLUSTER, INTERPRETER = "spark://host:7077", "/opt/pipeline/bin/python"
+
+
+def blocks(language: str) -> list[str]:
+    """The page's blocks of code in a language."""
+    return [block for marked_as, block in BLOCK.findall(SPARK_PAGE) if marked_as == language]
+
+
+def shell_lines() -> list[str]:
+    """The commands of the page, in order. A backslash at the end of a line continues it."""
+    return [line for block in blocks("") for line in block.replace("\\\n", "").splitlines()]
+
+
+HERE = [line for line in shell_lines() if CLUSTER not in line]
+THERE = [line for line in shell_lines() if CLUSTER in line]
+
+
+def run_in(folder: Path, *command: str) -> None:
+    """Runs a command like a shell in which `python` is this interpreter."""
+    env = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "KAFKA_ASSIGNORS_CACHE": str(jars.CACHE),
+    }
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def test_the_shell_lines_are_commands_of_the_pipeline() -> None:
+    assert len(HERE) >= 9
+    assert len(THERE) == 1
+    assert [line for line in shell_lines() if COMMAND.match(line) is None] == []
+
+
+@pytest.mark.needs("spark")
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(900)
+def test_the_shell_lines_run_one_after_the_other(kafka_broker: Kafka, tmp_path: Path) -> None:
+    """In one folder and in the page's order. The page's program for a capture runs against a real broker, too."""
+    topic = kafka_broker.create_topic(unique("docs"), 1)
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": kafka_broker.bootstrap_servers, "group.id": unique("g")})
+    consumer.commit(offsets=[confluent_kafka.TopicPartition(topic, 0, 0)], asynchronous=False)
+    consumer.close()
+    columns = {"key": "binary", "value": "binary", "partition": "int32", "offset": "int64", "timestamp": "int64"}
+    record = dict(zip(columns, (commit_key("g", topic, 0), commit_value(42, 900), 0, 1, 1_000), strict=True))
+    dump = pyarrow.Table.from_pylist([record], pyarrow.schema(list(columns.items())))
+    (tmp_path / "dump").mkdir()
+    pyarrow.parquet.write_table(dump, tmp_path / "dump" / "part.parquet")
+    for line in HERE:
+        run_in(tmp_path, "bash", "-c", line.replace("broker:9092", kafka_broker.bootstrap_servers))
+    (program,) = blocks("py")
+    run_in(tmp_path, sys.executable, "-c", program.replace("broker:9092", kafka_broker.bootstrap_servers))
+    commits = pyarrow.parquet.read_table(tmp_path / "history" / "offset_commits").to_pylist()
+    assert [row["topic"] for row in commits].count(topic) == 1
+    assert (tmp_path / "report" / "report.html").exists()
+
+
+@pytest.mark.needs("spark")
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+def test_the_shell_line_for_a_cluster_runs_on_one(tmp_path: Path) -> None:
+    (synth,) = (line for line in HERE if " synth " in line)
+    run_in(tmp_path, "bash", "-c", synth)
+    with standalone(tmp_path) as master:
+        for line in THERE:
+            run_in(tmp_path, "bash", "-c", line.replace(CLUSTER, master).replace(INTERPRETER, sys.executable))
+    assert list((tmp_path / "replayed-there" / "rebalances").glob("*.parquet"))
+
+
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
 def test_docstrings_run_as_printed(module: ModuleType) -> None:
     assert doctest.testmod(module, optionflags=ELLIPSIS).failed == 0
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module, or an attribute of one."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:end]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[end:]:
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
+
+
+def names_in(text: str) -> set[str]:
+    """Every dotted name of the package, and every name that an example imports from the package."""
+    dotted = set(re.findall(r"(?<![\w/.])kafka_assignors(?:\.[A-Za-z_]\w*)+", text))
+    imports = re.findall(r"^[ >.]*(from kafka_assignors[\w.]* import (?:\([^)]*\)|[^\n(]+))", text, re.MULTILINE)
+    for found in imports:
+        (statement,) = ast.parse(re.sub(r"^\.\.\. ", "", found, flags=re.MULTILINE)).body
+        assert isinstance(statement, ast.ImportFrom)
+        dotted |= {f"{statement.module}.{alias.name}" for alias in statement.names}
+    return dotted - {LOGGER}
+
+
+def test_names_are_found() -> None:
+    text = (
+        "`kafka_assignors.a.B` and\n>>> from kafka_assignors.c import (\n...     D as E,\n... )\nkafka_assignors_core.f"
+    )
+    assert names_in(text) == {"kafka_assignors.a.B", "kafka_assignors.c", "kafka_assignors.c.D"}
+    assert exists("kafka_assignors.errors.LagError")
+    assert not exists("kafka_assignors.errors.NoError")
+    assert not exists("kafka_assignors.nowhere")
+
+
+@pytest.mark.parametrize("page", [*PAGES, *SOURCES], ids=named)
+def test_names_exist_where_they_are_said_to_be(page: Path) -> None:
+    """In pages, and in the docstrings, comments and messages of the package."""
+    assert [name for name in sorted(names_in(page.read_text())) if not exists(name)] == []
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?://)([^)#]*)(?:#[^)]*)?\)", page.read_text())
     assert [target for target in targets if target and not (page.parent / target).exists()] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the page's headings, as GitHub and mkdocs make them."""
+    lines = re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+    headings = (re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", line).lower() for line in lines)
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=named)
+def test_anchors_are_headings(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?://)([^)#]*)#([^)]*)\)", page.read_text())
+    pages = [(page.parent / target if target else page, anchor) for target, anchor in links]
+    assert [(target, anchor) for target, anchor in pages if anchor not in anchors(target)] == []

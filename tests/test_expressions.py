@@ -1,4 +1,4 @@
-"""Expressions over topics: as librdkafka and brokers read them, and in linear time."""
+"""Expressions over topics: they mean the same as in librdkafka and on brokers, and match in linear time."""
 
 import ctypes
 import platform
@@ -33,7 +33,7 @@ names = st.lists(st.text("ab.-_0129re", max_size=8), min_size=1, max_size=8)
 
 
 def _by_the_c_library(text: str, names: list[str]) -> list[bool] | None:
-    """What librdkafka's own calls say; None where `regcomp` refuses."""
+    """The result of librdkafka's own calls. None if `regcomp` refuses the expression."""
     library = ctypes.CDLL(None)
     compiled = ctypes.create_string_buffer(1_024)
     if library.regcomp(compiled, text.encode(), _EXTENDED | _NO_SUBMATCHES) != 0:
@@ -55,13 +55,13 @@ def _by_the_c_library(text: str, names: list[str]) -> list[bool] | None:
 def test_what_the_c_library_takes_means_the_same(text: str, names: list[str]) -> None:
     assert platform.libc_ver()[0] == "glibc", "the oracle is glibc, which the wheels of Linux are linked to"
     theirs = _by_the_c_library(text, names)
-    # What librdkafka refuses may work here, and a back-reference does not work.
+    # librdkafka may refuse an expression that works here. Ours refuses back-references.
     if theirs is not None and (ours := _compiled(text)) is not None:
         assert ours.matches(names) == theirs
 
 
 def _compiled(text: str) -> Expression | None:
-    """None for a back-reference, which alone may be refused."""
+    """None if the expression is refused for a back-reference. No other refusal is allowed."""
     if _BACK_REFERENCE.search(text) is None:
         return Expression.posix(text)
     try:
@@ -136,17 +136,17 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:30])
 def test_a_stranger_s_expression_ends(text: str) -> None:
-    """Python's `re` does not come back from the first of these within any time."""
+    """The first of these would take Python's `re` practically for ever."""
     topics = ["a" * 249, "x" * 249, "orders.eu-west_1" * 10]
     assert live._matching({text}, topics, 60.0) == {text: []}
 
 
 def test_a_stranger_s_expressions_have_no_more_time_than_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The short ones come first, and one that is not through matches nothing."""
+    """Short expressions are matched first. An expression that is not finished in time matches nothing."""
     topics = [f"topic-{number}" for number in range(1_000)]
     clock = iter(range(10_000))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    # One look at the clock begins it, and there is one for each 100 names.
+    # The clock is read once at the beginning and once for each 100 names.
     found = live._matching({"topic-1.*", "topic-.*9(.*)", "topic-(1|2).*"}, topics, 15.0)
     assert [len(found[text]) for text in ("topic-1.*", "topic-.*9(.*)", "topic-(1|2).*")] == [111, 0, 0]
 

@@ -1,4 +1,4 @@
-"""docs/fault-scenarios.md names live tests that are there; the simulation checks the column of its own."""
+"""The live tests that docs/fault-scenarios.md names exist. The simulation checks its own column."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The made-up fleet, group by group: every history can be, and looks like its shape says."""
+"""The generated fleet, group by group: every history is possible, and has the shape that it names."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from itertools import groupby
 import pytest
 
 from kafka_assignors import OptionError
-from kafka_assignors.spark.fleet import SHAPES, Event, FleetOptions, SynthGroup, pool_size, pool_topic
+from kafka_assignors.spark.fleet import SHAPES, FleetOptions, MembershipEvent, SynthGroup, pool_size, pool_topic
 
 OPTIONS = FleetOptions(seed=5, groups=400)
 FLEET = [SynthGroup(OPTIONS, number) for number in range(OPTIONS.groups)]
 
 
-def steps(group: SynthGroup) -> list[list[Event]]:
+def steps(group: SynthGroup) -> list[list[MembershipEvent]]:
     return [list(step) for _, step in groupby(group.events, key=lambda event: event.seq)]
 
 
@@ -25,7 +25,7 @@ def of_shape(shape: str) -> list[SynthGroup]:
 def test_a_group_depends_on_seed_and_number_alone() -> None:
     for group in FLEET[:40]:
         again = SynthGroup(FleetOptions(seed=5, groups=400), group.number)
-        # Parts asked for in another order are the same.
+        # The order in which the parts are computed does not matter.
         assert list(again.observed()) == list(group.observed())
         assert [(each.ts, each.topic, each.committed.tolist()) for each in again.offsets()] == [
             (each.ts, each.topic, each.committed.tolist()) for each in group.offsets()
@@ -36,7 +36,7 @@ def test_a_group_depends_on_seed_and_number_alone() -> None:
 
 
 def test_every_history_can_be() -> None:
-    # Deployments that overlap: a static member comes back while another one already has its instance id.
+    # Overlapping deployments: a static member comes back while another member already has its instance id.
     dense = FleetOptions(seed=5, groups=100_000, days=0.02, events=60)
     overlapping = [SynthGroup(dense, number) for number in (188, 203, *range(40))]
     assert {group.shape for group in overlapping[:2]} == {"static"}
@@ -85,7 +85,7 @@ def test_shapes_look_like_what_they_are_called() -> None:
     for group in of_shape("join"):
         assert len(group.topics) >= 2
         assert len({topic.counts[0][1] for topic in group.topics}) == 1
-    # Topics of a pattern come and go.
+    # Topics that match the expression are created and deleted.
     passing = [topic for group in of_shape("regex") for topic in group.topics]
     assert any(topic.counts[0][0] > OPTIONS.start for topic in passing)
     assert any(topic.counts[-1][1] == 0 for topic in passing)

@@ -1,4 +1,4 @@
-"""The values that describe a group: what they hold, compare, copy and pickle."""
+"""The values that describe a group: their fields, comparison, copies and pickles."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""A Ctrl-C ends planning and verifying while they run in the core, on the main thread."""
+"""Ctrl-C interrupts planning and verification in the core, on the main thread."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-# Three signals, each sent when the one before was handled, while one call runs: only a call that looks for signals
-# itself handles more than one of them. The third handler raises.
+# Three signals during one call, each sent after the handler of the one before has run. Only a call that checks for
+# signals itself handles more than one. The third handler raises.
 PROGRAM = """
 import os, random, signal, sys, threading, warnings
 from kafka_assignors import Group, LagBasedAssignor, Member, MemberState, RangeAssignor, StickyAssignor
@@ -44,7 +44,7 @@ def call(what):
         lags = {topic: [2_030 + at * 7_919 % 1_000 for at in range(count)] for topic, count in group.topics.items()}
         assignor = LagBasedAssignor(scope="group", max_skew=None, keep="owners")
         return lambda: assignor.assign(group, lags=lags)
-    group = graph(16_000)
+    group = graph(8_000)
     if what == "assign":
         return lambda: StickyAssignor().assign(group)
     if what == "perform_assignment":

@@ -1,4 +1,4 @@
-"""Columns of keys and where producers put them: held to confluent-kafka's own functions and to published values."""
+"""Columns of keys and their partitions, compared with confluent-kafka's own functions and with published values."""
 
 import random
 import sys
@@ -62,7 +62,7 @@ KINDS: dict[str, Any] = {
     name=st.sampled_from(HASHES),
 )
 def test_any_part_of_any_column(kind: str, keys: list[bytes | None], start: int, stop: int, name: str) -> None:
-    """Slices share their parent's buffers; nulls and the bits that say so begin anywhere in a byte."""
+    """A slice shares the buffers of its parent. Its values and its validity bits may begin at any bit of a byte."""
     column = pyarrow.array(keys, pyarrow.binary()).cast(KINDS[kind])[start:stop]
     expected = [None if key is None else THEIRS[name](key, 12) for key in keys[start:stop]]
     found = partitions_of_column(column, 12, hash=name)

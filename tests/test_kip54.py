@@ -1,4 +1,4 @@
-"""The three examples of KIP-54, before and after each change, as the complete table of their results has them."""
+"""The three examples of KIP-54, before and after each change, as complete tables."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def shares(plan: Plan) -> dict[str, str]:
 
 
 def after(plan: Plan, subscriptions: dict[str, list[str]]) -> list[Member]:
-    """The members of the next round: those of the plan claim what it gave them."""
+    """The members of the next round: each claims the partitions that the plan gave it."""
     return [
         Member(member, topics, owned=plan[member], generation=1) if member in plan else Member(member, topics)
         for member, topics in subscriptions.items()
@@ -78,7 +78,7 @@ def test_example_3() -> None:
 
 
 def test_example_3_in_two_phases() -> None:
-    """The partition that moves is nobody's until its holder has revoked it; the follow-up moves nothing else."""
+    """The partition that moves has no owner until its old owner revoked it. The next rebalance moves nothing else."""
     topics = {"t0": 2, "t1": 2}
     subscriptions = {member: ["t0", "t1"] for member in ("C0", "C1", "C2")}
     assignor = CooperativeStickyAssignor()
@@ -94,7 +94,7 @@ def test_example_3_in_two_phases() -> None:
 
 
 def test_range_and_round_robin_on_the_examples() -> None:
-    """What the KIP prints for the assignors that it compares with."""
+    """The KIP prints these results for the assignors that it compares with."""
     equal = Group(PAIRS, [Member(f"C{i}", FOUR) for i in range(3)])
     assert shares(RoundRobinAssignor().assign(equal)) == {
         "C0": "t0p0 t1p1 t3p0",

@@ -1,4 +1,4 @@
-"""The lag-based assignor: KAFKA-5337's formula and rule, the options, sources of lags, and what becomes of bad ones."""
+"""The lag-based assignor: KAFKA-5337's formula and rule, the options, sources of lags, and lags that are wrong."""
 
 import logging
 import pickle
@@ -25,6 +25,7 @@ from kafka_assignors import (
 )
 from kafka_assignors.lag import Lags, LagSource, lag_by_member, partition_lag
 from kafka_assignors.userdata import Assignment, StickyUserData, Subscription
+from support.logs import records_of_the_package
 
 README = Group({"t0": 3}, [Member("C0", ["t0"]), Member("C1", ["t0"])])
 README_LAGS = {"t0": [100_000, 50_000, 60_000]}
@@ -46,7 +47,7 @@ def one_topic(partitions: int, *members: str) -> Group:
 
 
 class Told:
-    """A source that knows everything, and remembers what it was asked."""
+    """A source that knows all lags. It keeps the arguments of its calls."""
 
     def __init__(self, lags: Lags) -> None:
         self.known = lags
@@ -90,7 +91,7 @@ def test_the_published_example_against_range() -> None:
     assert shares(plan) == {"C0": ["t0p0"], "C1": ["t0p1", "t0p2"]}
     assert plan.lag_by_member == lag_by_member(plan, README_LAGS) == {"C0": 100_000, "C1": 110_000}
     assert lag_by_member(RangeAssignor().assign(README), README_LAGS) == {"C0": 150_000, "C1": 60_000}
-    assert plan.lag_bound == 105_000
+    assert (plan.lag_bound, plan.lag_bound_limited) == (105_000, None)
     plan.verify()
 
 
@@ -120,7 +121,7 @@ def test_the_published_example_against_range() -> None:
     ],
 )
 def test_golden_cases(topics: Lags, members: dict[str, str], given: dict[str, str], totals: list[int]) -> None:
-    """The cases of the Java assignor, as sets: its lists are in the order of placement."""
+    """The cases of the Java assignor, compared as sets: Java's lists are in the order of placement."""
     group = Group(
         {topic: len(lags) for topic, lags in topics.items()}, [Member(name, list(own)) for name, own in members.items()]
     )
@@ -132,7 +133,7 @@ def test_golden_cases(topics: Lags, members: dict[str, str], given: dict[str, st
 
 
 def word_by_word(group: Group, lags: Lags) -> dict[str, dict[str, list[int]]]:
-    """The rule, with nothing clever about it."""
+    """The rule in its simplest form, without any optimization."""
     result: dict[str, dict[str, list[int]]] = {member.id: {} for member in group.members}
     for topic in group.topics:
         counts = {member.id: (0, 0) for member in group.members if topic in member.topics}
@@ -337,7 +338,7 @@ def test_a_rebalance_goes_on_without_lags(source: Any, reason: str, caplog: pyte
         assignments, plan = assignor.plan_assignment(members, {"t": 4})
     assert given(assignments) == {"m0": [0, 1], "m1": [2], "m2": [3]}
     assert (plan.moved, plan.lag_by_member, plan.lag_bound) == (0, None, None)
-    [message] = caplog.messages
+    [message] = [record.message for record in records_of_the_package(caplog)]
     assert message.startswith("the lags of group 'g' are not known (")
     assert reason in message
 
@@ -371,7 +372,7 @@ def test_what_is_wrong_beside_the_lags_stays_an_error(caplog: pytest.LogCaptureF
         assignor.perform_assignment([], {"t": -1})
     with refuses(GroupTypeError, "members[0] is of type str"):
         assignor.perform_assignment(["m0"], {"t": 1})  # type: ignore[list-item]
-    assert caplog.messages == []
+    assert records_of_the_package(caplog) == []
 
 
 def test_what_a_member_was_given_is_what_it_claims_next() -> None:

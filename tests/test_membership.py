@@ -1,4 +1,4 @@
-"""`_core.Membership`, driven without sockets against the embedded Kafka's broker, as its docstring says."""
+"""`_core.Membership` without sockets, against the embedded Kafka's broker, driven as its docstring says."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def broker(**topics: int) -> _core.EmbeddedBroker:
 
 
 class Driver:
-    """A host: everything at once, in one thread."""
+    """A host of the membership. It runs everything in one thread."""
 
     def __init__(self, broker: _core.EmbeddedBroker, number: int, **settings: Any) -> None:
         self.broker = broker
@@ -107,7 +107,7 @@ class Driver:
 
 
 class Group:
-    """The drivers of a test, and the way of the broker's answers to them."""
+    """The drivers of a test. It passes the broker's answers to them."""
 
     def __init__(self) -> None:
         self.drivers: list[Driver] = []

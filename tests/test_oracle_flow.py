@@ -1,8 +1,9 @@
-"""Medium groups against a min-cost flow by OR-tools: one node a partition, one arc a subscriber, nothing merged.
+"""Medium-sized groups against a min-cost flow by OR-tools, with one node for each partition and one arc for each
+subscriber of it.
 
-The least balance score is the least sum of squared loads, so a member's k-th partition costs `2k - 1`, times more than
-all rack misses and moves together, which are the costs of the arcs. One flow settles all of it, and every plan must
-meet it.
+The smallest balance score is the smallest sum of squared loads. The k-th partition of a member costs `2k - 1`, times a
+number larger than all rack misses and moves together; these are the costs of the arcs. One flow minimizes all of them,
+and every plan must be as good.
 """
 
 import random
@@ -26,7 +27,7 @@ ASSIGNORS = {
 
 @dataclass
 class Problem:
-    """A group in plain lists, its claims settled by their definition."""
+    """A group in plain lists. Its claims are settled by the definition."""
 
     members: list[Member]
     racks: dict[Partition, frozenset[str]]
@@ -70,7 +71,7 @@ class Problem:
         return self.racks_matter and bool(rack) and rack not in self.racks[partition]
 
     def values(self, owners: Mapping[Partition, int]) -> tuple[int, int, int]:
-        """Squared loads, rack misses, moved."""
+        """Squared loads, rack misses, moves."""
         loads = [0] * len(self.members)
         for member in owners.values():
             loads[member] += 1
@@ -79,7 +80,7 @@ class Problem:
 
 
 def best(problem: Problem, objective: str) -> tuple[int, int, int]:
-    """Squared loads, rack misses and moved of a best plan, by min-cost flow."""
+    """Squared loads, rack misses and moves of a best plan, by min-cost flow."""
     flow = min_cost_flow.SimpleMinCostFlow()
     count = sum(map(bool, problem.subscribers.values()))
     small, large = 1, count + 1
@@ -109,7 +110,7 @@ def best(problem: Problem, objective: str) -> tuple[int, int, int]:
 
 
 def key(objective: str, values: tuple[int, int, int]) -> tuple[int, ...]:
-    """The order that the objective promises."""
+    """The order of the objective."""
     squares, misses, moved = values
     if objective == "fair":
         return squares, misses
@@ -153,7 +154,7 @@ def random_group(rng: random.Random) -> Group:
 
 
 def claims(rng: random.Random, counts: Mapping[str, int], size: int) -> dict[str, Sequence[int]]:
-    """About one partition in as many as there are members, so that most are claimed once, some twice, some never."""
+    """Each member claims about one partition in `size`: most partitions have one claim, some two, some none."""
     return {topic: [n for n in range(count + 1) if rng.random() < 1.2 / size] for topic, count in counts.items()}
 
 
@@ -181,7 +182,7 @@ def test_the_random_groups_are_worth_solving() -> None:
 
 
 def test_the_flow_finds_what_no_single_move_improves() -> None:
-    # Loads of 3, 4 and 5 that only a chain brings to 4, 4 and 4.
+    # Loads of 3, 4 and 5. Only a chain of moves leads to 4, 4 and 4.
     members = [
         Member("m1", ["A"], owned={"A": range(3)}),
         Member("m2", ["A", "B"], owned={"A": range(3, 6), "B": range(1)}),

@@ -1,4 +1,4 @@
-"""What partitioners say of arguments that they cannot use, and of topics that are not there."""
+"""The partitioners' errors for arguments that they cannot use, and for topics that do not exist."""
 
 from typing import Any
 
@@ -29,13 +29,13 @@ def test_topics_without_partitions(kind: type[Ours]) -> None:
 
 @every
 def test_a_new_batch_of_a_topic_that_has_gone_is_no_error(kind: type[Ours]) -> None:
-    """A producer calls it on its way to send, where nobody expects an error of a partitioner."""
+    """A producer calls it while it sends a record, in code that does not expect an error of a partitioner."""
     partitioner: Any = kind()
     partitioner.on_new_batch("x", Metadata(3), 0)
     left = ask(partitioner, Asked(3))
     for gone in (Asked(None), Asked(set())):
         partitioner.on_new_batch("t", gone, left)
-    # It comes back, and goes on.
+    # The topic exists again, and its batches go on.
     partitioner.on_new_batch("t", Asked(3), left)
     assert ask(partitioner, Asked(3)) in {0, 1, 2}
 

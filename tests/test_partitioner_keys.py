@@ -1,4 +1,4 @@
-"""Keys: their hash, columns of them, and the partitions that they go to."""
+"""Keys: their hashes, columns of keys, and the partitions of keys."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""The partitioners as Python programs and their clients use them: KIP-480, KIP-794, round robin."""
+"""The partitioners in Python programs and in their clients: KIP-480, KIP-794 and round robin."""
 
 import threading
 from collections import Counter
@@ -11,10 +11,12 @@ from kafka_assignors import (
     DefaultPartitioner,
     Partitioner,
     PartitionerError,
+    PartitionerTypeError,
     RoundRobinPartitioner,
     UniformStickyPartitioner,
     murmur2,
 )
+from kafka_assignors.partitioners import register_cluster_type
 from support.partitioning import ALL, Asked, Metadata, Ours, ask, every, filled
 
 # The choices of seed 42 among 6 partitions.
@@ -116,7 +118,7 @@ def test_over_time_records_spread_evenly(kind: type[DefaultPartitioner], key: by
 
 
 def test_threads_that_race_agree() -> None:
-    """All tell of the same batch at once; whoever wins, all go on with one partition, and it is another one."""
+    """All threads report the same batch at once. All must then get the same partition, and another one than before."""
     partitioner, cluster, threads, rounds = DefaultPartitioner(), Metadata(64), 4, 200
     barrier, histories = threading.Barrier(threads), [[ask(partitioner, cluster)] for _ in range(threads)]
 
@@ -151,8 +153,8 @@ def test_a_clients_metadata_is_read_when_it_is_replaced(kind: type[Ours]) -> Non
     assert cluster.calls["all"] == 2
     cluster.update(1)
     assert ask(partitioner, cluster) == ask(partitioner, cluster, b"key") == 0
-    # In place, as no client does: a partition more is seen too.
-    cluster._partitions["t"][1] = {"leader": 1}
+    # A change in place, as no client makes it: the new partition is found, too.
+    cluster.topics["t"][1] = {"leader": 1}
     before = cluster.calls["all"]
     ask(partitioner, cluster)
     assert cluster.calls["all"] == before + 1
@@ -170,6 +172,67 @@ def test_any_other_cluster_is_asked_each_time(kind: type[Ours]) -> None:
 
 
 @every
+def test_a_type_is_registered_without_its_subclasses(kind: type[Ours]) -> None:
+    class Plain(Metadata):
+        """Its base class is registered."""
+
+    class Renamed(Metadata):
+        """Has the dictionary in another attribute."""
+
+        @property
+        def mine(self) -> dict[str, dict[int, dict[str, int]]]:
+            return self.topics
+
+    def calls(cluster: Metadata) -> int:
+        partitioner = kind()
+        for _ in range(10):
+            ask(partitioner, cluster)
+        return cluster.calls["all"]
+
+    assert calls(Plain(4)) == calls(Renamed(4)) == 10
+    register_cluster_type(Renamed, "nothing")
+    assert calls(Renamed(4)) == 10, "no such attribute"
+    register_cluster_type(Renamed, "mine")
+    assert calls(Renamed(4)) == 1
+    assert calls(Plain(4)) == 10
+    register_cluster_type(Renamed, "calls")
+    assert calls(Renamed(4)) == 10, "a Counter has no dictionary of partitions"
+
+
+def test_a_registration_from_an_attribute_and_from_other_threads_waits_for_nobody() -> None:
+    """The attribute is read after the lock of the registered types was released, so it may register one itself."""
+
+    class Late(Metadata):
+        @property
+        def mine(self) -> dict[str, dict[int, dict[str, int]]]:
+            register_cluster_type(type("Other", (), {}), "x")
+            thread = threading.Thread(target=register_cluster_type, args=(Late, "mine"))
+            thread.start()
+            thread.join(10)
+            assert not thread.is_alive()
+            return self.topics
+
+    register_cluster_type(Late, "mine")
+    cluster, partitioner = Late(4), DefaultPartitioner(seed=1)
+    assert len({ask(partitioner, cluster) for _ in range(5)}) == 1
+    assert cluster.calls["all"] == 1
+
+
+def test_what_cannot_be_registered() -> None:
+    register: Any = register_cluster_type
+    with pytest.raises(PartitionerTypeError, match="cluster_type is of type Asked; give a class"):
+        register(Asked(3), "topics")
+    with pytest.raises(PartitionerTypeError, match="attribute is of type int; give an attribute's name"):
+        register(Asked, 3)
+    with pytest.raises(PartitionerError, match="attribute cannot be represented"):
+        register(Asked, "\ud800")
+    cluster = Asked(3)
+    for _ in range(5):
+        ask(DefaultPartitioner(), cluster)
+    assert cluster.calls["all"] == 5
+
+
+@every
 def test_two_clusters_may_share_a_partitioner(kind: type[Ours]) -> None:
     partitioner, small, large = kind(), Metadata(2), Metadata(50)
     for n in range(50):
@@ -182,7 +245,7 @@ def test_two_clusters_may_share_a_partitioner(kind: type[Ours]) -> None:
 
 def test_adaptive_goes_by_bytes() -> None:
     partitioner, cluster = AdaptivePartitioner(batch_size=1_000, seed=2), Metadata(100)
-    # 100 bytes each with what a batch adds: the 21st record finds 2,000 of them.
+    # Each record takes 100 bytes with the overhead of a batch, so that the 21st record finds 2,000 bytes.
     seen = [ask(partitioner, cluster, value=b"x" * 92) for _ in range(60)]
     assert [len(set(seen[at : at + 20])) for at in (0, 20, 40)] == [1, 1, 1]
     assert len({seen[0], seen[20], seen[40]}) == 3
@@ -262,7 +325,7 @@ def test_round_robin_sees_leaders_that_moved_within_a_round() -> None:
     assert {ask(partitioner, cluster) for _ in range(8)} == {0, 1, 3}
 
 
-# ---- one's own ------------------------------------------------------------------------------------------------------
+# ---- the user's own -------------------------------------------------------------------------------------------------
 
 
 class Own(Partitioner):

@@ -1,4 +1,4 @@
-"""What a plan says of itself."""
+"""A plan's own figures and texts."""
 
 import copy
 import os
@@ -25,7 +25,7 @@ ALL = [StickyAssignor(), CooperativeStickyAssignor(), RangeAssignor(), RoundRobi
 
 
 def random_group(seed: int, members: int = 12, topics: int = 9) -> Group:
-    """A group with different subscriptions, and claims of which some overlap and some are void."""
+    """A group with different subscriptions. Some claims overlap, and some are void."""
     rng = random.Random(seed)
     counts = {f"topic-{i}": rng.randrange(6) for i in range(topics)}
     return Group(

@@ -1,4 +1,4 @@
-"""Text of strangers made printable: no control character, no line break, no more than so long."""
+"""Text from other programs is made printable: without control characters and line breaks, and not too long."""
 
 import io
 import logging
@@ -10,20 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assignors import Group, Member, MemberState, StickyStreamJoinAssignor
-from kafka_assignors.clients._report import _warn_of_leftovers
 from kafka_assignors.errors import SecurityError
+from kafka_assignors.member.rebalance_report import _warn_of_leftovers
 from kafka_assignors.net import Address
 from kafka_assignors.net.config import SaslConfig
 from kafka_assignors.net.sasl import Authenticator
 from kafka_assignors.net.session import Opening
 from kafka_assignors.printable import listed, printable
+from support.logs import records_of_the_package
 
 
 @given(st.text(), st.integers(1, 50))
 def test_nothing_steers_a_terminal_or_breaks_a_line(text: str, most: int) -> None:
     shown = printable(text, most)
     assert shown.isprintable()
-    # An escape has at most ten characters.
+    # An escape sequence has at most ten characters.
     assert len(shown) <= 10 * most + 40
     assert shown == printable(shown, len(shown))
     if text.isprintable() and len(text) <= most:
@@ -72,13 +73,13 @@ def test_a_brokers_reason_is_printable() -> None:
 
 
 def test_a_stream_joins_log_names_some_and_counts_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    """One member may name as many topics as fit its metadata, each of any length."""
+    """A member may name as many topics as fit into its metadata, with names of any length."""
     names = [f"\x1b[2J\n{number}" + "x" * 100 for number in range(20_000)]
     assignor = StickyStreamJoinAssignor()
     plan = assignor.assign(Group({"t": 2}, [Member("m", ["t", *names])]))
     with caplog.at_level(logging.WARNING, "kafka_assignors"):
         _warn_of_leftovers(plan)
-    (record,) = caplog.records
+    (record,) = records_of_the_package(caplog)
     line = record.getMessage()
     assert line.isprintable()
     assert "and 19990 more" in line
@@ -86,7 +87,7 @@ def test_a_stream_joins_log_names_some_and_counts_the_others(caplog: pytest.LogC
 
 
 def test_warnings_of_the_leader_are_printable(caplog: pytest.LogCaptureFixture) -> None:
-    """As a client's consumer has it: bytes in, a log out."""
+    """As in a client's consumer: bytes in, a log out."""
     assignor = StickyStreamJoinAssignor()
     metadata = assignor.metadata(["t", "a\x1b[2J"], MemberState())
     _, plan = assignor.plan_assignment([("m", None, metadata)], {"t": 2}, generation=1)

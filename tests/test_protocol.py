@@ -1,5 +1,6 @@
-"""Requests as bytes and responses as dicts, against kafka-python's own codecs, which come from Kafka's definitions."""
+"""Requests as bytes and responses as dicts, compared with kafka-python's codecs, which follow Kafka's definitions."""
 
+import uuid
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ from kafka_assignors.errors import KafkaAssignorsError, ProtocolError
 
 CORRELATION = 77
 
-# ApiVersions is flexible too, but its response's header is not.
+# ApiVersions is flexible, too, but the header of its response is not.
 FLEXIBLE = {
     SaslAuthenticateResponse: 2,
     MetadataResponse: 9,
@@ -62,7 +63,7 @@ def asked(request: Any, version: int) -> bytes:
 
 
 def written(response: Any, version: int) -> bytes:
-    """The frame of a kafka-python response, without its length: flexible ones have tagged fields behind the id."""
+    """The frame of a kafka-python response, without its length. Flexible ones have tagged fields behind the id."""
     tags = b"\0" if version >= FLEXIBLE.get(type(response), 99) else b""
     return CORRELATION.to_bytes(4, "big") + tags + bytes(response.encode(version=version, header=False))
 
@@ -175,7 +176,7 @@ def test_a_broker_too_old_for_the_version_answers_version_0() -> None:
     frame = written(ApiVersionsResponse(version=0, error_code=35, api_keys=kinds), 0)
     read = _core.decode_api_versions(3, CORRELATION, frame)
     assert read == {"error_code": 35, "api_keys": {18: (0, 2)}, "throttle_time_ms": 0}
-    # Without that error it is no answer to version 3.
+    # Without that error, an answer in version 0 does not answer a request in version 3.
     with pytest.raises(ProtocolError):
         _core.decode_api_versions(3, CORRELATION, written(ApiVersionsResponse(version=0, api_keys=kinds), 0))
 
@@ -207,7 +208,8 @@ def test_metadata(name: str, version: int) -> None:
     partition = of_topic.MetadataResponsePartition(
         error_code=0, partition_index=2, leader_id=1, leader_epoch=6, replica_nodes=[1, 2], isr_nodes=[1]
     )
-    topics = [of_topic(error_code=0, name="t", is_internal=True, partitions=[partition])]
+    topic_id = uuid.UUID(int=1)
+    topics = [of_topic(error_code=0, name="t", topic_id=topic_id, is_internal=True, partitions=[partition])]
     brokers = [MetadataResponse.MetadataResponseBroker(node_id=1, host="h", port=9092, rack="a")]
     theirs = MetadataResponse(version=version, brokers=brokers, cluster_id="x", controller_id=1, topics=topics)
     assert _core.decode_metadata(version, CORRELATION, written(theirs, version)) == {
@@ -219,6 +221,7 @@ def test_metadata(name: str, version: int) -> None:
             {
                 "error_code": 0,
                 "name": "t",
+                "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ" if version >= 10 else None,
                 "is_internal": version >= 1,
                 "partitions": [
                     {
@@ -313,7 +316,7 @@ def test_offset_fetch(name: str, version: int) -> None:
 
 
 def test_groups_that_the_broker_assigns() -> None:
-    """Not in kafka-python: the bytes are those of Java's kafka-clients 4.3.1, which the core's tests have in full."""
+    """kafka-python has none. The bytes are those of Java's kafka-clients 4.3.1; the core's tests have all of them."""
     head = CORRELATION.to_bytes(4, "big") + b"\0"
     body = bytes.fromhex(
         "0000000302000000026707537461626c65000000080000000708756e69666f726d02026d02690272000000070263032f6802027404742e2a"

@@ -1,4 +1,4 @@
-"""The rules by which a group is told what to use."""
+"""The rules for the recommendation of a strategy to a group."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def group(
 def test_a_strategy_that_moves_less_is_recommended() -> None:
     figures = group(observed=strategy(400), range=strategy(400), sticky=strategy(40), cooperative_sticky=strategy(40))
     found = recommend(figures)
-    # Of equals, the one that lets members work on.
+    # Both are equally good. The cooperative one does not stop the members during a rebalance.
     assert (found.strategy, found.rule) == ("cooperative-sticky", "sticky")
     assert found.reason == "moves 40 partitions in 20 rebalances where it moved 400 (90% less), and is as even"
     assert saved(figures, found) == 360
@@ -65,7 +65,7 @@ def test_a_small_gain_is_not_worth_a_change(moved: int, wanted: str) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "wanted"),
-    # Under ten moves; under five in a hundred; both reached.
+    # Under ten moves saved, and ten. At most five percent saved, and more.
     [(19, 10, KEEP), (20, 10, "sticky"), (10_000, 9_501, KEEP), (10_000, 9_500, KEEP), (10_000, 9_499, "sticky")],
 )
 def test_no_limit_makes_a_saving_under_ten_moves_or_five_percent_worth_a_change(
@@ -76,14 +76,14 @@ def test_no_limit_makes_a_saving_under_ten_moves_or_five_percent_worth_a_change(
 
 
 def test_a_little_more_even_is_not_worth_a_change() -> None:
-    """Nor are more moves for it: a group that runs sticky under another name would be told to change to it."""
+    """Nor are further moves worth it: a group that runs sticky under another name would be advised to change to it."""
     figures = group(observed=strategy(10, score=2.0), sticky=strategy(16, score=1.0))
     found = recommend(figures)
     assert (found.strategy, found.rule, saved(figures, found)) == (KEEP, "keep", 0)
 
 
 def test_what_was_never_observed_nor_captured_is_not_today() -> None:
-    """A default is no observation: the group may run anything."""
+    """A client's default is no observation: the group may run any strategy."""
     figures = group(range=strategy(3_447), sticky=strategy(40))
     found = recommend(figures)
     assert today(figures) is None
@@ -93,7 +93,7 @@ def test_what_was_never_observed_nor_captured_is_not_today() -> None:
     known = group(running="range", range=strategy(3_447), sticky=strategy(40))
     assert today(known) == "range"
     assert saved(known, recommend(known)) == 3_407
-    # What it is known to run was not replayed.
+    # The strategy that the group runs was not replayed.
     assert today(group(running="com.example.Own", range=strategy(3_447))) is None
 
 
@@ -103,7 +103,7 @@ def test_a_group_that_the_broker_assigns_is_compared_with_nothing_that_it_never_
         found = recommend(figures)
         assert (found.strategy, found.rule, today(figures), saved(figures, found)) == (KEEP, "broker", None, 0)
         assert "range" not in found.reason
-    # What was observed counts in such a group too.
+    # An observed strategy counts in such a group, too.
     seen = group(by_broker=True, running="range", observed=strategy(400), range=strategy(9), sticky=strategy(40))
     assert recommend(seen).reason.startswith("moves 9 partitions in 20 rebalances where it moved 400")
 
@@ -131,7 +131,7 @@ def test_what_leaves_partitions_without_a_reader_is_not_recommended() -> None:
         assert recommend(group(joined=joined, running="sticky", **unread)).strategy == KEEP
         assert recommend(group(joined=joined, **unread)).strategy == "sticky"
         assert recommend(group(joined=joined, observed=strategy(900), **unread)).strategy == "sticky"
-    # Where as many have no reader today, it may be.
+    # It may be, if today as many partitions have no reader.
     today_unread = strategy(900, torn=9, unassigned=1_960)
     assert recommend(group(joined=True, observed=today_unread, **unread)).strategy == "sticky-join"
     assert unread["sticky_join"].unassigned_share == 0.98
@@ -181,7 +181,7 @@ def test_a_heavy_member_calls_for_lag() -> None:
     found = recommend(group(**strategies))
     assert (found.strategy, found.rule) == ("lag", "lag")
     assert "1.1 times the mean lag instead of 4.0 times with sticky (up to 90,000 records)" in found.reason
-    # A lag that is nobody's trouble; a skew that is small; a strategy that does not help.
+    # A lag below the limit; a small skew; a strategy that does not improve either.
     assert recommend(group(**strategies), Limits(lag=100_000)).strategy == "sticky"
     assert recommend(group(**strategies), Limits(lag_skew=5)).strategy == "sticky"
     assert recommend(group(**(strategies | {"lag": strategy(9, skew=3.9, lag=89_000)}))).rule != "lag"

@@ -1,4 +1,4 @@
-"""The report as page and JSON, without a browser: the figures are there, and names do no harm."""
+"""The report as page and JSON, without a browser: the figures are complete, and names cannot inject anything."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_assignors.errors import OptionError
 from kafka_assignors.printable import escaped
 from kafka_assignors.report.canvas import compact, drawn_text
 from kafka_assignors.report.model import Quantiles, Report
@@ -46,7 +47,7 @@ class Parsed(HTMLParser):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The page and the JSON, in a folder that was not there."""
+    """The page and the JSON, in a folder that did not exist."""
     html, values = write(sample(), tmp_path_factory.mktemp("report") / "new" / "folder")
     return Path(html), Path(values)
 
@@ -74,7 +75,7 @@ def test_names_are_shown_and_do_nothing(parsed: Parsed) -> None:
     unseen = re.compile("[\x00-\x08\x0b-\x1f\x7f\u200b\u202a-\u202e\u2066-\u2069]")
     invisible = [text for text in parsed.texts if unseen.search(text)]
     assert invisible == []
-    # Nothing is loaded from anywhere.
+    # The page loads nothing from other addresses.
     for tag, attributes in parsed.tags:
         for name in ("src", "href"):
             value = attributes.get(name)
@@ -93,7 +94,7 @@ def test_pictures_are_sound_and_follow_the_page(parsed: Parsed) -> None:
         root = xml.etree.ElementTree.fromstring(svg)
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert "prefers-color-scheme:dark" in svg
-        # No text that would need a font, nothing that runs, nothing from elsewhere.
+        # No text that needs a font, no scripts, and nothing from other addresses.
         names = {element.tag.split("}")[-1] for element in root.iter()}
         assert not names & {"text", "script", "foreignObject", "a"}
         for element in root.iter():
@@ -125,7 +126,7 @@ def test_the_json_has_all_figures(files: tuple[Path, Path]) -> None:
     assert [each["figures"]["group_id"] for each in values["worst"]] == list(HOSTILE)
     assert values["worst"][0]["ownership"][0]["owners"] == report.worst[0].ownership[0].owners
     assert values["recommendations"] == dict(report.recommendations)
-    # What nobody gets stands with every strategy.
+    # Partitions that no member can get are unassigned under every strategy.
     assert values["strategies"][5]["unassigned_share"] == report.strategies[5].unassigned_share > 0
     of_group = values["worst"][0]["figures"]["strategies"]
     assert of_group["range"]["unassigned_share"] == 0.25
@@ -139,6 +140,12 @@ def test_figures_that_are_no_numbers_are_null_in_json() -> None:
     values = dataclasses.replace(report, strategies=totals).to_json()
     assert values["strategies"][0]["spread"] == {"p50": None, "p95": None, "max": 1.0}
     json.dumps(values, allow_nan=False)
+
+
+@pytest.mark.parametrize("folder", ["hdfs://host/x", "file:///x", Path("file:///x"), Path("s3a://bucket/x")], ids=str)
+def test_a_folder_of_another_file_system_is_refused(folder: str | Path) -> None:
+    with pytest.raises(OptionError, match="give a folder of this machine, without a scheme"):
+        write(sample(), folder)
 
 
 def test_a_report_of_nothing() -> None:

@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing to complain of, all pictures there, nothing wider than the window."""
+"""The page in a real browser: no message on the console, all pictures loaded, nothing wider than the window."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_pictures_turn_dark_with_the_page(browser: Browser, files: tuple[str, An
     in_light = browser.run(script)
     browser.open(files[0], dark=True)
     in_dark = browser.run(script)
-    # What is written has the page's ink.
+    # Text has the colour of the page's text.
     assert in_light[0] > 50 > in_light[1]
     assert in_dark[1] > 50 > in_dark[0]
     assert in_light[2] != in_dark[2]

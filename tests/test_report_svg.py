@@ -1,4 +1,4 @@
-"""Small SVG: fewer bytes, the same look; and how large a page may become."""
+"""Small SVG: fewer bytes, the same picture; and the largest size of a page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_clips_and_styles_stay() -> None:
 
 
 def test_pictures_of_many_rebalances_are_bounded() -> None:
-    """A group in which everything moves all the time, of more members and partitions than are shown."""
+    """A group in which all partitions move all the time, with more members and partitions than a picture shows."""
     chance = random.Random(1)
     members = [f"member-{number}" for number in range(300)]
     partitions = [("topic", number) for number in range(400)]

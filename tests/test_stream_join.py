@@ -1,4 +1,4 @@
-"""The stream-join assignor as Python has it: reasons, notices, and the way through bytes; the core has the oracle."""
+"""The stream-join assignor in Python: reasons, notices, and bytes to bytes. The oracle is in the core's tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_assignors import (
     StickyStreamJoinAssignor,
     _core,
 )
-from kafka_assignors.clients._report import RebalanceReport, publish
+from kafka_assignors.member.rebalance_report import RebalanceReport, publish
 from kafka_assignors.userdata import Assignment, StreamJoinUserData, Subscription
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def test_numbers_stay_through_joins_and_leaves(assignor: StickyStreamJoinAssigno
     assert all(before[name] <= set(state.owned["clicks"]) for name, state in states.items())
     assert sorted(len(state.owned["views"]) for state in states.values()) == [3, 3, 4]
     assert {state.generation for state in states.values()} == {3}, "the group's generation is no epoch"
-    # The zombie comes back with what it held two epochs ago: the others keep theirs.
+    # The zombie comes back with its partitions of two epochs ago. The other members keep theirs.
     states["d"] = gone
     made = rebalance(assignor, states, counts, 31)
     assert made.verify().moved == 2

@@ -1,4 +1,4 @@
-"""The advertising join runs as a newcomer runs it, finds what there is to find, and would tell if it did not."""
+"""The advertising join runs with its documented command and finds all matches. Its checks find errors."""
 
 import os
 import random
@@ -20,7 +20,7 @@ def share(member: str, generation: int, held: list[int], gained: int, continuous
 
 
 def account() -> Account:
-    """A and B hold three numbers each, and count from there."""
+    """A and B own three numbers each. The account counts from then on."""
     books = Account("range", 6, {name: Row(name) for name in "AB"})
     books.take(load(dump(share("A", 1, [0, 1, 2], 6))))
     assert not books.settled
@@ -35,7 +35,7 @@ def test_only_what_came_counts() -> None:
     books.gone("B", "crashed")
     assert not books.settled
     books.take(share("A", 2, [0, 1, 2, 3, 4, 5], 6))
-    # What a dead member said before it died is heard late.
+    # An event of a dead member may arrive after its death.
     books.take(share("B", 1, [3, 4, 5], 6))
     assert books.settled
     assert (books.figures, books.faults()) == ((6, 6, 300), [])
@@ -61,7 +61,7 @@ def test_drained_is_what_somebody_has_committed() -> None:
     books.take(load(dump(Read("A", [(IMPRESSIONS, 0, 4)]))))
     assert not books.drained(ends)
     books.take(Read("B", [(IMPRESSIONS, 0, 5)]))
-    # A commit that is heard late takes nothing back.
+    # A commit that arrives late does not move a position back.
     books.take(Read("A", [(IMPRESSIONS, 0, 3)]))
     assert books.drained(ends)
 
@@ -99,7 +99,7 @@ def test_a_campaign_has_clicks_of_all_kinds_and_comes_from_its_seed() -> None:
 
 
 class Log:
-    """One number of both topics, its results, and owners that take turns."""
+    """One number of both topics, with its results. Owners take turns."""
 
     def __init__(self, records: list[Record], window_ms: int, seed: int) -> None:
         self.topics = {topic: [r for r in records if r.topic == topic] for topic in (IMPRESSIONS, CLICKS)}
@@ -110,7 +110,7 @@ class Log:
         self.chance = random.Random(seed)
 
     def owner(self) -> NumberJoin:
-        """A new owner: it reads again what it must, and no more."""
+        """A new owner. It reads again exactly the records that it must."""
         join = NumberJoin(self.window_ms)
         join.times |= self.times
         for match in self.results:
@@ -124,7 +124,7 @@ class Log:
         return join
 
     def work(self) -> None:
-        """Owners come and go, some between their results and their commit, until everything is committed."""
+        """Owners come and go until everything is committed. Some end between their results and their commit."""
         while any(self.committed[topic] < len(records) for topic, records in self.topics.items()):
             join = self.owner()
             for _ in range(self.chance.randrange(1, 4)):
@@ -178,9 +178,9 @@ def test_the_example_ends_by_itself_and_well() -> None:
         assert records > 0
         assert (results, mistakes) == (matches, 0)
         if strategy != "range":
-            # As the example itself demands, which leaves range out.
+            # The example demands this itself, except of range.
             assert came == rebuilt
-            # Two numbers of two topics at each of four events, and nothing besides.
+            # Two numbers of two topics at each of four events, and no more.
             assert 16 <= rebuilt < figures["range"][1]
     assert "nothing wrong" in done.stdout.splitlines()[-1]
     assert "\x1b" not in done.stdout

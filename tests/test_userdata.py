@@ -1,10 +1,13 @@
-"""The plain-Python codec: other clients' bytes, and the core's codec of the same bytes."""
+"""The bytes of other clients and of this one. The core reads them, and a second reader in plain Python."""
+
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafka_assignors import UserDataError, _core
+from kafka_assignors import UserDataError
 from kafka_assignors.userdata import (
     Assignment,
     CooperativeStickyUserData,
@@ -12,8 +15,7 @@ from kafka_assignors.userdata import (
     StreamJoinUserData,
     Subscription,
 )
-
-Lists = list[tuple[str, list[int]]]
+from support import userdata_reader
 
 STICKY_V1 = "0000000100017400000002000000000000000200000005"
 V0 = "000000000002000161000174000000020102"
@@ -23,7 +25,7 @@ V3 = "00030000000200016100017400000002010200000002000161000000010000000100017400
 JAVA_ASSIGNMENT = "0003000000020001740000000200000002000000000001610000000100000001ffffffff"
 
 
-# J: written by kafka-clients; K: by kafka-python 3.0.12; L: follows from the layout.
+# J: written by kafka-clients. K: written by kafka-python 3.0.12. L: derived from the layout.
 @pytest.mark.parametrize(
     ("data", "assignments", "generation"),
     [
@@ -182,22 +184,11 @@ subscriptions = st.builds(
 )
 
 
-def merged(lists: Lists) -> dict[str, list[int]]:
-    """A topic may come several times, and names that are not UTF-8 may become alike."""
-    result: dict[str, list[int]] = {}
-    for topic, numbers in lists:
-        result.setdefault(topic, []).extend(numbers)
-    return result
-
-
 @given(subscriptions)
-def test_both_codecs_read_what_python_writes(subscription: Subscription) -> None:
+def test_both_readers_read_what_python_writes(subscription: Subscription) -> None:
     assert Subscription.decode(subscription.encode(), strict=True) == subscription
-    version, topics, user_data, owned, generation, rack, fault = _core.decode_subscription(subscription.encode())
-    assert (version, fault) == (3, None)
-    assert topics == list(subscription.topics)
-    assert [(topic, tuple(numbers)) for topic, numbers in owned] == list(subscription.owned.items())
-    assert (user_data, generation, rack) == (subscription.user_data, subscription.generation, subscription.rack)
+    assert subscription.version == userdata_reader.subscription(subscription.encode()).version == 3
+    assert userdata_reader.subscription(subscription.encode(), strict=True) == subscription
 
 
 @given(partitions, int32, int32, st.sampled_from([b"", b"\0\0", b"\0\1"]))
@@ -215,7 +206,7 @@ def test_user_data_comes_back(owned: dict[str, list[int]], generation: int, epoc
 
 
 def damaged(valid: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """Valid bytes with one byte changed, cut, or with more behind."""
+    """Valid bytes with one byte changed, truncated, or with further bytes at the end."""
 
     def change(data: bytes, at: int, byte: int, cut: int, more: bytes) -> bytes:
         changed = bytearray(data)
@@ -244,37 +235,23 @@ hostile = (
 @given(hostile)
 @example(bytes.fromhex("00000001000174000000020000000000000002aabb"))
 @example(b"\0\0\0\1\0\4\xe2\x82\xf0\x9f\0\0\0\1\0\0\0\0\0\0\0\5")
-def test_both_codecs_agree_on_all_bytes(data: bytes) -> None:
-    def either(read: object) -> object:
-        """What was read, or that it was refused; in the same words where the words are about the bytes."""
-        assert callable(read)
+def test_both_readers_agree_on_all_bytes(data: bytes) -> None:
+    def either(read: Callable[[], object]) -> object:
+        """The decoded value, or the refusal. Both readers have the same text for refusals of the bytes."""
         try:
             return read()
         except UserDataError as error:
             return str(error) if str(error).startswith("cannot read") else UserDataError
 
-    def sticky() -> StickyUserData:
-        lists, generation = _core.decode_sticky_user_data(data)
-        return StickyUserData(merged(lists), generation)
+    def agree(core: Callable[[], object], second: Callable[[], object]) -> None:
+        assert either(core) == either(second)
 
-    def subscription() -> Subscription:
-        version, topics, user_data, owned, generation, rack, _ = _core.decode_subscription(data)
-        return Subscription(topics, user_data, merged(owned), generation, rack, version)
-
-    def subscription_fault() -> object:
-        return _core.decode_subscription(data)[-1] or subscription()
-
-    def assignment() -> Assignment:
-        version, lists, user_data, _ = _core.decode_assignment(data)
-        return Assignment(merged(lists), user_data, version)
-
-    assert either(lambda: StickyUserData.decode(data, strict=True)) == either(sticky)
-    assert either(lambda: CooperativeStickyUserData.decode(data, strict=True)) == either(
-        lambda: CooperativeStickyUserData(_core.decode_cooperative_user_data(data))
-    )
-    assert either(lambda: StreamJoinUserData.decode(data, strict=True)) == either(
-        lambda: StreamJoinUserData(*_core.decode_stream_join_user_data(data))
-    )
-    assert either(lambda: Subscription.decode(data)) == either(subscription)
-    assert either(lambda: Subscription.decode(data, strict=True)) == either(subscription_fault)
-    assert either(lambda: Assignment.decode(data)) == either(assignment)
+    agree(lambda: StickyUserData.decode(data, strict=True), lambda: userdata_reader.sticky(data))
+    agree(lambda: CooperativeStickyUserData.decode(data, strict=True), lambda: userdata_reader.cooperative(data))
+    agree(lambda: StreamJoinUserData.decode(data, strict=True), lambda: userdata_reader.stream_join(data))
+    for strict in (False, True):
+        agree(
+            partial(Subscription.decode, data, strict=strict),
+            partial(userdata_reader.subscription, data, strict=strict),
+        )
+        agree(partial(Assignment.decode, data, strict=strict), partial(userdata_reader.assignment, data, strict=strict))

@@ -1,11 +1,12 @@
-"""Are these the files of a release, and is in them what the repository has?
+"""Check that these are the files of a release, and that they contain the files of the repository.
 
     python .github/release/check_files.py target/wheels/*.whl
     python .github/release/check_files.py --release dist/*
 
-Every wheel holds the extension, the Python files and types of the repository under python/, and what describes it; the
-sdist holds what is needed to build one, and neither tests nor anything that git ignores. With `--release` there must be
-one file for each line of expected.txt, all of one version. Prints what is wrong and exits with 1.
+A wheel contains the extension, the Python files and types of the repository under python/, and its metadata. The sdist
+contains the files that are needed to build a wheel, but no tests, and no files that git ignores. With `--release` there
+must be the sdist and one wheel for each platform and ABI of platforms.py, all of one version. Prints the errors and
+exits with 1.
 """
 
 from __future__ import annotations
@@ -18,27 +19,28 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+from platforms import expected
+
 ROOT = Path(__file__).resolve().parents[2]
-EXPECTED = Path(__file__).with_name("expected.txt")
 EXTENSION = re.compile(r"kafka_assignors/_core(\.abi3|\.cpython-\w+-[\w-]+|\.cp\w+-\w+)?\.(so|pyd)")
-# What maturin adds to describe the wheel; the list of the crates inside (an SBOM, PEP 770) is among it.
+# The metadata that maturin adds to the wheel, with the list of its crates (an SBOM, PEP 770).
 DESCRIPTION = re.compile(
     r"kafka_assignors-[^/]+\.dist-info/"
     r"(METADATA|WHEEL|RECORD|entry_points\.txt|licenses/LICENSE|sboms/kafka-assignors-python\.cyclonedx\.json)"
 )
-# An sdist is for building: the two crates, the package, and what pyproject.toml names.
+# The contents of an sdist: the two crates, the package, and the files that pyproject.toml names.
 SDIST = re.compile(r"PKG-INFO|Cargo\.(toml|lock)|LICENSE|README\.md|pyproject\.toml|python/.*|rust/(core|python)/.*")
 
 
 def tracked(*folders: str) -> set[str]:
-    """The files in these folders that git knows or would add."""
+    """The files in these folders that git tracks or would add."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return set(listed.stdout.split("\n")) - {""}
 
 
 def of_wheel(path: Path) -> list[str]:
-    """What is wrong with a wheel, a line each."""
+    """The errors of a wheel, one per line."""
     with zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())
     sources = {name.removeprefix("python/") for name in tracked("python")}
@@ -54,7 +56,7 @@ def of_wheel(path: Path) -> list[str]:
 
 
 def of_sdist(path: Path) -> list[str]:
-    """What is wrong with an sdist, a line each."""
+    """The errors of an sdist, one per line."""
     with tarfile.open(path) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     known = tracked() | {"PKG-INFO"}
@@ -66,15 +68,15 @@ def of_sdist(path: Path) -> list[str]:
 
 
 def of_release(paths: list[Path]) -> list[str]:
-    """What is missing from a release or does not belong to it, a line each."""
-    patterns = [line for line in EXPECTED.read_text().splitlines() if line and not line.startswith("#")]
+    """The files that a release lacks, and those that it must not have, one per line."""
+    patterns = expected()
     wrong = []
     for pattern in patterns:
         found = [path.name for path in paths if fnmatch.fnmatchcase(path.name, pattern)]
         if len(found) != 1:
             wrong.append(f"{pattern}: {found or 'no such file'}")
     unexpected = [path for path in paths if not any(fnmatch.fnmatchcase(path.name, pattern) for pattern in patterns)]
-    wrong += [f"{path.name}: expected.txt does not name it" for path in unexpected]
+    wrong += [f"{path.name}: no platform has it" for path in unexpected]
     versions = {re.split(r"-|\.tar\.gz", path.name)[1] for path in paths}
     if len(versions) > 1:
         wrong.append(f"files of several versions: {sorted(versions)}")
@@ -82,7 +84,7 @@ def of_release(paths: list[Path]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """How a process ends: 0, or 1 with what is wrong printed."""
+    """Returns the exit code: 0, or 1 after printing the errors."""
     paths = [Path(argument) for argument in arguments if argument != "--release"]
     wrong = [] if paths else ["no files given"]
     for path in paths:

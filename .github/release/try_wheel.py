@@ -2,8 +2,8 @@
 
     python .github/release/try_wheel.py dist
 
-First without anything beside it: `pip install kafka-assignors` promises to need nothing but the wheel. Then with what
-the tests named in core-tests.txt need, which are those that want no client, no JVM and no Spark.
+First the wheel is installed alone, since it has no dependencies. Then the packages are added that the tests in
+core-tests.txt need; these tests need no client, no JVM and no Spark.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 
-# Runs without pip in sight: what it imports is the standard library and the wheel.
+# It runs without pip: it imports only the standard library and the wheel.
 ALONE = """
 import importlib.metadata, sys
 before = set(sys.modules)
@@ -26,6 +26,8 @@ from kafka_assignors import Group, Member, StickyAssignor, _core
 plan = StickyAssignor().assign(Group(topics={"orders": 12}, members=[Member("a", ["orders"]), Member("b", ["orders"])]))
 assert plan.verify(require_optimal=True).optimal and sum(map(len, plan["a"].values())) == 6
 assert _core.build_profile == "release", _core.build_profile
+floors = [name for name in dir(_core) if name.endswith("_floor")]
+assert not floors, f"{floors} are of the feature `bench`, with which no wheel is published"
 needed = [it for it in importlib.metadata.requires("kafka-assignors") or () if "extra ==" not in it]
 assert not needed, needed
 foreign = {name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names - {"kafka_assignors"}
@@ -37,7 +39,7 @@ print("alone:", importlib.metadata.version("kafka-assignors"), "on", sys.version
 
 
 def main(arguments: list[str]) -> None:
-    """Raise `CalledProcessError` where anything fails."""
+    """Raise `CalledProcessError` if a step fails."""
     (given,) = arguments
     found = Path(given).resolve()
     with tempfile.TemporaryDirectory() as folder:
@@ -45,20 +47,20 @@ def main(arguments: list[str]) -> None:
         python = str(Path(folder) / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
         pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         if found.is_dir():
-            # No index: what pip picks is one of ours, or nothing.
+            # Without an index pip can only choose one of these wheels.
             run([*pip, "--no-index", "--find-links", str(found), "--pre", "kafka-assignors"])
         else:
             run([*pip, str(found)])
         run([python, "-P", "-c", ALONE])
         run([*pip, "--require-hashes", "--requirement", str(ROOT / "requirements" / "try.txt")])
-        # Without the conftest, which brings the fixtures of clients and brokers, and the options of plugins not here.
+        # Without the conftest, which imports clients, and uses options of plugins that are not installed here.
         tests = [str(ROOT / line) for line in (HERE / "core-tests.txt").read_text().split()]
         options = ["--noconftest", "-o", "addopts=-ra --strict-markers", "-q", "-p", "no:cacheprovider"]
         run([python, "-P", "-m", "pytest", *options, f"--rootdir={ROOT}", *tests])
 
 
 def run(command: list[str]) -> None:
-    """Run a command away from the sources, so that nothing is imported from there."""
+    """Run a command in another folder than the sources, so that nothing is imported from them."""
     print("$", *command[:6], "…" if len(command) > 6 else "", flush=True)
     subprocess.run(command, check=True, cwd=tempfile.gettempdir())
 

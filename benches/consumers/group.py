@@ -1,4 +1,4 @@
-"""A group of many members that one more joins and leaves again, timed until everyone has its share."""
+"""A group of many members. One more joins and leaves again, timed until all members have their assignments."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ __all__ = ["Group", "Times", "compare"]
 PATIENCE = 120.0
 
 Phases = list[tuple[float, float]]
-"""Parts of a heartbeat's interval: when one joins, when one leaves."""
+"""Fractions of the heartbeat interval: the moment at which a member joins, and the one at which it leaves."""
 
 _WARM_UP: Phases = [(0.0, 0.0)] * 2
 
 
 @dataclass
 class Times:
-    """Seconds: from one more member to its share, from its departure to the others', and what the leader took."""
+    """Seconds: of a rebalance for a joining member, of one for a leaving member, and of the leader's work."""
 
     joins: list[float] = field(default_factory=list)
     leaves: list[float] = field(default_factory=list)
     plans: list[float] = field(default_factory=list)
 
     def median(self, what: str) -> float:
-        """Of `joins`, `leaves` or `plans`."""
+        """The median of `joins`, `leaves` or `plans`."""
         return float(median(getattr(self, what)))
 
 
 class Group:
-    """The processes of a group, and how many partitions each member has by its own account.
+    """The processes of a group, and the number of partitions that each member reports.
 
-    The members are spread over the processes evenly; the one that comes and goes has one more to itself.
+    The members are spread evenly over the processes. The one that joins and leaves has its own process.
     """
 
     def __init__(self, spec: Spec, members: int, partitions: int, processes: int) -> None:
@@ -69,7 +69,7 @@ class Group:
             process.start()
             self._pipes.append(ours)
             self._processes.append(process)
-        # The first one in a group leads it.
+        # The first member of a group leads it.
         self._tell(0, "start", 1)
         self._settle(1)
         for number in range(self._count):
@@ -85,18 +85,18 @@ class Group:
             process.join(PATIENCE)
 
     def join(self) -> float:
-        """One more member; seconds from the making of its consumer until all have their shares."""
+        """Starts one more member: the seconds from the creation of its consumer until all have their assignments."""
         start = time.monotonic()
         self._tell(self._count, "start", 1)
         return self._settle(self._members + 1) - start
 
     def leave(self) -> float:
-        """It goes; seconds from the call of its `close` until the others have their shares."""
+        """Stops that member: the seconds from the call of its `close` until the others have their assignments."""
         self._tell(self._count, "stop", 1)
         return self._settle(self._members) - self._left_at
 
     def plans(self) -> Sequence[tuple[float, float]]:
-        """When the leader got which JoinGroup reply and sent SyncGroup, in seconds since 1970."""
+        """The times of the leader's JoinGroup responses and SyncGroup requests, in seconds since 1970."""
         self._tell(0, "plans", 0)
         if not self._pipes[0].poll(PATIENCE):
             raise TimeoutError(f"the leader did not answer within {PATIENCE} s")
@@ -107,7 +107,7 @@ class Group:
         self._pipes[process].send((command, count))
 
     def _settle(self, members: int) -> float:
-        """Waits until so many members have all partitions among them, evenly; when that was."""
+        """Waits until this number of members have all partitions, evenly; the time at which they had them."""
         late = time.monotonic() + PATIENCE
         latest = 0.0
         while True:
@@ -128,14 +128,14 @@ class Group:
 
 
 def measure(spec: Spec, members: int, partitions: int, processes: int, phases: Phases) -> Times:
-    """One group, in which one joins and leaves once for each pair of phases."""
+    """Measures one group, in which a member joins and leaves once for each pair of phases."""
     times = Times()
     interval = spec.heartbeat_ms / 1000
     windows = []
     with Group(spec, members, partitions, processes) as group:
         for pair in phases:
             for change, phase, found in zip((group.join, group.leave), pair, (times.joins, times.leaves), strict=True):
-                # Once all have settled into the generation.
+                # Within one interval the heartbeats of the generation have begun.
                 time.sleep(interval * (1 + phase))
                 start = time.time()
                 found.append(change())
@@ -147,9 +147,10 @@ def measure(spec: Spec, members: int, partitions: int, processes: int, phases: P
 
 
 def spread(rounds: int, events: int, seed: int) -> list[Phases]:
-    """For each round and event, when within a beat one joins and when one leaves: evenly over the beat, in any order.
+    """For each round and event, the phases of the heartbeat interval at which a member joins and leaves.
 
-    What a rebalance waits for is the next heartbeat, so a handful of random moments would measure luck.
+    They are spread evenly over the interval, in random order. A rebalance waits for the next heartbeat, so with a few
+    random phases the result would depend on chance.
 
     >>> spread(1, 2, 1)
     [[(0.75, 0.75), (0.25, 0.25)]]
@@ -173,9 +174,9 @@ def compare(
     rounds: int,
     events: int,
 ) -> dict[str, Times]:
-    """The contenders in turn, in another order in each round, all of them disturbed at the same phases of the beat.
+    """The contenders in turns, in another order in each round, all with the same phases.
 
-    A group of each goes before, unmeasured.
+    A first group of each contender is not measured.
     """
     topic = kafka.create_topic(unique("bench"), partitions)
     times: defaultdict[str, Times] = defaultdict(Times)
@@ -184,8 +185,8 @@ def compare(
         spec = Spec(name, kafka.bootstrap_servers, unique("bench"), topic, heartbeat_ms)
         return measure(spec, members, partitions, processes, phases)
 
-    # A broker that has just made thousands of partitions, and has not compiled what it does for a group, takes 100 ms
-    # for an answer that is a matter of 1 ms later. Whoever came first would be measured by that.
+    # A broker that has just created thousands of partitions, and has not compiled its code for groups yet, takes 100 ms
+    # for an answer that later takes 1 ms. This would count against the first contender.
     for name in contenders:
         group(name, _WARM_UP)
     for number, phases in enumerate(spread(rounds, events, seed=heartbeat_ms)):

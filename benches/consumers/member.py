@@ -1,4 +1,4 @@
-"""A process with members of a group, in which one may be the leader whose requests are timed."""
+"""A process with members of a group. One of them may be the leader, whose requests are timed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLOSES", "CONTENDERS", "COOPERATIVE", "EAGER", "LIBRDKAFKA", "Spec", "run"]
 
-# In the place of a number of partitions: the member is about to call `close`.
+# Reported instead of a number of partitions: the member is about to call `close`.
 CLOSES = -1
 LIBRDKAFKA, EAGER, COOPERATIVE = "librdkafka's cooperative-sticky", "our sticky", "our cooperative-sticky"
 # The class, and its strategy.
@@ -33,7 +33,7 @@ CONTENDERS: dict[str, tuple[type[confluent_kafka.Consumer], str]] = {
 
 @dataclass(frozen=True)
 class Spec:
-    """A group, as all its processes know it."""
+    """The settings of a group that all its processes share."""
 
     contender: str
     bootstrap: str
@@ -42,7 +42,7 @@ class Spec:
     heartbeat_ms: int
 
     def settings(self) -> dict[str, Any]:
-        """Of each consumer."""
+        """The settings of each consumer."""
         return {
             "bootstrap.servers": self.bootstrap,
             "group.id": self.group,
@@ -55,7 +55,7 @@ class Spec:
 
 
 class _Member(threading.Thread):
-    """A consumer that polls, and tells after each callback how many partitions it has."""
+    """A consumer that polls, and reports after each callback the number of its partitions."""
 
     def __init__(self, spec: Spec, name: str, told: Queue[tuple[str, float, int]], settings: dict[str, Any]) -> None:
         super().__init__(name=name, daemon=True)
@@ -91,17 +91,17 @@ class _Member(threading.Thread):
 
 
 def run(spec: Spec, process: int, leads: bool, commands: Pipe, told: Queue[tuple[str, float, int]]) -> None:
-    """Obeys `start N`, `stop N` (the latest ones) and `plans`, which it answers with the leader's times.
+    """Executes `start N`, `stop N` (of the latest members) and `plans`, which it answers with the leader's times.
 
-    Goes on until it is terminated. Where one leads, it is the first that is started.
+    It runs until it is terminated. If a member of this process leads, it is the first one that was started.
     """
     settings: dict[str, Any] = {"log_level": 0}
     watch = Watch()
-    # Without a name, since most of these processes are terminated.
+    # An unnamed temporary file: most of these processes are terminated and could not delete one with a name.
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115
     if leads and spec.contender == LIBRDKAFKA:
         settings = {"debug": "protocol"}
-        # librdkafka writes its log to standard error, with times of its own.
+        # librdkafka writes its log to standard error, with its own timestamps.
         os.dup2(log.fileno(), 2)
     elif leads:
         watch.install()

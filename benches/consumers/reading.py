@@ -1,4 +1,4 @@
-"""What it costs to read: the same topic, from its beginning, by each contender in turn."""
+"""The time of reading: each contender in turn reads the same topic from its beginning."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Cost:
     """Seconds from the first message to the last."""
 
     cpu: float
-    """Of the thread that reads."""
+    """CPU time of the reading thread."""
     wall: float
 
 
 def fill(kafka: Kafka, messages: int) -> str:
-    """A topic with so many messages."""
+    """A topic with this number of messages."""
     topic = kafka.create_topic(unique("bench"), PARTITIONS)
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0, "linger.ms": 50}
     producer = confluent_kafka.Producer(settings)
@@ -71,7 +71,7 @@ def read_by_consume(consumer: confluent_kafka.Consumer, messages: int) -> Cost:
 
 
 def read_by_poll(consumer: confluent_kafka.Consumer, messages: int) -> Cost:
-    """Reads with `poll()`, looked up for each message, as applications do."""
+    """Reads with `poll()`, which is looked up on the consumer for each message, as in applications."""
     while consumer.poll(1.0) is None:
         pass
     left = messages - 1
@@ -92,7 +92,7 @@ def compare(
     read: Callable[[confluent_kafka.Consumer, int], Cost],
     rounds: int,
 ) -> dict[str, Cost]:
-    """The medians of both contenders, who take turns, each first as often as the other. A round before counts not."""
+    """The medians of both contenders, in turns; each is first in half of the rounds. The first round does not count."""
     costs: dict[str, list[Cost]] = {OURS: [], BARE: []}
     for number in range(rounds + 1):
         for name in list(costs) if number % 2 == 0 else reversed(list(costs)):
@@ -108,9 +108,9 @@ def compare(
 
 
 def idle_membership(kafka: Kafka, topic: str, seconds: float) -> tuple[float, float]:
-    """CPU time of the membership's thread while a consumer polls and nothing comes, and the time that it took.
+    """CPU time of the membership's thread while a consumer polls without messages, and the elapsed time.
 
-    Linux only: another thread's CPU time is in /proc.
+    It needs Linux, where the CPU time of another thread is in /proc.
     """
     group = unique("bench")
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": group, "auto.offset.reset": "latest"}
@@ -134,7 +134,7 @@ def _settings(kafka: Kafka) -> dict[str, Any]:
         "bootstrap.servers": kafka.bootstrap_servers,
         "group.id": unique("bench"),
         "auto.offset.reset": "earliest",
-        # The default makes the bare consumer wait for most of the time.
+        # With the default the bare consumer would wait for most of the time.
         "fetch.queue.backoff.ms": 5,
         "log_level": 0,
     }

@@ -1,6 +1,6 @@
-"""When the leader got its JoinGroup reply and when it sent SyncGroup, for either client.
+"""The times of the leader's JoinGroup response and SyncGroup request, for both clients.
 
-librdkafka tells in its debug log; of ours the two methods that see the frames are watched.
+librdkafka's times are in its debug log. In ours the two methods that handle the frames are wrapped.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from kafka_assignors.clients.confluent.membership import Member
+from kafka_assignors.member.membership import Member
 from kafka_assignors.net import Connection, Received
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ _LINE = re.compile(r"^%7\|(\d+\.\d+)\|.*(Received JoinGroupResponse|Sent SyncGro
 _JOIN_GROUP, _SYNC_GROUP = 11, 14
 
 Span = tuple[float, float]
-"""From the reply to the request, in seconds since 1970."""
+"""The times of the response and of the request, in seconds since 1970."""
 
 
 def planning_times(log: Iterable[str]) -> list[Span]:
-    """Of one librdkafka member, from its log with `debug=protocol`; a reply that no request follows is none."""
+    """The times of a librdkafka member, from its log with `debug=protocol`; a response needs a request."""
     spans: list[Span] = []
     replied: float | None = None
     for line in log:
@@ -42,7 +42,7 @@ def planning_times(log: Iterable[str]) -> list[Span]:
 
 
 class Watch:
-    """Watches one member of ours: the first in this process to join a group, while its connection lasts."""
+    """Watches the first member of ours that joins a group in this process, while its connection lasts."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -51,7 +51,7 @@ class Watch:
         self._replied: float | None = None
 
     def install(self) -> None:
-        """From now on, for as long as the process lives."""
+        """Watches from now on until the end of the process."""
         send, take = Connection.send, Member._take
 
         def watched_send(connection: Connection, frame: bytes) -> None:

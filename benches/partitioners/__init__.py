@@ -3,7 +3,7 @@
 - `accumulator` is a producer's accumulator as a discrete-event simulation, driven by the real partitioners;
   `simulated` runs the published cases in it.
 - `live_…` runs them on real brokers, one module per client.
-- `baselines` is what the partitioners are compared with, `report` the table, the files and the exit code.
+- `baselines` has the partitioners of the comparison, `report` makes the table, the files and the exit code.
 
 A module of scenarios has a tuple `SCENARIOS`; see `report.Scenario`.
 """

@@ -1,4 +1,4 @@
-"""`python -m partitioners`: run the scenarios, print them, write figures and plots; 1 if a bar fails."""
+"""`python -m partitioners`: runs the scenarios, prints tables, writes figures and plots; 1 if a bound fails."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rich.console import Console
 
 from partitioners.report import Options, Scenario, plot, show, write
 
-# Each has a tuple SCENARIOS.
+# Each module has a tuple SCENARIOS.
 MODULES = ("simulated", "live_kafka_python", "live_librdkafka")
 
 
 def scenarios() -> list[Scenario]:
-    """All there are, in the order of their modules."""
+    """All scenarios, in the order of their modules."""
     modules = [importlib.import_module(f"partitioners.{name}") for name in MODULES]
     return [scenario for module in modules for scenario in module.SCENARIOS]
 
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"--only is {pattern!r}, which fits no scenario; --list names them")
     options = Options(quick=chosen.quick, rounds=1 if chosen.quick else chosen.rounds)
     chosen.out.mkdir(parents=True, exist_ok=True)
-    # Wide enough for the tables where the output goes to a file.
+    # If the output goes to a file, make it wide enough for the tables.
     console = Console() if sys.stdout.isatty() else Console(width=160)
     failed = []
     for scenario in known:

@@ -1,15 +1,15 @@
 """A producer's accumulator, sender and brokers as a discrete-event simulation, without clock or randomness of its own.
 
-It follows Java's producer, with the partitioner called as `Partitioner` has it:
+It follows Java's producer, and calls the partitioner as `Partitioner` documents:
 
-- A record is appended to the last batch of its partition. Where that has no room it is closed, the partitioner is told,
-  and asked again; so it is where no batch is open.
-- A batch is full when its bytes reach the batch size or an append failed, never because the next record would not
-  fit: that would send batches early that in fact wait for one more record.
-- A batch may be sent when it is full, when another waits behind it, or when its linger is over. With one batch that
-  may, its broker takes the first batch of each of its partitions along in the request.
+- A record is appended to the last batch of its partition. If that has no room, it is closed. Then, and if no batch is
+  open, `on_new_batch` is called and the partitioner called again.
+- A batch is full when its bytes reach the batch size or an append failed. It is not full because the next record would
+  not fit: such a batch waits for one more record in the real producer.
+- A batch may be sent when it is full, when another waits behind it, or when its linger is over. The request with such a
+  batch also takes the first batch of each other partition of the broker.
 - A broker answers its requests one after the other, each after its delay, and has at most `in_flight` of them.
-- A partitioner with `update_load` is told the queues at each turn of the sender.
+- A partitioner with `update_load` gets the queues at each turn of the sender.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Setting:
         linger: seconds.
         batch_size: bytes.
         in_flight: requests that a broker may have at a time.
-        load: whether a partitioner that adapts to load is told it.
+        load: whether `update_load` of an adaptive partitioner is called.
     """
 
     partitions: int
@@ -70,12 +70,12 @@ class Setting:
 
 @dataclass
 class Outcome:
-    """What became of the records.
+    """The result of a run.
 
     Attributes:
         latencies: seconds from `send` to the answer, in the order of sending.
         batches: how many were sent.
-        requests: how many it took.
+        requests: in how many requests.
         records: by partition.
     """
 
@@ -85,23 +85,23 @@ class Outcome:
     records: list[int] = field(default_factory=list)
 
     def percentile(self, percent: float) -> float:
-        """The least latency that so many of a hundred records do not exceed."""
+        """The least latency that this percentage of the records does not exceed."""
         ordered = sorted(self.latencies)
         return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
 
 
 class Cluster:
-    """The metadata that partitioners ask: all partitions have a leader."""
+    """The metadata for partitioners: all partitions have a leader."""
 
     def __init__(self, partitions: int) -> None:
         self._numbers = frozenset(range(partitions))
 
     def partitions_for_topic(self, topic: str, /) -> frozenset[int] | None:
-        """All of them, of the one topic there is."""
+        """All partitions of the only topic."""
         return self._numbers if topic == TOPIC else None
 
     def available_partitions_for_topic(self, topic: str, /) -> frozenset[int] | None:
-        """All of them."""
+        """All partitions."""
         return self.partitions_for_topic(topic)
 
 
@@ -110,7 +110,7 @@ class _Batch:
     opened: float
     size: int = BATCH_OVERHEAD
     closed: bool = False
-    # Numbers of its records.
+    # The numbers of the records in the batch.
     records: list[int] = field(default_factory=list)
 
 
@@ -118,7 +118,7 @@ class _Batch:
 class _Broker:
     delay: float
     partitions: list[int]
-    # When it has answered everything that it has.
+    # The time at which the broker has answered all its requests.
     free: float = 0.0
     in_flight: int = 0
 
@@ -138,7 +138,7 @@ class _Simulation:
         ]
         self.sent = math.floor(setting.rate * setting.seconds)
         self.outcome = Outcome([math.nan] * self.sent, records=[0] * setting.partitions)
-        # (time, order of insertion, what to do then); the order makes equal times repeatable.
+        # (time, order of insertion, action). The order of insertion makes runs with equal times repeatable.
         self.events: list[tuple[float, int, _Broker | None, list[_Batch]]] = []
         self.inserted = 0
 
@@ -181,7 +181,7 @@ class _Simulation:
         return partition
 
     def fits(self, partition: int) -> bool:
-        """Whether a record goes into the partition's last batch, which is closed if it does not."""
+        """Whether a record fits into the partition's last batch. If not, the batch is closed."""
         queue = self.queues[partition]
         if not queue or queue[-1].closed:
             return False

@@ -1,4 +1,4 @@
-"""Real brokers for the benchmarks: one, or three of which one stands behind a proxy that holds its responses."""
+"""Real brokers for the benchmarks: one, or three, of which one is behind a proxy that delays its responses."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _CONTROLLER = "CONTROLLER"
 
 
 def with_benches() -> dict[str, str]:
-    """The environment of a process that is to find this package."""
+    """The environment of a process that imports this package."""
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
 
 
 def cpu_seconds(*brokers: ApacheKafka) -> float:
-    """Processor time that running brokers have used so far, user and system."""
+    """The processor time of the running brokers so far, user and system."""
     ticks = 0
     for broker in brokers:
-        # The name of the process, in brackets, may contain anything; what follows it does not.
+        # The name of the process, in brackets, may contain spaces. The fields after it do not.
         fields = Path(f"/proc/{broker.pid}/stat").read_text().rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / 100
@@ -40,18 +40,19 @@ def cpu_seconds(*brokers: ApacheKafka) -> float:
 
 @cache
 def one_broker() -> ApacheKafka:
-    """A broker that serves nothing else, so that its processor time is the load's. One for all, as it takes a while
-    until a JVM has compiled what it does; it ends with the process.
+    """A broker that serves only the benchmark, so that its processor time is the load's.
+
+    The benchmarks share it, since a JVM needs time to compile its code. It ends with the process.
     """
     stack = contextlib.ExitStack()
     directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-partitioners-"))
-    # After the directory was made: at exit the last comes first, and the broker must end before its files.
+    # Registered after the directory: at exit the last function runs first, and the broker must end before its files go.
     atexit.register(stack.close)
     return stack.enter_context(ApacheKafka(Path(directory) / "broker"))
 
 
 class _Follower(ApacheKafka):
-    """A broker without a controller, of the cluster of another."""
+    """A broker without a controller, in the cluster of another broker."""
 
     def __init__(self, first: ApacheKafka, number: int, directory: Path, **config: str | int) -> None:
         assert first._ports is not None, "the first broker has not been started"
@@ -67,21 +68,21 @@ class _Follower(ApacheKafka):
     def _prepare(self) -> None:
         self.config["listeners"] = f"PLAINTEXT://{self.address('PLAINTEXT')}"
         super()._prepare()
-        # The formatted directory is the first broker's.
+        # The directory was formatted by the first broker.
         properties = self.directory / "data" / "meta.properties"
         text = properties.read_text().replace("node.id=1", f"node.id={self.config['node.id']}")
         lines = [line for line in text.splitlines() if not line.startswith("directory.id")]
         properties.write_text("\n".join(lines) + "\n")
 
     def _wait_until_ready(self) -> None:
-        """It is when the cluster counts it, which `three_brokers` waits for."""
+        """A broker is ready when the cluster lists it; `three_brokers` waits for that."""
 
 
 @contextlib.contextmanager
 def three_brokers(hold: float) -> Iterator[tuple[ApacheKafka, ApacheKafka, ApacheKafka]]:
-    """A cluster of three, the last of which answers clients through a proxy that holds each response for so long.
+    """A cluster of three. The last one answers clients through a proxy that delays each response by this time.
 
-    The proxy is a process of its own, so that it takes nothing from a producer's.
+    The proxy is a separate process, so that it does not slow down the producer's process.
     """
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-partitioners-")))
@@ -112,7 +113,7 @@ class _Proxy:
         self.port = int(self._process.stdout.readline())
 
     def forward(self, address: str) -> None:
-        """Where to; before, nobody is let in."""
+        """Sets the address of the broker. Before, the proxy accepts no connections."""
         assert self._process.stdin is not None
         self._process.stdin.write(address + "\n")
         self._process.stdin.flush()

@@ -1,7 +1,7 @@
 """The published cases on real brokers, with kafka-python's producer.
 
-Contenders take turns, in another order in each round, on a warm broker that serves nothing else; what is reported are
-medians over the rounds. A ratio is the median of the rounds' ratios.
+The contenders take turns, in another order in each round, on a warm broker that serves nothing else. Figures are
+medians over the rounds, and a ratio is the median of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class _Worker:
         self._process.stdin.flush()
 
     def ready(self) -> None:
-        """Waits until it is warm."""
+        """Waits until the producer is warm."""
         if self._hear() != "ready":
             raise RuntimeError("a producer ended while it warmed up; what it said is above")
 
     def go(self) -> None:
-        """Has it measure."""
+        """Starts the measurement."""
         self._tell("go")
 
     def answer(self) -> dict[str, Any]:
-        """What it measured."""
+        """Waits for the measurement."""
         line = self._hear()
         if not line:
             raise RuntimeError("a producer ended without an answer; what it said is above")
@@ -70,13 +70,13 @@ class _Worker:
         return self._process.stdout.readline().strip()
 
     def kill(self) -> None:
-        """Ends it, whatever it does, and closes the pipes."""
+        """Kills the process and closes the pipes."""
         self._process.kill()
         self._process.communicate()
 
 
 def run(loads: Sequence[Load], brokers: Sequence[ApacheKafka]) -> Measured:
-    """One run of one contender; with several loads, of as many producers at a time."""
+    """One run of one contender, with one producer for each load."""
     with contextlib.ExitStack() as stack:
         workers = []
         for load in loads:
@@ -90,7 +90,7 @@ def run(loads: Sequence[Load], brokers: Sequence[ApacheKafka]) -> Measured:
             worker.go()
         answers = [worker.answer() for worker in workers]
         used = cpu_seconds(*brokers) - before
-    # Each has sent as much as the others, so the distribution of all is that of all their points.
+    # All producers sent equally much, so the points of all distributions together are the distribution of all records.
     points = sorted(point for answer in answers for point in answer["latencies"])
     return Measured(
         latencies=[points[len(answers) * number + len(answers) - 1] for number in range(POINTS)],
@@ -103,12 +103,12 @@ def run(loads: Sequence[Load], brokers: Sequence[ApacheKafka]) -> Measured:
     )
 
 
-# Brokers that have been under load.
+# Brokers that are warm.
 _warm: set[str] = set()
 
 
 def warm_up(brokers: Sequence[ApacheKafka], options: Options) -> None:
-    """Has the brokers compile what they do, with records one by one, which is the most work for them."""
+    """Sends records one by one, which is the most work for the brokers, so that their JVMs compile their code."""
     address = brokers[0].bootstrap_servers
     if address in _warm:
         return
@@ -120,8 +120,8 @@ def warm_up(brokers: Sequence[ApacheKafka], options: Options) -> None:
 
 
 def warm_up_topics(brokers: Sequence[ApacheKafka], topics: Sequence[str], options: Options) -> None:
-    """Has every partition written to many times. A sticky producer does not come by all of 64 in its own warm-up, and
-    on a topic just made single appends were seen to take up to 50 ms.
+    """Writes to every partition many times. A sticky producer does not reach all 64 in its own warm-up, and on a new
+    topic single appends took up to 50 ms.
     """
     seconds = 0.5 if options.quick else 3
     for topic in topics:
@@ -136,7 +136,7 @@ def compare(
     producers: int = 1,
     brokers: Sequence[ApacheKafka] = (),
 ) -> Result:
-    """All contenders under one load, in turn; each has a topic of its own, as warm as the others'."""
+    """All contenders under one load, in turns. Each has its own topic, and all topics are warmed up alike."""
     brokers = brokers or [one_broker()]
     warm_up(brokers, options)
     topics = {name: brokers[0].create_topic(unique("bench"), partitions) for name in contenders}
@@ -158,7 +158,7 @@ def compare(
 
 
 EVERYBODY = ("round robin", "random", "sticky")
-# To be filled in by `compare`.
+# `compare` sets the topic.
 EVEN = Load(contender="", bootstrap="", topic="", rate=1_000, seconds=5)
 
 
@@ -177,7 +177,7 @@ def lingering(partitions: int, producers: int = 1) -> Callable[[Options], Result
             elif producers == 1:
                 result.bars.append(Bar(what, ratio, at_most=0.5))
             else:
-                # A third of the records: a batch takes 540 ms to fill, which is more than half of the linger.
+                # With a third of the records a batch fills in 540 ms, which is more than half of the linger.
                 result.bars.append(Bar(what, ratio, at_most=0.6))
         if partitions >= 16:
             ratio = result.ratio("batches_per_1000", "sticky", "round robin")
@@ -188,14 +188,14 @@ def lingering(partitions: int, producers: int = 1) -> Callable[[Options], Result
 
 
 def bursts(rate: int, burst: float, flush: bool = False, cpu: bool = False) -> Callable[[Options], Result]:
-    """Linger 0, 64 partitions, and all records of so many seconds at a time.
+    """Linger 0, 64 partitions, and all records of a number of seconds at a time.
 
-    Trogdor, with which KIP-480 was measured, throttles by 100 ms. At high rates that is one full batch after the other
-    whoever places them; 10 ms are a program that sends what it has just read.
+    Trogdor, with which KIP-480 was measured, sends a burst each 100 ms. At high rates such a burst fills batches with
+    any partitioner. Bursts of 10 ms are those of a program that sends the records that it has just read.
     """
 
     def scenario(options: Options) -> Result:
-        # So many bursts that p99 is not the slowest of them.
+        # Enough bursts that p99 is not the slowest one.
         load = replace(EVEN, rate=rate, burst=burst, flush=flush, seconds=150 * burst if burst >= 0.1 else 5)
         result = compare(EVERYBODY, load, 64, options)
         result.bars = [
@@ -210,14 +210,14 @@ def bursts(rate: int, burst: float, flush: bool = False, cpu: bool = False) -> C
 
 
 def slow(options: Options) -> Result:
-    """Linger 0, 1,000 a second evenly: there is nothing to batch, and nothing to gain."""
+    """Linger 0, 1,000 evenly paced records a second: each batch has one record, so no partitioner is faster."""
     result = compare(EVERYBODY, EVEN, 16, options)
     result.bars = [Bar("sticky's p50 over round robin's", result.ratio("p50_ms", "sticky", "round robin"), at_most=1.1)]
     return result
 
 
 def saturated(linger_ms: int) -> Callable[[Options], Result]:
-    """As many as the producer can, 5,000 unanswered at a time."""
+    """As many records as the producer can send, with at most 5,000 unanswered."""
 
     def scenario(options: Options) -> Result:
         result = compare(EVERYBODY, replace(EVEN, rate=0, linger_ms=linger_ms), 16, options)
@@ -235,7 +235,7 @@ def saturated(linger_ms: int) -> Callable[[Options], Result]:
 
 
 def keyed(options: Options) -> Result:
-    """Records with keys: both hash them, ours tells its partitioner of each batch."""
+    """Records with keys: both producers hash them; ours also calls `on_new_batch` for each batch."""
     result = compare(("kafka-python's default", "sticky"), replace(EVEN, keys=1_000), 16, options)
     ratio = result.ratio("p50_ms", "sticky", "kafka-python's default")
     result.bars = [Bar("p50 of keyed records over kafka-python's", ratio, at_most=1.1)]
@@ -243,7 +243,7 @@ def keyed(options: Options) -> Result:
 
 
 def slow_broker(options: Options) -> Result:
-    """KIP-794: three brokers, one of which holds each response for 20 ms."""
+    """KIP-794: three brokers, of which one delays each response by 20 ms."""
     load = replace(EVEN, rate=2_600, seconds=15, value_bytes=512)
     with three_brokers(0.020) as brokers:
         result = compare(("random", "sticky", "adaptive"), load, 3, options, brokers=brokers)

@@ -1,8 +1,7 @@
-"""Where our confluent producer believes that librdkafka's batches end, beside librdkafka's own stickiness.
+"""Our confluent producer, which estimates the ends of librdkafka's batches, beside librdkafka's sticky partitioner.
 
-Both contenders send records without a key, evenly paced, in turn, in another order in each round. Requests are
-librdkafka's own count, one for each batch, and latencies its own measure of each record, from `produce` to the broker's
-answer.
+Both contenders send evenly paced records without a key, in turns, in another order in each round. librdkafka counts the
+requests, one for each batch, and measures the latency of each record, from `produce` to the broker's answer.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ NATIVE, OURS = "librdkafka's sticky", "our sticky"
 VALUE = bytes(80)
 PARTITIONS = 16
 PATIENCE = 60.0
-# Seconds of the same load before anything counts.
+# Seconds of the same load before the measurement.
 WARM_UP = 1.0
 STATISTICS_MS = 50
 
@@ -54,18 +53,18 @@ class Load:
 
     @property
     def size_ends_batches(self) -> bool:
-        """Whether a batch is full before its linger is over."""
+        """Whether a batch is full before the end of its linger."""
         return self.batch_size is not None and self.rate * self.linger_ms / 1_000 * len(VALUE) >= self.batch_size
 
     @property
     def name(self) -> str:
-        """For `--only`."""
+        """The name for `--only`."""
         size = f"-{self.batch_size}" if self.size_ends_batches else ""
         return f"librdkafka-linger-{self.linger_ms}-{self.rate}{size}"
 
     @property
     def title(self) -> str:
-        """Of the table."""
+        """The title of the table."""
         size = "librdkafka's default" if self.batch_size is None else f"{self.batch_size:,}"
         ended = "batch.size" if self.size_ends_batches else "the linger"
         return (
@@ -74,13 +73,13 @@ class Load:
         )
 
     def settings(self, bootstrap: str) -> dict[str, Any]:
-        """Of the producer."""
+        """The settings of the producer."""
         settings = {"bootstrap.servers": bootstrap, "log_level": 0, "linger.ms": self.linger_ms}
         return settings if self.batch_size is None else settings | {"batch.size": self.batch_size}
 
 
-# With the 16,384 bytes of the published results wherever the linger ends batches with that; and where the size does,
-# once more with a size that does not.
+# The published results have 16,384 bytes. Where this size, and not the linger, would end the batches, there is a second
+# load with a larger size.
 LOADS = (
     *(Load(linger, 1_000, 16_384) for linger in (5, 20, 100)),
     Load(5, 20_000, 16_384),
@@ -90,7 +89,7 @@ LOADS = (
 
 
 class _Sending:
-    """One producer with its counts. The statistics come with the delivery reports, in the order of what happened."""
+    """One producer with its counts. Statistics and delivery reports come in the order of the events."""
 
     def __init__(self, load: Load, bootstrap: str, ours: bool) -> None:
         self.latencies: list[float] = []
@@ -106,7 +105,7 @@ class _Sending:
             self.producer = confluent_kafka.Producer(settings)
 
     def run(self, topic: str, seconds: float) -> None:
-        """Sends for so long and waits until the linger has sent the last record: a flush would cut it short."""
+        """Sends for a number of seconds, and waits until the linger is over: a flush would end it early."""
         produce, poll, clock = self.producer.produce, self.producer.poll, time.perf_counter
         start = clock()
         for number in range(int(self._rate * seconds)):
@@ -121,7 +120,7 @@ class _Sending:
                 raise TimeoutError(f"records were not answered within {PATIENCE} s")
 
     def requests(self) -> int:
-        """Produce requests up to now: the second statistics from now on are younger than the call."""
+        """The produce requests so far, from the second statistics from now on: the first may be older than the call."""
         return sum(broker["req"]["Produce"] for broker in self._read(2)["brokers"].values())
 
     def _read(self, nth: int) -> Any:
@@ -175,7 +174,7 @@ def broker() -> ApacheKafka:
 
 @cache
 def warm_topic() -> str:
-    """A topic all of whose partitions have been written to: the first records to a new one cost the broker files."""
+    """A topic with records in all partitions: for the first record of a partition the broker creates files."""
     kafka = broker()
     topic = kafka.create_topic(unique("bench"), PARTITIONS)
     producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
@@ -192,7 +191,7 @@ def beside_librdkafka(load: Load) -> Callable[[Options], Result]:
 
     def scenario(options: Options) -> Result:
         bootstrap, topic = broker().bootstrap_servers, warm_topic()
-        # At least ten lingers, so that the last one does not count for much.
+        # At least ten lingers, so that the last one has little effect.
         seconds = max(1.0 if options.quick else 5.0, (3 if options.quick else 10) * load.linger_ms / 1_000)
         runs: dict[str, list[Measured]] = {NATIVE: [], OURS: []}
         for number in range(options.rounds):

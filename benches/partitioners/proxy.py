@@ -1,6 +1,6 @@
-"""A proxy in front of one broker that holds each response, one after the other, on each connection.
+"""A proxy in front of one broker. On each connection it delays the responses, one after the other.
 
-`python -m partitioners.proxy 0.02` prints its port and reads from standard input where to forward to.
+`python -m partitioners.proxy 0.02` prints its port and reads the address of the broker from standard input.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def requests(client: socket.socket, broker: socket.socket) -> None:
-    """What the client says, as it comes."""
+    """Forwards the client's bytes at once."""
     with contextlib.suppress(OSError):
         while data := client.recv(65_536):
             broker.sendall(data)
@@ -39,7 +39,7 @@ def requests(client: socket.socket, broker: socket.socket) -> None:
 
 
 def responses(broker: socket.socket, client: socket.socket, hold: float) -> None:
-    """What the broker answers, each answer after a while; the next one waits behind it."""
+    """Forwards the broker's responses. Each is delayed, and the next one waits for it."""
     with contextlib.suppress(OSError, EOFError):
         while True:
             size = exactly(broker, 4)
@@ -50,7 +50,7 @@ def responses(broker: socket.socket, client: socket.socket, hold: float) -> None
 
 
 def exactly(source: socket.socket, count: int) -> bytes:
-    """So many bytes, or EOFError."""
+    """Reads this number of bytes, or raises EOFError."""
     data = bytearray()
     while len(data) < count:
         more = source.recv(count - len(data))
@@ -61,7 +61,7 @@ def exactly(source: socket.socket, count: int) -> bytes:
 
 
 def hang_up(*ends: socket.socket) -> None:
-    """Closes both ends, so that the thread at the other one stops, too."""
+    """Closes both sockets, so that the thread of the other one ends, too."""
     for each in ends:
         with contextlib.suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)

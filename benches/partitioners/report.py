@@ -1,4 +1,4 @@
-"""Scenarios, what they measured, and how that is shown: a table, a file of figures, a plot of the latencies."""
+"""Scenarios and their results: a table, a file of figures, a plot of the latencies."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = ["Bar", "Measured", "Options", "Result", "Scenario", "medians", "plot"
 
 FIGURES = "figures.json"
 
-# How many points of a distribution are kept: its thousandths, so that the largest of them is p99.9's neighbour.
+# A distribution is stored as its thousandths, so that p99.9 is the last but one.
 POINTS = 1_000
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the caller of the benchmarks wants.
+    """The options of a run.
 
     Attributes:
-        quick: shorter runs and fewer of them. Shows that everything works; the bars do not bind.
-        rounds: how many times each contender runs, in turn with the others; medians of the rounds are reported.
+        quick: fewer and shorter runs, which only show that the benchmarks work. Bounds do not fail.
+        rounds: how many times each contender runs, in turns with the others. Figures are medians of the rounds.
     """
 
     quick: bool = False
@@ -52,8 +52,8 @@ class Measured:
     Attributes:
         latencies: its distribution in seconds, as of `quantiles`.
         records: how many were sent and answered.
-        batches: they went in.
-        requests: they took.
+        batches: in how many batches.
+        requests: in how many requests.
         seconds: from the first record to the last answer.
         producer_cpu: seconds of processor time, of all producers together; None if not measured.
         broker_cpu: likewise of the brokers.
@@ -72,7 +72,7 @@ class Measured:
         return 1_000 * self.latencies[max(0, math.ceil(percent * POINTS / 100) - 1)]
 
     def figures(self) -> dict[str, float]:
-        """What goes into the table and the file; milliseconds and percents of one core."""
+        """The figures for the table and the file, in milliseconds and percents of one core."""
         found = {
             "p50_ms": self.at(50),
             "p99_ms": self.at(99),
@@ -88,14 +88,14 @@ class Measured:
 
 
 def medians(runs: Sequence[Measured]) -> dict[str, float]:
-    """Each figure's median over the rounds."""
+    """The median of each figure over the rounds."""
     figures = [run.figures() for run in runs]
     return {name: median(each[name] for each in figures) for name in figures[0]}
 
 
 @dataclass(frozen=True)
 class Bar:
-    """Something that has to hold: a ratio, or a difference, and its bounds."""
+    """A ratio or a difference, and its bounds."""
 
     what: str
     value: float
@@ -104,12 +104,12 @@ class Bar:
 
     @property
     def holds(self) -> bool:
-        """Whether it does; a value that is no number never does."""
+        """Whether the value is within the bounds. NaN is not."""
         return self.at_least <= self.value <= self.at_most
 
     @property
     def bound(self) -> str:
-        """The bounds, to be read."""
+        """The bounds as text."""
         parts = [f">= {self.at_least:g}"] * (self.at_least > -math.inf) + [f"<= {self.at_most:g}"] * (
             self.at_most < math.inf
         )
@@ -118,11 +118,11 @@ class Bar:
 
 @dataclass
 class Result:
-    """What a scenario found.
+    """The result of a scenario.
 
     Attributes:
         runs: of each contender, in the order of the table.
-        bars: what has to hold.
+        bars: its bounds.
         notes: sentences below the table.
     """
 
@@ -131,12 +131,12 @@ class Result:
     notes: list[str] = field(default_factory=list)
 
     def ratio(self, figure: str, ours: str, other: str) -> float:
-        """A figure of one contender over that of another: the median of the rounds' ratios, since they are paired."""
+        """A figure of one contender divided by that of another: the median of the ratios of the paired rounds."""
         pairs = zip(self.runs[ours], self.runs[other], strict=True)
         return median(mine.figures()[figure] / theirs.figures()[figure] for mine, theirs in pairs)
 
     def difference(self, figure: str, ours: str, other: str) -> float:
-        """Likewise the figure less the other's."""
+        """The same for the difference."""
         pairs = zip(self.runs[ours], self.runs[other], strict=True)
         return median(mine.figures()[figure] - theirs.figures()[figure] for mine, theirs in pairs)
 
@@ -169,7 +169,7 @@ _COLUMNS = {
 
 
 def show(scenario: Scenario, result: Result, console: Console) -> None:
-    """Prints a scenario's table, its bars and its notes."""
+    """Prints a scenario's table, its bounds and its notes."""
     rows = {name: medians(runs) for name, runs in result.runs.items()}
     columns = [column for column in _COLUMNS if any(column in row for row in rows.values())]
     table = Table(title=scenario.title, title_justify="left")
@@ -187,7 +187,7 @@ def show(scenario: Scenario, result: Result, console: Console) -> None:
 
 
 def write(scenario: Scenario, result: Result, options: Options, directory: Path) -> None:
-    """Puts a scenario's figures into the file, in the place of those of its last run."""
+    """Writes a scenario's figures into the file, instead of those of its last run."""
     path = directory / FIGURES
     everything: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     everything[scenario.name] = {
@@ -207,7 +207,7 @@ def write(scenario: Scenario, result: Result, options: Options, directory: Path)
 
 
 def plot(scenario: Scenario, result: Result, directory: Path) -> None:
-    """Draws how many records took longer than what, both on logarithmic axes, so that the tail shows."""
+    """Plots the number of records above each latency, with logarithmic axes, which show the tail."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5), layout="constrained")

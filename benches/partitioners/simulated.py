@@ -1,4 +1,4 @@
-"""The published cases in the simulator: exact, seeded, and the same on every machine."""
+"""The published cases in the simulator. They are seeded, so the results are the same on every machine."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["SCENARIOS"]
 
 SEED = 794
 
-# What a broker that is well takes for a request, a round trip included.
+# The time of a request to a healthy broker, with the round trip.
 WELL = 0.001
 
 
 def measure(partitioner: Partitioner, setting: Setting) -> Measured:
-    """One run as the other benchmarks report theirs."""
+    """One run, in the form of the other benchmarks."""
     outcome = run(partitioner, setting)
     seconds = setting.seconds + max(outcome.latencies)
     return Measured(quantiles(outcome.latencies), len(outcome.latencies), outcome.batches, outcome.requests, seconds)
 
 
 def slow_broker(options: Options) -> Result:
-    """KIP-794's own case: three brokers, one of which takes 20 ms for each response, and a megabyte a second."""
+    """The case of KIP-794: three brokers, of which one takes 20 ms for each response, and a megabyte a second."""
     setting = Setting(
         partitions=3, delays=(0.020, WELL, WELL), rate=2_048, seconds=10 if options.quick else 60, value_bytes=512
     )
@@ -51,7 +51,7 @@ def slow_broker(options: Options) -> Result:
 
 
 def lingering(partitions: int) -> Callable[[Options], Result]:
-    """KIP-480's case with a linger of 1,000: 1,000 records a second from one producer, one broker."""
+    """The case of KIP-480 with a linger of 1,000: 1,000 records a second, one producer, one broker."""
 
     def scenario(options: Options) -> Result:
         setting = Setting(

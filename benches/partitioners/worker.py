@@ -1,7 +1,7 @@
-"""A producer of kafka-python under load, in a process of its own: told on standard input what to send, it answers on
-standard output what became of it. `live_kafka_python` starts it; `Load` is what the two share.
+"""A process with a producer of kafka-python under load. `live_kafka_python` starts it and writes a `Load` to its
+standard input; the process writes the results to its standard output.
 
-It says `ready` when its producer, its topic and its own code are warm, and starts to measure when told `go`.
+It prints `ready` when its producer, its topic and its own code are warm, and starts to measure when it reads `go`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from partitioners.report import quantiles
 
 __all__ = ["CONTENDERS", "Load"]
 
-# Our producer, or kafka-python's as it is with some partitioner.
+# Our producer, or kafka-python's with one of the partitioners.
 CONTENDERS: dict[str, Any] = {
     "sticky": lambda load: KafkaProducer(partitioner=DefaultPartitioner(), **load.settings),
     "adaptive": lambda load: KafkaProducer(
@@ -42,7 +42,7 @@ CONTENDERS: dict[str, Any] = {
     "kafka-python's default": lambda load: kafka.KafkaProducer(**load.settings),
 }
 
-# Records of a saturated producer that may be unanswered; kafka-python itself would take them all.
+# The largest number of unanswered records of a saturated producer. kafka-python itself has no limit.
 WINDOW = 5_000
 
 
@@ -80,7 +80,7 @@ class Load:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Of the producer."""
+        """The settings of the producer."""
         return {
             "bootstrap_servers": self.bootstrap.split(","),
             "linger_ms": self.linger_ms,
@@ -88,12 +88,12 @@ class Load:
         }
 
     def json(self) -> str:
-        """For the worker's standard input."""
+        """The line for the worker's standard input."""
         return json.dumps(asdict(self))
 
 
 class _Counter:
-    """Counts requests and batches where the sender takes them from the accumulator."""
+    """Counts requests and batches when the sender takes them from the accumulator."""
 
     def __init__(self, producer: Any) -> None:
         self.requests = self.batches = 0
@@ -121,7 +121,7 @@ class _Sending:
         self.room = threading.BoundedSemaphore(WINDOW) if not load.rate else None
 
     def run(self, seconds: float) -> None:
-        """Sends for so long and waits for all answers."""
+        """Sends for a number of seconds and waits for all answers."""
         load, start = self.load, time.perf_counter()
         if not load.rate:
             while time.perf_counter() < start + seconds:
@@ -156,12 +156,12 @@ class _Sending:
 
 
 def main() -> None:
-    """Reads a `Load`, warms up, says so, and measures when told to."""
+    """Reads a `Load`, warms up, prints `ready`, and measures after `go`."""
     load = Load(**json.loads(sys.stdin.readline()))
     with CONTENDERS[load.contender](load) as producer:
         counter = _Counter(producer)
         partitions = sorted(producer.partitions_for(load.topic))
-        # A fresh partition's first record costs the broker a file or two.
+        # For the first record of a partition the broker creates files.
         for future in [producer.send(load.topic, b"", partition=number) for number in partitions]:
             producer.flush()
             future.get(timeout=60)
@@ -170,7 +170,7 @@ def main() -> None:
         print("ready", flush=True)
         sys.stdin.readline()
         sending = _Sending(load, producer)
-        # A full collection takes longer than a burst, and is no partitioner's doing.
+        # A full garbage collection takes longer than a burst, and does not depend on the partitioner.
         gc.collect()
         gc.freeze()
         counter.requests = counter.batches = 0

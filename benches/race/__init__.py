@@ -1,1 +1,1 @@
-"""`make race`: our assignors beside every peer's, on the same bytes, in one run."""
+"""`make race`: our sticky assignors beside those of the peers, on the same bytes, in one run."""

@@ -1,4 +1,4 @@
-"""`make race`: ours and every peer's sticky assignors on the same bytes; 1 if ours is not ahead somewhere."""
+"""`make race`: our sticky assignors and those of the peers on the same bytes; 1 if ours is behind at a point."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OUT, PUBLISHED, PAGE = Path("target/race"), Path("docs/figures/race"), Path("docs/benchmarks.md")
-# Those that need nothing but what the tests have installed anyway.
+# The peers that the tests install.
 QUICK_PEERS = ("kafka-python*", "aiokafka*", "librdkafka*")
 
 
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.publish:
         chosen.out = PUBLISHED
     chosen.out.mkdir(parents=True, exist_ok=True)
-    # Wide enough for the tables where the output goes to a file.
+    # If the output goes to a file, make it wide enough for the tables.
     console = Console() if sys.stdout.isatty() else Console(width=180)
     race = Race(limits, try_all=chosen.try_all)
     try:

@@ -1,4 +1,4 @@
-"""Who takes part: ours, the codec floor, and the peers; how each is started, and why one may be missing."""
+"""The contenders (ours, the codec floor, the peers), and the command that starts each."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 __all__ = ["CONTENDERS", "FLOORS", "OURS", "PEERS", "Contender", "MissingPeerError", "available", "version"]
 
 HERE = Path(__file__).parent
-# What a leader may take; Java's is its heap.
+# The limit of a contender's memory; of Java's it is the heap.
 MEMORY_GB = 6
-# The server-class defaults of a JVM but for the heap, which is to be there from the start.
+# The defaults of a JVM on a server, but with the heap allocated from the start.
 JVM_OPTIONS = ("-Xms1g", f"-Xmx{MEMORY_GB}g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
-# Where Go's own archive installs it, which does not put it on PATH.
+# Go's archive is installed here, and not on PATH.
 GO = "/usr/local/go/bin/go"
 
 
 class MissingPeerError(RuntimeError):
-    """A peer that cannot be measured here; the message says why."""
+    """A peer cannot be measured on this machine; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Contender:
     """One assignor of one client.
 
     Attributes:
-        name: What it is called in the tables.
-        strategy: Its name in the protocol; a peer is compared with ours of the same.
-        worker: Which process it lives in.
-        call: What that process is asked for.
-        warm: For how many seconds it is called before calls count.
-        limited: Whether the system can limit its memory: not where more is reserved than used.
+        name: Its name in the tables.
+        strategy: The name of its strategy in the protocol. A peer is compared with ours of the same name.
+        worker: The process that runs it.
+        call: The strategy in the request to that process.
+        warm: The seconds of warm-up before calls count.
+        limited: Whether its address space is limited. A JVM reserves more than it uses, so it is not.
     """
 
     name: str
@@ -70,6 +70,8 @@ PEERS = [
     Contender("Java CooperativeStickyAssignor", COOPERATIVE, "java", COOPERATIVE, warm=2.0, limited=False),
     Contender("franz-go sticky", EAGER, "franz-go", EAGER, warm=0.5, limited=False),
     Contender("franz-go cooperative-sticky", COOPERATIVE, "franz-go", COOPERATIVE, warm=0.5, limited=False),
+    Contender("Sarama sticky", EAGER, "sarama", EAGER, warm=0.5),
+    Contender("Sarama cooperative-sticky", COOPERATIVE, "sarama", COOPERATIVE, warm=0.5),
     Contender("librdkafka cooperative-sticky", COOPERATIVE, "librdkafka", COOPERATIVE, warm=0),
 ]
 CONTENDERS = [*FLOORS, *OURS, *PEERS]
@@ -102,23 +104,26 @@ def _java() -> list[str]:
         raise MissingPeerError(str(error)) from error
 
 
-def _franz_go() -> list[str]:
-    go = shutil.which("go") or (GO if Path(GO).exists() else None)
-    if go is None:
-        raise MissingPeerError("go is not on PATH: the harness of franz-go needs Go, version 1.26 or newer")
-    sources = [HERE / "go" / name for name in ("main.go", "go.mod", "go.sum")]
-    program = jars.CACHE / f"race-go-{_digest(*sources)}"
-    with jars.locked(jars.CACHE / "race-go.lock"):
-        if not program.exists():
-            unfinished = program.with_suffix(f".{os.getpid()}")
-            try:
-                jars.run((go, "build", "-C", HERE / "go", "-o", unfinished, "."), "building franz-go's harness", 600)
-                unfinished.rename(program)
-            except (RuntimeError, OSError) as error:
-                raise MissingPeerError(str(error)) from error
-            finally:
-                unfinished.unlink(missing_ok=True)
-    return [str(program)]
+def _go(client: str) -> Callable[[], list[str]]:
+    def command() -> list[str]:
+        go = shutil.which("go") or (GO if Path(GO).exists() else None)
+        if go is None:
+            raise MissingPeerError(f"go is not on PATH: the harness of {client} needs Go, version 1.26 or newer")
+        sources = [HERE / "go" / name for name in ("main.go", "franz_go.go", "sarama.go", "go.mod", "go.sum")]
+        program = jars.CACHE / f"race-go-{_digest(*sources)}"
+        with jars.locked(jars.CACHE / "race-go.lock"):
+            if not program.exists():
+                unfinished = program.with_suffix(f".{os.getpid()}")
+                try:
+                    jars.run((go, "build", "-C", HERE / "go", "-o", unfinished, "."), "building the Go harness", 600)
+                    unfinished.rename(program)
+                except (RuntimeError, OSError) as error:
+                    raise MissingPeerError(str(error)) from error
+                finally:
+                    unfinished.unlink(missing_ok=True)
+        return [str(program), client]
+
+    return command
 
 
 def _digest(*paths: Path) -> str:
@@ -130,31 +135,33 @@ _COMMANDS: dict[str, Callable[[], list[str]]] = {
     "kafka-python": _python("kafka", "race.worker", "kafka-python"),
     "aiokafka": _python("aiokafka", "race.worker", "aiokafka"),
     "java": _java,
-    "franz-go": _franz_go,
+    "franz-go": _go("franz-go"),
+    "sarama": _go("sarama"),
     "librdkafka": _python("confluent_kafka", "race.librdkafka"),
 }
 
 
 @cache
 def available(worker: str) -> tuple[str, ...]:
-    """The command that starts a worker; what is to be built for it is built.
+    """The command that starts a worker. A program is built if necessary.
 
     Raises:
-        MissingPeerError: it cannot be had here.
+        MissingPeerError: it is not installed, or cannot be built.
     """
     return tuple(_COMMANDS[worker]())
 
 
 def version(worker: str) -> str:
-    """Which release of a peer takes part."""
+    """The release of a contender."""
     match worker:
         case "ours":
             return metadata.version("kafka-assignors")
         case "java":
             return f"kafka-clients {jars.DEFAULT_VERSION}"
-        case "franz-go":
+        case "franz-go" | "sarama":
+            module = {"franz-go": "github.com/twmb/franz-go", "sarama": "github.com/IBM/sarama"}[worker]
             lines = (HERE / "go" / "go.mod").read_text().splitlines()
-            return next(line.split()[-1] for line in lines if line.split()[:1] == ["github.com/twmb/franz-go"])
+            return next(line.split()[-1] for line in lines if line.split()[:1] == [module])
         case "librdkafka":
             from confluent_kafka import libversion
 

@@ -1,8 +1,8 @@
 """`python -m race.librdkafka`: a librdkafka consumer that leads a group on the embedded Kafka, timed by the broker.
 
-The consumer is a process of its own and is alone in its group, but the broker answers its JoinGroup with all the
-members of the point, the consumer as the first of them. What it takes is from there to its SyncGroup, less what the
-broker itself takes to tell the topics in between; then the broker says that the group rebalances again.
+The consumer runs in its own process and is alone in its group. The broker answers its JoinGroup with all members of the
+point, the consumer as the first of them. The time of the consumer ends with its SyncGroup, without the time that the
+broker takes for Metadata in between. Then the broker answers that the group rebalances again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["CONSUMER", "Leader"]
 
 _METADATA, _JOIN_GROUP, _SYNC_GROUP = 3, 11, 14
 _REBALANCE_IN_PROGRESS = 27
-# From this version on strings are compact; librdkafka does not speak it yet.
+# The first version with compact strings, which librdkafka does not use yet.
 _FLEXIBLE = {_JOIN_GROUP: 6, _SYNC_GROUP: 4}
 _STRATEGY = "cooperative-sticky"
 

@@ -1,18 +1,20 @@
-"""How the Python contenders are timed: called until there is enough to tell.
+"""Timing of the contenders in Python.
 
-A worker is a process that reads a request a line from its standard input and answers with events, a JSON object a line:
+A worker is a process that reads one request per line from its standard input and answers with one event per line,
+both in JSON:
 
 - `{"event": "loaded"}` when it has read the point;
-- `{"event": "called"}` when the first call has come to its end, by which is judged whether it gives up;
-- `{"event": "done", "wall": […], "cpu": […], "plans": […], "cold": …}`: nanoseconds of every call that counts; which of
-  the different plans, in the file named by `out`, each of the first ten calls made; and whether the first call had to
-  count, since no second one would have ended in time;
-- `{"event": "failed", "error": "…"}` instead of any of them.
+- `{"event": "called"}` after the first call; a contender gives up if this event is late;
+- `{"event": "done", "wall": […], "cpu": […], "plans": […], "cold": …}`: nanoseconds of every call that counts; for
+  each of the first ten calls the index of its plan in the file `out`; and whether the first call counts, because a
+  second one would not have ended in time;
+- `{"event": "failed", "error": "…"}` instead of one of them.
 
-A request is `{"file": …, "call": …, "out": …, "warm": …, "budget": …, "least": …}`: what to read, which strategy, where
-the plans go, for how many seconds to warm up, in how many seconds to end, and for how many to go on at least after ten
-calls. `out` has, big-endian, the number of different plans, and of each the assignments in order of the members, each
-behind its length in four bytes, -1 for a member without one. The harnesses in Java and Go obey the same.
+A request is `{"file": …, "call": …, "out": …, "warm": …, "budget": …, "least": …}`: the file of the
+point, the strategy, the file for the plans, the seconds of warm-up, the seconds for all calls that count, and the least
+seconds of calls if ten calls are faster. `out` has, big-endian, the number of different plans, and for each the
+assignments in order of the members. Each assignment has its length in four bytes in front, -1 for a member without one.
+The programs in Java and Go follow the same protocol.
 """
 
 from __future__ import annotations
@@ -31,19 +33,19 @@ if TYPE_CHECKING:
 
 __all__ = ["CALLS", "MOST_CALLS", "Loaded", "Plans", "Timed", "answer", "clocked", "load", "measure", "tell"]
 
-# How many calls' plans are compared, and after how many calls there is nothing more to learn.
+# The number of calls whose plans are compared, and the largest number of calls.
 CALLS, MOST_CALLS = 10, 300
 
 
 class Loaded:
-    """A point as it comes out of its file."""
+    """A point, read from its file."""
 
     def __init__(self, racks: list[str], topics: dict[str, int], members: list[tuple[str, bytes]]) -> None:
         self.racks, self.topics, self.members = racks, topics, members
 
 
 def load(path: str) -> Loaded:
-    """Reads what `points.Group.write` wrote."""
+    """Reads the file that `points.Group.write` wrote."""
     data, at = Path(path).read_bytes(), 0
 
     def number() -> int:
@@ -70,7 +72,7 @@ def load(path: str) -> Loaded:
 
 
 def tell(event: str, **more: Any) -> None:
-    """One line on standard output."""
+    """Prints one event."""
     print(json.dumps({"event": event, **more}), flush=True)
 
 
@@ -100,15 +102,15 @@ class Plans:
 
 
 Timed = tuple[int, int, "Mapping[str, bytes]"]
-"""Of one call: nanoseconds of wall time, nanoseconds of processor time, and the plan."""
+"""One call: nanoseconds of wall time, nanoseconds of processor time, and the plan."""
 
 
 def measure(timed: Callable[[], Timed], request: dict[str, Any], plans: Plans) -> dict[str, Any]:
-    """Calls until there is enough; what goes into the event `done`."""
+    """Calls as often as the request says; the content of the event `done`."""
     begin = perf_counter()
     wall, cpu, plan = timed()
     tell("called")
-    # What it took already, it would take again.
+    # A second call would take as long as the first.
     if 2 * (perf_counter() - begin) > request["budget"]:
         plans.add(plan)
         return {"cold": True, "wall": [wall], "cpu": [cpu]}
@@ -132,7 +134,7 @@ def measure(timed: Callable[[], Timed], request: dict[str, Any], plans: Plans) -
 
 
 def clocked(call: Callable[[], Mapping[str, bytes]]) -> Callable[[], Timed]:
-    """The call with both clocks of this process around it."""
+    """The call, timed with both clocks of this process."""
 
     def timed() -> Timed:
         cpu, start = process_time_ns(), perf_counter_ns()
@@ -144,7 +146,7 @@ def clocked(call: Callable[[], Mapping[str, bytes]]) -> Callable[[], Timed]:
 
 
 def answer(prepare: Callable[[Loaded, str], AbstractContextManager[Callable[[], Timed]]]) -> None:
-    """Answers requests until there are none. `prepare` makes, of a point and a strategy, what is called and timed."""
+    """Answers requests until there are none. `prepare` returns the timed call for a point and a strategy."""
     for line in sys.stdin:
         request = json.loads(line)
         try:

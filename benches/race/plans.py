@@ -1,4 +1,4 @@
-"""What a plan is worth: decoded from the bytes by our own reader, whoever made it, and judged by the same rules."""
+"""The quality of plans: one decoder and the same rules for the bytes of all contenders."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class InvalidPlanError(ValueError):
 
 @dataclass(frozen=True)
 class Quality:
-    """What a plan is judged by, in this order; a missing rack is worse than a lost partition."""
+    """The criteria of a plan, in this order; a missing rack is worse than a lost partition."""
 
     score: int
     """KIP-54's balance score."""
     misses: int
-    """Partitions without a replica on their owner's rack; 0 where racks are not known."""
+    """Partitions without a replica on their owner's rack; 0 without racks."""
     kept: int
     """Partitions that stay with the member that owned them."""
     rounds: int = 1
-    """How many rebalances it took: with cooperative rebalancing, what changes hands is withheld first."""
+    """The number of rebalances: a cooperative strategy first withholds the partitions that move."""
 
     def behind(self, other: Quality) -> bool:
-        """Whether the other one is better."""
+        """Whether the other plan is better."""
         return (self.score, self.misses, -self.kept) > (other.score, other.misses, -other.kept)
 
 
@@ -59,7 +59,7 @@ def read_plans(path: Path, members: int) -> list[list[bytes | None]]:
 
 
 class Judge:
-    """Knows a group, and judges plans for it."""
+    """Computes the quality of plans for a group."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -82,11 +82,11 @@ class Judge:
         self._before = self._owners([group.owned.get(member, {}) for member in group.ids])
         owners = self._before
         lost = (owners != _NOBODY) & ~self._subscribed[owners, self._topic_of]
-        # What its owner does not subscribe to any more cannot stay.
+        # A partition cannot stay with an owner that no longer subscribes to its topic.
         self._before = np.where(lost, _NOBODY, owners)
 
     def _owners(self, shares: Sequence[Mapping[str, Sequence[int]]]) -> NDArray[np.int64]:
-        """By partition its owner's position."""
+        """The position of the owner of each partition."""
         owners = np.full(len(self._topic_of), _NOBODY, dtype=np.int64)
         places: list[int] = []
         holders: list[int] = []
@@ -103,7 +103,7 @@ class Judge:
         return owners
 
     def shares(self, plan: Sequence[bytes | None]) -> list[dict[str, list[int]]]:
-        """By member what a plan gives it."""
+        """The assignment of each member."""
         shares: list[dict[str, list[int]]] = []
         for assignment in plan:
             share: dict[str, list[int]] = {}
@@ -117,24 +117,24 @@ class Judge:
         return shares
 
     def canonical(self, plan: Sequence[bytes | None]) -> bytes:
-        """Equal for equal plans, in whatever order they list what they give."""
+        """Equal for equal plans; the order of partitions in an assignment does not matter."""
         return self._owners(self.shares(plan)).tobytes()
 
     def withheld(self, plan: Sequence[bytes | None]) -> int:
-        """How many partitions nobody gets, though somebody subscribes."""
+        """The number of partitions without an owner that have a subscriber."""
         return int(((self._owners(self.shares(plan)) == _NOBODY) & self._wanted).sum())
 
     def rejoined(self, plan: Sequence[bytes | None], rounds: int) -> Group:
-        """The group when its members rejoin with what a cooperative plan gave them in so many rounds."""
+        """The group when its members rejoin with the assignments of a cooperative plan, after a number of rounds."""
         group = self._group
         owned: dict[str, Mapping[str, Sequence[int]]] = dict(zip(group.ids, self.shares(plan), strict=True))
         return Group(group.topics, group.subscriptions, owned, group.racks, group.generation + rounds)
 
     def quality(self, plan: Sequence[bytes | None], rounds: int = 1) -> Quality:
-        """Judges a complete plan.
+        """The quality of a complete plan.
 
         Raises:
-            InvalidPlanError: it is not one.
+            InvalidPlanError: the plan is not complete or not valid.
         """
         owners = self._owners(self.shares(plan))
         open_ = int(((owners == _NOBODY) & self._wanted).sum())

@@ -28,14 +28,14 @@ RACKS = ("rack-0", "rack-1", "rack-2")
 REPLICAS = 2
 GENERATION = 5
 BUCKETS = 5
-# How many topics a member draws where subscriptions overlap at random, by the number of topics.
+# The number of topics that a member draws if subscriptions overlap at random, by the number of all topics.
 DRAWN = {10: 4, 100: 10, 1000: 20}
 SKEW = 0.7
 
 
 @dataclass(frozen=True)
 class Point:
-    """One point of the grid: a size, the shape of the subscriptions, what happened, and whether racks are known."""
+    """One point of the grid: a size, the shape of the subscriptions, a change, and whether there are racks."""
 
     members: int
     per_member: int
@@ -51,7 +51,7 @@ class Point:
 
     @property
     def partitions(self) -> int:
-        """About how many partitions there are; where topics have different sizes, rounding takes some."""
+        """The approximate number of partitions. If topics have different sizes, rounding makes it smaller."""
         return self.members * self.per_member
 
     def group(self) -> Group:
@@ -61,15 +61,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Group:
-    """A group after its change: what the leader is given."""
+    """A group after its change, as the leader sees it."""
 
     topics: dict[str, int]
     subscriptions: Subscriptions
     """By member id, in order of the ids."""
     owned: dict[str, Mapping[str, Sequence[int]]]
-    """What the members own that were there before the change, each partition at most once."""
+    """The partitions of the members from before the change; no partition has two owners."""
     racks: dict[str, str] = field(default_factory=dict)
-    """The members' racks, if racks are known."""
+    """The racks of the members, if there are any."""
     generation: int = GENERATION
 
     @cached_property
@@ -78,7 +78,7 @@ class Group:
 
     @cached_property
     def partitions(self) -> dict[str, int | Topic]:
-        """The topics as our assignors take them."""
+        """The topics, in the form that our assignors take."""
         if not self.racks:
             return dict(self.topics)
         places = [replica_racks(number) for number in range(max(self.topics.values()))]
@@ -92,11 +92,11 @@ class Group:
         ]
 
     def write(self, path: Path) -> None:
-        """What every contender reads; big-endian, strings as in the protocol:
+        """Writes the file that every contender reads; big-endian, strings as in the protocol:
 
         the number of racks and their names; the number of topics, and of each its name and partition count (with racks,
         partition p has replicas on the racks p and p + 1, modulo the number of racks); the number of members, and of
-        each its id and its metadata behind the length in four bytes.
+        each its id, the length of its metadata in four bytes, and its metadata.
         """
         racks = RACKS if self.racks else ()
         out = [struct.pack(">i", len(racks)), *map(_string, racks), struct.pack(">i", len(self.topics))]
@@ -122,7 +122,7 @@ def _string(text: str) -> bytes:
 def subscription(
     topics: Iterable[str], owned: Mapping[str, Sequence[int]] | None, generation: int, rack: str | None = None
 ) -> bytes:
-    """A ConsumerProtocolSubscription that all strategies can read: version 3, with what is owned twice.
+    """A ConsumerProtocolSubscription that all strategies can read: version 3, with the owned partitions twice.
 
     The user data is that of a `sticky` member (KIP-54, KIP-341), the later fields are those of a `cooperative-sticky`
     one (KIP-429, KIP-792), as members of librdkafka and franz-go send them. `owned` is None for a newcomer.
@@ -144,7 +144,7 @@ def subscription(
 
 
 class _Draw:
-    """Draws a point's group; all chance comes from the point's name."""
+    """Draws a point's group. The seed is computed from the point's name."""
 
     def __init__(self, point: Point) -> None:
         self._point = point
@@ -194,7 +194,7 @@ class _Draw:
         return {member: tuple(sorted(self._random.sample(names, DRAWN[len(names)]))) for member in ids}
 
     def _change(self, drawn: Subscriptions) -> tuple[Subscriptions, Subscriptions]:
-        """Who subscribes to what before and after. A newcomer subscribes as some member does or would."""
+        """The subscriptions before and after the change. A new member subscribes like one of the drawn members."""
         ids = list(drawn)
         match self._point.change:
             case "fresh":
@@ -222,7 +222,7 @@ class _Draw:
         members = [Member(member, names, rack=racks.get(member)) for member, names in before.items()]
         group = Group(topics, before, {}, racks)
         with warnings.catch_warnings():
-            # The size of a group's record is a broker's concern, and there is none.
+            # The warning is about the size of a group's record on a broker, and there is no broker.
             warnings.simplefilter("ignore", RecordSizeWarning)
             plan = StickyAssignor().assign(PlannedGroup(group.partitions, members))
         return {member: plan[member] for member in before}
@@ -312,7 +312,7 @@ def _grid() -> list[Point]:
 
 
 POINTS = _grid()
-# A few small ones that end in a moment with every peer.
+# A few small points that take every peer less than a second.
 QUICK = [
     Point(20, 5, 10, "equal", "one joins"),
     Point(20, 5, 10, "random", "redrawn"),

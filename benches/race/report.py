@@ -1,4 +1,4 @@
-"""What the race found: figures in a file, tables of points and of peers, where ours is not ahead, and a plot."""
+"""The results of the race: a file of figures, tables of points and of peers, points where ours is behind, a plot."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["RESULTS", "behind", "machine", "markdown", "merge", "plot", "publish
 RESULTS = "results.json"
 
 Results = dict[str, dict[str, "Entry"]]
-"""By point and contender."""
+"""The results by point and contender."""
 
 _MINE = {each.strategy: each for each in OURS}
 
 
 def machine() -> dict[str, Any]:
-    """What the figures of one run belong to."""
+    """The date, the processor and the versions of a run."""
     versions = {"Python": platform.python_version()}
     for contender in CONTENDERS:
         try:
@@ -50,7 +50,7 @@ def _processor() -> str:
 
 
 def read(directory: Path) -> tuple[dict[str, Any], Results]:
-    """What earlier runs left: of the machine, and the results."""
+    """The machine and the results of earlier runs."""
     path = directory / RESULTS
     if not path.exists():
         return {}, {}
@@ -59,7 +59,7 @@ def read(directory: Path) -> tuple[dict[str, Any], Results]:
 
 
 def merge(directory: Path, name: str, entries: dict[str, Entry]) -> Results:
-    """Adds one point; of contenders that did not take part this time, what is known stays."""
+    """Adds the results of one point. The results of contenders that did not take part this time stay."""
     _, results = read(directory)
     results.setdefault(name, {}).update(entries)
     order = {point.name: number for number, point in enumerate([*POINTS, *QUICK])}
@@ -82,12 +82,12 @@ def _rounded(value: Any) -> Any:
 
 
 def quality(entry: Entry) -> Quality:
-    """Of a measured contender."""
+    """The quality of a measured contender's plan."""
     return Quality(entry["score"], entry["misses"], entry["kept"], entry["rounds"])
 
 
 def behind(results: Results) -> list[str]:
-    """Each point at which ours is not ahead of a peer with the same strategy in speed, or is behind it in quality."""
+    """The points at which ours is not faster than a peer with the same strategy, or its plan is worse."""
     found = []
     for point, entries in results.items():
         for ours in OURS:
@@ -149,7 +149,7 @@ def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
 
 
 def summary(results: Results) -> list[list[str]]:
-    """Of each peer: at how many points it was measured, its time against ours, where its plan was worse, its plans."""
+    """For each peer: the points at which it was measured, its times against ours, worse plans, different plans."""
     lines = []
     for peer in PEERS:
         entries = [(point, each[peer.name]) for point, each in results.items() if peer.name in each]
@@ -181,13 +181,14 @@ SUMMARY = ["", "points", "least x ours", "median", "most", "less balanced", "els
 
 
 def markdown(results: Results, about: dict[str, Any]) -> str:
-    """The page of all figures."""
+    """The page with all figures."""
     versions = ", ".join(f"{name} {release}" for name, release in about["versions"].items())
     text = [
         "# The race, point by point",
         "",
         f"Made by `make race` on {about['date']}: {about['processor']}; {versions}.",
-        "What the columns mean, and how to repeat it: [Benchmarks](../../benchmarks.md#the-race).",
+        "Ratios are to ours, and to the floor, of the same run. The columns, the peers with a run of their own, and",
+        "the command: [Benchmarks](../../benchmarks.md#the-race).",
         "",
         *_table(SUMMARY, summary(results)),
     ]
@@ -202,20 +203,23 @@ BEGIN, END = "<!-- The race: written by make race --publish -->", "<!-- End of t
 
 
 def section(results: Results, about: dict[str, Any]) -> str:
-    """What a page shows of all this: of each peer a line, and where ours is not ahead."""
+    """The summary for a page: a line for each peer, and the points where ours is behind."""
     versions = ", ".join(f"{name} {release}" for name, release in about["versions"].items())
     lost = behind(results)
     first = f"Of {len(results)} points, on {about['date']}, {about['processor']}; {versions}:"
-    won = "Ours is ahead of every peer wherever that one came to a plan, by both clocks, and nowhere behind in quality."
-    told = ["Where ours is not ahead:", "", *(f"- {line}" for line in lost)] if lost else [won]
-    return "\n".join([BEGIN, first, "", *_table(SUMMARY, summary(results)), "", *told, END])
+    won = (
+        "Wherever a peer came to a plan, ours took less CPU time and less wall time, and its plan was at least as good "
+        "by the criteria below."
+    )
+    closing = ["Where ours is not ahead:", "", *(f"- {line}" for line in lost)] if lost else [won]
+    return "\n".join([BEGIN, first, "", *_table(SUMMARY, summary(results)), "", *closing, END])
 
 
 def publish(page: Path, results: Results, about: dict[str, Any]) -> None:
-    """Renews that section of a page.
+    """Writes that section into a page.
 
     Raises:
-        ValueError: the page has no place for it.
+        ValueError: the page does not have the two marks.
     """
     text = page.read_text()
     before, begin, rest = text.partition(BEGIN)
@@ -225,11 +229,19 @@ def publish(page: Path, results: Results, about: dict[str, Any]) -> None:
     page.write_text(before + section(results, about) + after)
 
 
-_MARKS = {"ours": "o", "kafka-python": "v", "aiokafka": "^", "java": "s", "franz-go": "D", "librdkafka": "P"}
+_MARKS = {
+    "ours": "o",
+    "kafka-python": "v",
+    "aiokafka": "^",
+    "java": "s",
+    "franz-go": "D",
+    "sarama": "X",
+    "librdkafka": "P",
+}
 
 
 def plot(results: Results, path: Path) -> None:
-    """Every contender at every point, against the floor; who came to no plan stands at the upper edge."""
+    """Every contender at every point, against the floor. Contenders without a plan are at the upper edge."""
     from matplotlib.figure import Figure
 
     known = [point for point in POINTS if point.name in results] or [point for point in QUICK if point.name in results]

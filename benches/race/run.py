@@ -1,4 +1,4 @@
-"""Runs contenders at points: one process each, asked for one point after the other, given up on after a minute."""
+"""Runs contenders at points, one process each, one point after the other. After a minute a contender gives up."""
 
 from __future__ import annotations
 
@@ -27,43 +27,43 @@ if TYPE_CHECKING:
 __all__ = ["QUICK", "Entry", "GaveUpError", "Limits", "Race", "Worker"]
 
 BENCHES = Path(__file__).parent.parent
-# How many rebalances a cooperative group may need until nothing is withheld.
+# The largest number of rebalances of a cooperative group until no partition is withheld.
 MOST_ROUNDS = 5
 
 
 @dataclass(frozen=True)
 class Limits:
-    """In seconds."""
+    """The limits of a run, in seconds."""
 
     call: float = 60.0
-    """A contender whose first call takes longer gives up."""
+    """The largest time of the first call; after it the contender gives up."""
     budget: float = 10.0
-    """All calls that count, the first one excepted."""
+    """The time for all calls that count, without the first one."""
     least: float = 0.3
-    """After ten calls, quick ones go on for so long."""
+    """The least time of the calls that count; if ten calls are faster, there are more."""
     warm: float = 1.0
-    """Of what a contender wants for warming up."""
+    """A factor for the contender's seconds of warm-up."""
     load: float = 180.0
-    """Reading a point, starting included."""
+    """The time for reading a point, with the start of the process."""
 
 
 QUICK = Limits(call=20.0, budget=1.0, least=0.02, warm=0.1)
 
 Entry = dict[str, Any]
-"""What is stored of a contender at a point: `status` is measured, gave up, not tried, missing or invalid."""
+"""The stored result of a contender at a point: `status` is measured, gave up, not tried, missing or invalid."""
 
 
 class GaveUpError(RuntimeError):
-    """A contender that came to no plan in time, or to an end before; the message says which."""
+    """A contender had no plan in time, or its process ended; the message says which."""
 
 
 class Worker:
-    """A contender's process. It lives until it is closed or a request to it fails."""
+    """The process of a contender. It runs until it is closed or a request to it fails."""
 
     def __init__(self, command: Sequence[str], limited: bool) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(BENCHES), str(BENCHES.parent / "tests")))}
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        # In a session of its own, so that what it started ends with it.
+        # In its own session, so that its child processes can be ended with it.
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -74,7 +74,7 @@ class Worker:
             start_new_session=True,
         )
         if limited:
-            # One that wants more is to fail by itself, not to take the machine with it. Its children inherit it.
+            # A process that needs more fails, and the machine does not run out of memory. Children inherit the limit.
             most = MEMORY_GB << 30
             resource.prlimit(self._process.pid, resource.RLIMIT_AS, (most, most))
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
@@ -88,10 +88,10 @@ class Worker:
         self._events.put(None)
 
     def ask(self, request: dict[str, Any], limits: Limits) -> dict[str, Any]:
-        """One request, answered.
+        """Sends one request and waits for its answer.
 
         Raises:
-            GaveUpError: it was not, and the worker is gone.
+            GaveUpError: there was no answer, and the worker was ended.
         """
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -110,16 +110,20 @@ class Worker:
         except queue.Empty:
             raise GaveUpError(f"{otherwise} after {seconds:g} s") from None
         if told is None:
-            self._log.seek(0)
-            last = self._log.read()[-300:].strip().splitlines()[-1:]
-            raise GaveUpError(": ".join([f"ended with exit code {self._process.wait()}", *last]))
+            raise GaveUpError(": ".join([f"ended with exit code {self._process.wait()}", *self._last_words()]))
         if told["event"] == "failed":
             raise GaveUpError(f"failed: {told['error'][:300]}")
         assert told["event"] == event, f"{told} instead of {event}"
         return told
 
+    def _last_words(self) -> list[str]:
+        """The line of its log with the reason of its end: the last one, or in Go the one before the trace."""
+        self._log.seek(0)
+        lines = self._log.read().strip().splitlines()
+        return [line for line in lines if line.startswith("fatal error: ")][:1] or [line[-300:] for line in lines[-1:]]
+
     def close(self) -> None:
-        """Ends the process, and what it started."""
+        """Ends the process and its children."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
@@ -128,7 +132,7 @@ class Worker:
 
 @dataclass
 class Race:
-    """One run: the workers that are alive, and who gave up where."""
+    """One run: the running workers, and the points at which contenders gave up."""
 
     limits: Limits = field(default_factory=Limits)
     try_all: bool = False
@@ -142,7 +146,7 @@ class Race:
         self._workers.clear()
 
     def run(self, point: Point, peers: Sequence[Contender]) -> dict[str, Entry]:
-        """The floors, ours and these peers at one point."""
+        """Runs the floors, ours and these peers at one point."""
         group = point.group()
         judge = Judge(group)
         with tempfile.TemporaryDirectory(prefix="race-") as directory:
@@ -156,7 +160,7 @@ class Race:
         for each in (*OURS, *peers):
             entry = entries[each.name]
             if entry["status"] == "measured":
-                # Of the same run, so that runs of different peers can stand side by side.
+                # The figures of the same run, so that results of different runs can be in one table.
                 for name, other in by_strategy[each.strategy].items():
                     entry |= {f"{name}_{figure}": other[figure] for figure in ("cpu_ms", "wall_ms")}
         return entries
@@ -186,7 +190,7 @@ class Race:
             "call": contender.call,
             "out": str(file.with_name("plans")),
             "warm": 0 if once else contender.warm * limits.warm,
-            # What is over its budget is called no second time.
+            # Without a budget there is one call only.
             "budget": 0 if once else limits.budget,
             "least": limits.least,
         }
@@ -209,7 +213,7 @@ class Race:
         return entry | vars(quality)
 
     def _settle(self, contender: Contender, judge: Judge, plan: list[bytes | None], file: Path) -> Quality:
-        """Plays what follows a cooperative plan, until nothing is withheld, and judges what came out."""
+        """Runs the rebalances after a cooperative plan until no partition is withheld; the quality of the last plan."""
         rounds = 1
         while contender.cooperative and rounds < MOST_ROUNDS and judge.withheld(plan):
             again = file.with_name("again")
@@ -221,9 +225,9 @@ class Race:
 
 
 def _no_easier(given_up: Point, point: Point) -> bool:
-    """Whether who gave up at the one has nothing to hope for at the other, which is as large in every way.
+    """Whether a point is at least as large as the one at which a contender gave up, and not easier.
 
-    Equal subscriptions are easier than any other, and a fresh group than a change.
+    Equal subscriptions are easier than others, and a fresh group is easier than a change.
     """
     return (
         point.members >= given_up.members

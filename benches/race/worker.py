@@ -1,4 +1,4 @@
-"""`python -m race.worker WHO`: the contenders in Python, ours among them, each bytes to bytes."""
+"""`python -m race.worker WHO`: the contenders in Python, with ours, each from bytes to bytes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ __all__ = ["WORKERS"]
 
 
 def _ours(point: Loaded, call: str) -> Callable[[], Mapping[str, bytes]]:
-    from kafka_assignors import CooperativeStickyAssignor, RecordSizeWarning, StickyAssignor, Topic, _core
+    from kafka_assignors import CooperativeStickyAssignor, RecordSizeWarning, StickyAssignor, Topic
     from race.points import Group
 
-    # The size of a group's record is a broker's concern, and there is none.
+    # The warning is about the size of a group's record on a broker, and there is no broker.
     warnings.simplefilter("ignore", RecordSizeWarning)
     members = point.members
     partitions = Group(point.topics, {}, {}, dict.fromkeys(point.racks, "")).partitions
     if call.startswith("floor "):
+        from floors import codec_floor
+
         options = (call.removeprefix("floor "), "fair-yet-sticky", "before-stickiness")
-        # The floor plans nothing, so racks are nothing to it.
+        # The floor does not plan, so it does not use racks.
         counts: dict[str, int | Topic] = dict(point.topics)
-        return lambda: _core.codec_floor(*options, members, counts, None)
+        return lambda: codec_floor(*options, members, counts, None)
     assignor = {each.name: each for each in (StickyAssignor, CooperativeStickyAssignor)}[call]()
     return lambda: assignor.perform_assignment(members, partitions)
 
@@ -61,7 +63,7 @@ def _kafka_python(point: Loaded, call: str) -> Callable[[], Mapping[str, bytes]]
 
 
 def _prefixed(metadata: bytes) -> bytes:
-    """The same with its user data in kafka-python's own form, behind an INT16: the only one that it reads."""
+    """The same metadata with user data in kafka-python's form, which has an INT16 in front. It reads no other."""
     count, at = int.from_bytes(metadata[2:6], "big"), 6
     for _ in range(count):
         at += 2 + int.from_bytes(metadata[at : at + 2], "big")
@@ -89,7 +91,7 @@ def _aiokafka(point: Loaded, call: str) -> Callable[[], Mapping[str, bytes]]:
 
 
 def _cluster(metadata_class: Any, topics: Mapping[str, int]) -> Any:
-    """As much of a client's cluster metadata as its assignor asks for."""
+    """The part of a client's cluster metadata that its assignor reads."""
     numbers = {name: set(range(count)) for name, count in topics.items()}
 
     class Cluster(metadata_class):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Who owns what, as the members tell it, and what each rebalance did beside what other strategies would have done."""
+"""The partitions of each member by its own events, and each rebalance compared with other strategies."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Rebalance:
-    """One generation, once all its members have their share."""
+    """One generation, in which all members have their assignment."""
 
     generation: int
     members: list[str]
@@ -66,7 +66,7 @@ class Board:
         return self.rebalances[-1].members
 
     def killed(self, name: str) -> None:
-        """A member died; what it owned is lost to it, whether or not the group knows yet."""
+        """Removes a member that died. The group may not know yet."""
         row = self.rows[name]
         row.status, row.leader = "killed", False
         row.owned, row.gained, row.lost = {}, {}, row.owned

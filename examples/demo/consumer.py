@@ -1,6 +1,6 @@
 """One consumer process: `python -m demo.consumer NAME CLIENT BOOTSTRAP TOPIC…`.
 
-It obeys lines on its standard input, `subscribe TOPIC…` and `stop`, and tells what happens on its standard output.
+It follows the commands on its standard input, `subscribe TOPIC…` and `stop`, and writes its events to standard output.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {
     "group_id": "demo",
     "auto_offset_reset": "earliest",
     "enable_auto_commit": False,
-    # Short, since the demo waits for the group to notice that a member is dead.
+    # Short, since the demo waits until the group notices a dead member.
     "session_timeout_ms": 3000,
     "heartbeat_interval_ms": 300,
     "max_poll_records": 200,
@@ -34,7 +34,7 @@ SETTINGS: dict[str, Any] = {
 
 
 class Voice:
-    """Tells what happens, and attributes what was read to the generation in which the member owned it."""
+    """Writes the events, and assigns each record to the generation in which the member owned its partition."""
 
     def __init__(self, name: str, topics: Sequence[str]) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class Voice:
             print(dump(event), flush=True)
 
     def rebalanced(self, report: RebalanceReport) -> None:
-        """The consumer's `on_rebalance`. Its client only logs what goes wrong in there; the demo must not miss it."""
+        """The consumer's `on_rebalance`. Its client only logs an error in it, and the demo must report it."""
         try:
             self._tell(report)
         except Exception as error:
@@ -77,9 +77,9 @@ class Voice:
         return max(self.history, default=-1)
 
     def read(self, before: int, offsets: Mapping[tuple[str, int], Sequence[int]]) -> None:
-        """Tells what a poll that began in generation `before` returned: the offsets by topic and partition.
+        """Writes an event for the result of a poll that began in generation `before`: offsets by topic and partition.
 
-        A rebalance may have come in between: what the member owned only then was read then.
+        A rebalance may come during the poll. Partitions that the member did not own before it are read after it.
         """
         after = self.generation
         ranges: dict[int, list[tuple[str, int, int, int]]] = {}
@@ -94,7 +94,7 @@ class Voice:
 
 
 def offsets_of(records: Mapping[Any, Sequence[Any]]) -> dict[tuple[str, int], list[int]]:
-    """What kafka-python and aiokafka return, as `Voice.read` takes it."""
+    """The records of kafka-python and aiokafka in the form of `Voice.read`."""
     return {
         (partition.topic, partition.partition): [message.offset for message in messages]
         for partition, messages in records.items()
@@ -115,7 +115,7 @@ def commands() -> SimpleQueue[list[str]]:
 
 
 def obey(voice: Voice, lines: SimpleQueue[list[str]], consumer: Any) -> bool:
-    """Does what was asked for; False to stop."""
+    """Carries out a command. Returns False to stop."""
     try:
         command, *topics = lines.get_nowait()
     except Empty:
@@ -146,7 +146,7 @@ def run_kafka_python(voice: Voice, bootstrap: str) -> None:
         records = consumer.poll(timeout_ms=1000)
         if records:
             voice.read(before, offsets_of(records))
-            # What cannot be committed now, the next owner reads again: at least once.
+            # If the commit fails, the next owner reads the records again: at least once.
             with suppress(CommitFailedError, RebalanceInProgressError):
                 consumer.commit()
     consumer.close()
@@ -175,7 +175,7 @@ async def run_aiokafka(voice: Voice, bootstrap: str) -> None:
             records = await consumer.getmany(timeout_ms=200)
             if records:
                 voice.read(before, offsets_of(records))
-                # What cannot be committed now, the next owner reads again: at least once.
+                # If the commit fails, the next owner reads the records again: at least once.
                 with suppress(CommitFailedError, IllegalStateError, RebalanceInProgressError):
                     await consumer.commit()
     finally:
@@ -187,7 +187,7 @@ def run_confluent(voice: Voice, bootstrap: str) -> None:
 
     from kafka_assignors.clients.confluent import Consumer
 
-    # The rebalance came first; what cannot be committed now, the next owner reads again: at least once.
+    # A rebalance came before the commit; the next owner reads the records again.
     overtaken = {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
     lines = commands()
     max_records = SETTINGS["max_poll_records"]
@@ -207,7 +207,7 @@ def run_confluent(voice: Voice, bootstrap: str) -> None:
                 if message.error() is not None:
                     raise KafkaException(message.error())
                 topic, number, offset = message.topic(), message.partition(), message.offset()
-                # Only errors may have none.
+                # Only an error may have no topic.
                 assert topic is not None
                 assert number is not None
                 assert offset is not None

@@ -1,4 +1,4 @@
-"""What a consumer process tells the demo: one JSON object per line on its standard output."""
+"""The events of a consumer process: one JSON object per line on its standard output."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Read:
-    """A member handled messages: topic, partition, first offset, count. Told before the offsets are committed."""
+    """A member handled messages: topic, partition, first offset, count. Written before the offsets are committed."""
 
     member: str
     generation: int
@@ -67,5 +67,5 @@ def lists(partitions: Mapping[str, Iterable[int]]) -> Owned:
 
 
 def name_of(member_id: str) -> str:
-    """Brokers make member ids of the client id and a UUID; the demo's client ids are its names and hold no dash."""
+    """Brokers make member ids of the client id and a UUID. The demo's client ids are its names, without a hyphen."""
     return member_id.partition("-")[0]

@@ -1,4 +1,4 @@
-"""The demo's conscience: no message lost, and none read by two owners at once in a generation."""
+"""The checks of the demo: no message is lost, and none is read by two owners in one generation."""
 
 from collections import Counter, defaultdict
 
@@ -8,7 +8,7 @@ Partition = tuple[str, int]
 
 
 class Ledger:
-    """Everything that was produced and everything that was read, by whom and in which generation."""
+    """All messages that were produced, and all that were read, with the reader and its generation."""
 
     def __init__(self) -> None:
         self.produced: Counter[Partition] = Counter()
@@ -18,7 +18,7 @@ class Ledger:
         self._owners: defaultdict[tuple[int, Partition], set[str]] = defaultdict(set)
 
     def acknowledged(self, topic: str, partition: int) -> None:
-        """The broker has taken a message; from now on it must not be lost."""
+        """Adds a message that the broker has acknowledged, and that must not be lost."""
         self.produced[topic, partition] += 1
 
     def take(self, event: Event) -> None:
@@ -34,16 +34,16 @@ class Ledger:
 
     @property
     def repeated(self) -> int:
-        """Messages read again by a later owner, since their reader died, or lost its turn, before it could commit."""
+        """Messages read again by a later owner, since their reader died or lost the partition before its commit."""
         return self.reads - sum(map(len, self._read.values()))
 
     @property
     def missing(self) -> int:
-        """Messages that nobody has read yet."""
+        """Messages that no consumer has read yet."""
         return sum(len(set(range(count)) - self._read[partition]) for partition, count in self.produced.items())
 
     def faults(self) -> list[str]:
-        """What went wrong, in sentences; empty if nothing did."""
+        """The problems, in sentences; empty if there are none."""
         found = []
         for partition, count in sorted(self.produced.items()):
             lost = sorted(set(range(count)) - self._read[partition])

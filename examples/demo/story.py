@@ -1,4 +1,4 @@
-"""What happens in the demo, and the processes to which it happens."""
+"""The events of the demo, and its processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TOPICS = {"orders": 12, "payments": 7, "clicks": 5, "audit": 2}
 MESSAGES_PER_SECOND = 400
-# How long the group may take to settle, or to read what is left, before the demo gives up.
+# The time limit for the group to become stable, and to read the remaining messages.
 PATIENCE_SECONDS = 15.0
 
 
@@ -55,7 +55,7 @@ class Story:
         self.view = View(self.board, self.ledger)
 
     def play(self) -> list[str]:
-        """Everything, in about half a minute; returns what went wrong.
+        """Plays the whole demo, in about half a minute. Returns the problems.
 
         Raises:
             DemoError: the group did not settle, or a consumer failed.
@@ -94,7 +94,7 @@ class Story:
         self._consumers[name] = Consumer(name, client, self._bootstrap, topics, self._events)
 
     def _settle(self, members: set[str], topics: dict[str, set[str]] | None = None) -> None:
-        """Waits until all members have their share of one generation, then lets it be seen and consumed for a while."""
+        """Waits until all members have their assignment of one generation, and then lets them consume for a while."""
 
         def settled() -> bool:
             changed = all(set(self.board.rows[name].topics) == wanted for name, wanted in (topics or {}).items())
@@ -126,7 +126,7 @@ class Story:
             self.view.rebalanced(rebalance)
 
     def _end(self) -> None:
-        """Stops all at once, each with a goodbye, and takes what they still had to say."""
+        """Stops all consumers at once, and takes their last events."""
         for consumer in self._consumers.values():
             consumer.stop()
         for consumer in self._consumers.values():
@@ -137,7 +137,7 @@ class Story:
                 self.ledger.take(event)
 
     def _produce(self) -> None:
-        """Sends to all partitions in turn until told to stop; what the broker has acknowledged goes into the ledger."""
+        """Sends to all partitions in turn until `stop`. Acknowledged messages go into the ledger."""
         producer = KafkaProducer(bootstrap_servers=self._bootstrap, linger_ms=20)
         places = [(topic, number) for topic, partitions in TOPICS.items() for number in range(partitions)]
         pending = []

@@ -44,7 +44,7 @@ class View:
         self.console.print(Text(line, style=style), soft_wrap=not self.console.is_terminal)
 
     def rebalanced(self, rebalance: Rebalance) -> None:
-        """The line of a rebalance; without a terminal also what each member has now."""
+        """The line of a rebalance. Without a terminal, the partitions of each member follow."""
         if not self.console.is_terminal:
             for row in self._board.rows.values():
                 if row.name in rebalance.members:
@@ -108,6 +108,6 @@ class View:
 
 
 def _runs(numbers: list[int]) -> str:
-    """`0-3,7` for ascending numbers: a run of neighbours minus its place in the list is constant."""
+    """`0-3,7` for ascending numbers: in a run of neighbours, the number minus its place in the list is constant."""
     runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

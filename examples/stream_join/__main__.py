@@ -1,4 +1,4 @@
-"""`make example-join`: exit status 0 if all results are right and only what came was rebuilt."""
+"""`make example-join`: exit status 0 if all results are right and only gained partitions were rebuilt."""
 
 import argparse
 import sys

@@ -1,11 +1,11 @@
-"""Impressions, and clicks on them, from a seed; and what their join must find, worked out without joining anything."""
+"""Impressions, and clicks on them, from a seed; and the expected results of their join, computed without a join."""
 
 import random
 from dataclasses import dataclass
 from itertools import pairwise
 
 IMPRESSIONS, CLICKS = "impressions", "clicks"
-# Between two impressions, on average, in the time that records carry.
+# The average time between two impressions, by the records' timestamps.
 GAP_MS = 1000
 _FIRST_MS = 1_767_225_600_000
 _CLICKED = 0.35
@@ -14,7 +14,7 @@ _FORGED = 0.03
 
 @dataclass(frozen=True)
 class Record:
-    """A record to be produced; its key decides on its partition."""
+    """A record to be produced. Its key determines its partition."""
 
     topic: str
     key: bytes
@@ -24,12 +24,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Campaign:
-    """Everything that is produced, and everything that must come of it.
+    """All records that are produced, and the expected results.
 
     Attributes:
-        window_ms: how long after its impression a click still counts.
+        window_ms: the longest time between an impression and a click that counts.
         batches: the records, in order of their time, in parts of about equal length.
-        matches: click to the impression that it belongs to: all that the join must find, each once.
+        matches: click to impression: the expected results. The join must find each of them once.
     """
 
     window_ms: int
@@ -40,7 +40,7 @@ class Campaign:
 def campaign(seed: int, impressions: int, batches: int) -> Campaign:
     """A campaign whose window is as long as one of its batches.
 
-    Some clicks come too late, and some are on impressions that never were: neither must be matched.
+    Some clicks come too late, and some name an impression that does not exist. Neither may be matched.
     """
     chance = random.Random(seed)
     window = GAP_MS * impressions // batches

@@ -1,4 +1,4 @@
-"""The accounts of one group: who holds what, what came, what was rebuilt; and whether its results are right."""
+"""The accounts of one group: the partitions of each member, those that came or were rebuilt, and its results."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Account:
     """One group. Partitions are topic-partitions; they count from the moment when the group has first settled.
 
     Attributes:
-        came: partitions that a member has and had not before, by what its client says it was assigned.
-        rebuilt: partitions whose state a member has read again, because the diff listener told it to.
-        records: records that it read for that.
+        came: partitions that a member gained, according to its client's assignments.
+        rebuilt: partitions whose state a member read again, because the diff listener reported them.
+        records: the number of records read for that.
     """
 
     strategy: str
@@ -49,7 +49,7 @@ class Account:
     positions: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
-        """Notes what a member said."""
+        """Notes an event of a member."""
         if isinstance(event, Changed):
             row = self.rows[event.member]
             if row.status in GONE:
@@ -67,23 +67,23 @@ class Account:
                 self.positions[topic, number] = max(position, self.positions.get((topic, number), 0))
 
     def gone(self, name: str, status: str) -> None:
-        """A member left or died, and what it held with it."""
+        """Removes a member that left or died, with its partitions."""
         row = self.rows[name]
         row.status, row.held, row.gained, row.lost = status, [], [], row.held
 
     @property
     def alive(self) -> list[Row]:
-        """The members that have not gone."""
+        """The members that have neither left nor died."""
         return [row for row in self.rows.values() if row.status not in GONE]
 
     @property
     def figures(self) -> tuple[int, int, int]:
-        """What came, what was rebuilt, and from how many records."""
+        """The partitions that came, those that were rebuilt, and the number of records for that."""
         return self.came, self.rebuilt, self.records
 
     @property
     def settled(self) -> bool:
-        """Whether every number has one owner, and every member its fair share."""
+        """Whether every number has one owner, and the numbers are distributed evenly."""
         shares = [len(row.held) for row in self.alive]
         numbers = sorted(number for row in self.alive for number in row.held)
         return numbers == list(range(self.partitions)) and max(shares) - min(shares) <= 1
@@ -93,14 +93,14 @@ class Account:
         return all(self.positions.get(partition, 0) >= end for partition, end in ends.items())
 
     def faults(self) -> list[str]:
-        """What was rebuilt without having come, or came and was not rebuilt."""
+        """The partitions that were rebuilt but had not come, or came and were not rebuilt."""
         if self.rebuilt == self.came:
             return []
         return [f"{self.strategy}: {self.came} partitions came to members and {self.rebuilt} were rebuilt"]
 
 
 def wrong(strategy: str, results: Iterable[tuple[str, str]], matches: Mapping[str, str]) -> list[str]:
-    """What is wrong with a group's results, pairs of click and impression, in sentences."""
+    """The errors in a group's results, which are pairs of click and impression, in sentences."""
     found = []
     results = list(results)
     times = Counter(click for click, _ in results)

@@ -1,4 +1,4 @@
-"""What a member tells the story: one JSON object per line on its standard output."""
+"""The events of a member: one JSON object per line on its standard output."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,16 +6,16 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Changed:
-    """A member's share changed, and the state of what came is rebuilt.
+    """A member's assignment changed, and the state of the new partitions is rebuilt.
 
     Attributes:
         member: its name.
         generation: the group's.
-        continuous: whether it had been in the group, without a gap, since its last share.
+        continuous: whether it has been in the group without a gap since its last assignment.
         held: the numbers that its client assigned to it, as the client says.
-        gained: topic-partitions that the diff listener said had come.
-        given_up: topic-partitions that it said had gone.
-        records: records that were read again for those that had come.
+        gained: topic-partitions that the diff listener reported as gained.
+        given_up: topic-partitions that the diff listener reported as lost.
+        records: the number of records read again for the gained ones.
     """
 
     member: str
@@ -29,7 +29,7 @@ class Changed:
 
 @dataclass(frozen=True)
 class Read:
-    """A member has committed: topic, partition, next offset. The results are out by then."""
+    """A member has committed: topic, partition, next offset. Its results were written before."""
 
     member: str
     positions: list[tuple[str, int, int]]

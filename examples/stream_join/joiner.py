@@ -1,4 +1,4 @@
-"""The join of one partition number: impressions within the window, clicks that wait for theirs, and what was found."""
+"""The join of one partition number: impressions within the window, waiting clicks, and results."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ class Match:
 
 
 class NumberJoin:
-    """The state of one number. What it finds depends on the records alone, not on how the two topics interleave.
+    """The state of one number. Its results depend on the records alone, not on how the two topics interleave.
 
-    Records of each topic come in order of their time. An impression is forgotten only when no click that is still to
-    come can be near enough, and a waiting click only when its impression can come no more.
+    Records of each topic come in order of their time. An impression is dropped only when no later click can be within
+    its window, and a waiting click only when its impression can no longer come.
 
     Args:
-        window_ms: how long after its impression a click still counts.
+        window_ms: the longest time between an impression and a click that counts.
     """
 
     def __init__(self, window_ms: int) -> None:
@@ -37,15 +37,15 @@ class NumberJoin:
         self._emitted: dict[str, int] = {}
 
     def start_of(self, topic: str, times: dict[str, int]) -> int:
-        """From which time on a new owner has to read `topic` again, where its predecessor had got to `times`."""
+        """The time from which a new owner has to read `topic` again, if its predecessor had reached `times`."""
         return max(0, times[CLICKS] - self._window) if topic == IMPRESSIONS else times[IMPRESSIONS]
 
     def take(self, topic: str, key: str, value: str, timestamp: int) -> list[Match]:
-        """What one more record completes and was not emitted before."""
+        """Takes a record. Returns the results that it completes, without those that were emitted before."""
         self.times[topic] = max(self.times[topic], timestamp)
         found = self._show(key, value, timestamp) if topic == IMPRESSIONS else self._click(key, value, timestamp)
         self._forget()
-        # One by one: a click that was read twice waits twice.
+        # One by one, since a click that was read twice waits twice.
         new = []
         for match in found:
             if match.click not in self._emitted:
@@ -54,13 +54,13 @@ class NumberJoin:
         return new
 
     def emitted(self, click: str, timestamp: int) -> None:
-        """A predecessor had emitted this click: it must not be emitted again."""
+        """Notes a click that an earlier owner has emitted, so that it is not emitted again."""
         self._emitted[click] = timestamp
 
     def committed(self) -> None:
-        """All records taken so far will never be read as new ones again, by anybody.
+        """All records so far are committed: no member will read them again as new ones.
 
-        What could be found twice from now on has a click that is not older than the slower topic.
+        From now on, only a click that is not older than the slower topic could be found twice.
         """
         until = min(self.times.values())
         self._emitted = {click: time for click, time in self._emitted.items() if time >= until}

@@ -1,8 +1,8 @@
 """A member process: `python -m stream_join.member NAME GROUP STRATEGY BOOTSTRAP WINDOW_MS`.
 
-It joins what it is assigned and emits the results to the topic `joined-GROUP`, until told to stop. The output
-topic tells a new owner what its predecessor had emitted but not committed: no click is matched twice. Where the
-broker has transactions, they do that.
+It joins the records of its assigned partitions and writes the results to the topic `joined-GROUP`, until it is told to
+stop. The output topic tells a new owner which results its predecessor wrote but did not commit: no click is matched
+twice. On a broker with transactions, a transaction would do that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STRATEGIES: dict[str, Callable[[], Any]] = {
     "sticky-join": StickyStreamJoinAssignor,
     "cooperative-sticky-join": partial(StickyStreamJoinAssignor, protocol="cooperative"),
 }
-# Short, since the example waits for the group to notice that a member is dead; long enough for a busy machine.
+# Short, since the example waits until the group notices a dead member. Long enough for a busy machine.
 SESSION_MS = 6000
 HEARTBEAT_MS = 300
 
@@ -42,27 +42,35 @@ def say(event: Event) -> None:
     print(dump(event), flush=True)
 
 
-class Expulsions(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python is untyped
-    """An ordinary listener, which remembers that the membership had been lost."""
+class Gaps(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python is untyped
+    """An ordinary listener. It remembers that other members may have had this member's partitions: the member was
+    expelled, or an eager group formed a generation without it.
+    """
 
-    def __init__(self) -> None:
-        self.lost = False
+    def __init__(self, cooperative: bool) -> None:
+        self.found = False
+        self.consumer: Any = None
+        self._cooperative = cooperative
+        self._generation = -1
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        """Nothing is lost by that."""
+        """A revocation is no gap."""
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """Nothing is lost by that."""
+        generation = self.consumer.group_metadata().generation_id
+        self.found |= not self._cooperative and generation - self._generation > 1
+        self._generation = generation
 
     def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None:
-        self.lost = True
+        self.found = True
 
 
 class Changes(RebalanceDiffListener):
-    """Keeps what came and went until the member's own loop gets to it: reading state again takes longer than a
-    callback should."""
+    """Keeps the gained and the lost partitions for the member's own loop. Reading state again takes too long for a
+    callback.
+    """
 
-    def __init__(self, listener: Expulsions) -> None:
+    def __init__(self, listener: Gaps) -> None:
         super().__init__(listener)
         self.pending: list[tuple[bool, list[TopicPartition]]] = []
 
@@ -74,7 +82,7 @@ class Changes(RebalanceDiffListener):
 
 
 class Member:
-    """A consumer, the state of the numbers that it holds, and a producer of results."""
+    """A consumer, the state of its partition numbers, and a producer of results."""
 
     def __init__(self, name: str, group: str, strategy: str, bootstrap: str, window_ms: int) -> None:
         self._name = name
@@ -82,11 +90,9 @@ class Member:
         self._bootstrap = bootstrap
         self._window = window_ms
         self._states: dict[int, NumberJoin] = {}
-        self._expulsions = Expulsions()
-        self._changes = Changes(self._expulsions)
+        self._gaps = Gaps(strategy.startswith("cooperative"))
+        self._changes = Changes(self._gaps)
         self._held: list[int] = []
-        self._generation = -1
-        self._cooperative = strategy.startswith("cooperative")
         self._producer = KafkaProducer(bootstrap_servers=bootstrap)
         self._consumer = KafkaConsumer(
             bootstrap_servers=bootstrap,
@@ -99,6 +105,7 @@ class Member:
             max_poll_records=200,
             partition_assignment_strategy=[STRATEGIES[strategy]()],
         )
+        self._gaps.consumer = self._consumer
         self._consumer.subscribe([IMPRESSIONS, CLICKS], listener=self._changes)
 
     def run(self, stop: threading.Event) -> None:
@@ -112,9 +119,8 @@ class Member:
         self._producer.close()
 
     def _settle(self) -> None:
-        """Drops the state of what went and rebuilds that of what came, before anything of it is joined."""
+        """Drops the state of partitions that went, and rebuilds that of new ones before they are joined."""
         held = sorted({partition.partition for partition in self._consumer.assignment()})
-        generation = self._consumer.group_metadata().generation_id
         if not self._changes.pending and held == self._held:
             return
         gained = given_up = records = 0
@@ -127,20 +133,20 @@ class Member:
                 for partition in partitions:
                     self._states.pop(partition.partition, None)
         self._changes.pending.clear()
-        continuous = not self._expulsions.lost and (self._cooperative or generation - self._generation <= 1)
-        self._expulsions.lost = False
-        self._held, self._generation = held, generation
+        continuous, self._gaps.found = not self._gaps.found, False
+        self._held = held
         if sorted(self._states) != held:
             raise RuntimeError(f"it holds the numbers {held} and the state of {sorted(self._states)}")
+        generation = self._consumer.group_metadata().generation_id
         say(Changed(self._name, generation, continuous, held, gained, given_up, records))
 
     def _rebuild(self, partitions: list[TopicPartition]) -> int:
-        """Reads from the start of the window to where the group has committed; returns how many records that were."""
+        """Reads from the start of the window to the group's commit. Returns the number of records."""
         wanted = {}
         for partition in partitions:
             state = self._states.setdefault(partition.partition, NumberJoin(self._window))
             until = self._consumer.committed(partition, metadata=True)
-            # The members write the time that a topic has reached beside their offsets.
+            # The members commit the time that a topic has reached as metadata of their offsets.
             wanted[partition] = (0, 0) if until is None else (until.offset, int(until.metadata))
         starts: dict[TopicPartition, int] = {}
         for number in {partition.partition for partition in partitions}:
@@ -148,7 +154,7 @@ class Member:
             times = {topic: wanted.get(TopicPartition(topic, number), (0, 0))[1] for topic in topics}
             state = self._states[number]
             starts |= {TopicPartition(topic, number): state.start_of(topic, times) for topic in topics}
-            # What was emitted without being committed has a click that is not older than the slower topic.
+            # The click of a result that was emitted but not committed is not older than the slower topic.
             starts[TopicPartition(self._output, number)] = min(times.values())
             state.times |= times
         reader = KafkaConsumer(bootstrap_servers=self._bootstrap, group_id=None, enable_auto_commit=False)
@@ -200,7 +206,8 @@ class Member:
                     )
             commits[partition] = OffsetAndMetadata(messages[-1].offset + 1, str(state.times[partition.topic]), -1)
         self._producer.flush()
-        # What cannot be committed now is read again, by this member or the next owner, and not emitted again.
+        # The next owner, or this member, reads the records again if the commit fails. Their results are not
+        # written again.
         with suppress(CommitFailedError, RebalanceInProgressError):
             self._consumer.commit(commits)
             for number in {partition.partition for partition in commits}:

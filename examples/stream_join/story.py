@@ -1,4 +1,4 @@
-"""What happens to the three groups, and the processes to which it happens."""
+"""The events of the three groups, and their processes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ STRATEGIES = ("range", "sticky-join", "cooperative-sticky-join")
 OURS = STRATEGIES[1:]
 # After the start: one leaves, one joins, one crashes, one joins.
 EVENTS = 4
-# How long the groups may take to settle, or to join what is left, before the example gives up.
+# The time limit for the groups to become stable, and to join the remaining records.
 PATIENCE_SECONDS = 30.0
-# How long the production of a batch takes.
+# The duration of the production of a batch.
 BATCH_SECONDS = 1.5
 
 
@@ -42,11 +42,11 @@ class Story:
     """Plays the same events on three groups at once.
 
     Args:
-        kafka: where the topics are to be.
-        partitions: of each topic; at least one more than `members`, so that everybody has some at any time.
-        members: of each group, to begin with; at least 2.
-        impressions: how many are shown in all.
-        seed: of the data.
+        kafka: the broker of the topics.
+        partitions: the partitions of each topic: more than `members`, so that every member has some at any time.
+        members: the number of members of each group at the start; at least 2.
+        impressions: the number of impressions.
+        seed: the seed of the data.
     """
 
     def __init__(self, kafka: EmbeddedKafka, partitions: int, members: int, impressions: int, seed: int) -> None:
@@ -67,7 +67,7 @@ class Story:
         self.view = View(list(self.accounts.values()))
 
     def play(self) -> list[str]:
-        """Everything; returns what went wrong.
+        """Plays the whole example. Returns the problems.
 
         Raises:
             StoryError: A group did not settle or did not get through its records, or a member failed.
@@ -167,7 +167,7 @@ class Story:
             self.accounts[strategy].take(event)
 
     def _feed(self, batch: list[Record]) -> None:
-        """Produces a batch, evenly over a while; the producer puts a key where Java would."""
+        """Produces a batch, evenly over a while. The producer chooses the same partition for a key as Java's."""
         started = time.monotonic()
         sent = []
         for place, record in enumerate(batch):

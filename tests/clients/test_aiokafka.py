@@ -1,4 +1,4 @@
-"""The plug-in for aiokafka, called by its own coordinator."""
+"""The plug-in for aiokafka. aiokafka's own coordinator calls it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def member() -> Iterator[Build]:
 
 
 def history(metadata: bytes) -> tuple[int, int] | None:
-    """How many partitions of the one topic "t" are claimed, and the generation; None if there is no history."""
+    """The number of claimed partitions of the only topic "t", and the generation. None without a history."""
     data = ConsumerProtocolSubscription.decode(metadata).user_data
     if not data:
         return None
@@ -46,7 +46,7 @@ def history(metadata: bytes) -> tuple[int, int] | None:
 
 
 def test_it_is_not_a_class_for_all(member: Build) -> None:
-    """aiokafka #1175: its own keeps the state on the class, so that every consumer of a process claims the same."""
+    """aiokafka #1175: its own assignor keeps state on the class, so that all consumers of a process make one claim."""
     a, b, group = member("a"), member("b"), Group()
     group.rebalance(a)
     assert history(b.metadata()) is None
@@ -55,7 +55,7 @@ def test_it_is_not_a_class_for_all(member: Build) -> None:
 
 @pytest.mark.parametrize("attach", [False, True])
 def test_it_knows_its_generation(member: Build, attach: bool) -> None:
-    """aiokafka #1176: its own always claims with -1."""
+    """aiokafka #1176: its own assignor always claims with the generation -1."""
     a, b, group = member("a", attach=attach), member("b", attach=attach), Group(generation=40)
     group.rebalance(a)
     assert history(a.metadata()) == (4, 41)
@@ -68,7 +68,7 @@ def test_the_leaders_user_data_tells_the_generation_where_nothing_else_does(
 ) -> None:
     a, b, group = member("a"), member("b"), Group(generation=40)
     group.rebalance(a)
-    monkeypatch.setattr(aiokafka, "_COORDINATORS", ())
+    monkeypatch.setattr("kafka_assignors.clients.aiokafka._internals._COORDINATORS", ())
     group.rebalance(a, b)
     assert history(b.metadata()) == (2, 42)
     group.rebalance(b, a)
@@ -76,8 +76,8 @@ def test_the_leaders_user_data_tells_the_generation_where_nothing_else_does(
 
 
 def test_the_consumer_it_was_attached_to_tells_the_generation(member: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aiokafka, "_REBALANCES", ())
-    monkeypatch.setattr("kafka_assignors.clients._adapter._FRAMES", 0)
+    monkeypatch.setattr("kafka_assignors.clients.aiokafka._internals._REBALANCES", ())
+    monkeypatch.setattr("kafka_assignors.clients.common.adapter._FRAMES", 0)
     a, group = member("a", attach=True), Group(generation=40)
     group.rebalance(a)
     assert history(a.metadata()) == (4, 41)
@@ -87,7 +87,7 @@ def test_the_consumer_it_was_attached_to_tells_the_generation(member: Build, mon
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_version_that_tells_the_generation_is_heard(first: bool) -> None:
-    """aiokafka's pull request #1185, whatever order it will have."""
+    """aiokafka's pull request #1185. The order of its two calls is not decided, so that both orders are tested."""
     assignor = StickyAssignor()
     share = ConsumerProtocolMemberAssignment(3, [("t", [0, 1])], None)
     for generation in (5, 6):
@@ -150,7 +150,7 @@ def test_an_expelled_member_repeats_no_claim(member: Build) -> None:
 
 
 def test_members_of_newer_versions_keep_their_history_under_an_aiokafka_leader(member: Build) -> None:
-    """It sees version 0 fields only; the history is one of them."""
+    """aiokafka's leader reads the fields of version 0 only. The history is in one of them, the user data."""
     a, group = member("a"), Group(generation=8)
     holding = struct.pack(">ih1siiii", 1, 1, b"t", 2, 1, 3, 8)
     java = ConsumerProtocolSubscription(

@@ -1,4 +1,4 @@
-"""aiokafka's producer with our partitioners, looked at in its accumulator; nothing here meets a broker."""
+"""aiokafka's producer with our partitioners, offline: the tests read its accumulator."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
 
 
 async def send(producer: Any, key: Any = None, partition: int | None = None) -> int:
-    """Sends one record: the partition where it went."""
+    """Sends one record; returns its partition."""
     before = {number: sum(batches) for number, batches in queued(producer).items()}
     await producer.send("t", VALUE, key=key, partition=partition)
     (gained,) = (number for number, batches in queued(producer).items() if sum(batches) > before.get(number, 0))
@@ -45,7 +45,7 @@ async def send(producer: Any, key: Any = None, partition: int | None = None) -> 
 
 
 async def fill_first_batch(producer: Any, key: Any = None) -> int:
-    """Sends until a second batch is opened: the partition left."""
+    """Sends until a second batch is opened; returns the partition of the first one."""
     left = await send(producer, key)
     for _ in range(100):
         if await send(producer, key) != left:
@@ -71,7 +71,8 @@ async def test_the_left_batch_is_closed_and_need_not_linger() -> None:
 
 @on_a_loop
 async def test_no_partition_is_left_before_its_batch_is_full() -> None:
-    # A partition whose batch is closed has no room before it is drained, which nobody does: the seed meets none twice.
+    # A partition with a closed batch has no room until the batch is drained, and here it never is. Therefore there are
+    # many partitions, and a seed with which none is chosen twice.
     async with offline_aiokafka({"t": 1_000}, partitioner=DefaultPartitioner(seed=1)) as producer:
         choices = [await send(producer) for _ in range(100)]
         runs = [1 + index for index in range(99) if choices[index] != choices[index + 1]]
@@ -103,7 +104,7 @@ async def test_round_robin_skips_nobody() -> None:
 
 
 class Told(kafka_assignors.Partitioner):
-    """Notes what it is asked and told, and chooses partition 1."""
+    """Keeps the arguments of its calls, and chooses partition 1."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
@@ -148,7 +149,7 @@ async def test_explicit_partitions_and_batches_are_nobodys_choice() -> None:
 
 @on_a_loop
 async def test_a_record_is_not_taken_for_the_one_before() -> None:
-    """An own batch in between must not leave a question open that the next record answers."""
+    """A record with a partition of its own must not get the choice of the record before, which failed."""
     told = Told()
     async with offline_aiokafka(TOPICS, partitioner=told) as producer:
         with pytest.raises(TypeError):
@@ -168,7 +169,7 @@ async def test_a_callable_as_aiokafka_wants_it_works_as_in_aiokafka() -> None:
 
 
 class Recorder(AdaptivePartitioner):
-    """Notes what it is told of the load."""
+    """Keeps the reports on the load that it gets."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -329,7 +330,7 @@ async def test_a_key_that_is_no_bytes_is_one_clear_error() -> None:
 
 @on_a_loop
 async def test_aiokafkas_own_stays_as_it_was() -> None:
-    """Ours is a subclass and changes nothing of the class above it."""
+    """Ours is a subclass, and does not change aiokafka's class."""
     assert aiokafka.AIOKafkaProducer._partition is not AIOKafkaProducer._partition
     producer = aiokafka.AIOKafkaProducer()
     assert type(producer._message_accumulator).add_message == producer._message_accumulator.add_message.__func__

@@ -1,4 +1,4 @@
-"""The way back to bytes, held to the clients' own encoders and to the golden vectors."""
+"""The encoders, compared with the clients' own encoders and with the golden vectors."""
 
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from kafka_assignors.clients._codec import SubscriptionWriter, encode_assignment
+from kafka_assignors.clients.common.codec import SubscriptionWriter, encode_assignment
 
 names = st.text(min_size=1, max_size=9)
 partitions = st.lists(st.integers(0, 2**31 - 1), max_size=5)

@@ -1,4 +1,4 @@
-"""Where the confluent producer believes that batches begin and end, on a clock that the test turns."""
+"""The begin and the end of batches, as the confluent producer computes them. The test sets the clock."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_assignors import DefaultPartitioner, OptionError, Partitioner
-from kafka_assignors.clients.confluent import _chooser
-from kafka_assignors.clients.confluent._batches import BatchRule
-from kafka_assignors.clients.confluent._chooser import Chooser
+from kafka_assignors.clients.confluent import partitioning
+from kafka_assignors.clients.confluent.batch_boundaries import BatchRule
+from kafka_assignors.clients.confluent.partitioning import Partitioning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TOPIC = "orders"
-# A quarter of a second: sums of it are exact.
+# Sums of a quarter of a second are exact in binary.
 LINGER = 0.25
 
 
@@ -31,12 +31,12 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(_chooser, "monotonic", clock)
+    monkeypatch.setattr(partitioning, "monotonic", clock)
     return clock
 
 
 class Told(Partitioner):
-    """Goes on to the next partition at every new batch, and remembers what it was told."""
+    """Chooses the next partition at every new batch, and keeps the arguments of its calls."""
 
     def __init__(self) -> None:
         self.told: list[int] = []
@@ -50,21 +50,21 @@ class Told(Partitioner):
 
 
 class Choices:
-    """A chooser with a topic of four partitions, and no broker to ask."""
+    """The partitioner's side of a producer, with a topic of four partitions and no broker."""
 
     def __init__(self, partitioner: Any, **config: object) -> None:
         settings = {"linger.ms": LINGER * 1_000, "topic.metadata.refresh.interval.ms": -1}
-        self.chooser = Chooser(
+        self.partitioning = Partitioning(
             partitioner, settings | {name.replace("_", "."): given for name, given in config.items()}
         )
-        self.chooser.topics._put(TOPIC, {0: 1, 1: 1, 2: 1, 3: 1})
+        self.partitioning.topics._put(TOPIC, {0: 1, 1: 1, 2: 1, 3: 1})
 
     def send(self, value: bytes = b"", key: str | None = None) -> int:
         serialized = None if key is None else key.encode()
-        return self.chooser.place(_NOBODY, TOPIC, key, serialized, value, value)[0]
+        return self.partitioning.place(_NOBODY, TOPIC, key, serialized, value, value)[0]
 
     def records(self) -> Mapping[int, int]:
-        batches = self.chooser.topics.known[TOPIC].batches
+        batches = self.partitioning.topics.known[TOPIC].batches
         return {number: batch.records for number, batch in enumerate(batches) if batch is not None}
 
 
@@ -109,7 +109,7 @@ def test_as_many_records_as_fill_a_batch_do_the_same(clock: Clock) -> None:
 def test_keys_count_as_bytes(clock: Clock) -> None:
     choices = Choices(lambda *_: 0)
     assert choices.send(b"12345", key="0") == 0
-    assert choices.records() == {}  # a function wants to know of no batches
+    assert choices.records() == {}  # a plain function has no `on_new_batch`, so no batches are counted
     choices = Choices(Told(), batch_size=6)
     assert choices.send(b"12345", key="3") == 3
     clock.now += LINGER
@@ -129,25 +129,25 @@ def test_a_record_with_a_key_that_opens_a_batch_is_told_of_like_any_other(clock:
 def test_a_record_that_names_its_partition_opens_and_fills_batches(clock: Clock) -> None:
     told = Told()
     choices = Choices(told)
-    first = choices.chooser.follow(TOPIC, 2, None, b"1")
+    first = choices.partitioning.follow(TOPIC, 2, None, b"1")
     assert told.told == [2]
-    assert choices.chooser.follow(TOPIC, 2, "key", "value") is first
+    assert choices.partitioning.follow(TOPIC, 2, "key", "value") is first
     assert told.told == [2]
     assert first is not None
     assert (first.records, first.size) == (2, 9)
-    assert choices.chooser.follow(TOPIC, 4, None, None) is None
-    assert choices.chooser.follow(TOPIC, -2, None, None) is None
-    assert choices.chooser.follow("unheard of", 0, None, None) is None
+    assert choices.partitioning.follow(TOPIC, 4, None, None) is None
+    assert choices.partitioning.follow(TOPIC, -2, None, None) is None
+    assert choices.partitioning.follow("unheard of", 0, None, None) is None
 
 
 def test_a_refused_record_is_in_no_batch(clock: Clock) -> None:
     choices = Choices(Told())
-    number, batch = choices.chooser.place(_NOBODY, TOPIC, None, None, None, b"x" * 10)
+    number, batch = choices.partitioning.place(_NOBODY, TOPIC, None, None, None, b"x" * 10)
     assert batch is not None
-    assert choices.chooser.place(_NOBODY, TOPIC, None, None, None, b"x" * 7) == (number, batch)
-    choices.chooser.take_back(TOPIC, number, batch, None, b"x" * 7)
+    assert choices.partitioning.place(_NOBODY, TOPIC, None, None, None, b"x" * 7) == (number, batch)
+    choices.partitioning.take_back(TOPIC, number, batch, None, b"x" * 7)
     assert (batch.records, batch.size) == (1, 10)
-    choices.chooser.take_back(TOPIC, number, batch, None, b"x" * 10)
+    choices.partitioning.take_back(TOPIC, number, batch, None, b"x" * 10)
     assert choices.records() == {}
 
 
@@ -165,7 +165,7 @@ def test_the_sticky_partition_never_repeats_and_all_get_their_share(clock: Clock
 def test_a_topic_that_grows_keeps_its_batches(clock: Clock) -> None:
     choices = Choices(DefaultPartitioner(seed=3))
     number = choices.send()
-    choices.chooser.topics._put(TOPIC, dict.fromkeys(range(6), 1))
+    choices.partitioning.topics._put(TOPIC, dict.fromkeys(range(6), 1))
     assert choices.send() == number
     assert choices.records() == {number: 2}
     reached = set()
@@ -178,7 +178,7 @@ def test_a_topic_that_grows_keeps_its_batches(clock: Clock) -> None:
 def test_a_partition_without_a_leader_is_left_at_the_next_batch(clock: Clock) -> None:
     choices = Choices(DefaultPartitioner(seed=3))
     number = choices.send()
-    choices.chooser.topics._put(TOPIC, {other: -1 if other == number else 1 for other in range(4)})
+    choices.partitioning.topics._put(TOPIC, {other: -1 if other == number else 1 for other in range(4)})
     assert choices.send() == number
     reached = set()
     for _ in range(100):
@@ -205,4 +205,4 @@ def test_settings_are_librdkafka_s(config: dict[str, object], expected: tuple[fl
 @pytest.mark.parametrize("name", ["linger.ms", "batch.size", "topic.metadata.refresh.interval.ms"])
 def test_a_setting_that_is_no_number_is_named(name: str) -> None:
     with pytest.raises(OptionError, match=f"{name} is 'soon'"):
-        Chooser(DefaultPartitioner(), {name: "soon"})
+        Partitioning(DefaultPartitioner(), {name: "soon"})

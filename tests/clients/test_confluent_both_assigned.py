@@ -1,4 +1,4 @@
-"""Scripts of the same calls to confluent-kafka's consumer and to ours: what is read, stored and committed."""
+"""Scripts of the same calls to confluent-kafka's consumer and to ours: records, stored offsets and commits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @BOTH_WAYS
 def test_offsets_that_are_stored(any_kafka: Kafka, strategy: str) -> None:
-    """`commit` takes what is beyond the last commit, the end of a share what was stored last, lower or not."""
+    """`commit` commits only offsets above the last commit. A close commits the last stored offset, also a lower one."""
 
     def play(script: Script) -> None:
         script.make("orders", 1, 10)
@@ -72,12 +72,12 @@ def test_what_the_group_has_committed_counts_as_committed(any_kafka: Kafka) -> N
     same(any_kafka, play)
 
 
-# A consumer without a group that decides.
+# A consumer without a subscription.
 
 
 @pytest.mark.parametrize("stores", [True, False])
 def test_automatic_commits_with_assign_only(any_kafka: Kafka, stores: bool) -> None:
-    """Statistics, which are what else wakes a consumer that waits, come too late here."""
+    """Besides an automatic commit, statistics wake a consumer that waits. Here they come too late for that."""
 
     def play(script: Script) -> None:
         script.make("orders", 1, 10)
@@ -88,7 +88,7 @@ def test_automatic_commits_with_assign_only(any_kafka: Kafka, stores: bool) -> N
         script.reads(part, 10)
         if not stores:
             part.called("store_offsets", offsets=[script.at("orders", 0, 6)])
-        # One call that lasts, and finds nothing.
+        # One long call that returns no record.
         part.poll(2.0)
         part.poll()
         part.note("committed", part.committed("orders", 0))
@@ -119,7 +119,7 @@ def test_nothing_is_committed_with_assign_only_where_nothing_is_wanted(any_kafka
     assert [entry for entry in same(any_kafka, play) if entry[1] == "committed"] == [("", "committed", [-1001])] * 2
 
 
-# What is read.
+# The records that are read.
 
 
 @BOTH_WAYS
@@ -206,7 +206,7 @@ def test_a_manual_assign_in_a_cooperative_subscription_is_refused(any_kafka: Kaf
 
 @BOTH_WAYS
 def test_the_end_is_told_again_after_a_rebalance(any_kafka: Kafka, strategy: str) -> None:
-    """Each partition that is read after it, once or more often."""
+    """For each partition that is read after the rebalance, at least once."""
 
     def ends(log: list[Entry]) -> set[tuple[Any, ...]]:
         return {entry[2:] for entry in log if entry[:2] == ("first", "end")}

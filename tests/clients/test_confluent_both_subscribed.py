@@ -16,11 +16,11 @@ UNKNOWN = "UNKNOWN_TOPIC_OR_PART"
 
 
 def callbacks(log: list[Entry], label: str = "") -> list[str]:
-    """The names of what one consumer was told, without commits."""
+    """The names of one consumer's callbacks that were called, without those of commits."""
     return [entry[1] for entry in log if entry[0] == label and entry[1].startswith("on_") and entry[1] != "on_commit"]
 
 
-# What is not there.
+# Topics that do not exist.
 
 
 @BOTH_WAYS
@@ -38,7 +38,7 @@ def callbacks(log: list[Entry], label: str = "") -> list[str]:
     ids=lambda names: "+".join(names)[:30],
 )
 def test_what_is_not_there_is_told_once(any_kafka: Kafka, strategy: str, topics: list[str], told: list[str]) -> None:
-    """Topics and expressions, each by its name. A group of nothing else has no share to tell of."""
+    """One error for each missing topic and expression. Without any topic there is no assignment and no callback."""
 
     def play(script: Script) -> None:
         script.make("orders", 1, 1)
@@ -48,7 +48,7 @@ def test_what_is_not_there_is_told_once(any_kafka: Kafka, strategy: str, topics:
         if "orders" in topics:
             script.reads(part, 1)
         script.after(1.5)
-        # The order of several is that of the names, which are others each time.
+        # Several errors come in the order of the topics' names, which differ in each run.
         script.log.sort(key=lambda entry: (entry[1] != "error", str(entry)))
 
     log = same(any_kafka, play)
@@ -77,7 +77,9 @@ def test_a_topic_that_comes(any_kafka: Kafka, strategy: str, topic: str) -> None
 @BOTH_WAYS
 @pytest.mark.parametrize("others", [True, False], ids=["beside others", "alone"])
 def test_a_topic_that_goes(any_kafka: Kafka, strategy: str, others: bool) -> None:
-    """In a cooperative group its partitions are lost, for nobody can read on. Of a share of nothing nobody is told."""
+    """In a cooperative group the partitions of the topic are lost, since no member can read them any more. An empty
+    assignment leads to no callback.
+    """
 
     def play(script: Script) -> None:
         script.make("orders", 2, 1)
@@ -104,7 +106,7 @@ def test_a_topic_that_goes(any_kafka: Kafka, strategy: str, others: bool) -> Non
 
 @BOTH_WAYS
 def test_a_topic_that_goes_from_an_expression(any_kafka: Kafka, strategy: str) -> None:
-    """librdkafka tells such errors again with each look at the cluster, and that nothing matches only now and then."""
+    """librdkafka repeats such errors at each metadata refresh, and only now and then the one that no topic matches."""
 
     def play(script: Script) -> None:
         for label in ("a", "b"):
@@ -134,7 +136,7 @@ def test_a_topic_that_goes_from_an_expression(any_kafka: Kafka, strategy: str) -
 @BOTH_WAYS
 @pytest.mark.parametrize("again", ["orders", "^orders"])
 def test_the_same_subscription_again(any_kafka: Kafka, strategy: str, again: str) -> None:
-    """An eager member gives its share up and asks for it again. A cooperative one keeps it, also for an expression."""
+    """An eager member revokes its partitions and joins again. A cooperative one keeps them, also for an expression."""
 
     def play(script: Script) -> None:
         script.matched_by("^orders", "orders")
@@ -159,7 +161,7 @@ def test_the_same_subscription_again(any_kafka: Kafka, strategy: str, again: str
 
 @BOTH_WAYS
 def test_the_same_subscription_again_in_a_group(any_kafka: Kafka, strategy: str) -> None:
-    """The leader's makes the group rebalance, another one's does not."""
+    """The leader's subscription makes the group rebalance, that of another member does not."""
 
     def play(script: Script) -> None:
         script.make("orders", 2, 1)
@@ -176,7 +178,7 @@ def test_the_same_subscription_again_in_a_group(any_kafka: Kafka, strategy: str)
         for part in (first, second):
             part.subscribe("orders")
             script.after(2.0)
-            # Which of them has which partition depends on their names.
+            # The order of the member names, which are random, decides who has which partition.
             found += [(part.label, "again", each, callbacks(script.log, each)) for each in ("first", "second")]
             del script.log[:]
         script.log[:] = found
@@ -203,12 +205,12 @@ def test_unsubscribing_and_subscribing_at_once(any_kafka: Kafka, strategy: str) 
     assert callbacks(same(any_kafka, play)) == ["on_assign", "on_revoke", "on_assign", "on_revoke"]
 
 
-# What the application has changed of its share.
+# Changes that the application makes to its assignment.
 
 
 @BOTH_WAYS
 def test_what_the_application_chose_lasts(any_kafka: Kafka, strategy: str) -> None:
-    """Through the next rebalance: a part of the share, and what is read beside it, where the group is cooperative."""
+    """Through the next rebalance of a cooperative group: a part of the partitions is not read, and another one is."""
 
     def play(script: Script) -> None:
         for label, partitions in (("orders", 4), ("others", 1), ("beside", 1)):
@@ -236,12 +238,12 @@ def test_what_the_application_chose_lasts(any_kafka: Kafka, strategy: str) -> No
     assert log[-1] == ("", "assignment", anew if strategy == "range" else beside)
 
 
-# Closing while the group waits.
+# A close while the group rebalances.
 
 
 @BOTH_WAYS
 def test_closing_while_the_group_waits_for_a_dead_member(any_kafka: Kafka, strategy: str) -> None:
-    """A cooperative member still has its share, and gives it up; nobody else can have been given it."""
+    """A cooperative member still owns its partitions, and revokes them: no other member can have got them yet."""
 
     def play(script: Script) -> None:
         script.make("orders", 2, 1)
@@ -251,7 +253,7 @@ def test_closing_while_the_group_waits_for_a_dead_member(any_kafka: Kafka, strat
         with script.waiting_for_a_dead_member("orders", strategy):
             before = len(script.log)
             script.close(part)
-            # Which of the partitions it had left depends on its name.
+            # The order of the member names decides which partitions it still had.
             script.log[:] = [entry[:2] for entry in script.log[before:]]
             script.without_commits()
 

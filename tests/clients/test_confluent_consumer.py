@@ -1,4 +1,4 @@
-"""Our consumer for confluent-kafka at work, on the embedded Kafka and on a real one."""
+"""Our consumer for confluent-kafka, on the embedded Kafka and on a real one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_strategy_by_name(crowd: Crowd, strategy: str) -> None:
     assert not second.errors
     crowd.leave(second)
     crowd.settle(partitions)
-    # Nothing of it comes again: the share that came back begins where its owner committed.
+    # No record is read twice: partitions that come back start at their last owner's commit.
     fill(crowd.kafka, topic, 6, 1, start=20)
     crowd.until(lambda: len(first.read) == 126, "the new records are read")
     assert sorted(first.read) == everything(topic, 6, 21)
@@ -63,7 +63,7 @@ def test_each_strategy_by_name(crowd: Crowd, strategy: str) -> None:
 
 @pytest.mark.parametrize("strategy", BOTH_WAYS)
 def test_what_stays_is_neither_fetched_nor_delivered_again(crowd: Crowd, strategy: str) -> None:
-    """KIP-54's first benefit, also in eager rebalances: librdkafka's own count of records that came from the broker."""
+    """KIP-54's first benefit, also in eager rebalances. librdkafka counts the records that come from the broker."""
     records = 2000
     topic, partitions = topic_of(crowd, 4, records)
     received: dict[int, int] = {}
@@ -72,7 +72,7 @@ def test_what_stays_is_neither_fetched_nor_delivered_again(crowd: Crowd, strateg
         for number, said in json.loads(statistics)["topics"].get(topic, {}).get("partitions", {}).items():
             received[int(number)] = said["rxmsgs"]
 
-    # A little at a time, so that much is fetched and not yet delivered when partitions move.
+    # Small calls, so that many records are fetched and not yet delivered when partitions move.
     first = crowd.add(strategy, stats_cb=note, statistics_interval_ms=100).follow(topic)
     crowd.until(lambda: len(first.read) >= 100, "some are read")
     second = crowd.add(strategy).follow(topic)
@@ -83,7 +83,7 @@ def test_what_stays_is_neither_fetched_nor_delivered_again(crowd: Crowd, strateg
     crowd.until(lambda: len(first.read) + len(second.read) >= 4 * records, "all are read")
     mine = [(number, offset) for _, number, offset in first.read if number in kept]
     assert sorted(mine) == [(number, offset) for number in sorted(kept) for offset in range(records)]
-    # In order as well: a position that survives goes on where it was.
+    # The records are in order as well, since a kept partition goes on at its position.
     for number in kept:
         assert [offset for each, offset in mine if each == number] == list(range(records))
     assert at_move < 4 * records
@@ -180,7 +180,7 @@ def test_commits_in_all_forms(crowd: Crowd) -> None:
     with pytest.raises(ValueError, match="mutually exclusive"):
         consumer.commit(message=messages[0], offsets=[])
     assert consumer.commit(offsets=[TopicPartition(topic, 0, 5, "noted")], asynchronous=False)
-    # confluent-kafka 2.16 reads on behind the end of the text.
+    # confluent-kafka 2.16 reads beyond the end of the text, so that only the beginning is compared.
     (noted,) = consumer.committed([TopicPartition(topic, 0)], timeout=TIMEOUT)
     assert str(noted.metadata).startswith("noted")
 
@@ -268,7 +268,7 @@ def test_on_assign_chooses_where_to_begin(crowd: Crowd) -> None:
 
 
 def test_on_assign_begins_again_with_what_stays(crowd: Crowd) -> None:
-    """An application that always rewinds gets what it asks for, also where the partition never left."""
+    """An application that always rewinds gets all records again, also of partitions that it never lost."""
     topic, partitions = topic_of(crowd, 2, 5)
 
     def rewind(consumer: Observed, given: list[TopicPartition]) -> None:
@@ -286,7 +286,7 @@ def test_on_assign_begins_again_with_what_stays(crowd: Crowd) -> None:
 
 def test_pause_resume_and_seek(crowd: Crowd) -> None:
     topic, _ = topic_of(crowd, 2, 5)
-    # Paused before its start is known, and read nothing of until resumed.
+    # `on_assign` pauses the partition before its start is known. No record of it is delivered until it is resumed.
     consumer = crowd.add().follow(topic, on_assign=lambda each, _: each.pause([TopicPartition(topic, 0)]))
     crowd.until(lambda: len(consumer.read) == 5, "the other partition is read")
     until = time.monotonic() + 0.5
@@ -311,7 +311,7 @@ def test_regular_expressions_follow_the_cluster(own_kafka: Kafka) -> None:
         own_kafka.create_topic(f"{prefix}-b", 1)
         crowd.settle(expected | {(f"{prefix}-b", 0)})
         everything = crowd.add().follow("^.*")
-        # Kafka's own as well, where there are any: librdkafka makes no difference.
+        # Kafka's internal topics are included if there are any: librdkafka does not distinguish them.
         crowd.until(
             lambda: {name for name, _ in everything.held | consumer.held} == everything.list_topics().topics.keys(),
             "the two have all topics of the cluster",
@@ -336,7 +336,7 @@ def test_an_error_in_a_callback_comes_out_of_poll(crowd: Crowd) -> None:
     consumer = crowd.add().follow(topic, on_assign=fail, on_revoke=fail)
     with pytest.raises(LookupError, match="as the application says"):
         crowd.until(lambda: False, "never")
-    # What it was told about holds all the same.
+    # The assignment is valid in spite of the error in its callback.
     crowd.until(lambda: len(consumer.read) == 10, "all are read")
     assert consumer.held == partitions
     with pytest.raises(LookupError, match="as the application says"):
@@ -393,7 +393,7 @@ def test_the_end(crowd: Crowd) -> None:
 
 
 def test_closing_what_was_neither_subscribed_nor_polled(any_kafka: Kafka) -> None:
-    """Closing serves the callbacks that have piled up, when it is too late to commit; in a process that may abort."""
+    """A close calls the pending callbacks, when a commit is too late. A process of its own, since it may abort."""
     program = """
 import sys, time
 from kafka_assignors.clients.confluent import Consumer
@@ -449,7 +449,7 @@ def test_a_group_without_a_common_strategy_is_an_error(crowd: Crowd) -> None:
 
 
 def test_the_highest_common_strategy_wins_and_rolls_over(crowd: Crowd) -> None:
-    """From `range` to `sticky`, one member at a time, as a rolling upgrade does."""
+    """From `range` to `sticky`, one member after the other, as in a rolling upgrade."""
     topic, partitions = topic_of(crowd, 4)
     crowd.add("range").follow(topic)
     crowd.settle(partitions)
@@ -474,7 +474,7 @@ def test_lag_as_an_object(crowd: Crowd) -> None:
 
 
 def test_partitions_that_the_application_assigns_itself(crowd: Crowd) -> None:
-    """Without a subscription it is an ordinary consumer, commits and all."""
+    """Without a subscription it is an ordinary consumer, which can commit."""
     topic, _ = topic_of(crowd, 2, 5)
     consumer = crowd.add(auto_commit_interval_ms=100)
     consumer.assign([TopicPartition(topic, 0, 0)])

@@ -1,4 +1,4 @@
-"""The consumer's side of a rebalance, notice by notice: what reaches the data path, without any broker."""
+"""The consumer's side of a rebalance, notice by notice, without a broker: the effects on the data path."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
 from kafka_assignors.clients.confluent import Consumer
-from kafka_assignors.clients.confluent._engine import Callbacks, Engine
+from kafka_assignors.clients.confluent.data_path import Callbacks
 from kafka_assignors.userdata import Assignment
 from support.threads import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kafka_assignors.clients.confluent.application_side import ConfluentSide
+
 MEMBER = "member-1"
 
 
 class Told:
-    """A member that takes every notice and remembers what it is told."""
+    """A member that accepts every call and keeps its arguments."""
 
     is_lost = False
     is_in_doubt = False
@@ -47,11 +49,11 @@ class Told:
 
 
 class Scene:
-    """One consumer whose membership is played by the test."""
+    """One consumer. The test plays its membership."""
 
     def __init__(self, consumer: Consumer) -> None:
         self.consumer = consumer
-        self.engine: Engine = consumer._engine
+        self.engine: ConfluentSide = consumer._group
         self.member = Told()
         self.engine.member = self.engine.commits.member = self.member  # type: ignore[assignment]
         self.tickets = 0
@@ -73,18 +75,18 @@ class Scene:
             "topics": ["t"],
         }
         self.engine.mailbox.put(notice | fields)
-        self.engine.attend()
+        self.engine.attend_in_poll()
 
     def start(self, *partitions: int, offset: int = 0) -> None:
-        """The group's commits for what was asked for come in."""
+        """Gives the answer with the group's commits of these partitions."""
         offsets = [("t", number, offset, -1, None, 0) for number in partitions]
         answer = {"action": "offsets-fetched", "id": len(self.member.fetches), "error_code": 0, "offsets": offsets}
         self.engine.mailbox.put(answer)
-        self.engine.attend()
+        self.engine.attend_in_poll()
 
     @property
     def fetched(self) -> set[int]:
-        """What librdkafka reads."""
+        """The partitions that librdkafka reads."""
         import confluent_kafka
 
         return {each.partition for each in confluent_kafka.Consumer.assignment(self.consumer)}
@@ -92,7 +94,7 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    # Nobody listens there, and nobody has to.
+    # No broker listens at this address, and none is needed.
     settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0, "socket.timeout.ms": 100}
     consumer = Consumer(settings | {"partition.assignment.strategy": "sticky"})
     scene = Scene(consumer)
@@ -115,7 +117,7 @@ def test_partitions_that_come_straight_back_stay(scene: Scene) -> None:
     scene.tell("assign", 2, [1, 2])
     assert not scene.engine.holds_back
     assert scene.fetched == {1}
-    # Only what is new has to be asked for.
+    # Only the new partition needs a request for its commit.
     assert scene.member.fetches[1:] == [{"t": [2]}]
     scene.start(2)
     assert scene.fetched == {1, 2}
@@ -125,7 +127,7 @@ def test_partitions_that_others_may_have_had_start_anew(scene: Scene) -> None:
     scene.tell("assign", 1, [0, 1])
     scene.start(0, 1)
     scene.tell("prepare", 1, [], revoked=[("t", [0, 1])])
-    # Generation 2 came and went without this member.
+    # This member missed generation 2.
     scene.tell("assign", 3, [0, 1])
     assert scene.fetched == set()
     assert scene.member.fetches[1:] == [{"t": [0, 1]}]
@@ -154,8 +156,9 @@ def test_starts_that_come_too_late_do_not_count(scene: Scene) -> None:
     assert scene.member.fetches == [{"t": [0, 1]}, {"t": [1]}]
     answer = [("t", 0, 3, -1, None, 0), ("t", 1, 3, -1, None, 0)]
     scene.engine.mailbox.put({"action": "offsets-fetched", "id": 1, "error_code": 0, "offsets": answer})
-    scene.engine.attend()
-    # Not even for what has come again: others may have committed between that answer and the new share.
+    scene.engine.attend_in_poll()
+    # The answer does not count for the partition that came again either: between this answer and the new assignment
+    # others may have committed.
     assert scene.fetched == set()
     scene.start(1, offset=5)
     assert scene.fetched == {1}
@@ -165,7 +168,7 @@ def test_starts_that_are_refused_are_asked_for_again(scene: Scene) -> None:
     scene.tell("assign", 1, [0, 1])
     answer = [("t", 0, 3, -1, None, 0), ("t", 1, -1, -1, None, 29)]
     scene.engine.mailbox.put({"action": "offsets-fetched", "id": 1, "error_code": 0, "offsets": answer})
-    message = scene.engine.attend()
+    message = scene.engine.attend_in_poll()
     assert message is not None
     error = message.error()
     assert error is not None
@@ -192,7 +195,7 @@ def test_every_callback_runs_and_the_group_goes_on_whatever_they_raise(scene: Sc
 
         return fail
 
-    scene.engine._callbacks = Callbacks(failing("assign"), failing("revoke"), failing("lost"))
+    scene.engine._listener = Callbacks(failing("assign"), failing("revoke"), failing("lost"))
     with pytest.raises(KeyboardInterrupt):
         scene.tell("assign", 1, [0])
     assert scene.member.done_with == [(1, [])]
@@ -231,7 +234,7 @@ def test_a_defect_of_the_membership_is_an_error_and_not_silence(monkeypatch: pyt
 
 
 def test_an_unreachable_cluster_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_assignors.clients.confluent._engine._CLOSE_TIMEOUT", 0.5)
+    monkeypatch.setattr("kafka_assignors.member.times.CLOSE", 0.5)
     with Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}) as consumer:
         consumer.subscribe(["t"])
         assert consumer.poll(0.5) is None

@@ -1,4 +1,4 @@
-"""What differs from confluent-kafka's consumer on purpose: the page lists what these scripts find."""
+"""The intended differences to confluent-kafka's consumer: the page lists exactly the differences of these scripts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCRIPTS: dict[str, tuple[Callable[[Script], None], dict[str, list[Entry]]]] = {}
 
 
 def script(name: str, *, theirs: list[Entry], ours: list[Entry]) -> Callable[[Callable[[Script], None]], None]:
-    """A script, and the entries in which the logs of the two classes differ."""
+    """Adds a script, with entries of each class's log. The other class's log does not have all of them."""
 
     def keep(play: Callable[[Script], None]) -> None:
         SCRIPTS[name] = play, {"theirs": theirs, "ours": ours}
@@ -38,7 +38,7 @@ def _(script: Script) -> None:
     first = script.consumer("range", "first", enable_auto_commit=False)
     first.subscribe("orders")
     script.reads(first, 2)
-    # Another subscription, and with it a rebalance in which the partition comes back.
+    # The new subscription leads to a rebalance, in which the partition comes back.
     script.make("others", 1)
     first.subscribe("orders", "others")
     script.until(lambda: len(first.told("on_assign")) == 2, "the partition is assigned again")
@@ -99,7 +99,7 @@ def _(script: Script) -> None:
     part.note("committed", part.committed("orders", 0))
 
 
-@script("Commits that say nothing new", theirs=[("", "told", 2)], ours=[("", "told", 1)])
+@script("Commits without a change", theirs=[("", "told", 2)], ours=[("", "told", 1)])
 def _(script: Script) -> None:
     script.make("orders", 1, 2)
     part = script.consumer(auto_commit_interval_ms=200)
@@ -111,7 +111,7 @@ def _(script: Script) -> None:
 
 
 @script(
-    "Commits of a member that goes while its group rebalances",
+    "Commits of a member that leaves while its group rebalances",
     theirs=[("", "refused", "ILLEGAL_GENERATION")],
     ours=[("", "refused", "REBALANCE_IN_PROGRESS")],
 )
@@ -145,7 +145,7 @@ def _(script: Script) -> None:
 
 
 @script(
-    "A subscription ends what `assign` set",
+    "`subscribe` after `assign`",
     theirs=[("", "assignment", [("others", 0)])],
     ours=[("", "assignment", [])],
 )
@@ -158,7 +158,7 @@ def _(script: Script) -> None:
     part.note("assignment", script.plain(part.consumer.assignment(), offsets=False))
 
 
-@script("A name that cannot exist beside others", theirs=[("", "assigned", 0)], ours=[("", "assigned", 1)])
+@script("An invalid name beside others", theirs=[("", "assigned", 0)], ours=[("", "assigned", 1)])
 def _(script: Script) -> None:
     script.make("orders", 1)
     part = script.consumer()
@@ -168,25 +168,26 @@ def _(script: Script) -> None:
     part.note("assigned", len(part.told("on_assign")))
 
 
-@script("A topic that is gone from an expression", theirs=[("", "again", True)], ours=[("", "again", False)])
+@script("A deleted topic of an expression", theirs=[("", "again", True)], ours=[("", "again", False)])
 def _(script: Script) -> None:
     for label in ("a", "b"):
         script.matched_by("^orders", label, label)
         script.make(label, 1, 1)
-    part = script.consumer()
+    # For `topic.metadata.propagation.max.ms`, 30 seconds by default, the client may wait for a missing topic before it
+    # returns the error again.
+    part = script.consumer(topic_metadata_propagation_max_ms=0)
     part.subscribe("^orders")
     script.reads(part, 2)
     script.kafka.delete_topic(script.topic("a"))
-    script.until(lambda: part.told("error"), "it is told")
+    script.until(lambda: part.told("error"), "the error is returned")
     if script.which == "theirs":
-        # After 2 to 7 seconds: not each look at the cluster brings it.
-        script.until(lambda: len(part.told("error")) > 1, "it is told again")
+        script.until(lambda: len(part.told("error")) > 1, "the error is returned again")
     else:
         script.after(4.0)
     part.note("again", len(part.told("error")) > 1)
 
 
-@script("A share of nothing that goes", theirs=[("", "on_revoke", [])], ours=[("", "told", 1)])
+@script("Revocation of an empty assignment", theirs=[("", "on_revoke", [])], ours=[("", "told", 1)])
 def _(script: Script) -> None:
     script.make("orders", 1)
     consumers = [script.consumer(), script.consumer()]
@@ -203,7 +204,7 @@ def _(script: Script) -> None:
 
 
 def documented() -> list[str]:
-    """The names in the list of the page."""
+    """The names in the page's list."""
     section = PAGE.read_text().split("## What differs on purpose\n", 1)[1].split("\n## ", 1)[0]
     return re.findall(r"^- \*\*(.+?)\*\*", section, flags=re.MULTILINE)
 
@@ -218,7 +219,7 @@ def test_a_difference(any_kafka: Kafka, name: str) -> None:
     found = logs(any_kafka, play)
     for which, entries in expected.items():
         assert all(entry in found[which] for entry in entries), (which, found[which])
-        # Not by chance: what one class does the other does not.
+        # It is a difference: the log of one class does not have all entries of the other one.
         (other,) = expected.keys() - {which}
         assert not all(entry in found[which] for entry in expected[other]), (which, found[which])
 

@@ -1,4 +1,4 @@
-"""The texts of errors that hold a broker's words: nothing in them loses the error, and all of it is printable."""
+"""Errors whose texts contain a broker's words: no error is lost for its text, and every text is printable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_assignors.clients.confluent import Consumer
 from support.silence import member_of
 
 NOBODY: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
-# The client's errors take neither the first nor the third; the second would steer a terminal.
+# The client's errors accept neither the first nor the last of these characters. The second would control a terminal.
 STRANGE = "no protocol 'a\0\x1b[2J\ud800'"
 PRINTED = r"no protocol 'a\x00\x1b[2J\ud800'"
 

@@ -1,4 +1,4 @@
-"""Members of a group in one process: their heartbeats take turns, and what one hears all of them know."""
+"""Members of one group in one process. Their heartbeats take turns, and news for one of them reaches all."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafka_assignors.clients.confluent import _neighbours
-from kafka_assignors.clients.confluent._neighbours import Neighbours
+from kafka_assignors.member import neighbours
+from kafka_assignors.member.neighbours import Neighbours
 from support.broker import Kafka, unique
 from support.confluent_group import Crowd, topic_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Longer than anything here waits for.
+# Longer than every wait of these tests.
 SELDOM = {
     "heartbeat_interval_ms": 60_000,
     "session_timeout_ms": 180_000,
@@ -38,7 +38,8 @@ def test_a_member_that_rarely_asks_hears_of_a_rebalance_from_its_neighbour(crowd
     often = crowd.add(strategy).follow(topic)
     seldom = crowd.add(strategy, **SELDOM).follow(topic)
     crowd.settle(partitions, often, seldom)
-    # Beyond the heartbeats that each generation begins with: the next one would come after half a minute at the least.
+    # Each generation begins with heartbeats of all members. The next ones would come after half a minute at the
+    # earliest.
     quiet = time.monotonic() + 1.0
     crowd.until(lambda: time.monotonic() > quiet, "it is quiet")
     third = crowd.add(strategy, **SELDOM).follow(topic)
@@ -52,25 +53,25 @@ def test_a_member_that_rarely_asks_hears_of_a_rebalance_from_its_neighbour(crowd
 
 
 def test_the_application_looks_up_when_a_neighbour_may_have_news(crowd: Crowd) -> None:
-    """While it waits for records, nothing else would wake it."""
+    """An application that waits for records wakes when the neighbour's heartbeat is due. Nothing else would wake it."""
     topic, partitions = topic_of(crowd, 2, 0)
     often = crowd.add(heartbeat_interval_ms=1_000).follow(topic)
     seldom = crowd.add(**SELDOM).follow(topic)
     crowd.settle(partitions)
-    member = seldom._engine.member
+    member = seldom._group.member
     assert member is not None
     quiet = time.monotonic() + 1.0
     crowd.until(lambda: time.monotonic() > quiet, "it is quiet")
-    assert member._news_due - time.monotonic() > 10
+    assert member.own_news_due - time.monotonic() > 10
     assert member.news_due - time.monotonic() < 1
     crowd.leave(often)
-    # It was the only neighbour.
-    assert member.news_due == member._news_due
+    # The only neighbour has left, so that only the member's own heartbeat counts.
+    assert member.news_due == member.own_news_due
 
 
 @dataclass(eq=False)
 class Stub:
-    """A member that writes down what it hears."""
+    """A member that keeps the news that it hears."""
 
     heard: list[int] = field(default_factory=list)
 
@@ -97,10 +98,10 @@ def test_they_are_those_of_one_group_on_one_cluster_and_take_places_in_order() -
     assert [first.place(member) for member in members[1:3]] == [(0, 2), (1, 2)]
     first.tell(members[2], 5)
     assert [member.heard for member in members] == [[4], [5], [4], [], []]
-    for neighbours, member in [(first, members[1]), (first, members[2]), (other, members[3]), (elsewhere, members[4])]:
-        neighbours.leave(member)
-    assert not _neighbours._groups.keys() & {("g", ("b:9092",)), ("h", ("b:9092",)), ("g", ("c:9092",))}
-    # A group of the same name later on.
+    for of_group, member in [(first, members[1]), (first, members[2]), (other, members[3]), (elsewhere, members[4])]:
+        of_group.leave(member)
+    assert not neighbours._groups.keys() & {("g", ("b:9092",)), ("h", ("b:9092",)), ("g", ("c:9092",))}
+    # All members have left, so that a later group of the same name is a new one.
     again = Neighbours.of(members[0], config())
     assert again is not first
     assert again.place(members[0]) == (0, 1)
@@ -111,7 +112,7 @@ def test_a_child_of_a_fork_has_neither_neighbours_nor_a_lock_that_was_held(monke
     stub: Any = Stub()
     lock = threading.Lock()
     lock.acquire()
-    monkeypatch.setattr(_neighbours, "_lock", lock)
-    monkeypatch.setattr(_neighbours, "_groups", {("g", ("b:9092",)): Neighbours((stub, stub))})
-    _neighbours._in_child()
+    monkeypatch.setattr(neighbours, "_lock", lock)
+    monkeypatch.setattr(neighbours, "_groups", {("g", ("b:9092",)): Neighbours((stub, stub))})
+    neighbours._in_child()
     assert Neighbours.of(stub, config()).place(stub) == (0, 1)

@@ -1,4 +1,4 @@
-"""`poll` and `consume` of our consumer for confluent-kafka: when they are native, and who looks after the group."""
+"""`poll` and `consume` of our consumer for confluent-kafka: when they are native, and who serves the group then."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_a_consumer_that_does_not_poll_loses_its_share(crowd: Crowd) -> None:
 
 
 def test_polling_slowly_is_polling(crowd: Crowd) -> None:
-    """Whatever way of asking for records an application has: as long as it asks, it stays."""
+    """For every kind of call for records: a consumer that polls slowly stays a member."""
     topic, partitions = topic_of(crowd, 2, 3)
     consumer = crowd.add(max_poll_interval_ms=SESSION_MS, session_timeout_ms=SESSION_MS)
     consumer.follow(topic)
     crowd.settle(partitions)
-    native = consumer.poll  # held by the application: it never sees another one
+    native = consumer.poll  # the application keeps this method, so it never gets the other one
     held = confluent_kafka.Consumer.poll.__get__(consumer)
     started = time.monotonic()
     while time.monotonic() - started < 1.5 * SESSION_MS / 1000:
@@ -79,13 +79,13 @@ def test_poll_is_the_native_one_while_records_flow(crowd: Crowd) -> None:
         batches.append(consumer.consume(100, 1.0))
     read = [message.offset() for batch in batches for message in batch]
     assert read == list(range(2000, 4000))
-    # And gone again when there is nothing: somebody has to look after the group.
+    # The native method is gone again when there are no records, since ours must serve the group.
     wait_until(lambda: "poll" in consumer.__dict__, "the membership has put its own in")
 
 
 @pytest.mark.parametrize("method", ["poll", "consume"])
 def test_a_method_that_is_kept_reads_and_takes_part(crowd: Crowd, method: str) -> None:
-    """Looked up once, before there is a share, as tight loops do: native while records flow."""
+    """A tight loop looks the method up once, before there is an assignment. It is native while records flow."""
     topic, partitions = topic_of(crowd, 2, 1000)
     settings = {"bootstrap.servers": crowd.kafka.bootstrap_servers, "group.id": crowd.group, "log_level": 0}
     with Consumer({**settings, "auto.offset.reset": "earliest", "partition.assignment.strategy": "sticky"}) as consumer:
@@ -115,7 +115,7 @@ def test_a_method_that_is_kept_reads_and_takes_part(crowd: Crowd, method: str) -
 
 
 def test_a_consumer_has_no_dictionary_that_each_lookup_of_poll_would_go_through(crowd: Crowd) -> None:
-    """One that is no subclass, then: it changes its class instead, and nobody notices."""
+    """A plain `Consumer`, no subclass, has no `__dict__`. It changes its class instead; programs see no difference."""
     topic, _ = topic_of(crowd, 1, 2000)
     settings = {"bootstrap.servers": crowd.kafka.bootstrap_servers, "group.id": crowd.group, "log_level": 0}
     with Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:
@@ -141,7 +141,7 @@ def test_a_consumer_has_no_dictionary_that_each_lookup_of_poll_would_go_through(
 
 @pytest.mark.parametrize("strategy", BOTH_WAYS)
 def test_a_consumer_that_is_blocked_in_librdkafka_takes_part(crowd: Crowd, strategy: str) -> None:
-    """A rebalance does not wait for `poll(-1)` to return, nor for applications that hold on to the bound method."""
+    """A rebalance does not wait until `poll(-1)` returns, also if the application keeps the bound method."""
     topic, partitions = topic_of(crowd, 4)
     blocked, other = crowd.add(strategy).follow(topic), crowd.add(strategy)
     crowd.settle(partitions, blocked)
@@ -166,7 +166,7 @@ def test_a_consumer_that_is_blocked_in_librdkafka_takes_part(crowd: Crowd, strat
 
 
 def test_an_interrupt_ends_a_poll_that_has_no_end() -> None:
-    """Statistics that arrive between the signal and its handling do not swallow it."""
+    """Statistics between the signal and its handler do not suppress the interrupt."""
     program = """
 import signal
 from kafka_assignors.clients.confluent import Consumer
@@ -184,7 +184,7 @@ consumer.close()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "polling\n"
-        # By then it is in librdkafka; earlier is no worse, but not what this is about.
+        # By now the poll is in librdkafka. An earlier signal would end it as well, but this test is about a later one.
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         try:

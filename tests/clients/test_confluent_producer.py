@@ -1,4 +1,4 @@
-"""The confluent producer beside the client's own: the same members, the same arguments, the same errors."""
+"""The confluent producer compared with the client's own: the same members, arguments and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kafka_assignors import (
 )
 from kafka_assignors.clients import confluent
 from kafka_assignors.clients.confluent import Producer, SerializingProducer
-from kafka_assignors.clients.confluent._metadata import TopicMetadataError
+from kafka_assignors.clients.confluent.topic_metadata import TopicMetadataError
 from kafka_assignors.embedded import EmbeddedKafka
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Settings = dict[str, Any]
 
-# Nobody listens there: what is produced stays in the queue.
+# No broker listens at this address, so that records stay in the queue.
 OFFLINE: Settings = {"bootstrap.servers": "localhost:1", "log_level": 0}
 
 
@@ -98,7 +98,7 @@ def test_the_package_gives_its_classes_when_asked() -> None:
         confluent.Nonsense  # noqa: B018
 
 
-# ---- the same behaviour where no partitioner of ours is given -------------------------------------------------------
+# ---- the same behaviour without a partitioner of ours ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_produce_batch_wants_a_list(messages: Any, online: Settings) -> None:
 
 def test_without_a_partitioner_of_ours_nobody_is_asked() -> None:
     for producer in (Producer(OFFLINE), Producer(OFFLINE, partitioner=None), Producer(OFFLINE, partitioner="fnv1a")):
-        assert producer._chooser is None
+        assert producer._partitioning is None
     with pytest.raises(KafkaException, match="partitioner"):
         Producer(OFFLINE, partitioner="nonsense")
 
@@ -205,7 +205,7 @@ def test_the_configuration_given_is_left_alone() -> None:
 
 def test_a_partitioner_by_keyword_wins() -> None:
     producer = Producer(OFFLINE | {"partitioner": "random"}, partitioner=DefaultPartitioner())
-    assert producer._chooser is not None
+    assert producer._partitioning is not None
 
 
 def test_each_producer_needs_a_partitioner_of_its_own() -> None:
@@ -221,7 +221,7 @@ def test_each_producer_needs_a_partitioner_of_its_own() -> None:
     Producer(OFFLINE, partitioner=partitioner)
     function = partitioner.partition
     for other in [Producer(OFFLINE, partitioner=function), Producer(OFFLINE, partitioner=function)]:
-        assert other._chooser is not None
+        assert other._partitioning is not None
 
 
 def test_a_logger_is_passed_on(online: Settings, caplog: pytest.LogCaptureFixture) -> None:
@@ -240,9 +240,9 @@ def test_a_logger_is_passed_on(online: Settings, caplog: pytest.LogCaptureFixtur
 def test_java_s_availability_timeout_is_understood() -> None:
     timeout = {"partitioner.availability.timeout.ms": 500}
     producer = Producer(OFFLINE | timeout, partitioner=AdaptivePartitioner())
-    assert producer._chooser is not None
-    assert producer._chooser.load is not None
-    assert producer._chooser.load._timeout == 0.5
+    assert producer._partitioning is not None
+    assert producer._partitioning.feedback is not None
+    assert producer._partitioning.feedback._timeout == 0.5
     with pytest.raises(OptionError, match="availability"):
         Producer(OFFLINE | {"partitioner.availability.timeout.ms": "soon"}, partitioner=AdaptivePartitioner())
     with pytest.raises(KafkaException, match="No such configuration property"):
@@ -353,9 +353,9 @@ def test_brokers_out_of_reach_are_an_error_in_time() -> None:
 
 
 def test_a_topic_without_partitions_is_an_error(online: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kafka_assignors.clients.confluent import _metadata
+    from kafka_assignors.clients.confluent import topic_metadata
 
-    monkeypatch.setattr(_metadata, "_look", lambda *_: ({}, None))
+    monkeypatch.setattr(topic_metadata, "_look", lambda *_: ({}, None))
     producer = Producer(online, partitioner=DefaultPartitioner())
     with pytest.raises(TopicMetadataError, match=r"'empty' are not known.*no partitions"):
         producer.produce("empty", b"value")
@@ -385,8 +385,8 @@ def test_a_closed_producer_says_so(online: Settings) -> None:
 
 
 def counted(producer: Producer) -> list[int]:
-    assert producer._chooser is not None
-    topic = producer._chooser.topics.known.get("orders")
+    assert producer._partitioning is not None
+    topic = producer._partitioning.topics.known.get("orders")
     return [] if topic is None else [batch.records for batch in topic.batches if batch is not None]
 
 
@@ -439,15 +439,15 @@ def test_a_batch_that_is_refused_as_a_whole_is_not_counted(online: Settings) -> 
 
 
 def test_a_refresh_that_fails_keeps_what_was_known(online: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kafka_assignors.clients.confluent import _metadata
+    from kafka_assignors.clients.confluent import topic_metadata
 
     producer = Producer(online, partitioner=DefaultPartitioner())
     producer.produce("orders", b"value")
-    assert producer._chooser is not None
-    topics = producer._chooser.topics
+    assert producer._partitioning is not None
+    topics = producer._partitioning.topics
     topic = topics.known["orders"]
     for code, kept in [(KafkaError._TRANSPORT, True), (KafkaError.UNKNOWN_TOPIC_OR_PART, False)]:
-        monkeypatch.setattr(_metadata, "_look", lambda *_, code=code: (None, KafkaError(code)))
+        monkeypatch.setattr(topic_metadata, "_look", lambda *_, code=code: (None, KafkaError(code)))
         topic.due = 0.0
         topics._renew(producer)
         assert ("orders" in topics.known) is kept
@@ -461,8 +461,8 @@ def test_a_refresh_that_fails_keeps_what_was_known(online: Settings, monkeypatch
 def test_a_refresh_of_a_closed_producer_ends_quietly(online: Settings) -> None:
     producer = Producer(online, partitioner=DefaultPartitioner())
     producer.produce("orders", b"value")
-    assert producer._chooser is not None
-    topics = producer._chooser.topics
+    assert producer._partitioning is not None
+    topics = producer._partitioning.topics
     discard(producer)
     producer.close()
     topics.known["orders"].due = 0.0
@@ -480,13 +480,13 @@ def test_a_topic_that_the_broker_makes_on_demand_is_waited_for() -> None:
 
 
 def test_names_of_topics_that_do_not_exist_are_not_hoarded(online: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kafka_assignors.clients.confluent import _metadata
+    from kafka_assignors.clients.confluent import topic_metadata
 
-    monkeypatch.setattr(_metadata, "_look", lambda *_: (None, KafkaError(KafkaError.TOPIC_EXCEPTION)))
-    monkeypatch.setattr(_metadata, "_MOST_UNKNOWN", 10)
+    monkeypatch.setattr(topic_metadata, "_look", lambda *_: (None, KafkaError(KafkaError.TOPIC_EXCEPTION)))
+    monkeypatch.setattr(topic_metadata, "_MOST_UNKNOWN", 10)
     producer = Producer(online, partitioner=DefaultPartitioner())
-    assert producer._chooser is not None
+    assert producer._partitioning is not None
     for number in range(25):
         with pytest.raises(TopicMetadataError):
             producer.produce(f"nowhere{number}", b"value")
-        assert len(producer._chooser.topics._unknown) <= 10
+        assert len(producer._partitioning.topics._unknown) <= 10

@@ -1,8 +1,8 @@
-"""Programs written for confluent-kafka run with only their imports changed, and do and say the same.
+"""Programs for confluent-kafka run with only their imports changed, with the same effect and the same output.
 
-confluent-kafka's own examples are not ours to copy, and its source distribution does not carry them, so each program in
-tests/programs is written in the manner of one of them: it subscribes, commits, asks and closes as that does. Each runs
-twice, in a process of its own: with confluent-kafka's classes and with ours.
+confluent-kafka's own examples are not part of its source distribution, and are not copied here. Each program in
+tests/programs is written after one of them: it subscribes, commits, calls and closes as the example does. Each runs
+twice, in processes of its own: with confluent-kafka's classes and with ours.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ PARTITIONS, RECORDS = 3, 4
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program printed, in no order, and what its group had committed at the end."""
+    """The lines that a program printed, without their order, and its group's commits at the end."""
 
     lines: list[str]
     committed: list[int]
 
 
 def run(which: str, program: str, *arguments: str, lines: int | None) -> list[str]:
-    """Runs a program to its end, or interrupts it once it has printed so many different lines; what it printed."""
+    """Runs a program to its end, or interrupts it after `lines` different lines; returns its output."""
     process = subprocess.Popen(
         [sys.executable, "-P", str(RUNNER), which, str(PROGRAMS / f"{program}.py"), *arguments],
         stdout=subprocess.PIPE,
@@ -95,11 +95,11 @@ def both(
     partitions: int = PARTITIONS,
     lines: int | None = None,
 ) -> Outcome:
-    """Runs a program both ways, each time with a topic and a group of its own, and expects the same.
+    """Runs a program with both classes, each time with a new topic and a new group, and expects equal outcomes.
 
     Args:
-        prepare: given topic and group; makes what the program finds, and returns its further arguments.
-        partitions: how many the topic has.
+        prepare: gets topic and group, writes the program's input, and returns the program's further arguments.
+        partitions: the number of partitions of the topic.
         lines: as for `run`.
     """
     outcomes = []
@@ -125,7 +125,7 @@ def filled(kafka: Kafka, partitions: int = PARTITIONS, records: int = RECORDS) -
 
 
 def test_a_loop_of_poll(any_kafka: Kafka) -> None:
-    """Logger, ends of partitions, stored offsets, and Ctrl-C in the middle of a poll."""
+    """With a logger, ends of partitions and stored offsets. Ctrl-C interrupts a poll."""
     outcome = both(any_kafka, "reads", filled(any_kafka), lines=1 + PARTITIONS * (RECORDS + 1))
     assert outcome.committed == [RECORDS] * PARTITIONS
     assert len(outcome.lines) == 1 + PARTITIONS * (RECORDS + 1) + 3

@@ -1,4 +1,4 @@
-"""What an adaptive partitioner is told about librdkafka's queues."""
+"""The reports on librdkafka's queues that an adaptive partitioner gets."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import confluent_kafka
 import pytest
 
 from kafka_assignors import AdaptivePartitioner
-from kafka_assignors.clients.confluent import _chooser
-from kafka_assignors.clients.confluent._chooser import Chooser
-from kafka_assignors.clients.confluent._load import PERIOD, PERIOD_AT_BATCHES, Load, TrackedBatch
+from kafka_assignors.clients.confluent import partitioning
+from kafka_assignors.clients.confluent.partitioning import Partitioning
+from kafka_assignors.clients.confluent.queue_feedback import PERIOD, PERIOD_AT_BATCHES, QueueFeedback, TrackedBatch
 from kafka_assignors.embedded import EmbeddedKafka
+from support.logs import records_of_the_package
 from support.threads import TIMEOUT, wait_until
 
 if TYPE_CHECKING:
@@ -35,28 +36,28 @@ class Told(AdaptivePartitioner):
 
 
 class Loaded:
-    """A chooser with a topic of four partitions, led by brokers 1 and 2 in turn, on a clock of its own."""
+    """The partitioner's side of a producer: four partitions, led by brokers 1 and 2. The test sets the clock."""
 
     def __init__(self, partitioner: Any, monkeypatch: pytest.MonkeyPatch, **config: object) -> None:
         self.partitioner = partitioner
         self.now = 1_000.0
-        monkeypatch.setattr(_chooser, "monotonic", lambda: self.now)
-        self.chooser = Chooser(partitioner, {"linger.ms": 1_000, **config})
-        self.topic = self.chooser.topics._put(TOPIC, {0: 1, 1: 2, 2: 1, 3: 2})
+        monkeypatch.setattr(partitioning, "monotonic", lambda: self.now)
+        self.partitioning = Partitioning(partitioner, {"linger.ms": 1_000, **config})
+        self.topic = self.partitioning.topics._put(TOPIC, {0: 1, 1: 2, 2: 1, 3: 2})
         self.topic.due = float("inf")
 
     @property
-    def load(self) -> Load:
-        assert self.chooser.load is not None
-        return self.chooser.load
+    def feedback(self) -> QueueFeedback:
+        assert self.partitioning.feedback is not None
+        return self.partitioning.feedback
 
     def to(self, number: int) -> TrackedBatch:
-        batch = self.chooser.follow(TOPIC, number, None, b"value")
+        batch = self.partitioning.follow(TOPIC, number, None, b"value")
         assert isinstance(batch, TrackedBatch)
         return batch
 
     def told(self) -> tuple[dict[int, int], set[int]]:
-        self.load.feed(self.topic, self.now, 0.0)
+        self.feedback.feed(self.topic, self.now, 0.0)
         last: tuple[dict[int, int], set[int]] = self.partitioner.last
         return last
 
@@ -94,19 +95,19 @@ def test_a_batch_that_takes_more_after_it_was_reported_waits_again(loaded: Loade
 
 def test_a_refused_record_does_not_wait(loaded: Loaded) -> None:
     batch = loaded.to(0)
-    loaded.chooser.take_back(TOPIC, 0, batch, None, b"value")
+    loaded.partitioning.take_back(TOPIC, 0, batch, None, b"value")
     assert loaded.told()[0][0] == 0
 
 
 def test_the_user_s_callback_comes_after_the_count(loaded: Loaded) -> None:
     called: list[tuple[object, object, int]] = []
     batch = loaded.to(0)
-    report = loaded.load.callback(batch, lambda error, message: called.append((error, message, batch.pending)))
+    report = loaded.feedback.callback(batch, lambda error, message: called.append((error, message, batch.pending)))
     assert report is not None
     report("error", "message")
     assert called == [("error", "message", 0)]
-    assert loaded.load.callback(batch, None) is batch
-    assert loaded.load.callback(None, None) is None
+    assert loaded.feedback.callback(batch, None) is batch
+    assert loaded.feedback.callback(None, None) is None
 
 
 @pytest.mark.parametrize("only_errors", [False, True])
@@ -121,7 +122,7 @@ def test_default_callback_and_errors_only_are_kept(monkeypatch: pytest.MonkeyPat
     for error in (None, "broken"):
         for known in (batch, None):
             for own in (None, note("own")):
-                report = loaded.load.callback(known, own)
+                report = loaded.feedback.callback(known, own)
                 assert report is not None
                 report(error, None)
     broken = ["default broken", "own broken"] * 2
@@ -144,7 +145,7 @@ def test_statistics_tell_brokers_that_are_down_and_partitions_without_leader(loa
         ("TRY_CONNECT", -1, {1, 2, 3}),
         ("UP", -1, {2}),
     ]:
-        loaded.load.statistics(statistics(state, leader))
+        loaded.feedback.statistics(statistics(state, leader))
         assert loaded.told()[1] == expected
 
 
@@ -173,18 +174,18 @@ def test_librdkafkas_statistics_are_read_up_to_the_partitions_if_all_have_a_lead
         return parse(text)
 
     monkeypatch.setattr("json.loads", note)
-    loaded.load.statistics(healthy)
+    loaded.feedback.statistics(healthy)
     assert loaded.told()[1] == set()
     (head,) = parsed
     assert '"brokers"' in head
     assert '"partitions"' not in head
-    # Now partition 2 has none.
+    # Now partition 2 has no leader.
     two = re.compile(r'("partition":2, "broker":-?\d+, "leader":)\d+')
     worse, changed = two.subn(r"\g<1>-1", healthy)
     assert changed == 1
-    loaded.load.statistics(worse)
+    loaded.feedback.statistics(worse)
     assert loaded.told()[1] == {2}
-    loaded.load.statistics(healthy)
+    loaded.feedback.statistics(healthy)
     assert loaded.told()[1] == set()
 
 
@@ -192,9 +193,9 @@ def test_a_broker_that_takes_nothing_for_too_long_is_unavailable(monkeypatch: py
     loaded = Loaded(Told(), monkeypatch, **{"partitioner.availability.timeout.ms": 500})
     batch = loaded.to(1)
     loaded.now += 0.9
-    assert loaded.told()[1] == set()  # it lingers
+    assert loaded.told()[1] == set()  # the batch still lingers
     loaded.now += 0.2
-    assert loaded.told()[1] == set()  # it should be on its way
+    assert loaded.told()[1] == set()  # the linger is over, but the timeout is not
     loaded.now += 0.6
     assert loaded.told()[1] == {1, 3}
     batch(None, None)
@@ -204,7 +205,7 @@ def test_a_broker_that_takes_nothing_for_too_long_is_unavailable(monkeypatch: py
 def test_it_is_told_at_new_batches_and_otherwise_now_and_then(loaded: Loaded) -> None:
     def told() -> bool:
         loaded.partitioner.last = None
-        loaded.chooser.place(None, TOPIC, None, None, None, b"value")  # type: ignore[arg-type]
+        loaded.partitioning.place(None, TOPIC, None, None, None, b"value")  # type: ignore[arg-type]
         return loaded.partitioner.last is not None
 
     assert told()
@@ -223,7 +224,7 @@ def test_it_is_told_at_new_batches_and_otherwise_now_and_then(loaded: Loaded) ->
     "text", ["", "[]", "{}", '{"brokers": {"a": {}}, "topics": {}}', '{"brokers": 1, "topics": 2}']
 )
 def test_odd_statistics_are_let_go_by(loaded: Loaded, text: str, caplog: pytest.LogCaptureFixture) -> None:
-    loaded.load.statistics(text)
+    loaded.feedback.statistics(text)
     assert "statistics" in caplog.text
     assert loaded.told()[1] == set()
 
@@ -232,9 +233,9 @@ def test_a_partitioner_that_cannot_be_told_goes_on_without(loaded: Loaded, caplo
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    loaded.load._update = fail
+    loaded.feedback._update = fail
     with caplog.at_level(logging.ERROR):
         loaded.told()
         loaded.told()
-    assert len(caplog.records) == 1
+    assert len(records_of_the_package(caplog)) == 1
     assert loaded.to(0).pending == 1

@@ -55,7 +55,7 @@ JSON = json.dumps(
 
 
 def message_type() -> Any:
-    """What protoc would generate for a message Order."""
+    """The class of a message Order, as protoc would generate it."""
     file = descriptor_pb2.FileDescriptorProto(name="order.proto", package="shop", syntax="proto3")
     message = file.message_type.add(name="Order")
     field = descriptor_pb2.FieldDescriptorProto
@@ -78,7 +78,7 @@ def from_dict(found: dict[str, Any], _: Any) -> Order:
 
 
 class Format:
-    """One way to write orders: how values become bytes, and two ways to tell the client how to read them."""
+    """A format of orders: the serialization of the values, and two settings with which the client reads them."""
 
     def __init__(self, kind: str, registry: Any) -> None:
         self.kind = kind
@@ -102,11 +102,11 @@ class Format:
             )
 
     def value(self, order: Order) -> Any:
-        """What the serializer takes."""
+        """The serializer's argument."""
         return MESSAGE(**asdict(order)) if self.kind == "protobuf" else order
 
     def order(self, value: Any) -> Order:
-        """What the deserializer gave."""
+        """The order of the deserializer's result."""
         if self.kind == "protobuf":
             assert isinstance(value, MESSAGE)
             return Order(value.article, value.count)
@@ -147,7 +147,7 @@ def member(kafka: Kafka, group: str, topic: str, settings: dict[str, Any]) -> An
 
 
 def read(consumers: list[Any], form: Format, enough: Callable[[Counter[Order]], bool]) -> Counter[Order]:
-    """Polls the consumers in turn; what they read."""
+    """Polls the consumers in turn; returns the orders that they read."""
     orders: Counter[Order] = Counter()
     deadline = time.monotonic() + TIMEOUT
     while not enough(orders):
@@ -175,7 +175,7 @@ def test_values_of_a_group_that_rebalances(any_kafka: Kafka, form: Format, built
     later = [Order("pen", number) for number in range(20)]
     write(any_kafka, topic, form, later)
     seen += read(both, form, lambda orders: len(orders) >= 20)
-    # The first one committed what it had read when it gave two partitions up: nothing comes twice.
+    # The first one committed before it gave two partitions up, so that no record is read twice.
     assert seen == Counter(first_orders + later)
     plans = [plan for plan in (each.plan() for each in both) if plan is not None]
     assert plans
@@ -186,7 +186,7 @@ def test_values_of_a_group_that_rebalances(any_kafka: Kafka, form: Format, built
 
 
 def test_a_value_that_is_none_of_the_registrys(any_kafka: Kafka, form: Format) -> None:
-    """It comes out of `poll` as the client's error, with its message; the next call goes on behind it."""
+    """`poll` raises the client's error, with the message. The next call goes on behind that message."""
     topic, group = any_kafka.create_topic(unique("topic"), PARTITIONS), unique("group")
     plain: Any = SerializingProducer({"bootstrap.servers": any_kafka.bootstrap_servers, "log_level": 0})
     plain.produce(topic, key=b"k", value=b"no magic byte in front", partition=0)
@@ -208,7 +208,7 @@ def test_a_value_that_is_none_of_the_registrys(any_kafka: Kafka, form: Format) -
 
 
 def test_an_error_of_the_group_is_a_consume_error(any_kafka: Kafka) -> None:
-    """As the client's: what `poll` of its `Consumer` delivers as a message, its `DeserializingConsumer` raises."""
+    """As in the client: `Consumer.poll` returns such an error as a message, `DeserializingConsumer.poll` raises it."""
     topic, group = any_kafka.create_topic(unique("topic"), 1), unique("group")
     tight = {"max.poll.interval.ms": 3000, "session.timeout.ms": 3000, "value.deserializer": StringDeserializer()}
 
@@ -220,7 +220,7 @@ def test_an_error_of_the_group_is_a_consume_error(any_kafka: Kafka) -> None:
 
     with member(any_kafka, group, topic, tight) as consumer:
         until(lambda: len(consumer.assignment()) == 1)
-        # Not polling is what this is about.
+        # This test needs a consumer that does not poll.
         time.sleep(4)
         with pytest.raises(ConsumeError, match="maximum poll interval"):
             until(lambda: False)

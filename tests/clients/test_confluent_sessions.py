@@ -1,4 +1,4 @@
-"""The session of our consumer for confluent-kafka, by its own clock: what it hands out, and what it tells."""
+"""The session of our consumer for confluent-kafka, by its own clock: it returns no records past the session's end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError
 
+from kafka_assignors.member.data_path import Position, Share
 from support.broker import Kafka, unique
 from support.confluent_group import Crowd, Observed, fill, topic_of
 from support.silence import member_of, silence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 SESSION_MS = 4000
 BOTH_WAYS = ("sticky", "cooperative-sticky")
-# From the last look at the clock to the test's own.
+# The time from the consumer's last look at the clock to the test's.
 MOMENT = 0.25
 
 
@@ -31,7 +32,7 @@ def crowd(any_kafka: Kafka) -> Iterator[Crowd]:
 
 
 def records_of(consumer: Observed, method: str) -> list[Any]:
-    """What one call hands out; errors are told apart."""
+    """The records that one call returns. Errors go to `consumer.errors`."""
     if method == "consume":
         found = consumer.consume(5, 0.05)
     else:
@@ -42,9 +43,9 @@ def records_of(consumer: Observed, method: str) -> list[Any]:
 
 
 def end_of_session(consumer: Observed) -> float:
-    """When it is over, once nothing is answered any more."""
+    """The end of the session, once no request of the member is answered any more."""
     member = member_of(consumer)
-    # What was on its way has been answered by then.
+    # By now the requests that were in flight have their answers.
     time.sleep(0.5)
     return time.monotonic() + member.session_left
 
@@ -54,7 +55,7 @@ def end_of_session(consumer: Observed) -> float:
 def test_nothing_is_handed_out_past_the_session(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch, strategy: str, method: str
 ) -> None:
-    """librdkafka has fetched far more than is read, and its connections are well; only the group's are not."""
+    """librdkafka has fetched many more records than are read, and its connections work. Only the group's are silent."""
     topic, partitions = topic_of(crowd, 2, 20_000)
     consumer = crowd.add(strategy, session_timeout_ms=SESSION_MS, socket_timeout_ms=2000).follow(topic)
     crowd.settle(partitions)
@@ -66,14 +67,14 @@ def test_nothing_is_handed_out_past_the_session(
         called = time.monotonic()
         if records_of(consumer, method):
             handed_out = called
-        # At full speed all of it would be read too soon.
+        # At full speed the topic would be read to its end before the session is over.
         time.sleep(0.005)
         assert time.monotonic() < end + SESSION_MS / 1000, "it is not told"
-    # A busy machine may take this thread off its processor for a good part of a session.
+    # A busy machine may not run this thread for a good part of a session.
     assert end - SESSION_MS / 2000 < handed_out < end + MOMENT
     assert not consumer.held
     assert records_of(consumer, method) == []
-    # Heard again it is a member again.
+    # When its requests arrive again, it becomes a member again.
     monkeypatch.undo()
     assigned = len(consumer.events)
     crowd.until(lambda: consumer.held == partitions and len(consumer.events) > assigned, "it is back")
@@ -82,7 +83,7 @@ def test_nothing_is_handed_out_past_the_session(
 
 
 def test_a_poll_that_waits_is_given_nothing_past_the_session(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    """librdkafka returns a record by itself to whoever is blocked in it: it must have none by then."""
+    """librdkafka itself returns a record to a call that waits in it. By then it must not fetch any record."""
     topic, partitions = topic_of(crowd, 1, 1)
     consumer = crowd.add(session_timeout_ms=SESSION_MS, statistics_interval_ms=300).follow(topic)
     crowd.settle(partitions)
@@ -113,13 +114,13 @@ def test_an_answer_in_time_goes_on_with_what_was_held_up(crowd: Crowd, monkeypat
     consumer.follow(topic)
     crowd.settle(partitions)
     crowd.until(lambda: consumer.read, "the record is read")
-    consumer._engine.share.hold_up()
+    consumer._group.path.hold_up(consumer._group.assigned.reading)
     fill(crowd.kafka, topic, 1, 5, start=1)
     crowd.until(lambda: len(consumer.read) == 6, "all are read")
     assert [offset for _, _, offset in consumer.read] == list(range(6))
-    # What the application has paused stays so.
+    # A partition that the application has paused stays paused.
     consumer.pause(consumer.assignment())
-    consumer._engine.share.hold_up()
+    consumer._group.path.hold_up(consumer._group.assigned.reading)
     fill(crowd.kafka, topic, 1, 5, start=6)
     until = time.monotonic() + 1
     crowd.until(lambda: time.monotonic() > until, "time passes")
@@ -145,3 +146,25 @@ def test_polling_too_late_is_told_in_one_order(crowd: Crowd, strategy: str, meth
         order += [error.code() for error in consumer.errors[told:]]
         order += ["record" for _ in found]
     assert order[:4] == [KafkaError._MAX_POLL_EXCEEDED, "on_lost", "on_assign", "record"]
+
+
+@pytest.mark.parametrize("held_up", [False, True])
+def test_what_went_while_it_was_held_is_read_when_it_comes_back(crowd: Crowd, held_up: bool) -> None:
+    """librdkafka remembers a pause of a partition that is no longer assigned."""
+    _, partitions = topic_of(crowd, 1, 5)
+    consumer = crowd.add()
+    path, (partition,) = consumer._group.path, partitions
+
+    def read() -> list[Any]:
+        path.share(Share(frozenset(partitions), {partition: Position(0)}))
+        crowd.until(lambda: len(consumer.read) == 5, "all is read")
+        return consumer.read
+
+    assert len(read()) == 5
+    consumer.read.clear()
+    path.is_inside = True
+    if held_up:
+        path.hold_up(partitions)
+    path.hold(frozenset(partitions))
+    path.share(Share(frozenset()))
+    assert len(read()) == 5

@@ -1,4 +1,4 @@
-"""A data path that falls silent is noticed and made new; one that has nothing to do is left alone."""
+"""A data path without answers is noticed and replaced. One without work is left alone."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from kafka_assignors.clients.confluent import _silence
-from kafka_assignors.clients.confluent._silence import Silence
+from kafka_assignors.clients.confluent import stall_detector
+from kafka_assignors.clients.confluent.stall_detector import StallDetector
 from kafka_assignors.embedded import EmbeddedKafka
 from support.broker import Kafka, unique
 from support.confluent_group import SESSION_MS, Crowd, fill, offsets
+from support.logs import records_of_the_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +25,11 @@ LIMIT = 45.0
 ZERO, ONE = ("t", 0), ("t", 1)
 
 
-# ---- what counts as silent -------------------------------------------------------------------------------------------
+# ---- when a data path is silent --------------------------------------------------------------------------------------
 
 
 class Watched:
-    """A consumer of two partitions with one leader, by a clock of the test's, looked at every three seconds."""
+    """A consumer of two partitions with one leader. The test sets the clock, and every three seconds it is checked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1_000.0
@@ -37,8 +38,8 @@ class Watched:
         self.answered = 0.4
         self.waiting = 0
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(Silence, "_ask", lambda _, behind: self.asked.append(dict(behind)))
-        self.silence = Silence({}, LIMIT, lambda: None)
+        monkeypatch.setattr(StallDetector, "_ask", lambda _, behind: self.asked.append(dict(behind)))
+        self.silence = StallDetector({}, LIMIT, lambda: None)
 
     def look(self, *, times: int = 1, after: float = 3.0) -> None:
         for _ in range(times):
@@ -85,7 +86,7 @@ def test_one_partition_stands_while_the_other_advances(watched: Watched) -> None
 
 
 def test_records_that_wait_to_be_polled(watched: Watched) -> None:
-    """librdkafka fetches no more of a partition whose queue is full."""
+    """librdkafka does not fetch for a partition whose queue is full."""
     watched.answered, watched.waiting = 1e4, 3
     watched.look(times=100)
     assert watched.asked == []
@@ -99,7 +100,7 @@ def test_an_application_that_does_not_poll(watched: Watched) -> None:
 
 
 def test_statistics_that_are_rare(watched: Watched) -> None:
-    watched.silence = Silence({"statistics.interval.ms": 60_000}, LIMIT, lambda: None)
+    watched.silence = StallDetector({"statistics.interval.ms": 60_000}, LIMIT, lambda: None)
     watched.answered = 1e4
     watched.look(times=2, after=60.0)
     assert watched.asked == [{ZERO: 5, ONE: 7}]
@@ -118,7 +119,7 @@ def test_what_is_paused_or_goes_begins_anew(watched: Watched) -> None:
 
 
 def test_a_start_at_the_end_is_known_by_its_offset(watched: Watched) -> None:
-    """Beginning at the end once more would leave out what came meanwhile."""
+    """A second start at the end would skip the records that were written meanwhile."""
     watched.answered = 1e4
     watched.offsets = {ZERO: -1, ONE: 7}
     watched.look(times=16)
@@ -127,7 +128,7 @@ def test_a_start_at_the_end_is_known_by_its_offset(watched: Watched) -> None:
 
 
 class Ends:
-    """Answers for the ends of partitions."""
+    """Answers with the ends of partitions."""
 
     def __init__(self, first: int, end: int) -> None:
         self.found = first, end
@@ -151,10 +152,10 @@ class Ends:
 )
 def test_whether_there_are_records_to_come(ends: tuple[int, int], offset: int, expected: bool) -> None:
     stand_in: Any = Ends(*ends)
-    assert _silence._has_more(stand_in, ZERO, offset) is expected
+    assert stall_detector._has_more(stand_in, ZERO, offset) is expected
 
 
-# ---- live ------------------------------------------------------------------------------------------------------------
+# ---- on a Kafka ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -167,7 +168,7 @@ def kafka() -> Iterator[EmbeddedKafka]:
 def test_reading_goes_on_after_the_data_path_fell_silent(
     kafka: EmbeddedKafka, strategy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A live connection answers no fetch any more. librdkafka would wait for `socket.timeout.ms`, five minutes."""
+    """The connection stays open; no fetch is answered. librdkafka would wait for `socket.timeout.ms`: five minutes."""
     caplog.set_level(logging.WARNING, logger="kafka_assignors")
     cluster = Kafka(kafka.bootstrap_servers, "embedded")
     topic = cluster.create_topic(unique("silent"), 3)
@@ -186,11 +187,12 @@ def test_reading_goes_on_after_the_data_path_fell_silent(
         consumer.pause([TopicPartition(topic, 2)])
         events = list(consumer.events)
         kafka.inject_fault("Fetch", delay=3600)
-        # The one that waits at the broker may still bring the first of these.
+        # The fetch that already waits at the broker may still be answered; without this pause it would have the first
+        # records.
         time.sleep(1.5)
         fill(cluster, topic, 3, 10, start=10)
         crowd.until(lambda: len(consumer.read) == 50, "the two that are not paused are read on")
-        assert [record.message.split(":")[0] for record in caplog.records] == [f"group '{crowd.group}'"]
+        assert [record.message.split(":")[0] for record in records_of_the_package(caplog)] == [f"group '{crowd.group}'"]
         assert "session.timeout.ms" in caplog.text
         consumer.resume([TopicPartition(topic, 2)])
         crowd.until(lambda: len(consumer.read) == 60, "and the third")
@@ -199,7 +201,7 @@ def test_reading_goes_on_after_the_data_path_fell_silent(
         told = len(statistics)
         crowd.until(lambda: len(statistics) > told, "the callbacks of the application go on")
         crowd.until(lambda: offsets(consumer, topic, 3) == [20, 20, 20], "what was read is committed")
-    assert len(caplog.records) == 1
+    assert len(records_of_the_package(caplog)) == 1
 
 
 def test_a_consumer_without_new_records_keeps_its_data_path(
@@ -207,13 +209,13 @@ def test_a_consumer_without_new_records_keeps_its_data_path(
 ) -> None:
     caplog.set_level(logging.WARNING, logger="kafka_assignors")
     asked: list[Any] = []
-    ask = Silence._ask
+    ask = StallDetector._ask
 
-    def noted(self: Silence, behind: Any) -> None:
+    def noted(self: StallDetector, behind: Any) -> None:
         asked.append(behind)
         ask(self, behind)
 
-    monkeypatch.setattr(Silence, "_ask", noted)
+    monkeypatch.setattr(StallDetector, "_ask", noted)
     cluster = Kafka(kafka.bootstrap_servers, "embedded")
     topic = cluster.create_topic(unique("idle"), 2)
     fill(cluster, topic, 2, 5)
@@ -223,5 +225,5 @@ def test_a_consumer_without_new_records_keeps_its_data_path(
         late = time.monotonic() + 1.5 * SESSION_MS / 1000
         crowd.until(lambda: time.monotonic() > late, "a session and a half are over")
     assert asked == []
-    assert [each for each in caplog.records if each.name.startswith("kafka_assignors")] == []
+    assert records_of_the_package(caplog) == []
     assert not [each for each in threading.enumerate() if each.name == "kafka-assignors-silence"]

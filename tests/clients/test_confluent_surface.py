@@ -1,4 +1,4 @@
-"""Our consumers for confluent-kafka have everything that the client's own have; and what they refuse."""
+"""Our consumers for confluent-kafka have all methods and settings of the client's own; and the refused ones."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from kafka_assignors import (
 )
 from kafka_assignors.clients import confluent
 from kafka_assignors.clients.confluent import AIOConsumer, Consumer, DeserializingConsumer
-from kafka_assignors.clients.confluent._conf import DATA_PATH_ONLY, MEMBERSHIP, REFUSED, ConsumerConfig
-from kafka_assignors.clients.confluent._group_metadata import group_metadata
+from kafka_assignors.clients.confluent.config import DATA_PATH_ONLY, MEMBERSHIP, REFUSED, ConsumerConfig
+from kafka_assignors.clients.confluent.group_metadata import group_metadata
 from kafka_assignors.errors import OptionError, StateError
 from kafka_assignors.net import ClientConfig
 from support import librdkafka
@@ -33,7 +33,7 @@ STUB = Path(confluent_kafka.__file__).parent / "cimpl.pyi"
 
 
 def documented() -> dict[str, list[list[str]]]:
-    """Every method of the client's consumer in its own stub, and the parameters of each of its forms."""
+    """Every method of the client's consumer in its own stub, with the parameters of each overload."""
     (stub,) = (
         each for each in ast.parse(STUB.read_text()).body if isinstance(each, ast.ClassDef) and each.name == "Consumer"
     )
@@ -55,7 +55,7 @@ def test_every_method_of_the_client_is_there(name: str) -> None:
     parameters = inspect.signature(ours).parameters
     for form in documented().get(name, []):
         assert set(form) <= parameters.keys(), f"{name} lacks a keyword"
-        # In the client's order, since they may be given by position too.
+        # In the client's order, since a call may give them by position.
         assert [each for each in parameters if each in form] == form
     assert inspect.getdoc(ours)
 
@@ -75,7 +75,7 @@ def test_the_other_consumers_are_the_clients_with_ours_below(client: type, ours:
 
 
 def test_every_setting_of_librdkafka_has_its_place() -> None:
-    """None is ignored: each is read, refused, or of the data path alone; and none of ours is invented."""
+    """No setting is ignored: each is read, refused, or used by the data path alone. All of them exist in librdkafka."""
     known = {
         name for name in librdkafka.defaults() if not name.startswith(("ssl", "sasl", "enable.ssl", "enable.sasl"))
     }
@@ -147,7 +147,7 @@ def test_strategies(value: Any, expected: list[Any]) -> None:
         ({"statistics.interval.ms": 0}, 3_000),
         ({"statistics.interval.ms": 50}, 50),
         ({"statistics.interval.ms": 60_000}, 60_000),
-        # A consumer that waits in librdkafka has to be seen to wait there.
+        # With a longer interval, a poll that waits in librdkafka would be taken for no poll at all.
         ({"statistics.interval.ms": 80_000}, 75_000),
         ({"max.poll.interval.ms": 8_000, "session.timeout.ms": 6_000}, 2_000),
     ],

@@ -1,4 +1,4 @@
-"""Leaders that remember what they handed out, against members that claim what they were not given."""
+"""Leaders that remember their plans, and members that claim partitions that no plan gave them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from kafka_assignors import CooperativeStickyAssignor, LagBasedAssignor, MemberState, StickyAssignor
 from kafka_assignors.clients import aiokafka, kafka_python
-from kafka_assignors.clients._handed_out import HandedOut
-from kafka_assignors.clients.confluent._strategies import Strategies
+from kafka_assignors.member.handed_out import HandedOut
+from kafka_assignors.member.strategies import Strategies
 from kafka_assignors.userdata import Assignment, StickyUserData, Subscription
 from support.offline import AiokafkaMember, Group, Joined, KafkaPythonMember
 
@@ -69,7 +69,7 @@ def test_who_claims_everything_takes_nothing_from_its_owners(kind: str, build: B
         group.rebalance(a, b, c, others=[liar(kind, group.generation)])
         held = [member.held() for member in (a, b, c)]
         assert all(now <= past for past, now in zip(before, held, strict=True)), "nobody gets what was another's"
-        # Without lags, all keep what they own, however many come.
+        # Without lags all members keep their partitions, however many members join.
         keeps_all = "lag" in kind
         assert [len(each) for each in held] == [20 if keeps_all else 15] * 3
         report = a.assignor.last_report
@@ -86,7 +86,7 @@ def test_what_it_was_given_it_may_claim(kind: str, build: Build) -> None:
 
 
 def test_a_leader_that_lost_its_membership_knows_nothing(kind: str, build: Build) -> None:
-    """The group may have been deleted meanwhile, and count its generations anew: what it said of one means another."""
+    """The group may have been deleted meanwhile, and its generations count from 1 again: an old plan means nothing."""
     a, group = build("a"), Group()
     group.rebalance(a)
     a.expel()
@@ -102,13 +102,13 @@ def test_a_follower_believes_the_leader_of_its_generation(build: Build) -> None:
     a, b, group = build("a"), build("b"), Group()
     group.rebalance(a, b)
     group.rebalance(b, a)
-    # What `b` planned is no business of `a`, which leads again.
+    # `a` leads again and did not see the plan of `b`.
     group.rebalance(a, b)
     assert a.assignor.last_report.faults == {}
 
 
 def test_a_static_member_of_aiokafka_comes_back_under_another_id() -> None:
-    """aiokafka tells an assignor no instance ids: whoever claims what somebody had who has gone is believed."""
+    """aiokafka gives an assignor no instance ids: a new member that claims a gone member's partitions is believed."""
     a, group = AiokafkaMember("a", [aiokafka.StickyAssignor()], {"t": 60}), Group()
     try:
         group.rebalance(a, others=[("i-1", "i", StickyAssignor().metadata(["t"], MemberState()))])
@@ -117,7 +117,7 @@ def test_a_static_member_of_aiokafka_comes_back_under_another_id() -> None:
         told = StickyAssignor().metadata(["t"], MemberState({"t": theirs}, 1))
         group.rebalance(a, others=[("i-2", "i", told)])
         assert (a.assignor.last_report.faults, a.assignor.last_report.moved) == ({}, 0)
-        # Not what somebody has who is there.
+        # A claim to the partitions of a present member is not believed.
         told = StickyAssignor().metadata(["t"], MemberState({"t": EVERYTHING}, 2))
         group.rebalance(a, others=[("i-3", "i", told)])
         assert {number for _, number in a.held()} == mine
@@ -130,7 +130,7 @@ def test_a_static_member_of_aiokafka_comes_back_under_another_id() -> None:
 
 
 class Confluent:
-    """The assignors of a leader, and a group around them."""
+    """A leader's assignors, and a group around them."""
 
     def __init__(self, assignor: Assignor) -> None:
         self.assignor = assignor
@@ -171,7 +171,7 @@ def test_confluents_leader_remembers(assignor: Assignor) -> None:
 
 
 def test_a_plan_that_the_group_did_not_get_is_all_that_can_be_claimed_of_its_generation() -> None:
-    """Whoever joins again at once keeps the plan from being stored, and says what it likes of that generation."""
+    """A member that joins again at once prevents that the plan is stored, and can claim anything of that generation."""
     group = Confluent(CooperativeStickyAssignor())
     group.take(group.plan(group.honest()))
     honest, owned = group.honest(), group.owned
@@ -183,7 +183,7 @@ def test_a_plan_that_the_group_did_not_get_is_all_that_can_be_claimed_of_its_gen
 
 
 def test_somebody_elses_plan_of_the_same_generation_counts() -> None:
-    """The coordinator moved before the plan was stored, and the generation was formed again, with another leader."""
+    """The coordinator moved before the plan was stored. The generation was formed again, with another leader."""
     group = Confluent(CooperativeStickyAssignor())
     group.take(group.plan(group.honest()))
     group.plan(group.honest())
@@ -264,7 +264,7 @@ def test_a_topic_that_the_leader_does_not_know_yet_stays_with_its_owners(strateg
         ("b", None, assignor.metadata(["u"], MemberState({"u": [0, 1, 2]}, 6))),
         ("c", None, assignor.metadata(["u"], MemberState({"u": [3, 5]}, 6))),
         ("d", None, assignor.metadata(["u"], MemberState({"u": [3]}, 5))),
-        # Neither do numbers that no topic has make one of two billion partitions.
+        # A partition number that no topic has does not create a topic of two billion partitions.
         ("e", None, assignor.metadata(["u"], MemberState({"u": [2**31 - 1]}, 6))),
     ]
     try:
@@ -274,7 +274,7 @@ def test_a_topic_that_the_leader_does_not_know_yet_stays_with_its_owners(strateg
         assert {each.generation for each in assigned.values()} == {7}
         report = a.assignor.last_report
         assert (report.moved, report.least_moves, report.faults) == (0, 0, {})
-        # And the next time what stayed is what was handed out.
+        # In the next generation, the partitions that stayed count as assigned by this leader.
         others = [(name, None, assignor.metadata(["u"], MemberState(shares[name], 7))) for name in "bcd"]
         again = group.rebalance(a, others=others)
         assert {name: _lists(Assignment.decode(again[name])) for name in "abcd"} == {
@@ -286,7 +286,7 @@ def test_a_topic_that_the_leader_does_not_know_yet_stays_with_its_owners(strateg
 
 
 def test_a_topic_that_is_not_there_stays_with_nobody() -> None:
-    """Once the cluster has been asked for it, without an answer that has it, there is no such topic."""
+    """After a metadata response without the topic, the topic does not exist."""
     a, group = KafkaPythonMember("a", [kafka_python.StickyAssignor()], {"t": 4}), Group(generation=5)
     told = StickyAssignor().metadata(["u"], MemberState({"u": [0, 1]}, 4))
     try:
@@ -294,7 +294,7 @@ def test_a_topic_that_is_not_there_stays_with_nobody() -> None:
         assert Assignment.decode(group.rebalance(a, others=[("b", None, told)])["b"]).partitions == {"u": (0, 1)}
         a.refreshed()
         assert Assignment.decode(group.rebalance(a, others=[("b", None, told)])["b"]).partitions == {}
-        # Somebody who comes back to it after a while asks anew.
+        # A member that subscribes to the topic again after a while leads to a new request.
         group.rebalance(a)
         assert Assignment.decode(group.rebalance(a, others=[("b", None, told)])["b"]).partitions == {"u": (0, 1)}
     finally:
@@ -313,7 +313,7 @@ def test_the_record_is_as_long_as_it_is_written() -> None:
 
 
 def test_false_claims_make_no_large_topics() -> None:
-    from kafka_assignors.clients._unknown_topics import _counts
+    from kafka_assignors.clients.common.unknown_topics import _counts
 
     def told(numbers: list[int]) -> tuple[str, bytes]:
         return "m", Subscription(["u"], StickyUserData({"u": numbers}, 1).encode()).encode()
@@ -324,7 +324,7 @@ def test_false_claims_make_no_large_topics() -> None:
     assert _counts([told([0])], {"v"}, cooperative=False) == {}
 
 
-# ---- what a client reads again ---------------------------------------------------------------------------------------
+# ---- positions of a client -------------------------------------------------------------------------------------------
 
 
 def test_aiokafka_reads_on_from_the_commits() -> None:

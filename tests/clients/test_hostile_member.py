@@ -1,4 +1,4 @@
-"""A member that claims everything, in a group of confluent's consumers."""
+"""A hostile member that claims all partitions, in a group of confluent's consumers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROUNDS = 4
 
 
 class Liar(threading.Thread):
-    """Joins again and again, each time with everything as of the generation that it was in last."""
+    """Joins again and again, each time with a claim to all partitions in its last generation."""
 
     def __init__(self, servers: str, generation: int) -> None:
         super().__init__(daemon=True)

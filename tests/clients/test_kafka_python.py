@@ -1,4 +1,4 @@
-"""The plug-ins for kafka-python, called by its own coordinator."""
+"""The plug-ins for kafka-python. kafka-python's own coordinator calls them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from kafka.structs import OffsetAndMetadata
 
 import kafka_assignors
-from kafka_assignors.clients import kafka_python
 from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, StickyAssignor
 from kafka_assignors.embedded import EmbeddedKafka
 from support.offline import Group, Joined, KafkaPythonMember
@@ -77,7 +76,7 @@ def test_class_factory_and_instance_all_work(member: Build, strategy: Any) -> No
 
 
 def test_a_class_gives_each_consumer_its_own_state(member: Build) -> None:
-    """aiokafka's #1175, which a state on the class would bring to any client."""
+    """aiokafka's #1175: state on the class would make all consumers of a process share one claim, in any client."""
     a, b, group = member("a"), member("b"), Group()
     group.rebalance(a)
     assert history(b.metadata()) is None
@@ -85,7 +84,7 @@ def test_a_class_gives_each_consumer_its_own_state(member: Build) -> None:
 
 
 def test_the_history_is_written_as_java_writes_it(member: Build) -> None:
-    """kafka-python's own writes a version in front, which no other client can read."""
+    """kafka-python's own assignor writes a version in front of the history, which no other client can read."""
     a, group = member("a"), Group(generation=6)
     group.rebalance(a)
     metadata = a.metadata()
@@ -95,7 +94,7 @@ def test_the_history_is_written_as_java_writes_it(member: Build) -> None:
 
 
 def test_cooperative_members_send_the_generation(member: Build) -> None:
-    """kafka-python's own sends version 1, which has none."""
+    """kafka-python's own assignor sends version 1, which has no generation."""
     a, group = member("a", CooperativeStickyAssignor), Group(generation=6)
     group.rebalance(a)
     metadata = a.metadata()
@@ -185,7 +184,7 @@ def test_positions_survive_a_rebalance(member: Build, strategy: Any) -> None:
 
 @pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
 def test_positions_of_a_former_life_are_forgotten(member: Build, strategy: Any) -> None:
-    """Expelled while it joins again: kafka-python does not prepare a second time, and would keep them."""
+    """The member is expelled while it joins again. kafka-python does not prepare a second time: it would keep them."""
     a, group = member("a", strategy), Group()
     group.rebalance(a)
     read_to(a, 7)
@@ -194,7 +193,7 @@ def test_positions_of_a_former_life_are_forgotten(member: Build, strategy: Any) 
     a.id = "a-again"
     group.rebalance(a)
     assert positions(a) == dict.fromkeys(range(4))
-    # The next rebalance follows this one.
+    # The next rebalance follows without a gap, so that this position counts.
     read_to(a, 9)
     group.rebalance(a)
     assert positions(a) == dict.fromkeys(range(4), 9)
@@ -202,7 +201,7 @@ def test_positions_of_a_former_life_are_forgotten(member: Build, strategy: Any) 
 
 @pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
 def test_positions_from_before_a_missed_generation_are_forgotten(member: Build, strategy: Any) -> None:
-    """It joined, and before it got its share the group joined again: somebody may have had its partitions meanwhile."""
+    """The group rebalanced again before the member synced. Another member may have owned its partitions meanwhile."""
     a, group = member("a", strategy), Group()
     group.rebalance(a)
     read_to(a, 7)
@@ -214,7 +213,7 @@ def test_positions_from_before_a_missed_generation_are_forgotten(member: Build, 
 
 
 def test_a_consumer_that_is_expelled_while_it_joins_reads_on_from_the_commits() -> None:
-    """With kafka-python's own assignors it reads on from where it was."""
+    """With kafka-python's own assignors the consumer reads on from its old position."""
     with EmbeddedKafka({"t": 1}) as kafka:
         with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, enable_idempotence=False) as producer:
             for number in range(100):
@@ -233,7 +232,7 @@ def test_a_consumer_that_is_expelled_while_it_joins_reads_on_from_the_commits() 
             consumer.subscribe(["t"])
             (partition,) = read(consumer)
             consumer.pause(partition)
-            # What others have read meanwhile.
+            # Records that other members have read meanwhile.
             consumer.commit({partition: OffsetAndMetadata(80, "", -1)})
             before = consumer.group_metadata().member_id
             kafka.inject_fault("JoinGroup", error="UNKNOWN_MEMBER_ID")
@@ -246,7 +245,7 @@ def test_a_consumer_that_is_expelled_while_it_joins_reads_on_from_the_commits() 
 
 
 def read(consumer: Any) -> Any:
-    """The next records; polls of a second take few attempts to join."""
+    """The next records. Polls of one second need few attempts to join."""
     deadline = time.monotonic() + 60
     while not (records := consumer.poll(timeout_ms=1000)):
         assert time.monotonic() < deadline, "no records"
@@ -261,7 +260,7 @@ def test_topics_no_longer_subscribed_are_not_claimed(member: Build) -> None:
 
 
 def test_the_leader_knows_the_generation_that_it_forms(member: Build) -> None:
-    """A claim from the generation being formed is false: nobody was assigned anything in it."""
+    """A claim from the generation that is being formed is false: no partition was assigned in it yet."""
     a, group = member("a", CooperativeStickyAssignor), Group(generation=4)
     liar = ConsumerProtocolSubscription(
         version=3,
@@ -277,7 +276,7 @@ def test_the_leader_knows_the_generation_that_it_forms(member: Build) -> None:
 
 
 def test_the_leader_sees_what_other_members_hold(member: Build) -> None:
-    """Claims of Java members reach the core through kafka-python's decoder and back."""
+    """Claims of Java members reach the core through kafka-python's decoder and our encoder."""
     a, group = member("a"), Group(generation=8)
     holding = struct.pack(">ih1siiii", 1, 1, b"t", 2, 1, 3, 8)
     java = ConsumerProtocolSubscription(version=3, topics=["t"], user_data=holding, owned_partitions=[]).encode()
@@ -358,8 +357,8 @@ def test_static_members_are_known_by_their_instance_id(member: Build) -> None:
 
 
 def test_without_sight_of_the_coordinator_it_still_works(member: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another version of kafka-python, or an interpreter without frames: the generation is told all the same."""
-    monkeypatch.setattr(kafka_python, "ConsumerCoordinator", type("Unknown", (), {}))
+    """In another version of kafka-python, or an interpreter without frames. The generation is known all the same."""
+    monkeypatch.setattr("kafka_assignors.clients.kafka_python._internals.ConsumerCoordinator", type("Unknown", (), {}))
     a, b, group = member("a"), member("b"), Group()
     group.rebalance(a)
     group.rebalance(a, b)

@@ -1,4 +1,4 @@
-"""kafka-python's producer with our partitioners, looked at in its accumulator; nothing here meets a broker."""
+"""kafka-python's producer with our partitioners, offline: the tests read its accumulator."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from kafka_assignors.clients.kafka_python import (
     UniformStickyPartitioner,
 )
 from kafka_assignors.errors import IncompatibleClientError, OptionError, PartitionerError, StateError
+from support.logs import records_of_the_package
 from support.producers import VALUE, destination, offline_kafka_python, queue, queued
 
 TOPICS = {"t": 4}
 
 
 def fill_first_batch(producer: Any, key: bytes | None = None) -> tuple[int, Any]:
-    """Sends until a second batch is opened: the partition left, and the future of a record in the batch there."""
+    """Sends until a second batch is opened; returns the first one's partition, and the future of a record in it."""
     first = producer.send("t", VALUE, key=key)
     left = destination(first)
     for _ in range(100):
@@ -41,16 +42,16 @@ def fill_first_batch(producer: Any, key: bytes | None = None) -> tuple[int, Any]
 
 
 def sendable(producer: Any, now: float | None = None) -> tuple[set[int], float]:
-    """What kafka-python's sender asks: brokers that something can be sent to now, and seconds until there is more."""
+    """As the sender asks the accumulator: the brokers with a batch to send now, and the seconds until the next one."""
     nodes, seconds, _ = producer._accumulator.ready(producer._metadata, now=now)
     return nodes, seconds
 
 
-# The batch that is left.
+# The batch that the partitioner leaves.
 
 
 def test_without_us_the_left_batch_waits_out_the_linger() -> None:
-    """Why `attach` exists: kafka-python 3.0 neither closes it nor counts it as full."""
+    """The reason for `attach`: kafka-python 3.0 neither closes such a batch nor counts it as full."""
     with offline_kafka_python(TOPICS, kafka.KafkaProducer, partitioner=DefaultPartitioner()) as producer:
         left, _ = fill_first_batch(producer)
         assert not queue(producer, left)[-1].records.is_full()
@@ -77,7 +78,7 @@ def test_our_producer_attaches_by_itself() -> None:
 
 
 def test_the_sender_is_woken_for_the_left_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next record may find a batch open elsewhere, and then kafka-python itself wakes nobody."""
+    """The next record may fit into an open batch of another partition. Then kafka-python does not wake its sender."""
     with offline_kafka_python({"t": 2}) as producer:
         for number in (0, 1):
             producer.send("t", VALUE, partition=number)
@@ -90,7 +91,7 @@ def test_the_sender_is_woken_for_the_left_batch(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_closed_batch_takes_no_record_and_is_still_drained() -> None:
-    """Closed by its own `close` it would be built, and an idempotent producer could not write its sequence any more."""
+    """`close` would build the batch: an idempotent producer could no longer write its sequence number into it."""
     with offline_kafka_python(TOPICS) as producer:
         assert producer._transaction_manager is not None, "idempotent, as by default"
         left, _ = fill_first_batch(producer)
@@ -131,7 +132,7 @@ def test_uniform_sticky_leaves_a_partition_for_keyed_records_too() -> None:
 
 
 def test_without_our_producer_keyed_records_are_never_told_of() -> None:
-    """What its documentation says of `attach`."""
+    """As the documentation of `attach` says."""
     partitioner = UniformStickyPartitioner()
     with offline_kafka_python(TOPICS, kafka.KafkaProducer, partitioner=partitioner) as producer:
         partitioner.attach(producer)
@@ -140,7 +141,7 @@ def test_without_our_producer_keyed_records_are_never_told_of() -> None:
 
 
 class Told(Partitioner):
-    """Notes what it is asked and told, and chooses partition 1 unless the key says otherwise."""
+    """Keeps the arguments of its calls, and chooses partition 1."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
@@ -168,7 +169,7 @@ def test_who_opens_a_batch_tells_and_asks_again(key: str | None) -> None:
 
 
 class Text(kafka.serializer.Serializer):  # type: ignore[misc]
-    """Text as bytes, so that a key differs from its bytes."""
+    """Encodes text, so that a key differs from its bytes."""
 
     def serialize(self, topic: str, headers: Any, data: str | None) -> bytes | None:
         return None if data is None else data.encode()
@@ -196,7 +197,7 @@ def place(key: bytes, partitions: int) -> int:
 
 
 def test_round_robin_skips_nobody() -> None:
-    """Each of these records opens a batch, so each is asked for twice (KAFKA-17632)."""
+    """Each of these records opens a batch, so that the partitioner is called twice for each (KAFKA-17632)."""
     with offline_kafka_python({"t": 5}, partitioner=RoundRobinPartitioner()) as producer:
         choices = [destination(producer.send("t", VALUE, key=key)) for key in (None, b"k") * 10]
         assert [(after - before) % 5 for before, after in itertools.pairwise(choices)] == [1] * 19
@@ -233,7 +234,7 @@ def test_threads_lose_no_record_and_share_the_batches() -> None:
 
 
 def test_a_record_goes_into_the_batch_that_another_thread_has_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The accumulator lets go of its lock before it says that a batch would be opened."""
+    """The accumulator releases its lock before it returns that a new batch would be opened."""
     with offline_kafka_python({"t": 1}) as producer:
         own = producer._link._append
         refused: list[Any] = []
@@ -256,7 +257,7 @@ def test_a_record_goes_into_the_batch_that_another_thread_has_opened(monkeypatch
 
 
 class Recorder(AdaptivePartitioner):
-    """Notes what it is told of the load."""
+    """Keeps the reports on the load that it gets."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -287,7 +288,8 @@ def test_adaptive_prefers_short_queues() -> None:
         for _ in range(400):
             producer.send("t", VALUE, partition=0)
         sendable(producer)
-        # Batches of a byte: a choice for each record. Partition 1, with an empty queue, has the weight 41 or so of 42.
+        # A batch of one byte leads to a choice for each record. Partition 1 has an empty queue, and about 41 of 42 of
+        # the weight.
         choices = [destination(producer.send("t", VALUE)) for _ in range(100)]
         assert choices.count(1) > 80
 
@@ -301,7 +303,7 @@ def test_a_broker_that_takes_nothing_is_left_out_after_the_timeout() -> None:
         turn = producer._accumulator
         start = queue(producer, 0)[0].created
         seen = []
-        # Broker 1 can be sent to in every turn of the sender, broker 0 only in some; nothing is taken in fact.
+        # In every turn of the sender broker 1 can take a request, broker 0 only in some. No batch is taken in fact.
         for after, nodes in ((1, {0, 1}), (1.3, {1}), (1.8, {1}), (1.9, {1}), (2, {0, 1}), (2.1, {1})):
             assert turn.ready(producer._metadata, now=start + after)[0] == {0, 1}
             turn.drain(producer._metadata, set(), 0, now=start + after)
@@ -319,12 +321,12 @@ def test_a_load_that_cannot_be_told_does_not_stop_the_sender(caplog: pytest.LogC
         producer.send("t", VALUE)
         for _ in range(3):
             assert sendable(producer)[0] == set()
-    assert [record.getMessage() for record in caplog.records if record.name == "kafka_assignors"] == [
+    assert [record.getMessage() for record in records_of_the_package(caplog)] == [
         "the producer's load cannot be told to its partitioner, which goes on with the last it knows"
     ]
 
 
-# One producer for a partitioner, and what is let go.
+# One producer for each partitioner, and the end of the link between them.
 
 
 def test_one_partitioner_in_two_producers_is_refused() -> None:
@@ -469,7 +471,7 @@ def test_a_hook_that_fails_takes_no_record(key: bytes | None) -> None:
 
 
 def test_a_topic_that_is_gone_is_one_clear_error() -> None:
-    """`send` knows the topic when it asks, but the metadata may change before it asks again."""
+    """`send` finds the topic first, but the metadata may change before it looks for the partitions."""
     with offline_kafka_python(TOPICS) as producer:
         with pytest.raises(PartitionerError, match=r"topic .gone. is not in the cluster's metadata"):
             producer._partition("gone", None, None, VALUE, None, VALUE)

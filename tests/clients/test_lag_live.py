@@ -1,4 +1,4 @@
-"""Groups that share out their lag, of both clients, on the embedded Kafka and on the real one."""
+"""Groups that balance their lag, with both clients, on the embedded Kafka and on the real one."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from support.live import (
     settled,
     wait,
 )
+from support.logs import records_of_the_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +55,7 @@ def embedded_crew(embedded_kafka: EmbeddedKafka) -> Iterator[Crew]:
 
 
 def hire(crew: Crew, kind: Any, *topics: str, options: dict[str, Any] | None = None, **config: Any) -> LiveMember:
-    """A member that commits nothing, so that lags stay what they are."""
+    """A member that commits nothing, so that the lags do not change."""
     member_type, strategy = kind
     return crew.hire(
         (member_type, partial(strategy, **(options or {}))), *topics, **{"enable_auto_commit": False, **config}
@@ -69,7 +70,7 @@ def plan(crew: Crew) -> Plan:
 
 
 def by_the_rule(plan: Plan, lags: Lags, **options: Any) -> dict[str, dict[str, list[int]]]:
-    """What the rule gives the same members, asked without any client."""
+    """The assignment of the rule for the same members, computed without a client."""
     group = Group({topic: len(each) for topic, each in lags.items()}, [Member(member, lags) for member in plan])
     return LagBasedAssignor(**options).assign(group, lags=lags).assignment
 
@@ -77,7 +78,7 @@ def by_the_rule(plan: Plan, lags: Lags, **options: Any) -> dict[str, dict[str, l
 @KINDS
 @pytest.mark.parametrize("reset", LAGS)
 def test_every_state_of_a_partition(crew: Crew, kind: Any, reset: str) -> None:
-    """The reset rule is the consumer's own. With "none" it has no position for what nobody committed, and says so."""
+    """The reset rule is the consumer's. With "none" the consumer has no position without a commit, and fails."""
     topic, crew.group = in_every_state(crew.kafka)
     member = hire(crew, kind, topic, auto_offset_reset=reset)
     wait(lambda: bool(member.report and member.report.gained), "a share")
@@ -87,9 +88,10 @@ def test_every_state_of_a_partition(crew: Crew, kind: Any, reset: str) -> None:
     assert list(member.report.plan.lag_by_member.values()) == [sum(LAGS[reset])]
 
 
+@pytest.mark.needs("broker")
 @KINDS
 def test_compacted_partitions(kind: Any, request: pytest.FixtureRequest) -> None:
-    """Offsets count, not records: what compaction took away is lag until the group has passed it."""
+    """Lag counts offsets, not records: compacted offsets count until the group's commit is past them."""
     for kafka in (
         Kafka(request.getfixturevalue("embedded_kafka").bootstrap_servers, "embedded"),
         request.getfixturevalue("start_kafka")(log_cleaner_backoff_ms=100),
@@ -126,7 +128,7 @@ def test_both_clients_in_one_group(crew: Crew, kinds: Any) -> None:
     crew.settle("all for the other", **{topic: 6})
     assert crew.leader() is second
     assert list((plan(crew).lag_by_member or {}).values()) == [113]
-    # Now the other client leads a group of both.
+    # Now a member of the other client leads a group of both clients.
     hire(crew, kinds[0], topic)
     crew.settle("a share for both again", **{topic: 6})
     assert crew.leader() is second
@@ -135,7 +137,7 @@ def test_both_clients_in_one_group(crew: Crew, kinds: Any) -> None:
 
 @KINDS
 def test_options_reach_the_plan(crew: Crew, kind: Any) -> None:
-    """100 records at once are more than what an even number of partitions can balance."""
+    """A lag of 100 records outweighs the other partitions: equal numbers of partitions cannot balance it."""
     topics = [crew.topic(1) for _ in range(4)]
     for topic, count in zip(topics, (100, 20, 20, 20), strict=True):
         fill(crew.kafka, topic, [count])
@@ -189,7 +191,7 @@ def test_lags_from_elsewhere(crew: Crew, kind: Any, given: str) -> None:
 
 
 def keeps_by_number(crew: Crew, topic: str, kind: Any, **options: Any) -> None:
-    """Two members get along without lags: what is owned stays, and what is new is balanced by number."""
+    """Two members without lags: owned partitions stay, and new ones are balanced by number."""
     first = hire(crew, kind, topic, options=options)
     crew.settle("all for one", **{topic: 4})
     second = hire(crew, kind, topic, options=options)
@@ -219,14 +221,14 @@ def test_a_broker_that_fails_midway(
     reason: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The commits can still be read, and then the ends cannot."""
+    """The commits can be read, the ends cannot."""
     crew, times = embedded_crew, 10_000
     topic = crew.topic(4)
-    # Members that have commits do not ask for ends themselves.
+    # Members with commits do not request ends themselves.
     commit(crew.kafka, crew.group, {(topic, number): 0 for number in range(4)})
     embedded_kafka.inject_fault("ListOffsets", times=times, **fault)
     keeps_by_number(crew, topic, kind, deadline=0.5)
-    messages = [record.getMessage() for record in caplog.records if record.name == "kafka_assignors"]
+    messages = [record.getMessage() for record in records_of_the_package(caplog)]
     warnings = [message for message in messages if "are not known" in message]
     assert warnings
     for message in warnings:
@@ -246,7 +248,7 @@ def test_a_source_that_fails(crew: Crew, kind: Any, caplog: pytest.LogCaptureFix
 
 @KINDS
 def test_a_source_that_is_late(crew: Crew, kind: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """However long it may take, a leader does not wait until its session is over."""
+    """The leader gives up before its session ends, however long the source takes."""
     release = threading.Event()
 
     def late(topics: Iterable[str], group_id: str) -> Lags:

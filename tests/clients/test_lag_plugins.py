@@ -1,4 +1,4 @@
-"""The lag-based plug-ins, called by the clients' own coordinators: who is asked for lags, when, and on which thread."""
+"""The lag-based plug-ins, called by the clients' own coordinators: which source is read, when, and on which thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Build = Callable[..., Any]
 
 
 class Told:
-    """A source that can be held up, and remembers who asked for what."""
+    """A source that can be made to wait. It keeps the arguments of its calls."""
 
     def __init__(self, *lags: int) -> None:
         self.known = list(lags)
@@ -75,7 +75,7 @@ def lag_by_member(member: Any) -> dict[str, int] | None:
 
 
 def test_the_event_loop_runs_while_the_lags_are_awaited(aio: Build) -> None:
-    """Nothing but the loop lets the source answer: one that stood still would wait until the deadline."""
+    """The source answers only if the loop runs. A plug-in that blocked the loop would wait until the deadline."""
     source = Told(5, 0, 7, 1)
     source.come.clear()
     member = aio("a", aiokafka.LagBasedAssignor(lags=source))
@@ -101,7 +101,7 @@ def test_only_a_member_that_may_lead_asks(aio: Build) -> None:
     assert [len(source.asked) for source in sources] == [1, 1], "a newcomer may lead"
     group.rebalance(a, b)
     assert [len(source.asked) for source in sources] == [2, 1]
-    # What it was told when it came does not count when it leads at last.
+    # The lags that `b` read when it joined do not count when it leads later.
     sources[1].known = [9, 9, 9, 9]
     group.rebalance(b, a)
     assert [len(source.asked) for source in sources] == [3, 2]
@@ -136,7 +136,7 @@ def test_a_join_that_is_tried_again_asks_once(aio: Build) -> None:
 def test_a_version_of_aiokafka_that_cannot_wait(
     aio: Build, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, in_time: bool
 ) -> None:
-    """The lags count if they came while the group was joining."""
+    """The lags count if they arrived while the group was joining."""
     plain = GroupCoordinator._perform_assignment
     assert inspect.iscoroutinefunction(plain)
     monkeypatch.setattr(GroupCoordinator, "_perform_assignment", lambda self, response: plain(self, response))
@@ -172,7 +172,7 @@ def test_a_late_answer_does_not_count_for_the_next_rebalance(aio: Build) -> None
 
 
 def test_kafka_python_asks_while_it_plans(python: Build) -> None:
-    """On a thread of the source's own: on that of the client nothing could be read."""
+    """The source has a thread of its own: on the client's thread no response could be read."""
     source, threads = Told(5, 0, 7, 1), []
     strategy = partial(
         kafka_python.LagBasedAssignor,
@@ -188,7 +188,7 @@ def test_kafka_python_asks_while_it_plans(python: Build) -> None:
 
 
 def test_what_was_given_is_claimed_next(aio: Build, python: Build) -> None:
-    """Both write the history as `sticky` does, so that each client's leader sees what the other's members own."""
+    """Both write the history as `sticky` does. Each client's leaders see the partitions of the other's members."""
     options: dict[str, Any] = {"lags": {"t": [50, 40, 30, 20]}, "keep": "owners", "threshold": 1_000}
     a = python("a", kafka_python.LagBasedAssignor(**options))
     b = aio("b", aiokafka.LagBasedAssignor(**options))
@@ -202,7 +202,7 @@ def test_what_was_given_is_claimed_next(aio: Build, python: Build) -> None:
 
 
 def test_a_generation_that_aiokafka_tells(aio: Build) -> None:
-    """Its pull request #1185 tells every assignor."""
+    """aiokafka's pull request #1185 gives the generation to every assignor."""
     member = aio("a", aiokafka.LagBasedAssignor(lags={"t": [1, 1, 1, 1]}))
     Group().rebalance(member)
     member.assignor.on_generation_assignment(8)
@@ -210,7 +210,7 @@ def test_a_generation_that_aiokafka_tells(aio: Build) -> None:
 
 
 def test_without_a_consumer_nothing_can_be_read(caplog: pytest.LogCaptureFixture) -> None:
-    """As on an interpreter that shows no frames, before `attach`."""
+    """As on an interpreter without frames, before `attach`."""
     told = SimpleNamespace(
         version=1, topics=["t"], user_data=None, owned_partitions=None, generation_id=-1, rack_id=None
     )
@@ -251,7 +251,7 @@ def test_unknown_options(module: Any, options: dict[str, Any], message: str) -> 
 def test_lags_that_do_not_fit(
     aio: Build, python: Build, lags: Any, reason: str, given: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The rebalance goes on, and its leader says what was wrong."""
+    """The rebalance completes, and the leader logs the error."""
     known: dict[str, Any] = {} if lags is None else {"t": lags}
     source: Any = known if given == "mapping" else lambda topics, group_id: known
     for member in (

@@ -23,7 +23,7 @@ def numbers(partitions: Any) -> list[int]:
 
 
 class Recorder:
-    """Writes down what a listener is told."""
+    """Keeps the calls of a listener."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -96,7 +96,7 @@ def _listener_of(member: Any) -> Any:
 
 
 def settle(group: Group, *members: Any) -> None:
-    """As many rebalances as the clients want: two where partitions move cooperatively."""
+    """The rebalances that the clients request: two if partitions move cooperatively."""
     for _ in range(3):
         group.rebalance(*members)
         if not any(getattr(member, "wants_another", bool)() for member in members):
@@ -133,7 +133,7 @@ def test_what_was_lost_with_the_membership_is_given_up_at_once(build: Build) -> 
 
 
 def test_a_missed_generation_keeps_nothing(build: Build) -> None:
-    """The client joined, did not get to the end, and joined again: another member may have had the partitions."""
+    """The client joined but did not sync, and joined again: another member may have owned the partitions."""
     a, group = build("a"), Group()
     settle(group, a)
     a.listener.told()

@@ -1,4 +1,4 @@
-"""A leader's planning ends before its session does, with a valid plan, and the report says so."""
+"""A leader's planning ends before its session does, with a valid plan. The report names the limit."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_assignors import LagBasedAssignor, MemberState, StickyAssignor
-from kafka_assignors.clients import _adapter, aiokafka, confluent, kafka_python
-from kafka_assignors.clients.confluent._strategies import Strategies
+from kafka_assignors.clients import aiokafka, confluent, kafka_python
+from kafka_assignors.clients.common import adapter
+from kafka_assignors.member.strategies import Strategies
 from support.offline import AiokafkaMember, Group, Joined, KafkaPythonMember
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kafka_assignors.assignors import Assignor
-    from kafka_assignors.clients._report import RebalanceReport
+    from kafka_assignors.member.rebalance_report import RebalanceReport
 
 TOPICS = {"t": 12, "u": 4}
 LAGS = {"t": [1_000] * 12, "u": [0] * 4}
@@ -26,7 +27,7 @@ LAG = "the search for the least lag of the heaviest member ended when its time w
 
 
 def leaders() -> dict[str, tuple[Any, Any, Assignor, str]]:
-    """By name: the member, its plug-in, the assignor behind it, and what a report says when the time was up."""
+    """By name: the member, its plug-in, the assignor behind it, and the report's text when the time was up."""
     found: dict[str, tuple[Any, Any, Assignor, str]] = {}
     clients: list[tuple[str, Any, Any]] = [
         ("kafka-python", KafkaPythonMember, kafka_python),
@@ -80,7 +81,7 @@ def test_a_plan_that_ran_out_of_time_is_valid_and_said_so(
     group.rebalance(leader)
     assert leader.assignor.last_report.limited is None
     joins: Joined = [("z", None, assignor.metadata(["t", "u"], MemberState()))]
-    monkeypatch.setattr(_adapter, "PLANNING_SHARE", 0.0)
+    monkeypatch.setattr(adapter, "PLANNING_SHARE", 0.0)
     caplog.clear()
     with caplog.at_level(logging.INFO, "kafka_assignors"):
         group.rebalance(leader, others=joins)
@@ -107,7 +108,7 @@ def test_the_confluent_consumer_plans_within_a_quarter_of_its_session() -> None:
     settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "session.timeout.ms": 8_000}
     consumer = confluent.Consumer(settings)
     try:
-        assert consumer._engine.strategies._planning_seconds == 2.0
+        assert consumer._group.strategies._planning_seconds == 2.0
     finally:
         consumer.close()
 

@@ -1,4 +1,4 @@
-"""Our producers for kafka-python and aiokafka at work, on the embedded Kafka and on the real one."""
+"""Our producers for kafka-python and aiokafka, on the embedded Kafka and on the real one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from support.producers import (
 
 Send = Callable[..., Sent]
 
-# What Java's producer places on these of ten partitions (reference: its own test's hashes, modulo 10).
+# The choice of Java's producer among ten partitions. Reference: the hashes in its own test, modulo 10.
 JAVA_OF_TEN = {
     b"21": 0,
     b"foobar": 6,
@@ -82,7 +82,7 @@ def test_the_left_batch_is_delivered_long_before_its_linger(any_kafka: Kafka, ou
 
 @pytest.mark.parametrize("kind", [DefaultPartitioner, UniformStickyPartitioner])
 def test_batches_stick_and_records_spread(any_kafka: Kafka, send: Send, kind: type[Any]) -> None:
-    """A linger of a minute: what is sent before the end went because its batch was full, or along with such a one."""
+    """A linger of a minute: an early batch was full, or was sent together with a full one of the same broker."""
     topic = any_kafka.create_topic(unique("sticky"), 4)
     keys = (None,) if kind is DefaultPartitioner else (None, b"k", b"l")
     records = [Record(topic, key=keys[number % len(keys)], header=("n", b"%d" % number)) for number in range(2_000)]
@@ -90,7 +90,7 @@ def test_batches_stick_and_records_spread(any_kafka: Kafka, send: Send, kind: ty
     runs = [len(list(run)) for _, run in groupby(places)]
     room = max(runs)
     assert BATCH_BYTES // 110 <= room <= BATCH_BYTES // 80
-    # At most as many batches again are sent before they are full: with each that is, all that its broker leads may go.
+    # With each full batch, all batches of its broker may be sent: at most as many again are sent before they are full.
     assert len(runs) <= 2 * (2_000 // (room - 1)) + 1
     assert min(places.count(number) for number in range(4)) > 200
 
@@ -106,12 +106,12 @@ def test_adaptive_spreads(any_kafka: Kafka, send: Send) -> None:
     partitioner = AdaptivePartitioner(batch_size=BATCH_BYTES, seed=5)
     places = send(any_kafka, [Record(topic)] * 2_000, partitioner=partitioner).partitions
     assert min(places.count(number) for number in range(4)) > 100
-    # After twice the batch size at the latest.
+    # The partition changes after twice the batch size at the latest.
     assert max(len(list(run)) for _, run in groupby(places)) <= 1_000
 
 
 def test_transactions_go_on_as_ever(kafka_broker: Kafka, send: Send) -> None:
-    """The batches that are left belong to the transaction, too."""
+    """The batches that the partitioner left belong to the transaction, too."""
     topic = kafka_broker.create_topic(unique("transaction"), 4)
     places = send(kafka_broker, [Record(topic)] * 200, transactional=True).partitions
     assert len(set(places)) > 1

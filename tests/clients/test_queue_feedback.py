@@ -1,4 +1,4 @@
-"""What an adaptive partitioner is told of brokers that fall behind, by any client."""
+"""The reports on slow brokers that an adaptive partitioner gets, with any client."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from aiokafka.structs import TopicPartition
 
-from kafka_assignors.clients._load import BrokerDelays, LoadFeed
+from kafka_assignors.clients.common.queue_feedback import BrokerDelays, LoadFeed
+from support.logs import records_of_the_package
 
 
 def test_a_broker_is_unavailable_while_what_is_ready_for_it_waits_too_long() -> None:
     delays = BrokerDelays(0.5)
     seen = []
-    # Seconds, brokers with something ready, and those of them that could take it.
+    # Seconds, brokers with a ready batch, and those of them that could take it.
     for now, ready, drained in (
         (10.0, {1, 2}, {1, 2}),
         (10.4, {1, 2}, {2}),
@@ -26,7 +27,7 @@ def test_a_broker_is_unavailable_while_what_is_ready_for_it_waits_too_long() -> 
     ):
         delays.swept(ready, drained, now)
         seen.append([broker for broker in (1, 2, 3) if delays.unavailable(broker)])
-    # From 10.6 on 1 has waited for longer than half a second; nothing has come for it when 11 is swept.
+    # From 10.6 on, a batch for broker 1 has waited for longer than half a second. At 11.0 broker 1 has no ready batch.
     assert seen == [[], [], [], [1], [1], [], [], [1]]
 
 
@@ -54,7 +55,7 @@ class Told:
 
 
 def test_a_partition_without_a_queue_is_left_to_its_broker() -> None:
-    """KIP-794: nothing is waiting there, so nothing says that it would have to wait."""
+    """KIP-794: a partition without queued batches has no waiting time."""
     told = Told()
     feed = LoadFeed(told, lambda tp: {0: 1, 1: 2, 2: 1, 3: None}[tp.partition], 100)
     feed.delays.swept({1, 2}, {2}, 5.0)
@@ -73,4 +74,4 @@ def test_a_feed_that_fails_says_so_once(failure: Exception, caplog: pytest.LogCa
     for _ in range(3):
         feed.feed([(TopicPartition("t", 0), 1)])
     assert told.loads == []
-    assert len(caplog.records) == 1
+    assert len(records_of_the_package(caplog)) == 1

@@ -1,4 +1,4 @@
-"""What members tell about a rebalance, by report, callback and log."""
+"""Information on a rebalance from its members: the report, the callback and the log."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafka_assignors.clients import RebalanceReport, aiokafka, kafka_python
+from support.logs import records_of_the_package
 from support.offline import AiokafkaMember, Group, KafkaPythonMember
 
 KINDS: dict[str, tuple[Any, Any]] = {
@@ -63,13 +64,13 @@ def test_a_follower_that_led_before_reports_as_a_follower(build: Build) -> None:
 
 def test_members_that_cannot_be_read_are_reported(build: Build, caplog: pytest.LogCaptureFixture) -> None:
     a, group = build("a"), Group()
-    # Sticky: unreadable history. Cooperative: unreadable generation, which does no harm and is no fault.
+    # Sticky: the history is unreadable. Cooperative: the generation is unreadable, which has no effect and is no fault.
     broken = bytes.fromhex("00000000000100017400000005") + b"\xff\xff\xff\xff\x00"
     with caplog.at_level(logging.INFO, "kafka_assignors"):
         group.rebalance(a, others=[("b", None, broken)])
     if a.assignor.name == "sticky":
         assert set(a.assignor.last_report.faults) == {"b"}
-        assert caplog.records[-1].levelno == logging.WARNING
+        assert records_of_the_package(caplog)[-1].levelno == logging.WARNING
 
 
 def test_reports_are_frozen(build: Build) -> None:
@@ -94,7 +95,7 @@ def test_the_callback_is_called_and_cannot_do_harm(build: Build, caplog: pytest.
     group.rebalance(a, b)
     assert [report.generation for report in seen] == [1, 2]
     assert seen[-1] is a.assignor.last_report
-    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    errors = [record for record in records_of_the_package(caplog) if record.levelno == logging.ERROR]
     assert len(errors) == 2
     assert all("on_rebalance" in record.getMessage() and record.exc_info for record in errors)
 
@@ -105,7 +106,7 @@ def test_one_line_of_log_with_fields(build: Build, caplog: pytest.LogCaptureFixt
     caplog.clear()
     with caplog.at_level(logging.INFO, "kafka_assignors"):
         group.rebalance(a, b)
-    leader, follower = [record for record in caplog.records if record.name == "kafka_assignors"]
+    leader, follower = records_of_the_package(caplog)
     told: dict[str, Any] = leader.__dict__
     assert (told["generation"], told["kept"], told["lost"], told["moved"], told["members"]) == (2, 2, 2, 2, 2)
     withheld = 2 if a.assignor.name == "cooperative-sticky" else 0
@@ -118,15 +119,16 @@ def test_one_line_of_log_with_fields(build: Build, caplog: pytest.LogCaptureFixt
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_group_near_the_record_limit_is_told_in_the_log(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """And only there: under these tests' `-W error`, a warning would have failed the rebalance."""
+    """Only in the log: a warning would fail the rebalance under the `-W error` of these tests."""
     kind, strategy = KINDS[name]
-    a = kind("a", [strategy()], {"t": 260_000})
+    # The record has the names of the topics twice, in the subscription and in the assignment.
+    a = kind("a", [strategy()], {f"{'t' * 240}{number:04}": 1 for number in range(2_200)})
     try:
         Group().rebalance(a)
     finally:
         a.close()
     assert a.assignor.last_report.record_bytes > 1_000_000
-    line = next(record for record in caplog.records if record.name == "kafka_assignors")
+    line = records_of_the_package(caplog)[0]
     assert line.levelno == logging.WARNING
     assert "max.message.bytes" in line.getMessage()
 

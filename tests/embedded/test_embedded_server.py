@@ -1,4 +1,4 @@
-"""The embedded Kafka itself: its life, its sockets, its faults, the command and the pytest plugin."""
+"""The embedded Kafka as a server: start and end, sockets, faults, the command and the pytest plugin."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_frame_may_come_byte_by_byte(embedded_kafka: EmbeddedKafka) -> None:
 def test_answers_come_in_the_order_of_the_requests(embedded_kafka: EmbeddedKafka) -> None:
     embedded_kafka.create_topic("orders", 1)
     with connected(embedded_kafka) as connection:
-        # The fetch has nothing to answer for a while; the others must wait behind it.
+        # The fetch is not answered for a while, and the other requests must wait for its answer.
         connection.sendall(
             fetch(b"orders", 150, 1) + b"".join(request("ApiVersions", 0, number) for number in range(2, 50))
         )
@@ -139,7 +139,7 @@ def test_a_waiting_fetch_is_answered_when_records_come(embedded_kafka: EmbeddedK
 
 
 def test_a_client_that_sends_ahead_for_ever_is_held_back(embedded_kafka: EmbeddedKafka) -> None:
-    """Behind a request without an answer the server reads so much, and no more."""
+    """Behind a request without an answer, the server reads a limited number of bytes."""
     embedded_kafka.create_topic("orders", 1)
     with connected(embedded_kafka) as connection:
         connection.sendall(fetch(b"orders", 60_000, 1))
@@ -153,7 +153,7 @@ def test_a_client_that_sends_ahead_for_ever_is_held_back(embedded_kafka: Embedde
             except BlockingIOError:
                 time.sleep(0.05)
                 waited += 0.05
-        # What the operating system buffers comes on top.
+        # The operating system buffers some bytes more.
         assert sent < 32 << 20
         assert serves(embedded_kafka)
 
@@ -170,7 +170,7 @@ def test_a_client_that_does_not_read_holds_up_only_itself(embedded_kafka: Embedd
 
 
 def test_closing_while_the_server_is_busy() -> None:
-    """Its thread sees that it is to end before it is woken for that."""
+    """The server's thread may see that it must end before `close` wakes it."""
 
     class Late:
         def __init__(self, kafka: EmbeddedKafka) -> None:
@@ -216,7 +216,7 @@ print("served")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "served\n", done.stderr
-    # Told, and not a hundred times: the server does not spin.
+    # The message comes at least once, and not hundreds of times: the server does not spin.
     assert 1 <= done.stderr.count("could not be accepted") < 20
 
 
@@ -383,7 +383,7 @@ def test_unfinished_requests_have_a_limit_over_all_connections(
     with contextlib.ExitStack() as opened:
         greedy = [opened.enter_context(connected(embedded_kafka)) for _ in range(6)]
         for connection in greedy:
-            # A frame of 99 MB begins, and goes no further than 300 kB.
+            # A frame of 99 MB begins, but ends after 300 kB.
             connection.sendall(struct.pack(">i", 99 << 20) + bytes(300_000))
         closed = select.select(greedy, [], [], TIMEOUT)[0]
         assert closed, "six times 300 kB are more than the limit"

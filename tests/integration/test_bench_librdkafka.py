@@ -1,4 +1,4 @@
-"""What `make bench-partitioners` measures of librdkafka, which is only as good as its counting."""
+"""The measurement of librdkafka in `make bench-partitioners` counts every record and every request."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from support.broker import unique
 if TYPE_CHECKING:
     from support.broker import Kafka
 
+pytestmark = pytest.mark.needs("benches")
+
 
 @pytest.mark.parametrize("ours", [False, True], ids=["librdkafka", "ours"])
 def test_every_record_and_request_is_counted(any_kafka: Kafka, ours: bool) -> None:
@@ -21,7 +23,7 @@ def test_every_record_and_request_is_counted(any_kafka: Kafka, ours: bool) -> No
     assert 1 <= run.requests == run.batches <= 100
     assert len(run.latencies) == 1_000
     assert 0 < run.latencies[0] <= run.latencies[-1]
-    # The one record that lingers for the shortest time is the one that was the last to come into its batch.
+    # The record with the shortest linger was the last one of its batch.
     assert run.at(99.9) >= 10
 
 

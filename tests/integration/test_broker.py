@@ -1,4 +1,4 @@
-"""The real Kafka of the tests is what other tests take it for: it serves, restarts, keeps data and settings."""
+"""The real Kafka of the tests serves, restarts, and keeps its data and settings. Other tests rely on this."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_serves_records_and_groups(any_kafka: Kafka) -> None:
         read: set[tuple[int, bytes]] = set()
         deadline = time.monotonic() + 20
         while len(read) < 3 and time.monotonic() < deadline:
-            for records in consumer.poll(timeout_ms=1000).values():
+            for records in consumer.poll(timeout_ms=5000).values():
                 read |= {(record.partition, record.value) for record in records}
         assert read == {(0, b"0"), (1, b"1"), (2, b"2")}
         assert consumer.assignment() == {TopicPartition(topic, partition) for partition in range(3)}
@@ -68,7 +68,7 @@ def test_every_process_of_a_test_run_uses_the_same_broker(
 
 
 def test_data_settings_and_address_survive_a_restart_and_a_kill(start_kafka: Callable[..., ApacheKafka]) -> None:
-    # After a kill, the controller lets the broker in again when its old session has ended.
+    # After a kill, the controller accepts the broker again only when its old session has ended.
     kafka = start_kafka(group_max_size=7, broker_session_timeout_ms=2000, broker_heartbeat_interval_ms=500)
     address, first = kafka.bootstrap_servers, kafka.pid
     topic = kafka.create_topic(unique("orders"), 1)
@@ -95,6 +95,7 @@ def test_data_settings_and_address_survive_a_restart_and_a_kill(start_kafka: Cal
     assert "group.max.size = 7" in kafka.log_path.read_text()
 
 
+@pytest.mark.needs("broker")
 def test_a_broker_that_cannot_start_says_why_and_where_its_log_is(tmp_path: Path) -> None:
     kafka = ApacheKafka(tmp_path, node_id="not-a-number")
     with pytest.raises(RuntimeError, match=r"(?s)ended while it started; its log is .*broker\.log.*not-a-number"):

@@ -1,6 +1,7 @@
-"""Our consumer for confluent-kafka under fire on a real broker: one minute in `make test`, ten and a million records in
-`make test-long`, which sets ``CHAOS_SECONDS``; with transactions, half of that. ``CHAOS_SEED`` repeats the order of the
-blows.
+"""Our consumer for confluent-kafka on a real broker, under chaos: members and brokers are killed and replaced.
+
+`make check` runs one minute. `make test-long` sets ``CHAOS_SECONDS`` to ten minutes, a million records. The test with
+transactions runs half as long. ``CHAOS_SEED`` repeats the order of the blows.
 """
 
 from __future__ import annotations
@@ -31,24 +32,24 @@ if TYPE_CHECKING:
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "60"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or random.randrange(1, 2**31)
-# A second; in ten minutes more than a million.
+# Records per second: more than a million in ten minutes.
 RATE = 1_800
 PARTITIONS = 12
-# Seconds between two ends of the broker.
+# Seconds between two restarts of the broker.
 BROKER_ENDS = 25.0
 
 GROUPS: dict[Strategy, tuple[str, ...]] = {
     "sticky": ("confluent", "confluent", "confluent", "kafka", "aio"),
     "cooperative-sticky": ("confluent", "confluent", "confluent", "java"),
 }
-# Groups that write what they read to a topic of their own, in transactions.
+# The groups that write their records to a topic of their own, in transactions.
 TRANSACTIONS: dict[str, Strategy] = {"exactly-once": "sticky", "exactly-once-cooperative": "cooperative-sticky"}
-# Open transactions of members that were killed are aborted this soon after their time is over.
+# How often the broker looks for transactions past their timeout, to abort them: those of killed members.
 ABORTING_MS = 1000
 
 
 def committed(kafka: Kafka, group: str, topic: str) -> dict[int, int]:
-    """The group's commits, by partition."""
+    """The group's committed offsets, by partition."""
     asked = [confluent_kafka.ConsumerGroupTopicPartitions(group)]
     answers = kafka.admin.list_consumer_group_offsets(asked, require_stable=True)
     partitions = answers[group].result(timeout=30).topic_partitions
@@ -67,6 +68,7 @@ def _uncommitted(storm: Storm, feed: Feed, trace: Trace) -> str:
 
 
 @pytest.mark.parametrize("version", versions())
+@pytest.mark.needs("chaos")
 @pytest.mark.timeout(SECONDS + 500)
 @pytest.mark.xdist_group("chaos")
 def test_nothing_is_lost_read_twice_in_a_generation_or_taken_back(
@@ -102,6 +104,7 @@ def test_nothing_is_lost_read_twice_in_a_generation_or_taken_back(
 
 
 @pytest.mark.parametrize("version", versions())
+@pytest.mark.needs("chaos")
 @pytest.mark.timeout(SECONDS + 500)
 @pytest.mark.xdist_group("transactions")
 def test_every_record_is_written_exactly_once(
@@ -114,13 +117,14 @@ def test_every_record_is_written_exactly_once(
     request: pytest.FixtureRequest,
     tmp_path: Path,
 ) -> None:
-    """Members are killed, frozen past their sessions and closed; the broker lives.
+    """Members are killed, frozen past their sessions and closed. The broker stays up.
 
-    A broker of one node that ends leaves transactions behind that nobody completes, whatever the consumer is. Killed,
-    it starts with the metadata in which it leads everything, is fenced, takes the partitions of the transactions that
-    it is ending for deleted and gives up their markers (4.3.1: "Couldn't find leader endpoint"): their records are
-    committed with the producer's next transaction, and their offsets stay pending. Stopped, it has taken offsets of a
-    transaction that it could not write down any more; these stay pending, too.
+    A single-node broker that ends can leave a transaction that it never completes, with any consumer:
+
+    - Killed: it starts with the metadata in which it leads all partitions, and is fenced. It then takes the partitions
+      of the transactions that it is ending for deleted, and drops their markers (4.3.1: "Couldn't find leader
+      endpoint"). The records are committed with the producer's next transaction; the offsets stay pending.
+    - Stopped: it has accepted offsets of a transaction but can no longer write them. These stay pending, too.
     """
     request.addfinalizer(partial(chaos.keep, trace, tmp_path / "lines.jsonl"))
     kafka = start_kafka(version, transaction_abort_timed_out_transaction_cleanup_interval_ms=ABORTING_MS)
@@ -148,7 +152,7 @@ def _weather(
     trace: Trace,
     besides: Callable[[float], None] = lambda elapsed: None,
 ) -> Feed:
-    """The storms rage while records flow; then all of these are read and committed, and the members close."""
+    """Runs the storms while records flow. Waits until all records are read and committed; closes the members."""
     for storm in storms:
         storm.begin(topic)
     feed = Feed(storms[0].kafka, topic, PARTITIONS, RATE)
@@ -170,7 +174,7 @@ def _weather(
 
 
 def _judge(storm: Storm, feed: Feed, trace: Trace) -> dict[str, Any]:
-    """What the members of a group wrote down holds the promises; its figures."""
+    """Checks the lines of a group's members; returns the group's figures."""
     findings = chaos.consumed(chaos.events_of(trace, storm.name), feed.topic)
     assert not findings.missing(feed.written), f"seed {SEED}: lost {findings.missing(feed.written)}"
     findings.judge_commits(chaos.commits_of(storm.kafka, storm.group, feed.topic), feed.written)

@@ -1,4 +1,4 @@
-"""Our consumer for confluent-kafka where only a real broker will do: security, transactions, KIP-848."""
+"""Our consumer for confluent-kafka with features that only a real broker has: security, transactions, KIP-848."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_expressions_match_kafka_s_own_topics_as_the_client_s_do(crowd: Crowd, e
     [("SSL", None), ("MUTUAL", None), *(("SASL_SSL", each) for each in SASL_MECHANISMS), ("SHORT", "SCRAM-SHA-512")],
 )
 def test_a_group_on_every_listener(secured_kafka: SecuredKafka, listener: str, mechanism: str | None) -> None:
-    """`SHORT` lets no authentication last (KIP-368): the member outlives several."""
+    """On the listener `SHORT` an authentication expires soon (KIP-368). The member outlives several of them."""
     topic = secured_kafka.create_topic(unique("topic"), 2)
     fill(secured_kafka, topic, 2, 5)
     with Crowd(secured_kafka, unique("confluent")) as crowd:
@@ -123,7 +123,8 @@ def test_offsets_in_transactions_and_a_fenced_zombie(crowd: Crowd) -> None:
     metadata = consumer.consumer_group_metadata()
     send(consumer.position(consumer.assignment()), metadata)
     assert offsets(consumer, topic, 2) == [10, 10]
-    # Expelled for not polling, and replaced: what it still believes is refused, and the newer commit stays.
+    # The member is expelled, since it does not poll, and another one takes over: the broker refuses the old member's
+    # offsets, and the newer commit stays.
     other = crowd.add(enable_auto_commit=False)
     other.follow(topic)
     crowd.until(lambda: len(other.held) == 2, "the other one has everything", of=[other])
@@ -137,7 +138,7 @@ def test_offsets_in_transactions_and_a_fenced_zombie(crowd: Crowd) -> None:
 
 
 def test_pending_offsets_are_waited_for(crowd: Crowd) -> None:
-    """Require-stable: a partition that comes while a transaction is open begins where that ends."""
+    """Require-stable: a partition that is assigned during an open transaction starts at the transaction's offset."""
     topic = crowd.kafka.create_topic(unique("topic"), 1)
     fill(crowd.kafka, topic, 1, 10)
     producer = confluent_kafka.Producer(
@@ -164,13 +165,13 @@ def test_pending_offsets_are_waited_for(crowd: Crowd) -> None:
 
 @pytest.fixture
 def newest(kafka_of_version: Callable[[str], Kafka]) -> Iterator[Crowd]:
-    """Whatever release the run is about: 3.9 gives a member of the new protocol neither a share nor an error."""
+    """Always the default release: 3.9 gives a member of the new protocol neither partitions nor an error."""
     with Crowd(kafka_of_version(DEFAULT_VERSION), unique("confluent")) as crowd:
         yield crowd
 
 
 class Native:
-    """confluent-kafka's own consumer, by default with `group.protocol=consumer`, polled like the others."""
+    """confluent-kafka's own consumer, by default with `group.protocol=consumer`. The test polls it like the others."""
 
     def __init__(self, crowd: Crowd, topic: str, **settings: Any) -> None:
         further = {name.replace("_", "."): value for name, value in settings.items()}
@@ -187,7 +188,7 @@ class Native:
         self._consumer.subscribe([topic])
 
     def turn(self) -> int:
-        """Polls once; how many partitions it has."""
+        """Polls once; returns the number of its partitions."""
         message = self._consumer.poll(0.05)
         error = None if message is None else message.error()
         if error is not None:
@@ -203,7 +204,7 @@ class Native:
 
 
 def shared_out(partitions: set[tuple[str, int]], *shares: set[tuple[str, int]]) -> bool:
-    """Whether everybody has something, and everything has one owner."""
+    """Whether every member has a partition, and every partition one owner."""
     return all(shares) and sum(map(len, shares)) == len(partitions) and set().union(*shares) == partitions
 
 
@@ -221,7 +222,7 @@ def refuse_the_new_protocol(crowd: Crowd, topic: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["range", "sticky", "cooperative-sticky", "lag"])
 def test_a_member_of_the_new_protocol_does_not_get_in(newest: Crowd, strategy: str) -> None:
-    """The user data in our assignments, whatever the strategy, stop the broker from converting the group."""
+    """Every strategy of ours writes user data into assignments. The broker then refuses to convert the group."""
     crowd = newest
     topic = crowd.kafka.create_topic(unique("topic"), 2)
     partitions = {(topic, 0), (topic, 1)}
@@ -237,7 +238,7 @@ def test_a_member_of_the_new_protocol_does_not_get_in(newest: Crowd, strategy: s
 
 @pytest.mark.parametrize("carries_on", [False, True])
 def test_a_group_that_is_converted_while_it_runs_and_is_classic_again_later(newest: Crowd, carries_on: bool) -> None:
-    """librdkafka's own consumer leads, whose assignments carry no user data: nothing stops the conversion."""
+    """librdkafka's own consumer leads. Its assignments have no user data, so that the broker converts the group."""
     crowd = newest
     topic = crowd.kafka.create_topic(unique("topic"), 6)
     partitions = {(topic, number) for number in range(6)}
@@ -261,7 +262,7 @@ def test_a_group_that_is_converted_while_it_runs_and_is_classic_again_later(newe
         assert error.fatal()
         assert "group.consumer.migration.policy" in error.str()
         assert "range is no longer asked" in error.str()
-        # Said again, not forgotten; and the way out is open.
+        # Every poll raises the error again. The consumer can still be closed.
         with pytest.raises(KafkaException):
             ours.poll(0.1)
         crowd.leave(ours)
@@ -273,7 +274,7 @@ def test_a_group_that_is_converted_while_it_runs_and_is_classic_again_later(newe
     assert not ours.errors
     newcomer.close()
     native.close()
-    # Nobody of the new protocol is left: the group is classic again, and our assignor is asked again.
+    # The last member of the new protocol is gone: the group is classic again, and our assignor plans again.
     crowd.settle(partitions)
     plan = ours.plan()
     assert plan is not None
@@ -283,7 +284,7 @@ def test_a_group_that_is_converted_while_it_runs_and_is_classic_again_later(newe
 
 @pytest.mark.parametrize("carries_on", [False, True])
 def test_a_group_that_the_broker_assigns_for(newest: Crowd, carries_on: bool) -> None:
-    """The newcomer is first, so nothing guards the group: ours joins a group that the broker's assignor serves."""
+    """The member of the new protocol comes first: our consumer joins a group that the broker's assignor serves."""
     crowd = newest
     topic = crowd.kafka.create_topic(unique("topic"), 4)
     partitions = {(topic, number) for number in range(4)}

@@ -1,4 +1,4 @@
-"""The confluent producer with partitioners of ours, against both Kafkas: where records really end up."""
+"""The confluent producer with our partitioners, on both Kafkas: the partitions in which records arrive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kafka_assignors import (
     UniformStickyPartitioner,
 )
 from kafka_assignors.clients.confluent import Producer, SerializingProducer
-from kafka_assignors.clients.confluent._load import Load
+from kafka_assignors.clients.confluent.queue_feedback import QueueFeedback
 from support.broker import unique
 from support.threads import wait_until
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from support.broker import Kafka
 
-# Long enough that nothing but flush sends a batch.
+# So long a linger that only a flush, or a full batch, sends.
 LONG = 60_000
-# Of the reference vectors of Java's murmur2, with an empty key and text that is not ASCII.
+# Keys of the reference vectors of Java's murmur2, and further an empty key and text that is not ASCII.
 KEYS: list[str | bytes] = [
     b"21", "foobar", "a-little-bit-long-string", b"a-little-bit-longer-string", "abc", "", b"", "é", b"\x00\xff",
     *(f"key-{number}" for number in range(100)),
@@ -49,7 +49,7 @@ def settings(kafka: Kafka, **config: Any) -> dict[str, Any]:
 
 
 class Sent:
-    """Where each record went, by what was sent: told by its delivery report."""
+    """The partition of each record, from its delivery report, by the value that the test sent."""
 
     def __init__(self) -> None:
         self.to: dict[Any, int] = {}
@@ -80,7 +80,7 @@ def places(producer: confluent_kafka.Producer, topic: str, keys: Iterable[str | 
 
 
 def stored(kafka: Kafka, topic: str, partitions: int, **config: Any) -> list[confluent_kafka.Message]:
-    """All records of a topic that a consumer sees."""
+    """All records of a topic that a consumer can read."""
     given = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": unique("reader"), "log_level": 0}
     consumer = confluent_kafka.Consumer(given | {"enable.partition.eof": True, **config})
     try:
@@ -137,7 +137,7 @@ def test_no_key_and_an_empty_key_stay_apart(any_kafka: Kafka) -> None:
 def test_without_a_partitioner_of_ours_no_key_moves(any_kafka: Kafka, partitioner: str | None) -> None:
     topic = any_kafka.create_topic(unique("orders"), 16)
     config = settings(any_kafka) if partitioner is None else settings(any_kafka, partitioner=partitioner)
-    # librdkafka places empty keys at random with all but one of these.
+    # For an empty key, all of librdkafka's partitioners but one choose a partition at random.
     keys = [key for key in KEYS if key]
     before = places(confluent_kafka.Producer(config), topic, keys)
     assert places(Producer(config), topic, keys) == before
@@ -148,14 +148,14 @@ def test_without_a_partitioner_of_ours_no_key_moves(any_kafka: Kafka, partitione
 
 
 def produce_requests(producer: confluent_kafka.Producer, statistics: list[str]) -> int:
-    """How many produce requests there were, as librdkafka counts them. All records are delivered."""
+    """The number of produce requests, by librdkafka's count. All records have been delivered before."""
 
     def told() -> bool:
         producer.poll(0)
         return len(statistics) > 1
 
     statistics.clear()
-    # The first ones may be from before the last delivery.
+    # The first statistics may be from before the last delivery.
     wait_until(told, "statistics")
     return sum(broker["req"]["Produce"] for broker in json.loads(statistics[-1])["brokers"].values())
 
@@ -174,7 +174,7 @@ def test_records_without_a_key_share_a_batch(
     any_kafka: Kafka, partitioner: Callable[[], Partitioner], requests: int
 ) -> None:
     topic = any_kafka.create_topic(unique("orders"), 16)
-    # A new topic's leaders may refuse the first records for a moment; a second try is another request.
+    # The leaders of a new topic may refuse the first records for a moment; a retry would be another request.
     warm_up = confluent_kafka.Producer(settings(any_kafka))
     for number in range(16):
         warm_up.produce(topic, b"value", partition=number)
@@ -215,19 +215,19 @@ def test_a_slow_partition_gets_less_of_what_an_adaptive_partitioner_spreads(any_
     topic = any_kafka.create_topic(unique("orders"), 3)
     producer = Producer(settings(any_kafka), partitioner=AdaptivePartitioner(batch_size=100, seed=5))
     places(producer, topic, [None])
-    assert producer._chooser is not None
-    assert producer._chooser.load is not None
-    known = producer._chooser.topics.known[topic]
-    with producer._chooser.load.lock:
-        # Ten batches wait for partition 0, and their reports do not come.
+    assert producer._partitioning is not None
+    assert producer._partitioning.feedback is not None
+    known = producer._partitioning.topics.known[topic]
+    with producer._partitioning.feedback.lock:
+        # Ten batches wait for partition 0, without delivery reports.
         for _ in range(10):
-            batch = producer._chooser.load.batch(0.0, producer._chooser._rule, known, 0)
-            producer._chooser.load.sent(known, 0, batch)
-        # For the partitioner to be told of them at once.
-        producer._chooser.load._queues(known).told = float("-inf")
+            batch = producer._partitioning.feedback.batch(0.0, producer._partitioning._rule, known, 0)
+            producer._partitioning.feedback.sent(known, 0, batch)
+        # The partitioner gets the new queue lengths with the next record.
+        producer._partitioning.feedback._queues(known).updated = float("-inf")
     sent = Sent()
     for number in range(300):
-        # Bigger than two batches of the partitioner's, and reported before the next one.
+        # Larger than two batches of the partitioner. The report arrives before the next record is sent.
         producer.produce(topic, b"x" * 250, on_delivery=sent.report(number))
         assert producer.flush(30) == 0
     counts = Counter(sent.to.values())
@@ -371,13 +371,13 @@ def test_statistics_reach_the_user_who_asked_for_them_and_nobody_else(
     wait_until(told, "statistics")
     unasked: list[str] = []
     heard: list[str] = []
-    statistics = Load.statistics
+    statistics = QueueFeedback.statistics
 
-    def hear(load: Load, text: str) -> None:
+    def hear(feedback: QueueFeedback, text: str) -> None:
         heard.append(text)
-        statistics(load, text)
+        statistics(feedback, text)
 
-    monkeypatch.setattr(Load, "statistics", hear)
+    monkeypatch.setattr(QueueFeedback, "statistics", hear)
     producer = Producer(settings(any_kafka) | {"stats_cb": unasked.append}, partitioner=AdaptivePartitioner())
     producer.produce(topic, b"1")
     assert producer.flush(30) == 0
@@ -412,7 +412,7 @@ def test_a_topic_made_anew_with_fewer_partitions_gets_its_records(kafka_broker: 
     kafka_broker.delete_topic(topic)
     wait_until(lambda: topic not in kafka_broker.describe_topics(), "the topic is gone")
     kafka_broker.create_topic(topic, 2)
-    # librdkafka, asked again, knows two partitions now; the producer's own metadata is old.
+    # librdkafka's new metadata have two partitions; those that the producer keeps itself are old.
     wait_until(lambda: len(producer.list_topics(topic, 5).topics[topic].partitions) == 2, "the topic is back")
     assert places(producer, topic, [None])[0, None] == 1
 
@@ -439,9 +439,9 @@ def test_threads_share_a_producer_and_lose_nothing(any_kafka: Kafka) -> None:
     assert failures == []
     assert set(sent.done(producer)) == {(thread, number) for thread in range(4) for number in range(500)}
     assert len(set(sent.to.values())) > 1
-    assert producer._chooser is not None
-    assert producer._chooser.load is not None
-    waiting = producer._chooser.load._topics[topic].waiting
+    assert producer._partitioning is not None
+    assert producer._partitioning.feedback is not None
+    waiting = producer._partitioning.feedback._topics[topic].waiting
     assert sum(batch.pending for batches in waiting for batch in batches) == 0
 
 

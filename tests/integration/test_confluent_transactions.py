@@ -1,4 +1,4 @@
-"""Exactly once between two memberships: whatever a consumer of ours names in a transaction, a broker fences it."""
+"""Exactly once between two memberships: our consumer names a member in a transaction, and the broker fences it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def crowd(kafka_broker: Kafka) -> Iterator[Crowd]:
 
 
 class Transactions:
-    """A producer that sends offsets, one transaction each."""
+    """A producer that sends offsets, each in a transaction of its own."""
 
     def __init__(self, kafka: Kafka) -> None:
         settings = {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": unique("tx"), "log_level": 0}
@@ -35,7 +35,7 @@ class Transactions:
         self._producer.init_transactions(TIMEOUT)
 
     def send(self, consumer: Observed, position: TopicPartition) -> None:
-        """As the consumer is now."""
+        """Sends an offset with the consumer's current group metadata."""
         self._producer.begin_transaction()
         try:
             self._producer.send_offsets_to_transaction([position], consumer.consumer_group_metadata(), TIMEOUT)
@@ -45,7 +45,7 @@ class Transactions:
         self._producer.commit_transaction(TIMEOUT)
 
     def is_taken(self, consumer: Observed, position: TopicPartition) -> bool:
-        """False where the generation that the consumer named is over."""
+        """Sends an offset. False if the generation of the consumer's metadata is over."""
         try:
             self.send(consumer, position)
         except KafkaException as refused:
@@ -55,7 +55,7 @@ class Transactions:
         return True
 
     def is_refused(self, consumer: Observed, topic: str) -> None:
-        """Whatever comes, the group does not hear of it, and the transaction can be given up."""
+        """The broker refuses every offset, and the transaction can be aborted."""
         with pytest.raises(KafkaException) as refused:
             self.send(consumer, TopicPartition(topic, 0, 3))
         error = refused.value.args[0]
@@ -90,12 +90,12 @@ def test_offsets_of_whoever_is_no_member_are_refused(
     assert member_of(consumer).identity[1] == -1
     metadata = consumer.consumer_group_metadata()
     assert member_id.encode() in metadata
-    # A cooperative member that does not poll still takes part, until it is late.
+    # A cooperative member that does not poll still joins new generations, until `max.poll.interval.ms` is over.
     assert metadata == named or (state, strategy) == ("late", "cooperative-sticky")
     transactions.is_refused(consumer, topic)
     assert offsets(other, topic, 1) == [7]
     if state in ("expelled", "told"):
-        # With its new membership it is taken again.
+        # With the consumer's new membership the broker accepts offsets again.
         monkeypatch.undo()
         crowd.until(lambda: len(consumer.held) + len(other.held) == 1 and len(member_of(consumer).identity[0]), "back")
         crowd.until(lambda: generation_in(consumer.consumer_group_metadata()) > generation_in(named), "a new one")
@@ -111,7 +111,7 @@ def test_a_member_that_rebalances_is_one(crowd: Crowd, strategy: str) -> None:
     transactions = Transactions(crowd.kafka)
     generation = generation_in(first.consumer_group_metadata())
     crowd.until(lambda: len(first.read) == 10, "all are read", of=[first])
-    # A third one comes. The second does not take part for now, so that the rebalance lasts.
+    # A third member joins. The second is not polled for now, so that the rebalance lasts.
     third = crowd.add(strategy, enable_auto_commit=False).follow(topic)
     crowd.until(
         lambda: member_of(first)._core.state()[0] == "joining" or strategy == "cooperative-sticky",
@@ -121,7 +121,7 @@ def test_a_member_that_rebalances_is_one(crowd: Crowd, strategy: str) -> None:
     assert generation_in(first.consumer_group_metadata()) >= generation
     for offset in (4, 5):
         while not transactions.is_taken(first, TopicPartition(topic, mine, offset)):
-            # Its generation ended meanwhile, as a cooperative member's may at any time.
+            # The generation of a cooperative member may end at any time.
             assert strategy == "cooperative-sticky"
     crowd.until(lambda: sum(len(each.held) for each in crowd.consumers) == 2, "the rebalance is over")
     assert offsets(first, topic, 2)[mine] == 5
@@ -137,7 +137,7 @@ def test_whoever_was_never_a_member_names_nobody(crowd: Crowd, monkeypatch: pyte
     with pytest.raises(KafkaException) as refused:
         consumer.consumer_group_metadata()
     assert refused.value.args[0].code() == KafkaError._STATE
-    # An ordinary consumer again, which may be assigned by hand.
+    # Without a subscription it is an ordinary consumer, to which partitions may be assigned by hand.
     consumer.unsubscribe()
     assert consumer.consumer_group_metadata() == plain
     consumer.follow(topic)

@@ -1,4 +1,4 @@
-"""The coordinator of a group dies: three brokers, of which another takes the group over, with all its commits."""
+"""The coordinator of a group dies. Another one of three brokers takes over the group, with all its commits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PARTITIONS = 6
 EACH = 20
-# In how many seconds a cluster of which a broker has died works again, on a busy machine.
+# A cluster needs up to so many seconds after the death of a broker, on a busy machine.
 WITHIN = 60.0
 
 
@@ -27,10 +27,11 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.needs("broker")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 def test_a_group_outlives_its_coordinators(cluster: Cluster, strategy: str) -> None:
-    """Each that comes to be the coordinator is killed and comes back, one after the other."""
+    """Each broker that becomes the coordinator is killed and restarted, one after the other."""
     topic = cluster.create_topic(unique("topic"), PARTITIONS)
     partitions = {(topic, number) for number in range(PARTITIONS)}
     written = 0
@@ -41,7 +42,7 @@ def test_a_group_outlives_its_coordinators(cluster: Cluster, strategy: str) -> N
 
         def feed() -> None:
             nonlocal written
-            # Where a broker has just died, it takes 6 to 12 s until others lead its partitions.
+            # After the death of a broker it takes 6 to 12 s until its partitions have new leaders.
             fill(cluster, topic, PARTITIONS, EACH, start=written, within=WITHIN)
             written += EACH
 
@@ -71,7 +72,7 @@ def test_a_group_outlives_its_coordinators(cluster: Cluster, strategy: str) -> N
             cluster.wait_for(SIZE)
         crowd.settle(partitions)
         assert read() == {(topic, number, offset) for number in range(PARTITIONS) for offset in range(written)}
-        # The newcomer begins where the group is: nothing comes again.
+        # The new member starts at the group's commits, so that no record is read twice.
         newcomer = crowd.add(strategy, session_timeout_ms=15_000).follow(topic)
         crowd.settle(partitions)
         assert newcomer.read == []

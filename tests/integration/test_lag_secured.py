@@ -1,4 +1,4 @@
-"""The second client that reads the lags connects as its consumer does, to a real broker with TLS and SASL."""
+"""The client that reads the lags connects as its consumer does, to a real broker with TLS and SASL."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAYS = [("MUTUAL", None), ("SASL_SSL", "SCRAM-SHA-512"), ("SASL_PLAINTEXT", "PLA
 
 
 def settings(kafka: SecuredKafka, listener: str, mechanism: str | None, tokens: Any) -> dict[str, Any]:
-    """What both clients have alike."""
+    """The settings that both clients have in common."""
     found: dict[str, Any] = {
         "bootstrap_servers": kafka.address(listener),
         "security_protocol": kafka.listeners[listener],

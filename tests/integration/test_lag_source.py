@@ -1,4 +1,4 @@
-"""Lags of a live cluster, read by each of the three clients, and a leader that plans with them."""
+"""Lags of a live cluster, read through each of the three clients, and a leader that plans with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from confluent_kafka import Producer
 from kafka import KafkaConsumer
 
 from kafka_assignors import LagBasedAssignor, LagError, MemberState, MissingDependencyError, OptionError
-from kafka_assignors.clients import _aiokafka_lag, _kafka_python_lag, aiokafka, kafka_python
+from kafka_assignors.clients import aiokafka, kafka_python
+from kafka_assignors.clients.aiokafka.lag import of_client
+from kafka_assignors.clients.kafka_python.lag import of_consumer
 from kafka_assignors.embedded import EmbeddedKafka
 from kafka_assignors.lag import ConfluentLagSource, LagSource
 from support.broker import Kafka, unique
@@ -69,7 +71,7 @@ def test_every_state_of_a_partition(any_kafka: Kafka, client: Callable[..., LagS
 
 @pytest.fixture(params=["embedded", "apache"])
 def compacting(request: pytest.FixtureRequest) -> Iterator[Kafka]:
-    """A broker that compacts as soon as it can; the embedded one never does."""
+    """A broker that compacts as soon as it can. The embedded one never compacts."""
     if request.param == "embedded":
         with EmbeddedKafka() as kafka:
             yield Kafka(kafka.bootstrap_servers, "embedded")
@@ -78,7 +80,7 @@ def compacting(request: pytest.FixtureRequest) -> Iterator[Kafka]:
 
 
 def test_compacted_partitions(compacting: Kafka) -> None:
-    """Lag counts offsets, not records: those that compaction took away count until the group has passed them."""
+    """Lag counts offsets, not records: compacted offsets count until the group's commit is past them."""
     topic, end, left = compact(compacting)
     assert left == end if compacting.version == "embedded" else left < end
     group, fresh = unique("readers"), unique("fresh")
@@ -140,7 +142,7 @@ def test_what_cannot_be_told(embedded_kafka: EmbeddedKafka, client: Callable[...
 def test_a_broker_that_does_not_answer(
     embedded_kafka: EmbeddedKafka, client: Callable[..., LagSource], api: str
 ) -> None:
-    """Whatever it is that hangs, the source gives up; it leaves no thread behind."""
+    """The source gives up after its timeout, whichever request gets no answer. It leaves no thread behind."""
     embedded_kafka.create_topic("t", 1)
     embedded_kafka.inject_fault(api, delay=60, times=20)
     threads = set(threading.enumerate())
@@ -163,14 +165,14 @@ def test_requests_do_not_grow_with_topics(
         lags = client(embedded_kafka.bootstrap_servers, reset="earliest", timeout=30).lags(names, "g")
         assert lags == {name: [0, 0] for name in names}
         counts[topics] = Counter(name for name in asked if "Offset" in name)
-        # Clients look after their metadata as they see fit.
+        # Each client refreshes its metadata by a rule of its own.
         assert len(asked) - counts[topics].total() < 15
     assert counts[1] == counts[30]
     assert sorted(counts[1].values()) == [1, 2], "commits; ends and beginnings"
 
 
 def count_requests(client: Callable[..., LagSource], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every request that goes over a connection of this client from now on."""
+    """The list of all requests that this client sends from now on. The list grows with them."""
     if client is python:
         from kafka.net.connection import KafkaConnection as Connection
 
@@ -202,7 +204,7 @@ def test_errors_that_pass_are_tried_again(embedded_kafka: EmbeddedKafka) -> None
 
 @each_source
 def test_isolation_levels(kafka_broker: Kafka, client: Callable[..., LagSource]) -> None:
-    """What an open transaction holds back is no lag of a consumer that does not read it."""
+    """A consumer that reads only committed records has no lag from the records of an open transaction."""
     topic = kafka_broker.create_topic(unique("orders"), 1)
     fill(kafka_broker, topic, [3])
     producer = Producer(
@@ -248,11 +250,11 @@ def test_a_second_client_of_kafka_python_has_the_consumers_settings() -> None:
         "auto_offset_reset": "earliest",
         "isolation_level": "read_committed",
         "metric_reporters": [object],
-        # What it found out, as opposed to what its user gave.
+        # The client found this version itself; its user did not give it.
         "api_version": (4, 0),
     }
     settings = KafkaConsumer.DEFAULT_CONFIG | given | {"kafka_client": client}
-    source = _kafka_python_lag.of_consumer(SimpleNamespace(config=settings), 7.0)
+    source = of_consumer(SimpleNamespace(config=settings), 7.0)
     with pytest.raises(OSError, match="enough"):
         source.lags(["t"], "g")
     own = {"client_id", "auto_offset_reset", "isolation_level", "metric_reporters", "api_version"}
@@ -267,7 +269,7 @@ def test_a_second_client_of_kafka_python_has_the_consumers_settings() -> None:
 
 
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Knows on which loop it was asked."""
+    """Keeps the event loop on which a token was requested."""
 
     def __init__(self) -> None:
         self.asked_on: list[asyncio.AbstractEventLoop] = []
@@ -292,9 +294,7 @@ def test_a_second_client_of_aiokafka_has_the_consumers_settings() -> None:
             sasl_oauth_token_provider=tokens,
         )
         loop = asyncio.get_running_loop()
-        source = _aiokafka_lag.of_client(
-            consumer._client, loop, reset="earliest", isolation_level="read_committed", timeout=7.0
-        )
+        source = of_client(consumer._client, loop, reset="earliest", isolation_level="read_committed", timeout=7.0)
         config = source._config
         assert {
             name: config[name] for name in ("bootstrap_servers", "client_id", "security_protocol", "sasl_mechanism")
@@ -306,7 +306,7 @@ def test_a_second_client_of_aiokafka_has_the_consumers_settings() -> None:
         }
         provider = config["sasl_oauth_token_provider"]
         assert provider.extensions() == {"cluster": "one"}
-        # As the other client asks: from a loop on another thread.
+        # The other client requests its tokens from a loop on another thread.
         assert await asyncio.to_thread(lambda: asyncio.run(provider.token())) == "token"
         assert tokens.asked_on == [loop]
         await consumer.stop()

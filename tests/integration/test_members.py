@@ -1,4 +1,4 @@
-"""The consumers that the group tests use do what they are told and tell what happens to them."""
+"""The consumers of the group tests follow their commands and write the expected events."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_the_trace_sees_a_partition_held_by_two_members() -> None:
         trace.check()
 
 
-# What ends the absence that a signal began.
+# The event that ends the absence after a signal.
 _ENDS = {"frozen": "thawed", "killed": "started"}
 
 
@@ -152,7 +152,7 @@ def test_an_absent_member_holds_nothing_until_it_is_assigned_again(absence: str)
     trace.record("a", listener(absence))
     trace.record("b", listener("assigned", 0))
     if absence in _ENDS:
-        # What it says until the signal is there does not count.
+        # Events that the member writes before the signal reaches it do not count.
         trace.record("a", listener("assigned"))
         trace.record("a", listener("assigned", 0))
         trace.check()
@@ -213,5 +213,5 @@ def test_a_plan_that_moves_too_much_or_is_unbalanced_is_seen() -> None:
         settled("b", "c", "a", "b").check_uniform(before)
     with pytest.raises(AssertionError, match="unbalanced"):
         settled("a", "a", "a", "b").check_uniform()
-    # A member with a new id starts with nothing.
+    # A member with a new id starts without partitions.
     settled("b", "b", "a", "a", ids={"a": "new", "b": "newer"}).check_uniform(before)

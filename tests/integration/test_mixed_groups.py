@@ -1,7 +1,10 @@
-"""Java's and librdkafka's consumers with their own sticky assignors and ours in Python, as members of one group.
+"""Java's and librdkafka's consumers with their own sticky assignors, and ours in Python, in one group.
 
-After every step of every scenario: each partition is owned exactly once in the generation, none was ever held by two
-members at once, and as long as all members subscribe to the same, the fewest possible partitions moved, whoever leads.
+The invariants after every step of every scenario:
+
+- Each partition has exactly one owner in the generation.
+- No partition was ever held by two members at once.
+- While all members have the same subscription, the fewest possible partitions move, under any leader.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ ALL = KINDS | {"confluent": ConfluentMember, "librdkafka": LibrdkafkaMember}
 
 
 class MixedGroup:
-    """A group whose membership changes one step at a time. A member's kind is its name up to the hyphen."""
+    """A group whose membership changes one step at a time. The kind of a member is its name up to the hyphen."""
 
     def __init__(self, kafka: Kafka, start_member: StartMember, trace: Trace, strategy: Strategy) -> None:
         self.kafka, self.trace, self.strategy = kafka, trace, strategy
@@ -59,7 +62,7 @@ class MixedGroup:
         return name
 
     def start(self, *names: str) -> None:
-        """Start the processes; they do not join before `join`."""
+        """Start the processes. They join only with `join`."""
         for name in names:
             kind = ALL[name.partition("-")[0]]
             self.processes[name] = self._start(kind, name, self.kafka, self.name, strategy=self.strategy)
@@ -80,13 +83,13 @@ class MixedGroup:
         self.settle()
 
     def freeze_past_session(self, name: str) -> None:
-        """Freeze a member until the group has gone on without it."""
+        """Freeze a member until the group has expelled it and has rebalanced."""
         self.processes[name].freeze()
         self.present.remove(name)
         self.settle()
 
     def thaw(self, name: str) -> None:
-        """Let it come back, with its old claims."""
+        """Let the member come back, with its old claims."""
         self.processes[name].thaw()
         self.present.add(name)
         self.settle()
@@ -97,7 +100,7 @@ class MixedGroup:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the members that are present own everything, and check how they came to."""
+        """Wait until the present members own all partitions, and check the invariants."""
         before, self.now = self.now, self.trace.settle(self.present, self.partitions)
         self.now.check_uniform(before)
 
@@ -110,6 +113,7 @@ def mixed(any_kafka: Kafka, start_member: StartMember, trace: Trace) -> Callable
     return lambda strategy: MixedGroup(any_kafka, start_member, trace, strategy)
 
 
+@pytest.mark.needs("java")
 def test_leadership_goes_from_java_to_python_and_back(mixed: Callable[[Strategy], MixedGroup]) -> None:
     group = mixed("sticky")
     orders, _ = group.topic(7), group.topic(5)
@@ -123,7 +127,7 @@ def test_leadership_goes_from_java_to_python_and_back(mixed: Callable[[Strategy]
     group.join("java-2")
     group.grow(orders, 10)
     assert group.led_by(OURS)
-    # Whoever of ours leads goes, until Java does.
+    # As long as one of our members leads, it leaves. Then Java leads.
     while group.led_by(OURS):
         group.leave(group.leader)
     assert group.leader == "java-2"
@@ -133,6 +137,7 @@ def test_leadership_goes_from_java_to_python_and_back(mixed: Callable[[Strategy]
     assert group.led_by(OURS)
 
 
+@pytest.mark.needs("java")
 @pytest.mark.parametrize("leader", ["java", "kafka", "aio"])
 def test_members_that_missed_a_rebalance_come_back_with_old_claims(
     mixed: Callable[[Strategy], MixedGroup], leader: str
@@ -145,13 +150,14 @@ def test_members_that_missed_a_rebalance_come_back_with_old_claims(
     for name in names:
         group.join(name)
     assert group.leader == names[0]
-    # A follower of either side under this leader; then the leader itself, which comes back under another.
+    # First a follower of the other side. Then the leader itself, which comes back as a follower.
     for name in (names[1], names[0]):
         group.freeze_past_session(name)
         assert group.leader != name
         group.thaw(name)
 
 
+@pytest.mark.needs("java")
 def test_members_with_different_subscriptions_move_the_least_where_ours_leads(
     mixed: Callable[[Strategy], MixedGroup], trace: Trace
 ) -> None:
@@ -180,13 +186,14 @@ def test_members_with_different_subscriptions_move_the_least_where_ours_leads(
         assert report.fields["moved"] == report.fields["least_moves"]
         assert report.fields["faults"] == {}
         if before is not None and now.generation == before.generation + 1:
-            # What had an owner either stayed with it or was moved; the plan's own count is the trace's. Where a slow
-            # machine made the group pass through a generation in between, the counts are not of the same step.
+            # A partition that had an owner either stayed or moved, and the plan's count of moves is that of the trace.
+            # This does not hold if the group of a slow machine had another generation in between.
             owned = sum(owner in now.member_ids for owner in before.owners.values())
             assert now.kept(before) + report.fields["moved"] == owned
         before = now
 
 
+@pytest.mark.needs("java")
 def test_cooperative_members_of_both_clients_share_a_group(mixed: Callable[[Strategy], MixedGroup]) -> None:
     group = mixed("cooperative-sticky")
     orders, _ = group.topic(7), group.topic(6)
@@ -203,6 +210,7 @@ def test_cooperative_members_of_both_clients_share_a_group(mixed: Callable[[Stra
     assert group.leader == "java-2"
 
 
+@pytest.mark.needs("java")
 @pytest.mark.parametrize("leader", ["java", "kafka"])
 def test_cooperative_members_that_missed_a_rebalance_come_back_with_old_claims(
     mixed: Callable[[Strategy], MixedGroup], leader: str
@@ -222,6 +230,7 @@ def test_cooperative_members_that_missed_a_rebalance_come_back_with_old_claims(
     group.leave(group.leader)
 
 
+@pytest.mark.needs("java")
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 def test_our_confluent_consumer_leads_java_and_is_led_by_it(
     mixed: Callable[[Strategy], MixedGroup], strategy: Strategy
@@ -242,6 +251,7 @@ def test_our_confluent_consumer_leads_java_and_is_led_by_it(
     assert group.leader == "java-2"
 
 
+@pytest.mark.needs("java")
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 @pytest.mark.parametrize("leader", ["java", "confluent"])
 def test_our_confluent_consumer_among_members_that_missed_a_rebalance(
@@ -276,9 +286,11 @@ def test_our_assignors_in_three_clients_share_a_group(mixed: Callable[[Strategy]
 
 
 def joins_in_two_phases(group: MixedGroup, trace: Trace, name: str) -> None:
-    """A member joins: what moves to it, and nothing else, is given up in an earlier generation than it comes in.
+    """A member joins: exactly the partitions that move to it are revoked, each in an earlier generation than it is
+    assigned.
 
-    An owner that the next join overtakes gives up a generation later than the others; what it had comes later too.
+    If the next join comes before an owner revokes, that owner revokes one generation later than the others, and its
+    partitions are assigned later, too.
     """
     before, since = group.now, len(trace.events)
     assert before is not None
@@ -309,7 +321,7 @@ def test_librdkafkas_own_members_lead_ours_and_are_led_by_them(
     joins_in_two_phases(group, trace, "librdkafka-2")
     assert group.leader == "librdkafka-1"
     group.kill("librdkafka-1")
-    # Whoever of librdkafka's leads goes, until ours does.
+    # As long as one of librdkafka's members leads, it leaves. Then ours leads.
     while not group.led_by(("confluent",)):
         group.leave(group.leader)
     joins_in_two_phases(group, trace, "librdkafka-3")

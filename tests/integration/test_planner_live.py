@@ -1,4 +1,4 @@
-"""The planner on live groups: embedded and real brokers, both protocols, TLS and SASL."""
+"""The planner on live groups: embedded and real brokers, both group protocols, TLS and SASL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kafka_assignors.cluster import (
 )
 from kafka_assignors.embedded import EmbeddedKafka
 from kafka_assignors.errors import ClusterError, NetworkError, OptionError, SecurityError
-from kafka_assignors.planner.standing import Standing
+from kafka_assignors.planner.observed_group import ObservedGroup
 from support.broker import Kafka, unique
 from support.jars import DEFAULT_VERSION
 from support.planned_group import commit, standing_group
@@ -80,11 +80,11 @@ def test_a_group_is_read_as_it_is(any_kafka: Kafka, tmp_path: Path) -> None:
         assert taken.record_limit >= 1_000_000
         assert set(taken.topics) == set(topics)
         assert {"groups", "commits", "first offsets", "next offsets"} <= {what for what, _, _ in told}
-        # What the record holds is known exactly while clients are; without them the size stays.
+        # The size of the record is exact with the client ids in the snapshot. It stays in a snapshot without them.
         discreet = read_snapshot(at(any_kafka), [group])
         assert all(member.client_id is None for member in discreet.groups[group].members)
         assert discreet.groups[group].record_bytes == found.record_bytes == record_bytes(group, found)
-        assert Standing(taken).lags("latest")[orders] == [4, 0, 0, 0, 0, 0]
+        assert ObservedGroup(taken).lags("latest")[orders] == [4, 0, 0, 0, 0, 0]
         assert group in {each.group_id for each in list_groups(at(any_kafka))}
         arguments = ("--bootstrap-server", any_kafka.bootstrap_servers, "--group", group)
         described = json.loads(run("describe", *arguments, "--format", "json").stdout)
@@ -121,7 +121,7 @@ def test_groups_that_do_not_exist(any_kafka: Kafka) -> None:
 
 
 def test_a_group_that_rebalances_is_waited_for() -> None:
-    """A member that has joined and not synced: nobody may know what it subscribes to."""
+    """A member has joined and not synced: until the generation is complete, its subscription is unknown."""
     with EmbeddedKafka(topics={"x": 2}) as kafka, RawGroup(kafka.bootstrap_servers, "g", ["c0"]) as raw:
         raw.join({"c0": StickyAssignor().metadata(["x"], MemberState())})
         config = {"bootstrap.servers": kafka.bootstrap_servers}
@@ -144,7 +144,8 @@ def test_all_groups_of_a_cluster() -> None:
             text = run("snapshot", "--bootstrap-server", address, "--all").stdout
             assert set(Snapshot.loads(text).groups) == {"g", "h"}
             listed = run("snapshot", "--bootstrap-server", address, "--list").stdout
-            assert re.search(r"│ g +│ classic +│ consumer +│ Stable +│", listed)
+            assert re.search(r"│ g +│", listed)
+            assert "in every row: type classic; protocol type consumer; state Stable" in listed
 
 
 def test_racks_and_faults_that_pass() -> None:
@@ -181,7 +182,7 @@ def test_what_cannot_be_read() -> None:
 
 
 def test_a_group_that_the_broker_assigns(kafka_of_version: Callable[[str], Kafka]) -> None:
-    """Whatever release the run is about: on 3.9 the new protocol is a preview that is off."""
+    """Always the default release: on 3.9 the new protocol is a preview that is off."""
     kafka_broker = kafka_of_version(DEFAULT_VERSION)
     topic, group = kafka_broker.create_topic(unique("orders"), 4), unique("new")
     consumer = confluent_kafka.Consumer(
@@ -221,7 +222,7 @@ def test_a_group_that_the_broker_assigns(kafka_of_version: Callable[[str], Kafka
 
 
 def test_an_expression_that_would_never_end_costs_describe_nothing(kafka_of_version: Callable[[str], Kafka]) -> None:
-    """A backtracking engine takes two to the length of a topic's name for it; brokers match it in linear time."""
+    """A backtracking engine needs time in 2**n for a topic name of n characters. Brokers match in linear time."""
     kafka_broker = kafka_of_version(DEFAULT_VERSION)
     kafka_broker.create_topic("a" * 200, 1)
     group = unique("new")
@@ -244,7 +245,7 @@ def test_an_expression_that_would_never_end_costs_describe_nothing(kafka_of_vers
         )
         assert (done.returncode, done.stderr) == (3, ""), done.stdout
         assert "has nothing: it subscribes to nothing" in done.stdout
-        # The broker has it, and `describe` has matched it with the names of the cluster's topics.
+        # The broker has the expression, and `describe` has matched it with the names of the cluster's topics.
         (member,) = read_snapshot(at(kafka_broker), [group]).groups[group].members
         assert isinstance(member, ConsumerMember)
         assert (member.topic_regex, member.owned) == ("(^(([a-z0-9._-])+)+!)", {})

@@ -1,7 +1,7 @@
-"""A group must fit one record on its broker: what we say about its size is what a broker does.
+"""A group must fit into one record on its broker: the plan's size of a group is compared with the broker's limit.
 
-The topics of these groups exist nowhere. The broker does not look into a group's metadata, and creating 200,000
-partitions would take it minutes.
+The topics of these groups do not exist. The broker does not parse a group's metadata, and it would need minutes to
+create 200,000 partitions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from support.raw_group import NONE, REBALANCE_IN_PROGRESS, UNKNOWN_SERVER_ERROR,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# By how much the plan's size may be too large: it has room for the longest name of a strategy and of each length.
+# The plan's size may be so much too large: it allows for the longest name of a strategy, and for long length fields.
 SLACK = 32
 
 CLIENTS = ("c0", "c1", "c2", "c3")
@@ -28,7 +28,7 @@ HOST = "/127.0.0.1"
 
 
 class Group:
-    """A `RawGroup` whose members keep what our assignor gives them, as a client's members do."""
+    """A `RawGroup` whose members remember their assignments, as a client's members do."""
 
     def __init__(self, kafka: Kafka, topics: dict[str, int]) -> None:
         self.topics = topics
@@ -37,7 +37,7 @@ class Group:
         self.raw = RawGroup(kafka.bootstrap_servers, self.name, CLIENTS)
 
     def rebalance(self) -> tuple[int, Plan]:
-        """One generation: what SyncGroup answered the leader, and the plan."""
+        """One generation: the error code of the leader's SyncGroup, and the plan."""
         assignor = StickyAssignor()
         metadata = {client: assignor.metadata(sorted(self.topics), state) for client, state in self.states.items()}
         leader = self.raw.join(metadata)
@@ -48,12 +48,12 @@ class Group:
                 assignor.on_assignment(assignment, leader.generation, self.states[client])
         errors = {client: error for client, (error, _) in answers.items()}
         outcome = next(errors[member.client_id] for member in self.raw.members if member.member_id == leader.leader)
-        # A follower that asks after the leader's plan was refused is sent to join again.
+        # If the leader's plan was refused, a follower that sends SyncGroup later gets REBALANCE_IN_PROGRESS.
         assert set(errors.values()) <= {outcome, *([] if outcome == NONE else [REBALANCE_IN_PROGRESS])}
         return outcome, plan
 
     def record_bytes(self, plan: Plan) -> int:
-        """The size that the plan tells, less the allowances for what only the broker and this test know."""
+        """The size in the plan, without its allowances for the group's id and the members' host names."""
         return plan.record_bytes - (64 - len(self.name)) - len(CLIENTS) * (16 - len(HOST))
 
 
@@ -65,7 +65,7 @@ def group(own_kafka: Kafka, request: pytest.FixtureRequest) -> Iterator[Group]:
 
 
 def largest_that_fits() -> int:
-    """The most partitions, claimed and assigned, with which a group of `CLIENTS` fits the default limit."""
+    """The largest number of partitions, claimed and assigned, for a group of `CLIENTS` within the default limit."""
     members = {client: f"{client}-{uuid.uuid4()}" for client in CLIENTS}
     name = unique("large")
 
@@ -102,7 +102,7 @@ def test_the_limit_is_where_the_plan_says(own_kafka: Kafka) -> None:
         described = own_kafka.describe_group(below.name)
         assert described.state == "STABLE"
         assert sum(len(share["orders"]) for share in described.assignment.values()) == partitions
-    # Each partition costs eight bytes.
+    # Each partition takes eight bytes.
     above = Group(own_kafka, {"orders": partitions + SLACK // 8})
     with above.raw:
         assert above.rebalance()[0] == NONE
@@ -119,7 +119,7 @@ def test_a_group_that_does_not_fit_is_named_and_works_once_the_limit_is_raised(o
     assert error == NONE
     assert 200_000 * 4 < plan.record_bytes < 0.9 * DEFAULT_RECORD_LIMIT
 
-    # Now the members claim what they have, and each partition is in the record twice.
+    # Now the members claim their partitions, so that each partition is in the record twice.
     expected = r"bytes of the 1,048,588 .* raise max\.message\.bytes of the topic __consumer_offsets"
     with pytest.warns(RecordSizeWarning, match=expected):
         error, plan = group.rebalance()

@@ -1,4 +1,4 @@
-"""The three Python clients, with their own strategies, see no difference between the embedded and the real Kafka."""
+"""The three Python clients with their own strategies see no difference between the embedded and the real Kafka."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def ready(driver: Driver, host: str | None = None) -> Connection:
 
 
 def ask(driver: Driver, connection: Connection, correlation: int) -> dict[str, Any]:
-    """Something for which one has to be allowed in: the topics."""
+    """A request that needs an authenticated connection: for the topics."""
     connection.send(_core.encode_metadata(9, correlation, "test", None))
     return dict(_core.decode_metadata(9, correlation, driver.frame()))
 
@@ -129,7 +129,7 @@ def test_the_wrong_protocol_is_named(
     connection = connect(driver)
     event = driver.next()
     if isinstance(event, Ready):
-        # A SASL listener answers ApiVersions to everybody, and nothing else.
+        # Before authentication, a SASL listener answers only ApiVersions.
         connection.send(_core.encode_metadata(9, 1, "test", None))
         event = driver.next()
         assert isinstance(event, Closed)
@@ -142,7 +142,7 @@ def test_the_wrong_protocol_is_named(
 def test_authenticates_again_in_the_middle_of_its_life(
     drive: Callable[..., Driver], secured_kafka: SecuredKafka, mechanism: str
 ) -> None:
-    """KIP-368: a broker hangs up on a client whose time is over; ours lives on through several such times."""
+    """KIP-368: a broker closes the connection of a client whose session is over. Ours authenticates again in time."""
     driver = open_driver(drive, secured_kafka, "SHORT", mechanism)
     connection = ready(driver)
     until = time.monotonic() + 2.2 * REAUTHENTICATION_MS / 1000
@@ -155,7 +155,7 @@ def test_authenticates_again_in_the_middle_of_its_life(
 
 
 def test_a_request_that_outlives_the_authentication(drive: Callable[..., Driver], secured_kafka: SecuredKafka) -> None:
-    """A JoinGroup may stay unanswered for minutes, and the authentication end meanwhile. Here a Fetch does."""
+    """A JoinGroup may wait for minutes, during which the authentication expires. Here a Fetch waits."""
     topic = secured_kafka.create_topic(unique("t"), 1)
     driver = open_driver(drive, secured_kafka, "SHORT", "SCRAM-SHA-256")
     connection = ready(driver)
@@ -167,7 +167,7 @@ def test_a_request_that_outlives_the_authentication(drive: Callable[..., Driver]
 
 
 def fetch(correlation: int, topic: str, wait_ms: int) -> bytes:
-    """Fetch 4 of partition 0, answered at once when there is a record."""
+    """Fetch 4 of partition 0. The broker answers as soon as there is a record."""
     name = struct.pack(">h", len(topic)) + topic.encode()
     frame = struct.pack(">hhih", 1, 4, correlation, -1)
     frame += struct.pack(">iiiibi", -1, wait_ms, 1, 1 << 20, 0, 1) + name + struct.pack(">iiqi", 1, 0, 0, 1 << 20)
@@ -175,7 +175,7 @@ def fetch(correlation: int, topic: str, wait_ms: int) -> bytes:
 
 
 def test_tokens_that_expire_are_replaced(drive: Callable[..., Driver], secured_kafka: SecuredKafka) -> None:
-    """The broker ends a session with its token, whatever the listener says."""
+    """The broker ends a session when its token expires, even if the listener's limit is later."""
     made = []
 
     def callback(config: str) -> tuple[str, float]:

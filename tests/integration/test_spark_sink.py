@@ -1,4 +1,4 @@
-"""`partition_for` in a real Spark, writing through Spark's own Kafka sink to a real Kafka."""
+"""`partition_for` in a real Spark job that writes through Spark's own Kafka sink to a real Kafka."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def keys() -> list[bytes | None]:
 
 
 def by_java(key: bytes) -> int:
-    """Java's rule, by kafka-python's code."""
+    """Java's rule, from kafka-python's code."""
     hash: int = java_murmur2(key)
     return (hash & 0x7FFFFFFF) % PARTITIONS
 
@@ -44,7 +44,7 @@ def test_the_sink_writes_where_java_would(spark: SparkSession, kafka_broker: Kaf
         placed.write.format("kafka")
         .option("kafka.bootstrap.servers", kafka_broker.bootstrap_servers)
         .option("topic", topic)
-        # Without the column these producers would follow Spark's row order, not the key's hash.
+        # Without the column, these producers would follow the order of Spark's rows instead of the key's hash.
         .option("kafka.partitioner.class", "org.apache.kafka.clients.producer.RoundRobinPartitioner")
         .save()
     )

@@ -1,4 +1,4 @@
-"""The keys of live topics, as each client's producer places them."""
+"""Keys of live topics: the partition that each client's producer chooses."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def with_kafka_python(kafka: Kafka, topic: str, keys: list[bytes]) -> None:
 
 
 def audit(kafka: Kafka, *topics: str) -> tuple[int, Any]:
-    arguments = ["audit-keys", f"--bootstrap={kafka.bootstrap_servers}", "--output=json"]
+    arguments = ["audit-keys", f"--bootstrap={kafka.bootstrap_servers}", "--format=json"]
     done = CliRunner().invoke(app, [*arguments, *(f"--topic={topic}" for topic in topics)])
     return done.exit_code, json.loads(done.stdout) if done.stdout else done.stderr
 
 
 def test_whose_topics_join(any_kafka: Kafka) -> None:
-    """Java's rule, librdkafka's default, and librdkafka with FNV-1a and with Java's rule, on topics of equal counts."""
+    """Java's rule, and librdkafka with its default, FNV-1a and Java's rule, on topics with equally many partitions."""
     java, default, fnv1a, as_java = (any_kafka.create_topic(unique(name), 6) for name in ("java", "crc", "fnv", "same"))
     with_kafka_python(any_kafka, java, KEYS)
     with_librdkafka(any_kafka, default, [*KEYS, None, None])

@@ -31,10 +31,10 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * One Java consumer as a test's subject: obeys commands on its standard input, a line each, and says what happens to it
- * on its standard output, a JSON object a line. Both are described in tests/support/members.py, which starts it.
+ * One Java consumer under test. It reads commands from its standard input, one per line, and writes events to its
+ * standard output, one JSON object per line. tests/support/members.py starts it and describes both.
  *
- * <p>Arguments: consumer properties, {@code name=value} each. An input that ends means that the test is gone.
+ * <p>Arguments: consumer properties, each as {@code name=value}. The end of the input means that the test has ended.
  */
 public final class Member {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -167,7 +167,7 @@ public final class Member {
         }
     }
 
-    /** What a traced assignor says: nothing that it is told or answers is changed. */
+    /** The events of a traced assignor. The assignor's arguments and results are not changed. */
     private static final class Trace {
         private boolean leader;
 
@@ -186,7 +186,7 @@ public final class Member {
         }
     }
 
-    /** Kafka's own, and says when it plans and what it is given. */
+    /** Kafka's own assignor, which also writes an event when it plans and when it gets an assignment. */
     public static final class TracedStickyAssignor extends StickyAssignor {
         private final Trace trace = new Trace();
 
@@ -203,7 +203,7 @@ public final class Member {
         }
     }
 
-    /** Kafka's own, and says when it plans and what it is given. */
+    /** Kafka's own assignor, which also writes an event when it plans and when it gets an assignment. */
     public static final class TracedCooperativeStickyAssignor extends CooperativeStickyAssignor {
         private final Trace trace = new Trace();
 

@@ -1,4 +1,4 @@
-"""confluent-kafka's settings, read, refused or left alone."""
+"""confluent-kafka's settings: each is used, refused or ignored on purpose."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_defaults_are_librdkafkas() -> None:
 
 
 def test_every_setting_of_tls_and_sasl_is_known() -> None:
-    """Whatever librdkafka has is honoured or refused, and nothing but what it has."""
+    """Every setting of librdkafka for TLS and SASL is used or refused, and no other setting is."""
     values = librdkafka.defaults() | {"ssl.providers": "default"}
     guarded = ("ssl.", "sasl.", "security.", "enable.ssl.", "enable.sasl.")
     for name in filter(lambda each: each.startswith(guarded), values):

@@ -1,4 +1,4 @@
-"""Connections against brokers that misbehave, on purpose."""
+"""Connections to brokers that misbehave on purpose."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def heartbeat(correlation: int) -> bytes:
 
 
 def metadata(correlation: int) -> bytes:
-    """A request whose answer may be long."""
+    """A request with a long answer."""
     return request_of(METADATA, correlation)
 
 
@@ -185,7 +185,7 @@ def test_hostile_frames_close_the_connection(
             events.append(driver.next())
         assert isinstance(events[-1], Closed)
         assert complaint in str(events[-1].error)
-        # A security error would end the consumer for good, and this broker has answered before.
+        # A security error would end the consumer for good. This broker has answered before, so that a retry may help.
         assert not isinstance(events[-1].error, SecurityError)
         assert str(broker.port) in str(events[-1].error)
         assert connection.fileno() == -1
@@ -332,7 +332,7 @@ def test_several_connections_at_once_and_one_that_dies(drive: Any) -> None:
         for correlation in range(100):
             connections[0].send(heartbeat(correlation))
         assert [driver.frame()[:4] for _ in range(100)] == [struct.pack(">i", each) for each in range(100)]
-        # A new socket may have the number of the one that has died.
+        # A new socket may get the number of the dead one.
         again = driver.connect("127.0.0.1", dying.port)
         assert driver.next() == Ready(again)
         assert "closed the connection" in str(driver.closed())
@@ -347,7 +347,7 @@ def test_wake_from_another_thread(drive: Any) -> None:
     thread.start()
     assert driver.poller.poll(20) == []
     thread.join()
-    for _ in range(100_000):  # more than the pipe holds
+    for _ in range(100_000):  # more than the pipe can hold
         driver.poller.wake()
     assert driver.poller.poll(20) == []
     assert driver.poller.poll(0) == []
@@ -376,7 +376,7 @@ def test_only_whole_frames_can_be_sent(drive: Any) -> None:
 
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_large_frames_both_ways(drive: Any, pems: Certificates, encrypted: bool) -> None:
-    """A TLS layer takes more off the socket than it hands out, which no selector sees."""
+    """A TLS layer reads more from the socket than it returns. A selector does not see the rest."""
     size = 20_000_000
 
     def script(peer: Peer) -> None:
@@ -440,7 +440,7 @@ def test_the_host_name_is_checked_unless_told_otherwise(drive: Any, pems: Certif
         unchecked = drive(**settings, ssl_endpoint_identification_algorithm="none")
         unchecked.ready("localhost", broker.port)
         unchecked.poller.close()
-        # Nobody's certificate is verified by somebody who says so.
+        # With verification switched off, any certificate is accepted.
         careless = drive(security_protocol="ssl", enable_ssl_certificate_verification=False)
         careless.ready("localhost", broker.port)
         careless.poller.close()
@@ -499,7 +499,7 @@ def test_connections_that_are_closed_while_they_open(drive: Any) -> None:
 
 
 def test_frames_of_the_edge_go_through(drive: Any) -> None:
-    """What `_core` encodes is what `send` takes, and what `Received` has is what `_core` decodes."""
+    """`send` accepts the frames that `_core` encodes, and `_core` decodes the frames in `Received`."""
 
     def script(peer: Peer) -> None:
         peer.open()

@@ -1,4 +1,4 @@
-"""The SASL mechanisms, message by message, and over connections to brokers that do not play fair."""
+"""The SASL mechanisms, message by message, and over connections to brokers that break the protocol."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def authenticator(mechanism: str = "OAUTHBEARER", **settings: Any) -> Authentica
 
 
 def salted(script: sasl.Script, server_first: bytes) -> bytes:
-    """Goes on with the rounds, which are a job since they take long."""
+    """Goes on to the rounds of the hash. They are a job of their own, since they take long."""
     step = script.send(server_first)
     assert isinstance(step, Job)
     message = script.send(step.run())
@@ -136,7 +136,7 @@ def test_oauthbearer_with_extensions() -> None:
     made = authenticator(oauth_cb=callback, sasl_oauthbearer_config="scope=all")
     expected = b"n,,\x01auth=Bearer the.token\x01logicalCluster=lkc-1\x01pool=p 2\x01\x01"
     assert run_job(made.script()) == expected
-    # The token is good for a while.
+    # The token is still valid, so that the callback is not called again.
     assert run_job(made.script()) == expected
     assert asked == ["scope=all"]
 
@@ -151,7 +151,7 @@ def test_oauthbearer_asks_again_in_time(monkeypatch: pytest.MonkeyPatch) -> None
     assert b"first" in run_job(made.script())
     now += 1
     assert b"second" in run_job(made.script())
-    # A token that the broker refuses is not offered again.
+    # A token that the broker has refused is not sent again.
     script = made.script()
     run_job(script)
     assert script.send(b'{"status":"invalid_token"}') == b"\x01"
@@ -208,7 +208,7 @@ PLAIN = {
 
 
 def handshake(peer: Peer, *mechanisms: str) -> Request:
-    """Up to the first message of the mechanism."""
+    """Reads and answers the requests before the mechanism's first message."""
     peer.open()
     request = peer.receive()
     assert request.api == fake_broker.SASL_HANDSHAKE
@@ -321,7 +321,7 @@ def test_a_listener_without_sasl(drive: Callable[..., Driver], monkeypatch: pyte
 
 
 def scram_server(peer: Peer, request: Request, password: bytes) -> bytes:
-    """Answers as a broker that has `password`; returns the client's proof."""
+    """Answers like a broker whose user has `password`; returns the client's proof."""
     first = fake_broker.auth_bytes(request).decode().removeprefix("n,,")
     nonce = first.split("r=")[1] + "server"
     salt = b"salt"
@@ -354,7 +354,7 @@ def test_a_broker_has_to_know_the_password_too(drive: Callable[..., Driver], pas
 
 
 def test_reauthentication_lets_requests_wait(drive: Callable[..., Driver], monkeypatch: pytest.MonkeyPatch) -> None:
-    """KIP-368: what is in flight is answered first, what is sent meanwhile goes out after it."""
+    """KIP-368: requests in flight are answered before the new authentication, and new requests are sent after it."""
     monkeypatch.setattr(connections, "_SOONEST_RENEWAL", 0.0)
     seen: list[int] = []
 
@@ -362,7 +362,7 @@ def test_reauthentication_lets_requests_wait(drive: Callable[..., Driver], monke
         peer.answer(handshake(peer, "PLAIN"), sasl_authenticate(lifetime=200))
         parked = peer.receive()
         seen.append(parked.correlation)
-        # The rest comes only after this answer, although it is due long before.
+        # The client authenticates only after this answer, although it should have done so long before.
         time.sleep(0.5)
         peer.answer(parked, b"late")
         request = peer.receive()
@@ -377,7 +377,7 @@ def test_reauthentication_lets_requests_wait(drive: Callable[..., Driver], monke
         peer.wait_for_close()
 
     def request(correlation: int) -> bytes:
-        frame = fake_broker.frame(correlation, b"")  # any header will do
+        frame = fake_broker.frame(correlation, b"")  # the test reads only the correlation id
         return (len(frame) + 4).to_bytes(4, "big") + b"\0\x0c\0\0" + frame[4:8] + b"\0\1c" + b"x"
 
     with FakeBroker(script) as broker:

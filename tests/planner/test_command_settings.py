@@ -1,4 +1,4 @@
-"""Settings of a connection on a command line: what is no setting, what is Java's, and the ways to a token."""
+"""Settings of a connection on a command line: unknown ones, Java's names, and the ways to get a token."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_assignors.cli.app import app
-from kafka_assignors.cli.oauth import NAMES, with_token
 from kafka_assignors.cli.options import settings_of
 from kafka_assignors.errors import OptionError, SecurityError
 from kafka_assignors.net import ClientConfig
 from kafka_assignors.net.config import CONNECTION, SaslConfig
+from kafka_assignors.net.oauth import NAMES, with_token
 from kafka_assignors.net.sasl import Authenticator, Job
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_a_clients_own_file_is_taken_and_its_slips_are_not(tmp_path: Path) -> No
 
 
 class Watched(dict[str, Any]):
-    """A configuration that remembers what it was asked for."""
+    """A configuration that keeps the names that were read."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)
@@ -197,7 +197,7 @@ def test_other_mechanisms_and_other_clients_keep_their_settings() -> None:
 
 
 class Issuer(BaseHTTPRequestHandler):
-    """Tells a token to whoever knows the secret, and keeps what it was asked."""
+    """Gives a token for the correct secret, and keeps the requests."""
 
     asked: list[tuple[str, bytes]] = []  # noqa: RUF012
     answer: bytes = b""

@@ -1,4 +1,4 @@
-"""Commands as processes: a reader that goes away, a disk that is full, a terminal that has few characters."""
+"""Commands as processes: the reader of a pipe ends, the disk is full, the terminal has few characters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(
 
 @pytest.mark.parametrize("arguments", [*COMMANDS, ["--help"], ["plan", "--help"], ["--version"]], ids=" ".join)
 def test_a_reader_that_goes_away_ends_a_command_as_it_ends_any(arguments: list[str], path: Path) -> None:
-    """`plan | head -1`: not exit status 1, which says that more moves than are allowed."""
+    """`plan | head -1` ends by SIGPIPE. Exit status 1 would mean that the plan has more moves than allowed."""
     reading, writing = os.pipe()
     os.close(reading)
     done = run([*arguments, *(["--snapshot", str(path)] if arguments in COMMANDS else [])], writing)

@@ -1,4 +1,4 @@
-"""Descriptions, comparisons, costs and decoded bytes: from snapshots, without a broker."""
+"""Descriptions, comparisons, costs and decoded bytes, from snapshots, without a broker."""
 
 import dataclasses
 import json
@@ -31,15 +31,16 @@ from kafka_assignors.planner.cost import deployment, rebalance_cost, rolling_res
 from kafka_assignors.planner.decode import bytes_of, decode, decode_group
 from kafka_assignors.planner.describe import DescribedGroup, describe
 from kafka_assignors.planner.findings import RULES
+from kafka_assignors.planner.observed_group import ObservedGroup
 from kafka_assignors.planner.plan import plan_change
-from kafka_assignors.planner.standing import Standing
-from kafka_assignors.planner.strategies import STANDARD, strategy_text
+from kafka_assignors.planner.strategies import STANDARD
+from kafka_assignors.strategies import strategy_text
 from kafka_assignors.userdata import Assignment, StickyUserData, StreamJoinUserData, Subscription
 from support.snapshots import by_broker, classic, orders, random_snapshot, snapshot, topic
 
 
 def situation(taken: Snapshot, **change: list[str]) -> Situation:
-    return Situation(Standing(taken), parse_change(**change))
+    return Situation(ObservedGroup(taken), parse_change(**change))
 
 
 def broken_rules(found: DescribedGroup) -> list[str]:
@@ -51,7 +52,7 @@ def broken_rules(found: DescribedGroup) -> list[str]:
 
 
 def test_a_group_that_is_well() -> None:
-    found = describe(Standing(orders()))
+    found = describe(ObservedGroup(orders()))
     assert (found.state, found.strategy, found.protocol) == ("Stable", "sticky", "classic")
     assert (found.balance_score, found.least_balance_score, found.spread, found.idle) == (0, 0, (6, 6), ())
     assert [(member.name, member.count, member.lag) for member in found.members] == [
@@ -68,7 +69,7 @@ def test_what_is_wrong_is_named() -> None:
         classic("b", ["x"], {"x": [1]}, claimed={"x": [1]}, generation=3),
         classic("c", ["x"], {}, claimed={"x": [0]}, generation=4),
     ]
-    found = describe(Standing(snapshot({"x": 4}, members)))
+    found = describe(ObservedGroup(snapshot({"x": 4}, members)))
     assert broken_rules(found) == [
         "topic-exists",
         "one-owner",
@@ -88,7 +89,7 @@ def test_what_is_wrong_is_named() -> None:
 
 def test_groups_without_an_assignment() -> None:
     moving = GroupSnapshot(state="PreparingRebalance", members=(ClassicMember("a"),))
-    found = describe(Standing(Snapshot("t", 0, {}, {"g": moving})))
+    found = describe(ObservedGroup(Snapshot("t", 0, {}, {"g": moving})))
     assert broken_rules(found) == ["stable"]
     assert (found.least_balance_score, found.record_bytes, found.record_limit, found.record_limit_told) == (
         None,
@@ -96,34 +97,34 @@ def test_groups_without_an_assignment() -> None:
         1_048_588,
         False,
     )
-    empty = describe(Standing(Snapshot("t", 0, {}, {"g": GroupSnapshot(state="Empty")})))
+    empty = describe(ObservedGroup(Snapshot("t", 0, {}, {"g": GroupSnapshot(state="Empty")})))
     assert (broken_rules(empty), empty.spread, empty.lag) == ([], None, 0)
 
 
 def test_a_group_that_the_broker_assigns() -> None:
-    found = describe(Standing(by_broker()))
+    found = describe(ObservedGroup(by_broker()))
     assert (found.protocol, found.strategy, broken_rules(found)) == ("consumer", "uniform", [])
     assert [finding.rule for finding in found.findings] == ["committed", "broker-assigned"]
     by_pattern = ConsumerMember("m", topics=("x",), topic_regex="x.*", owned={"x": (0,)})
     group = GroupSnapshot("consumer", "Stable", "uniform", epoch=1, members=(by_pattern,))
-    described = describe(Standing(Snapshot("t", 0, {"x": topic(1)}, {"g": group})))
+    described = describe(ObservedGroup(Snapshot("t", 0, {"x": topic(1)}, {"g": group})))
     assert [finding.rule for finding in described.findings] == ["committed", "broker-assigned", "pattern"]
 
 
 def test_lags_need_offsets() -> None:
     members = [classic("a", ["x"], {"x": [0, 1]})]
     taken = snapshot({"x": 2}, members, committed={"x": [40]})
-    assert describe(Standing(taken)).lag == 60
-    assert describe(Standing(taken), reset="earliest").lag == 160
+    assert describe(ObservedGroup(taken)).lag == 60
+    assert describe(ObservedGroup(taken), reset="earliest").lag == 160
     unknown = snapshot({"x": topic(2, end=None)}, members)
-    assert describe(Standing(unknown)).lag is None
-    assert describe(Standing(unknown)).topics[0].lags == (None, None)
+    assert describe(ObservedGroup(unknown)).lag is None
+    assert describe(ObservedGroup(unknown)).topics[0].lags == (None, None)
 
 
 def test_partitions_without_a_commit_are_counted_and_named() -> None:
     members = [classic("a", ["x"], {"x": [0, 1]}), classic("b", ["x"], {"x": [2, 3]})]
     taken = snapshot({"x": 4}, members, committed={"x": [40, None]})
-    found = describe(Standing(taken))
+    found = describe(ObservedGroup(taken))
     assert found.topics[0].committed == (40, None, None, None)
     assert found.topics[0].lags == (60, None, None, None)
     assert (found.lag, found.uncommitted, broken_rules(found)) == (60, 3, [])
@@ -133,19 +134,33 @@ def test_partitions_without_a_commit_are_counted_and_named() -> None:
         "3 partitions have no commit: x 1-3; auto.offset.reset=latest passes over the 300 records that they have "
         "(counted here), earliest reads them"
     )
-    earliest = describe(Standing(taken), reset="earliest")
+    earliest = describe(ObservedGroup(taken), reset="earliest")
     assert earliest.topics[0].lags == (60, 100, 100, 100)
     assert (earliest.lag, earliest.uncommitted) == (360, 3)
     assert [(member.lag, member.uncommitted) for member in earliest.members] == [(160, 0), (200, 0)]
     assert earliest.findings[0].text.endswith("that they have, earliest reads them (counted here)")
-    nothing = describe(Standing(snapshot({"x": 4}, members)))
+    nothing = describe(ObservedGroup(snapshot({"x": 4}, members)))
     assert (nothing.lag, nothing.uncommitted) == (None, 4)
+
+
+def test_a_topic_tells_an_unknown_lag_from_one_without_a_commit() -> None:
+    """With `earliest`, a partition without a commit has a lag. Without the partition's first offset it is unknown."""
+    counted = topic(2, end=10)
+    taken = snapshot({"t": counted}, [classic("a", ["t"], {"t": [0, 1]})], committed={"t": [7, None]})
+    (latest,) = describe(ObservedGroup(taken)).topics
+    assert (latest.lag, latest.lags, latest.uncommitted) == (3, (3, None), (1,))
+    (earliest,) = describe(ObservedGroup(taken), reset="earliest").topics
+    assert (earliest.lag, earliest.lags, earliest.uncommitted) == (13, (3, 10), ())
+    unknown = dataclasses.replace(counted, begin=None)
+    taken = snapshot({"t": unknown}, [classic("a", ["t"], {"t": [0, 1]})], committed={"t": [7, None]})
+    (earliest,) = describe(ObservedGroup(taken), reset="earliest").topics
+    assert (earliest.lag, earliest.lags, earliest.uncommitted) == (None, (3, None), ())
 
 
 def test_an_empty_group_has_the_topics_of_its_commits() -> None:
     topics = {"orders": topic(2, end=400_000), "payments": topic(1, end=None), "other": topic(9)}
     group = GroupSnapshot(state="Empty", committed={"orders": (316_996, 0), "payments": (7,), "deleted": (1,)})
-    found = describe(Standing(Snapshot("t", 0, topics, {"g": group})))
+    found = describe(ObservedGroup(Snapshot("t", 0, topics, {"g": group})))
     assert [(each.name, each.subscribers, each.owners) for each in found.topics] == [
         ("orders", 0, (None, None)),
         ("payments", 0, (None,)),
@@ -154,15 +169,15 @@ def test_an_empty_group_has_the_topics_of_its_commits() -> None:
         ("somebody-reads", "the group is Empty, and 483,004 records wait in orders")
     ]
     read = GroupSnapshot(state="Empty", committed={"orders": (400_000, 400_000)})
-    done = describe(Standing(Snapshot("t", 0, topics, {"g": read})))
+    done = describe(ObservedGroup(Snapshot("t", 0, topics, {"g": read})))
     assert (done.lag, done.warnings) == (0, ())
 
 
 @pytest.mark.parametrize("number", [-7, -1, 4, 2**31 - 1])
 def test_partitions_that_do_not_exist(number: int) -> None:
-    """Whoever assigned may have written any number."""
+    """The bytes of an assignment may contain any number."""
     members = [classic("a", ["x"], {"x": [0, 1, number]}), classic("b", ["x"], {"x": [2, 3]})]
-    found = describe(Standing(snapshot({"x": 4}, members, committed={"x": [0, 0, 0, 40]})))
+    found = describe(ObservedGroup(snapshot({"x": 4}, members, committed={"x": [0, 0, 0, 40]})))
     assert broken_rules(found) == ["partition-exists"]
     assert found.warnings[0].text == f"a has x {number}, which does not exist"
     assert [member.lag for member in found.members] == [None, 160]
@@ -170,17 +185,17 @@ def test_partitions_that_do_not_exist(number: int) -> None:
 
 
 def test_a_group_has_a_largest_size() -> None:
-    """A few bytes of a file can claim any number of partitions."""
+    """A few bytes of a file can claim to have any number of partitions."""
     taken = snapshot({"x": TopicSnapshot(50_000_000), "y": 4}, [classic("a", ["x", "y"])])
     with pytest.raises(GroupError, match=r"have 50,000,004 partitions, 'x' alone 50,000,000; up to 1,000,000 are"):
-        describe(Standing(taken))
+        describe(ObservedGroup(taken))
     taken = snapshot({"x": TopicSnapshot(600_000), "y": TopicSnapshot(600_000)}, [classic("a", ["x"])])
     with pytest.raises(GroupError, match=r"have 1,200,000 partitions"):
         plan_change(situation(taken, subscribe=["a=x,y"]))
 
 
 def test_the_records_size_is_that_of_the_plan_of_the_same_bytes() -> None:
-    """The core counts 64 bytes for the group's id, and 23 for the longest strategy's name."""
+    """The core allows 64 bytes for the group's id, and 23 for the longest name of a strategy."""
     taken = orders()
     group = taken.groups["billing"]
     joined = [
@@ -235,7 +250,7 @@ def test_a_strategy_that_cannot_plan_says_so() -> None:
     assert rows[1].error is None
 
 
-# ---- what it costs ----
+# ---- the cost of a change ----
 
 
 COST_STRATEGIES: tuple[Assignor, ...] = (StickyAssignor(), CooperativeStickyAssignor(), RangeAssignor())
@@ -248,7 +263,7 @@ def test_a_rolling_restart() -> None:
     told: list[tuple[int, int]] = []
     cost = rebalance_cost(found, events, COST_STRATEGIES, progress=lambda done, total: told.append((done, total)))
     sticky, cooperative, ranged = cost.strategies
-    # Each stop frees 6 partitions, and each return takes 6 from the others.
+    # Each stop frees 6 partitions. Each return takes 6 from the others.
     assert (sticky.moves, sticky.forced, sticky.most_moves, sticky.rebalances) == (36, 18, 6, 6)
     assert (cooperative.moves, cooperative.rebalances) == (36, 9)
     assert sticky.stopped == 3 * 12 + 3 * 18
@@ -284,7 +299,7 @@ def test_scaling() -> None:
 
 
 def by_range(members: int) -> Snapshot:
-    """Each member has what range gives it."""
+    """Each member has the partitions that range assigns to it."""
     names = [f"app-{2 * row}" for row in range(members)]
     return snapshot(
         {"x": 12 * members},
@@ -297,7 +312,7 @@ def by_range(members: int) -> Snapshot:
 
 
 def test_costs_of_strategies_that_go_by_ids_are_ranges() -> None:
-    """Of one joiner all places are tried, as `plan` does; of restarts some, the group's own order among them."""
+    """For a joiner all places are tried, as in `plan`; for restarts some of them, with the group's own order."""
     found = situation(by_range(4))
     (row, sticky) = rebalance_cost(found, scaling(found, 1), [RangeAssignor(), StickyAssignor()]).strategies
     planned = plan_change(situation(by_range(4), join=["1"]), RangeAssignor())
@@ -403,12 +418,12 @@ def test_a_groups_bytes() -> None:
         classic("b", ["x"], {"x": [1]}, claimed={"x": [1]}, generation=5),
         ClassicMember("z", subscription=b"\xff", assignment=b"\1"),
     ]
-    found = decode_group(Standing(snapshot({"x": 2}, members)))
+    found = decode_group(ObservedGroup(snapshot({"x": 2}, members)))
     assert [member.claim and member.claim.generation for member in found.members] == [4, 5, None]
     assert [(each.partition, each.winner) for each in found.conflicts] == [(1, "b")]
     broken = found.members[2]
     assert (broken.subscription, broken.assignment, len(broken.faults)) == (None, None, 2)
-    described = decode_group(Standing(by_broker()))
+    described = decode_group(ObservedGroup(by_broker()))
     assert described.members[0].assignment is not None
     assert described.members[0].assignment.generation == 7
 
@@ -437,4 +452,4 @@ def test_claims_are_read_as_the_strategy_reads_them(assignor: str, source: str, 
 def test_members_without_bytes_claim_nothing() -> None:
     assert claims_of([ClassicMember("a"), ClassicMember("b", subscription=b"\xff")], "sticky") == []
     with pytest.raises(GroupError):
-        Situation(Standing(Snapshot("t", 0, {}, {"g": GroupSnapshot(state="Empty")})))
+        Situation(ObservedGroup(Snapshot("t", 0, {}, {"g": GroupSnapshot(state="Empty")})))

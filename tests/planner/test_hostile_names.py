@@ -1,4 +1,4 @@
-"""Every command of the planner, fed with names that steer terminals, forge lines, are formulas, or have no end."""
+"""Every command of the planner with hostile names: they control terminals, forge lines, are formulas or very long."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def hostile() -> Snapshot:
 
 
 def printed(text: str) -> None:
-    """Lines of characters that print, none forged, none without an end."""
+    """Checks that all characters are printable, that no line is forged and that none is too long."""
     lines = text.split("\n")
     assert [line for line in lines if not line.isprintable()] == []
     assert not any(line.startswith("warning: forged") for line in lines)

@@ -1,4 +1,4 @@
-"""Plans of changes: every move has a reason that holds, nothing is lost, and broken rules are named."""
+"""Plans of changes: every move has a true reason, no partition is lost, and broken rules are named."""
 
 import dataclasses
 
@@ -18,17 +18,18 @@ from kafka_assignors.assignors import Assignor
 from kafka_assignors.cluster import ClassicMember, GroupSnapshot, Snapshot
 from kafka_assignors.planner.change import Change, Situation, parse_change
 from kafka_assignors.planner.findings import RULES
+from kafka_assignors.planner.observed_group import ObservedGroup, short_names
 from kafka_assignors.planner.plan import PlannedGroup, default_strategy, plan_change, solve
 from kafka_assignors.planner.reasons import KINDS
-from kafka_assignors.planner.standing import Standing, short_names
-from kafka_assignors.planner.strategies import STANDARD, parse_strategy, strategy_text
+from kafka_assignors.planner.strategies import STANDARD
+from kafka_assignors.strategies import parse_strategy, strategy_text
 from support.snapshots import by_broker, classic, orders, random_snapshot, snapshot, topic
 
 STRATEGIES = (*STANDARD, StickyAssignor(mode="fair"), StickyAssignor(mode="sticky-yet-fair"))
 
 
 def situation(taken: Snapshot, **change: list[str]) -> Situation:
-    return Situation(Standing(taken), parse_change(**change))
+    return Situation(ObservedGroup(taken), parse_change(**change))
 
 
 def rules(planned: PlannedGroup, *, warning: bool = True) -> list[str]:
@@ -68,7 +69,7 @@ def test_moves_are_what_changes_and_reasons_hold(seed: int, strategy: Assignor) 
         sum(move.forced is forced for move in planned.moves) for forced in (True, False)
     )
     if not isinstance(strategy, StickyStreamJoinAssignor):
-        # Counted by the core, from the other side.
+        # The core counts the same moves in another way.
         assert planned.moved == solve(found, strategy, found.lags("latest")).certificate.moved
     kept_now = {member.id: 0 for member in planned.members}
     for (name, _), owner in before.items():
@@ -102,7 +103,7 @@ def test_moves_are_what_changes_and_reasons_hold(seed: int, strategy: Assignor) 
     assert {finding.rule for finding in planned.findings} <= set(RULES)
     if isinstance(strategy, StickyAssignor) and strategy.mode == "fair-yet-sticky":
         assert (planned.moved, planned.balance_score) == (planned.least_moved, planned.least_balance_score)
-    # The second plan finds nothing to do.
+    # A second plan moves nothing.
     assert plan_change(found, strategy) == planned
 
 
@@ -126,7 +127,7 @@ def test_a_cooperative_plan_is_shown_as_it_ends() -> None:
 
 
 def test_exchanges_between_different_subscriptions() -> None:
-    """b can take nothing of what c has too much of, so a passes on what b can take, and gets what c gives up."""
+    """c has too many partitions of y, but b reads only x. So a gives its partitions of x to b, and gets some of y."""
     members = [
         classic("a", ["x", "y"], {"x": [0, 1]}),
         classic("b", ["x"]),
@@ -218,7 +219,7 @@ def test_a_group_that_the_broker_assigns_is_planned_as_an_observer() -> None:
     assert rules(planned, warning=False) == ["committed", "broker-assigned"]
 
 
-# ---- what cannot be planned ----
+# ---- changes that cannot be planned ----
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,7 @@ def test_who_joins_subscribes_as_most_do() -> None:
     found = situation(snapshot({"x": 4, "y": 1}, members), join=["2"])
     assert found.joined == {"new-2": ("x",), "new-3": ("x",)}
     empty = Snapshot("t", 0, {"x": topic(2)}, {"g": GroupSnapshot(state="Empty", committed={"x": (1, 2)})})
-    assert Situation(Standing(empty), parse_change(join=["1"])).joined == {"new-1": ("x",)}
+    assert Situation(ObservedGroup(empty), parse_change(join=["1"])).joined == {"new-1": ("x",)}
 
 
 def test_members_are_found_as_people_name_them() -> None:
@@ -279,7 +280,7 @@ def test_members_are_found_as_people_name_them() -> None:
         ClassicMember(f"app-{uuid}", subscription=b"", client_id="app"),
         ClassicMember("static-1", instance_id="billing-1"),
     ]
-    found = Standing(Snapshot("t", 0, {}, {"g": GroupSnapshot(members=tuple(members))}))
+    found = ObservedGroup(Snapshot("t", 0, {}, {"g": GroupSnapshot(members=tuple(members))}))
     for text in (f"app-{uuid}", "app-0f3b2c1d", "app", "app-0f3"):
         assert found.find(text) == f"app-{uuid}"
     assert found.find("billing-1") == found.find("stat") == "static-1"
@@ -289,18 +290,18 @@ def test_members_are_found_as_people_name_them() -> None:
 def test_groups_that_cannot_be_planned() -> None:
     moving = Snapshot("t", 0, {}, {"g": GroupSnapshot(state="PreparingRebalance")})
     with pytest.raises(GroupError, match="is in state PreparingRebalance"):
-        Situation(Standing(moving), Change())
+        Situation(ObservedGroup(moving), Change())
     connect = Snapshot("t", 0, {}, {"g": GroupSnapshot(protocol_type="connect")})
     with pytest.raises(GroupError, match="is of type 'connect'"):
-        Situation(Standing(connect), Change())
+        Situation(ObservedGroup(connect), Change())
     foreign = Snapshot("t", 0, {}, {"g": GroupSnapshot(assignor="mine", members=orders().groups["billing"].members)})
     with pytest.raises(OptionError, match="uses the strategy 'mine', which is not known here; say with --strategy"):
-        default_strategy(Situation(Standing(foreign)))
+        default_strategy(Situation(ObservedGroup(foreign)))
     two = Snapshot("t", 0, {}, {"g": GroupSnapshot(), "h": GroupSnapshot()})
     with pytest.raises(OptionError, match=r"has 2 groups \(g, h\); say which with --group"):
-        Standing(two)
+        ObservedGroup(two)
     with pytest.raises(OptionError, match="has no group 'x'"):
-        Standing(two, "x")
+        ObservedGroup(two, "x")
 
 
 # ---- strategies as text ----
@@ -315,10 +316,11 @@ def test_strategies_are_texts(assignor: Assignor) -> None:
     ("text", "said"),
     [
         ("best", "the strategy is 'best'"),
-        ("range:mode=fair", "strategy 'range' has no option 'mode=fair'; it has none"),
-        ("sticky:mode", "has no option 'mode'; it has mode, racks"),
-        ("sticky:mode=best", "mode is 'best'"),
-        ("lag:threshold=x", "option threshold of strategy 'lag': 'x' is not a number"),
+        ("range(mode=fair)", "'mode=fair' is no option of range; it takes none"),
+        ("sticky(mode)", "'mode' is no option of sticky; give mode, racks, each with its value"),
+        ("sticky(mode=best)", "mode is 'best'"),
+        ("lag(threshold=x)", "threshold is 'x'; give a number"),
+        ("sticky:mode=fair", r"options stand in parentheses: 'sticky\(mode=fair\)'"),
     ],
 )
 def test_strategies_that_are_none(text: str, said: str) -> None:
@@ -326,11 +328,11 @@ def test_strategies_that_are_none(text: str, said: str) -> None:
         parse_strategy(text)
 
 
-# ---- figures that hang on what nobody knows ----
+# ---- figures that depend on unknown ids ----
 
 
 def ranged(members: int = 4, partitions: int = 40) -> Snapshot:
-    """Members with ids as Kafka makes them up, and what range gives them."""
+    """Members with ids as Kafka generates them, with the assignment of range."""
     names = [f"app-{'2468ace'[row]}" for row in range(members)]
     share = partitions // members
     return snapshot(
@@ -348,7 +350,7 @@ def ranged(members: int = 4, partitions: int = 40) -> Snapshot:
 def test_strategies_that_go_by_ids_tell_the_figures_for_other_ids(assignor: Assignor) -> None:
     taken = ranged()
     planned = plan_change(situation(taken, join=["1"]), assignor)
-    # By hand: a member of that name, and the moves of everybody else.
+    # Computed by hand for several ids of the new member: the number of moves.
     counted = set()
     for name in ("a", "app-3", "app-5", "app-7", "z"):
         members = [*taken.groups["billing"].members, classic(name, ["x"], assignor="range")]
@@ -378,7 +380,7 @@ def test_other_strategies_and_changes_do_not_hang_on_ids() -> None:
 
 
 def test_a_heavier_heaviest_member_is_told_with_the_options_that_do_not_make_one() -> None:
-    """Topic by topic the default gives the largest lag of each topic to the same member."""
+    """Topic by topic, the default assigns the largest lag of each topic to the same member."""
     topics = {f"t{number}": topic(2, end=1000) for number in range(4)}
     committed = {name: [1000 - 100, 1000 - 10] for name in topics}
     owned = {"a": {name: [row % 2] for row, name in enumerate(topics)}}
@@ -389,9 +391,9 @@ def test_a_heavier_heaviest_member_is_told_with_the_options_that_do_not_make_one
     assert (planned.heaviest_lag_before, planned.lag_spread) == (220, (40, 400))
     (note,) = [finding for finding in planned.findings if finding.rule == "heaviest-lag"]
     assert note.text == (
-        "the heaviest member has 400 to read, up from 220: lag:keep=owners (heaviest 220) and "
-        "lag:scope=group,max_skew=none (heaviest 220) and lag:scope=group,max_skew=none,keep=owners (heaviest 220) do "
-        "not"
+        "the heaviest member has 400 to read, up from 220: lag(keep=owners) (heaviest 220) and "
+        "lag(scope=group, max_skew=none) (heaviest 220) and lag(scope=group, max_skew=none, keep=owners) (heaviest "
+        "220) do not"
     )
     calm = plan_change(situation(taken), LagBasedAssignor(keep="owners"))
     assert "heaviest-lag" not in {finding.rule for finding in calm.findings}

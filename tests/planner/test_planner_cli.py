@@ -1,4 +1,4 @@
-"""The planner's commands, as people and scripts call them: on files, with their exit statuses and forms of output."""
+"""The planner's commands as people and scripts call them: on files, with exit statuses and forms of output."""
 
 import csv
 import dataclasses
@@ -18,7 +18,7 @@ from kafka_assignors.embedded import EmbeddedKafka
 from support.planned_group import standing_group
 from support.snapshots import by_broker, classic, orders, snapshot
 
-COMMANDS = ("describe", "plan", "compare", "decode", "snapshot", "rebalance-cost")
+COMMANDS = ("fleet", "describe", "plan", "compare", "decode", "snapshot", "rebalance-cost")
 
 
 def run(*arguments: str | Path, status: int = 0, text: str | None = None) -> Result:
@@ -56,13 +56,13 @@ def test_help_names_examples_and_exit_statuses(command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_of_the_help_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As printed, but for the broker's address: an embedded Kafka with the group that they speak of."""
+    """As printed, except for the broker's address: an embedded Kafka has the group of the examples."""
     monkeypatch.chdir(tmp_path)
     topics = {"orders": 12, "payments": 6}
     clients = ("c1", "c3", "c4", "c5")
     with EmbeddedKafka(topics=topics) as kafka, standing_group(kafka.bootstrap_servers, "billing", topics, clients):
         run("snapshot", "--bootstrap-server", kafka.bootstrap_servers, "--group", "billing", "-o", "billing.json")
-        # Without the wrapping of the help's paragraphs: as the docstring has them.
+        # The docstring has the examples without the line breaks of the help's paragraphs.
         callbacks = {each.name: each.callback for each in app.registered_commands}
         examples = re.findall(r"^ *kafka-assignors (.*)$", str(callbacks[command].__doc__), re.MULTILINE)
         assert len(examples) >= 2
@@ -113,9 +113,10 @@ def test_describe_shows_what_has_no_commit(tmp_path: Path) -> None:
     members = [classic("a", ["x", "y"], {"x": [0, 1]}), classic("b", ["x", "y"], {"x": [2, 3], "y": [0]})]
     path = saved(tmp_path, snapshot({"x": 4, "y": 1}, members, committed={"x": [40, None, None, 100]}))
     result = run("describe", "--snapshot", path, "--no-map")
-    assert re.search(r"│ a +│ a +│ +│ +2 │ +2 │ +60 │ +1 │", result.stdout)
-    assert re.search(r"│ x +│ +4 │ +2 │ +0 │ +60 │ +2 │", result.stdout)
-    assert re.search(r"│ y +│ +1 │ +2 │ +0 │ +- │ +1 │", result.stdout)
+    assert re.search(r"│ a +│ +2 │ +60 │ +1 │ x 0-1 ", result.stdout)
+    assert re.search(r"│ x +│ +4 │ +60 │ +2 │", result.stdout)
+    assert re.search(r"│ y +│ +1 │ +- │ +1 │", result.stdout)
+    assert "in every row: subscribers 2; without owner 0" in result.stdout
     assert "note: committed: 3 partitions have no commit: x 1-2; y 0; auto.offset.reset=latest passes" in result.stdout
     drawn = run("describe", "--snapshot", path).stdout
     assert "a █-··" in drawn
@@ -280,12 +281,12 @@ def test_figures_that_hang_on_ids_and_lags_that_rise_are_told_beside_them(billin
     text = run("plan", "--snapshot", path, "--strategy", "lag").stdout
     assert "lag 20 to 200 (the heaviest had 110)" in text
     assert (
-        "note: heaviest-lag: the heaviest member has 200 to read, up from 110: lag:keep=owners (heaviest 110)" in text
+        "note: heaviest-lag: the heaviest member has 200 to read, up from 110: lag(keep=owners) (heaviest 110)" in text
     )
     text = run("compare", "--snapshot", path).stdout
     assert "20 to 200 (up from 110)" in text
     said = "lag gives the heaviest member more to read than anybody has now; "
-    assert f"{said}lag:scope=group,max_skew=none,keep=owners does not" in text
+    assert f"{said}lag(scope=group, max_skew=none, keep=owners) does not" in text
 
 
 # ---- decode ----

@@ -1,4 +1,4 @@
-"""The file format of snapshots: what is written is read again, and what is not a snapshot is refused by name."""
+"""The file format of snapshots: a written snapshot can be read again, and the error of a bad one names the mistake."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def topics(draw: st.DrawFn) -> TopicSnapshot:
         return draw(st.none() | st.lists(of, min_size=count, max_size=count).map(tuple))
 
     racks = st.frozensets(TEXT, max_size=3)
-    return TopicSnapshot(count, each(racks), each(st.none() | OFFSET), each(st.none() | OFFSET))
+    return TopicSnapshot(count, each(racks), each(st.none() | OFFSET), each(st.none() | OFFSET), draw(MAYBE))
 
 
 def members(kind: type[Any]) -> st.SearchStrategy[Any]:
@@ -53,6 +53,7 @@ def members(kind: type[Any]) -> st.SearchStrategy[Any]:
         owned=PARTITIONS,
         target=PARTITIONS,
         classic=st.none() | st.booleans(),
+        place=st.none() | st.integers(0, 2**31 - 1),
     )
 
 
@@ -101,7 +102,7 @@ def test_a_changed_file_is_read_or_refused(snapshot: Snapshot, data: st.DataObje
 
 
 def changed(path: str, value: Any) -> str:
-    """The text of a snapshot with one field changed, or, for ``...``, taken out."""
+    """The text of a snapshot with one field changed, or removed with ``...``."""
     document = json.loads(orders().dumps())
     *way, last = path.split("/")
     place: Any = document

@@ -1,4 +1,4 @@
-"""Maps for the terminal: every partition is drawn once, in the row of the member that has it, whatever fits a line."""
+"""Maps for the terminal: every partition is drawn once, in the row of its owner, for any width of the line."""
 
 import random
 
@@ -10,7 +10,7 @@ SHADES = "░▒▓█■"
 
 
 def drawn(text: str, members: list[str]) -> list[str]:
-    """The row of each column, in order; ``nobody`` included."""
+    """The row of each column, in order. ``nobody`` is a row, too."""
     rows = [*members, "nobody"]
     found: list[str] = []
     for block in text.split("\n\n")[:-1]:

@@ -54,7 +54,7 @@ async def read(servers: str, group: str, topic: str, stop: asyncio.Event) -> Non
         print("assigned", len(partitions))
 
     async def on_revoke(consumer: Any, partitions: list[Any]) -> None:
-        with contextlib.suppress(KafkaException):  # nothing may be left to commit
+        with contextlib.suppress(KafkaException):  # the client raises an error if there is nothing to commit
             await consumer.commit(asynchronous=False)
         print("revoked", len(partitions))
 

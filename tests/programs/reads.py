@@ -40,7 +40,7 @@ def main(servers: str, group: str, *topics: str) -> None:
             error = message.error()
             if error is None:
                 print(message.topic(), message.partition(), message.offset(), message.key(), message.value())
-                # Processed: its offset is among those of the next commit.
+                # The record is processed, so that the next commit may include its offset.
                 consumer.store_offsets(message)
             elif error.code() == KafkaError._PARTITION_EOF:
                 print("end of", message.topic(), message.partition(), "at", message.offset())

@@ -1,4 +1,4 @@
-"""A consumer in each of some threads, until it is interrupted: threads.py servers group topic number"""
+"""Several threads, each with a consumer, until an interrupt: threads.py servers group topic number"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def consume(servers: str, group: str, topic: str) -> None:
             error = message.error()
             if error is not None:
                 raise KafkaException(error)
-            # In one piece, as other threads write too.
+            # One write for the whole line, since other threads write, too.
             sys.stdout.write(f"{message.partition()} {message.offset()} {message.value()!r}\n")
     finally:
         consumer.close()
@@ -41,7 +41,7 @@ def main(servers: str, group: str, topic: str, number: str) -> None:
     for thread in threads:
         thread.start()
     try:
-        # Not `join`, which in Python 3.11 takes a thread for dead when it is interrupted.
+        # Not `join`: in Python 3.11, an interrupted `join` takes its thread for dead.
         while any(thread.is_alive() for thread in threads):
             time.sleep(0.1)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`capture` on a real broker, while consumers of four clients come and go: its tables are what the clients logged."""
+"""`capture` on a real broker, while consumers of four clients join and leave: its tables equal the clients' logs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PARTITIONS = 8
 
 
 def shares(table: DataFrame, group: str) -> dict[int, dict[str, set[tuple[str, int]]]]:
-    """By generation and member id what `observed_assignments` and `membership_events` have."""
+    """The rows of `observed_assignments` or `membership_events`, by generation and member id."""
     found: dict[int, dict[str, set[tuple[str, int]]]] = defaultdict(lambda: defaultdict(set))
     for row in table.where(table.group_id == group).collect():
         for number in row.partitions:
@@ -57,7 +57,7 @@ def shares(table: DataFrame, group: str) -> dict[int, dict[str, set[tuple[str, i
 
 
 def records(spark: SparkSession, address: str, partitions: int) -> DataFrame:
-    """The offsets topic as a batch: a dump."""
+    """The offsets topic, read as a batch: a dump."""
     own = spark.newSession()
     own.conf.set(DEPRECATED_OFFSETS, "true")
     numbers = ",".join(map(str, range(partitions)))
@@ -104,7 +104,7 @@ def test_tables_are_what_the_clients_logged(
         settled("java-1", "confluent-1")
         settled("java-1", "confluent-1", "kafka-1")
         first.wait_until(lambda: sum(each["rows"]["membership_events"] for each in first.batches.values()), "an event")
-        # Killed while rebalances go on.
+        # A member is killed during rebalances.
         members["aio-1"] = start_member(AiokafkaMember, "aio-1", kafka, group)
         members["aio-1"].subscribe(topic)
         first.kill()
@@ -122,14 +122,14 @@ def test_tables_are_what_the_clients_logged(
         for name in ("confluent-1", "aio-1"):
             members[name].close()
         assert second.end() == 0, second.log
-    # What came after the last batch; and that there is nothing more afterwards.
+    # The records after the last batch. A second call must find no more.
     settings = {"bootstrap.servers": kafka.bootstrap_servers}
     for _ in range(2):
         last = capture(spark, settings, str(out), every=None, cluster="c")
         assert last.wait()
     tables = {name: captured(spark, str(out), name).persist() for name in DECODED}
 
-    # Each record once, and all of them: as a dump has it.
+    # Every record once, as in a dump.
     dump = records(spark, kafka.bootstrap_servers, 3).persist()
     decoded = decode(dump, cluster="c")
     for name, table in tables.items():
@@ -137,7 +137,7 @@ def test_tables_are_what_the_clients_logged(
         assert own == sorted(map(str, decoded[name].select(table.columns).collect())), name
     assert tables["offset_commits"].count() > 0
 
-    # Generation by generation.
+    # The tables equal the members' logs in each generation.
     logged: dict[int, dict[str, set[tuple[str, int]]]] = defaultdict(dict)
     for event in trace.events:
         if event.kind == "synced":
@@ -159,18 +159,18 @@ def test_tables_are_what_the_clients_logged(
         of_members.keys() == present[generation] and len(of_members) == 4 for generation, of_members in logged.items()
     )
 
-    # What our members and Java's claim is what they had in the generation that they name.
+    # A claim of our members and Java's equals their assignment in the generation that they name.
     claims = 0
     for row in tables["membership_events"].where("claimed is not null").collect():
         held = {(each.topic, number) for each in row.claimed for number in each.partitions}
-        # aiokafka learns no generation from a leader of Java's.
+        # aiokafka gets no generation from a leader in Java.
         if row.claimed_generation is None:
             continue
         assert held == observed[row.claimed_generation].get(row.member_id, set())
         claims += bool(held)
     assert claims >= 5
 
-    # The pipeline goes on from there.
+    # The captured tables are the input of the pipeline.
     counts = spark.read.parquet(str(tmp_path / "early" / "topic_partitions")).drop("ts", "cluster")
     counts = counts.selectExpr("'c' as cluster", "topic", "0L as ts", "partition_count")
     rebalances = replay(
@@ -182,7 +182,7 @@ def test_tables_are_what_the_clients_logged(
     assert all(row.moved == row.moved_needed for row in replayed if row.strategy == "sticky")
     assert sum(row.moved for row in replayed if row.strategy == "observed") > 0
 
-    # And the lag at the end is that of the broker's own books.
+    # The lag at the end equals the one from the broker's offsets.
     snapshot(settings, tmp_path / "late", cluster="c")
     ends = spark.read.parquet(str(tmp_path / "late" / "offsets"))
     lagging = (
@@ -202,7 +202,7 @@ def test_tables_are_what_the_clients_logged(
         number: 50 - max(0, offset) for number, offset in committed.items()
     }
 
-    # The page says the same.
+    # The page has the same figures.
     told = report(rebalances, events=tables["membership_events"], lags=lagging)
     for total in told.strategies:
         assert total.moved == sum(row.moved for row in replayed if row.strategy == total.strategy), total.strategy
@@ -214,7 +214,7 @@ def test_tables_are_what_the_clients_logged(
 def test_kip_848_groups_and_their_topic_names(
     spark: SparkSession, start_kafka: Callable[..., ApacheKafka], tmp_path: Path
 ) -> None:
-    # Whatever release the run is about: 3.9 gives a member of the new protocol no share.
+    # Always the default release: 3.9 gives a member of the new protocol no partitions.
     kafka = start_kafka(version=DEFAULT_VERSION, offsets_topic_num_partitions=1)
     settings = {"bootstrap.servers": kafka.bootstrap_servers}
     topic, group = kafka.create_topic(unique("t"), 4), "next"
@@ -297,7 +297,7 @@ def test_a_folder_belongs_to_one_topic(
         capture(spark, settings, out, every=None, topic=copy)
     other = str(tmp_path / "other")
     assert capture(spark, settings, other, every=None, topic=copy).wait()
-    # A topic that is empty may say nothing: there are tables, without rows.
+    # An empty topic is accepted: the tables exist, without rows.
     assert captured(spark, other, "rejected_records").collect() == []
     producer.produce(copy, key=b"\x00\x63junk", partition=0)
     assert producer.flush(30) == 0

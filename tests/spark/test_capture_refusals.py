@@ -1,4 +1,4 @@
-"""What `capture` says when it cannot."""
+"""The messages of `capture` when it cannot work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
 
 
 def run(*command: str, **environment: str) -> tuple[int, str]:
-    """The exit status and the last line of the error of a process."""
+    """The exit status of a process, and the last line of its error output."""
     done = subprocess.run(
         [sys.executable, "-P", *command], env=environment, capture_output=True, text=True, timeout=180, check=False
     )
@@ -48,7 +48,7 @@ def run(*command: str, **environment: str) -> tuple[int, str]:
 def test_silence_about_a_topic_that_holds_records(
     spark: SparkSession, kafka_broker: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: float | None
 ) -> None:
-    """Spark's present reader of offsets leaves out internal topics, and says nothing."""
+    """Spark's current reader of offsets omits internal topics, without an error."""
     topic = kafka_broker.create_topic(f"silent-{tmp_path.name}-{every}", 1)
     fill(kafka_broker, topic, 1, 1)
     import confluent_kafka
@@ -121,6 +121,7 @@ def test_topics_that_may_not_be_read(spark: SparkSession, tmp_path: Path) -> Non
         assert capture(spark, settings, str(tmp_path / "out"), every=None).wait()
 
 
+@pytest.mark.needs("spark")
 def test_a_session_without_the_jars(tmp_path: Path) -> None:
     script = (
         "from kafka_assignors.spark.capture import capture; from kafka_assignors.spark.session import session; "
@@ -131,6 +132,7 @@ def test_a_session_without_the_jars(tmp_path: Path) -> None:
     assert last.startswith("kafka_assignors.errors.ConnectorError: this Spark session lacks the jars")
 
 
+@pytest.mark.needs("spark")
 def test_a_machine_without_java_or_maven(tmp_path: Path) -> None:
     command = ("-m", "kafka_assignors.spark", "capture", "--out", str(tmp_path / "out"), "--bootstrap", "127.0.0.1:1")
     code, last = run(*command, "--jar", str(jars.spark_connector()[0]), PATH="", HOME=str(tmp_path))
@@ -195,9 +197,17 @@ def test_settings_on_the_command_line(tmp_path: Path) -> None:
         assert done.exit_code == 2
         return done.stderr
 
-    assert "no cluster is named; give --bootstrap" in refused()
-    assert "--config is no NAME=VALUE" in refused("--config", "secret")
-    assert "cannot be read" in refused("--config-file", str(file))
+    assert "there is no broker; give --bootstrap-server" in refused()
+    slip = refused("--bootstrap", "127.0.0.1:1", "-X", "secruity.protocol=SSL")
+    assert "'secruity.protocol', which is no setting of a connection; did you mean security.protocol?" in slip
+    assert "-X number 1 is not NAME=VALUE" in refused("-X", "secret")
+    assert "cannot be read" in refused("--config", str(file))
+    said = refused("--config", "sasl.password=secret")
+    assert "give one setting as -X NAME=VALUE" in said
+    assert "secret" not in said
     file.write_text("# a comment\n\nsasl.password\n")
-    assert "line 3 of" in refused("--config-file", str(file))
+    assert "line 3 of" in refused("--config", str(file))
+    old = refused("--config-file", str(file))
+    assert old.startswith("kafka-assignors: --config-file is deprecated; give the file with --config\n")
+    assert "line 3 of" in old
     assert "--count is for --every" in refused("--bootstrap", "127.0.0.1:1", "--count", "2")

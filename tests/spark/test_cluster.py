@@ -1,14 +1,10 @@
-"""The replay on a Spark cluster: a standalone master and two workers on this machine, executors with the wheel."""
+"""The replay on a Spark cluster: a standalone master and two workers on this machine, with the wheel on executors."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-import time
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
@@ -17,39 +13,18 @@ import pytest
 
 from support import jars
 from support.histories import drawn
+from support.standalone_spark import WORKERS, standalone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.needs("spark"), pytest.mark.timeout(900)]
 
 GROUPS = 200
 
 
-@contextmanager
-def started(arguments: list[str], log: Path, said: str) -> Iterator[str]:
-    """A process of Spark's, until it has said this; what it said."""
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
-    environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
-    with log.open("w") as out:
-        command = [str(home / "bin" / "spark-class"), *arguments]
-        process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT)
-        try:
-            deadline = time.monotonic() + 120
-            while (match := re.search(said, log.read_text())) is None:
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.1)
-            yield match[1]
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
 def tables(folder: Path) -> None:
-    """The fleet as Parquet, in several files each, so that there is something to read in parallel."""
+    """The fleet as Parquet, in several files each, for reading in parallel."""
     events: list[dict[str, Any]] = []
     counts: list[dict[str, Any]] = []
     for seed in range(GROUPS):
@@ -71,7 +46,7 @@ def tables(folder: Path) -> None:
 
 
 def replay(folder: Path, out: str, *options: str) -> list[dict[str, Any]]:
-    """The command, and the rows that it wrote."""
+    """Runs the command; returns the rows that it wrote."""
     paths = ("--events", str(folder / "events"), "--topics", str(folder / "topics"), "--out", str(folder / out))
     command = [sys.executable, "-m", "kafka_assignors.spark", "replay", *paths, *options]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -88,18 +63,10 @@ def test_a_standalone_cluster_gives_the_rows_of_this_machine(tmp_path: Path) -> 
     tables(tmp_path)
     here = replay(tmp_path, "here")
     assert len(here) > 6 * GROUPS
-    with ExitStack() as running:
-        master_at = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-        master = running.enter_context(started(master_at, tmp_path / "master.log", r"Starting Spark master at (\S+)"))
-        for number in range(2):
-            work = tmp_path / f"work{number}"
-            worker = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "-c", "1", "-m", "700m"]
-            worker += ["--webui-port", "0", "--work-dir", str(work), master]
-            log = tmp_path / f"worker{number}.log"
-            running.enter_context(started(worker, log, r"(Successfully registered with master)"))
+    with standalone(tmp_path, "700m") as master:
         conf = ("spark.executor.memory=600m", "spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1")
         settings = [part for each in conf for part in ("--conf", each)]
         there = replay(tmp_path, "there", "--master", master, "--tasks", "8", *settings)
         assert there == here
-        # Both workers had an executor.
-        assert all(list((tmp_path / f"work{number}").glob("app-*/*/stderr")) for number in range(2))
+        # Every worker had an executor.
+        assert all(list((tmp_path / f"work{number}").glob("app-*/*/stderr")) for number in range(WORKERS))

@@ -1,4 +1,4 @@
-"""What the commands read: a dump of the offsets topic, and a capture that is not finished."""
+"""The input of the commands: a dump of the offsets topic, and an unfinished capture."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_dump_is_decoded(spark: SparkSession, tmp_path: Path) -> None:
     assert [(bytes(row["key"]), row["src_offset"]) for row in broken] == [(b"\x00", 12)]
     again = CliRunner().invoke(app, command)
     assert (again.exit_code, "is there already" in again.stderr) == (2, True)
-    # What was not asked for is null, in columns of the same types.
+    # Columns without their option are null, with the same types.
     plain = CliRunner().invoke(app, [*command, "--overwrite"])
     assert plain.exit_code == 0, plain.output
     events = spark.read.parquet(str(out / "membership_events")).collect()

@@ -1,4 +1,4 @@
-"""Memory: batches bounded by bytes, a driver that collects little, and one sentence where a heap is too small."""
+"""Memory: batches have a limit in bytes, the driver collects little, and a small heap leads to one clear sentence."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(900)]
 
 
 def test_a_batch_of_groups_is_bounded_by_its_bytes(spark: SparkSession) -> None:
-    """Forty groups of a megabyte each, which would all fit in a batch by their number."""
+    """Forty groups of a megabyte each. By their number, all of them would fit into one batch."""
 
     def sizes(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
@@ -37,21 +37,22 @@ def test_a_batch_of_groups_is_bounded_by_its_bytes(spark: SparkSession) -> None:
 
 
 def test_a_task_is_bounded_by_its_bytes_however_large_the_fleet(spark: SparkSession) -> None:
-    """What goes through a shuffle is not cut by the number of cores alone; and little of it is not cut into much."""
+    """The bytes of a shuffle decide the number of its parts, not only the number of cores. Few bytes give few parts."""
     own = spark.newSession()
     own.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", str(2 << 20))
 
     def parts(rows: int) -> int:
         made = own.range(0, rows, 1, 2).selectExpr("id", "sha2(cast(id as string), 256) as history")
-        # All of it is shuffled, since Spark leaves out what nobody asks for.
+        # The column is used afterwards: Spark does not shuffle unused ones.
         placed = made.repartition("id").selectExpr("spark_partition_id() as part", "history")
         return len(placed.groupBy("part").agg({"history": "max"}).collect())
 
-    # Some 70 bytes of each row remain once compressed.
+    # About 70 bytes of each row remain after compression.
     assert 5 <= parts(300_000) <= 40
     assert parts(1_000) <= 2
 
 
+@pytest.mark.needs("spark")
 def test_parts_that_are_asked_for_are_those(tmp_path: Path) -> None:
     done = ran(
         "from kafka_assignors.spark.session import opened\n"
@@ -76,7 +77,7 @@ def test_the_driver_collects_a_bounded_number_of_large_groups(
             for field in schema("membership_events").fields
         )
     )
-    # Of ten groups with six rows each, and one with one more.
+    # Ten groups with six rows each. One of them gets a seventh.
     events = events.unionAll(events.where("group_id = 'g7'").limit(1))
     keys = replay_module._larger_than(5, {"events": events})
     assert keys is not None
@@ -108,8 +109,9 @@ def test_an_error_of_memory_names_the_setting(text: str, setting: str) -> None:
     assert too_small(ValueError("another error")) is None
 
 
+@pytest.mark.needs("spark")
 def test_the_setting_of_a_session_that_is_stopped_is_known(tmp_path: Path) -> None:
-    """It is stopped before anybody asks, unless its JVM has ended first."""
+    """The message is made after the session has stopped. The JVM may have ended before that."""
     done = ran(
         "from kafka_assignors.spark.heap import too_small\n"
         "from kafka_assignors.spark.session import opened\n"
@@ -131,12 +133,13 @@ def ran(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.needs("spark")
 def test_a_heap_that_is_too_small_ends_in_one_sentence(tmp_path: Path) -> None:
-    """A JVM of half a gigabyte that is asked for a gigabyte ends itself; what it would say fills pages."""
+    """A JVM of half a gigabyte that needs a gigabyte ends itself. Its own messages fill pages."""
     done = ran(
-        "from kafka_assignors.spark.commands import settings, told\n"
+        "from kafka_assignors.spark.commands import exit_on_error, settings\n"
         "from kafka_assignors.spark.session import opened\n"
-        "with told():\n"
+        "with exit_on_error():\n"
         "    with opened('local[1]', **settings(['spark.driver.memory=480m'])) as spark:\n"
         "        texts = \"collect_list(concat(id, repeat('x', 100000000)))\"\n"
         "        spark.range(40).selectExpr(f'size({texts})').collect()\n",
@@ -147,5 +150,5 @@ def test_a_heap_that_is_too_small_ends_in_one_sentence(tmp_path: Path) -> None:
         "kafka-assignors: Spark has too little memory: spark.driver.memory, that of the driver, whose heap does all of "
         "the work here, is 480m; give more, such as --conf spark.driver.memory=4g"
     ], done.stderr
-    # What Java says of its start stands before it; the trace of the test's own exit status stands after it.
+    # Java's messages on its start come before the sentence, and the trace of the test's own exit status after it.
     assert "OutOfMemoryError" not in done.stderr.split("kafka-assignors: ")[0]

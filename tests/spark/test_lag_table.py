@@ -1,4 +1,4 @@
-"""The lag table, against the rule in plain Python."""
+"""The lag table, compared with the rule in plain Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Key = tuple[str, str, int, str, int]
 
 
 def drawn(seed: int) -> tuple[list[Any], list[Any], list[Any]]:
-    """Commits, offsets and events of a few groups: commits of one moment, tombstones, partitions without leaders."""
+    """Commits, offsets and events of a few groups, with simultaneous commits, tombstones and leaderless partitions."""
     chance = random.Random(seed)
     commits = [
         (
@@ -54,7 +54,7 @@ def drawn(seed: int) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 def by_hand(commits: list[Any], offsets: list[Any], events: list[Any], reset: str) -> dict[Key, tuple[Any, int]]:
-    """What each group had committed, as one would look it up, and its lag."""
+    """The last commit and the lag of each partition of each group, looked up row by row."""
     since: dict[tuple[str, str, str], int] = {}
     named = [(*row[:2], row[3], row[2]) for row in commits]
     named += [(row[0], row[1], topic, row[3]) for row in events for topic in row[6]]
@@ -88,7 +88,7 @@ def test_the_table_is_the_rule_looked_up(spark: SparkSession, reset: str) -> Non
     assert len(found) == len(rows) > 200
     assert ("c0", "g9", 13, "t2", 0) in rows
     assert ("c0", "g9", 7, "t2", 0) not in rows
-    # What the comparison is worth.
+    # The comparison covers partitions with and without a commit.
     assert {committed is None for committed, _ in rows.values()} == {True, False}
     assert sum(lag > 0 for _, lag in rows.values()) > 50
 

@@ -1,4 +1,4 @@
-"""The binding of the offsets topic's decoder: record batches in, record batches out."""
+"""The binding of the decoder of the offsets topic: record batches to record batches."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from kafka_assignors import (
 )
 from kafka_assignors.errors import TableError
 from kafka_assignors.spark.decoding import DECODED
+from kafka_assignors.userdata import Assignment
 from support.offsets_records import SCHEMA, commit_key, commit_value, group_value, key, records
 
 TOPIC_ID = bytes([1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18])
@@ -28,7 +29,7 @@ TOPIC_ID_TEXT = "AQIDBAUGBwgREhMUFRYXGA"
 
 
 def decoded(batch: Any, *, names: Any = None, clients: bool = False, keep_bytes: bool = False) -> dict[str, list[Any]]:
-    """The rows of each table, without what is null in all of them."""
+    """The rows of each table, without the columns that are null in all rows."""
     tables: dict[str, list[Any]] = {name: [] for name in DECODED}
     for found in _core.OffsetsTopic(names or {}, clients, keep_bytes).decode(batch):
         for row in found.to_pylist():
@@ -98,8 +99,12 @@ def test_a_generation_as_our_own_assignors_write_it(assignor: Any, claimed: Any,
     for row in tables["observed_assignments"]:
         assert (row["generation"], row["kind"]) == (9, "classic")
         given[row["member_id"]][row["topic"]] = row["partitions"]
-    assert given == {name: dict(_core.decode_assignment(share)[1]) for name, share in shares.items()}
-    # A cooperative leader withholds what another member still has, a stream join what not all topics have.
+    sent_shares = {name: Assignment.decode(share).partitions for name, share in shares.items()}
+    assert given == {
+        name: {topic: list(numbers) for topic, numbers in share.items()} for name, share in sent_shares.items()
+    }
+    # A cooperative leader withholds partitions that another member still owns. A stream join withholds partition
+    # numbers that not all topics have.
     assert sum(len(numbers) for share in given.values() for numbers in share.values()) >= 3
     rows = [row["row"] for table in tables.values() for row in table]
     assert sorted(rows) == list(range(len(rows)))
@@ -147,7 +152,7 @@ def test_what_cannot_be_told_is_kept_aside_with_the_reason() -> None:
 
 
 def test_the_first_record_of_a_classic_group_is_of_no_other_kind() -> None:
-    """A coordinator writes it before it knows the protocol type; Connect's first one is the same."""
+    """A coordinator writes it before it knows the protocol type. The first record of a Connect group is the same."""
     first = group_value(0, None, [], protocol_type="")
     found = decoded(records([(key(2, "g"), first)]))
     assert found["rejected_records"] == []
@@ -187,7 +192,7 @@ def test_every_record_is_somewhere_whatever_its_bytes() -> None:
         pairs.append((head + chance.randbytes(chance.randrange(3)), chance.choice([None, body])))
     found = decoded(records(pairs))
     seen = {row["src_offset"] for table in found.values() for row in table}
-    # A target or a current assignment of nothing gives no row.
+    # An empty target assignment, or an empty current one, gives no row.
     silent = {
         offset
         for offset, (head, value) in enumerate(pairs)
@@ -201,7 +206,7 @@ def test_every_record_is_somewhere_whatever_its_bytes() -> None:
 
 
 def test_large_batches_come_in_pieces() -> None:
-    """A record of a hundred kilobytes may make many megabytes: no batch is larger than Arrow's offsets can count."""
+    """A record of a hundred kilobytes may give many megabytes. No batch is larger than Arrow's offsets allow."""
     group = "g" * 30_000
     value = group_value(1, "range", [(f"m{number}", None, b"", b"") for number in range(2_000)])
     pieces = list(_core.OffsetsTopic({}, False, False).decode(records([(key(2, group), value)] * 4)))

@@ -1,4 +1,4 @@
-"""The whole way on a made-up fleet, by one command."""
+"""The whole pipeline on a generated fleet, by one command."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(900)]
 
 
+@pytest.mark.needs("spark")
 def test_it_ends_without_a_traceback_and_its_page_is_small(tmp_path: Path) -> None:
-    """In a process of its own, whose end is that of Spark's workers too."""
+    """In a process of its own, so that the end of Spark's workers is tested, too."""
     command = [sys.executable, "-m", "kafka_assignors.spark", "pipeline", "--out", str(tmp_path), "--groups", "30"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
-    # Pictures are of six groups, however many there are.
+    # The page has pictures of six groups at most.
     assert (tmp_path / "report.html").stat().st_size < 2_000_000
 
 
+@pytest.mark.needs("spark")
 def test_a_reader_of_one_line_ends_it_as_it_ends_any_command(tmp_path: Path) -> None:
-    """`pipeline | head -1`: no traceback, neither of ours nor of a worker of Spark's."""
+    """`pipeline | head -1`: neither the command nor a Spark worker prints a traceback."""
     command = [sys.executable, "-m", "kafka_assignors.spark", "pipeline", "--out", str(tmp_path), "--groups", "5"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -43,7 +45,7 @@ def test_a_reader_of_one_line_ends_it_as_it_ends_any_command(tmp_path: Path) -> 
         told = process.stderr.read()
         assert process.wait(500) == -signal.SIGPIPE, told
     assert [line for line in told.splitlines() if "Traceback" in line or "BrokenPipe" in line] == []
-    # It ends with the next line that nobody reads, and not with its last one.
+    # The command ends at the first line after the reader has gone, not at its last line.
     assert not (tmp_path / "report.html").exists()
 
 

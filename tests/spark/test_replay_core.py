@@ -1,4 +1,4 @@
-"""The binding of the replay: record batches in, record batches out, held to a replay by hand over the public API."""
+"""The binding of the replay: record batches to record batches, compared with a replay by hand over the public API."""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ import pytest
 
 from kafka_assignors import LagBasedAssignor, MemberState, OptionError, _core
 from kafka_assignors.errors import TableError
-from kafka_assignors.spark.strategies import STRATEGIES, kernel_options, parse
+from kafka_assignors.spark.strategies import STRATEGIES, kernel_options
+from kafka_assignors.strategies import parse_strategy
 from support.histories import SCHEMA, ByHand, History, batch, count, drawn, event
 
-ALL = [*STRATEGIES, "cooperative-sticky-join", "sticky(mode=sticky-yet-fair)", "lag(scope=group, max_skew=none)"]
-# The kernel's clock, and errors, which have tests of their own.
+BROKERS = ["uniform", "uniform(broker=4.0.0)", "server-side-range"]
+ALL = [
+    *STRATEGIES,
+    "cooperative-sticky-join",
+    "sticky(mode=sticky-yet-fair)",
+    "lag(scope=group, max_skew=none)",
+    *BROKERS,
+]
+# The clock of the replay and its errors. They have tests of their own.
 UNLIKE = {"cluster", "group_id", "strategy", "kernel_ns", "error"}
 
 
@@ -36,25 +44,25 @@ def of(found: list[dict[str, Any]], group_id: str, strategy: str) -> list[dict[s
 def test_equals_a_replay_by_hand(text: str) -> None:
     histories = {f"g{seed}": drawn(seed) for seed in range(150)}
     if text.startswith("lag"):
-        # Without lags the leader keeps what members own, which takes bytes; a test of its own has it.
+        # Without lags the leader keeps owned partitions, for which it needs user data. This has a test of its own.
         histories = {group_id: history for group_id, history in histories.items() if history.lags}
     found = rows(histories, [text])
     label = kernel_options([text])[0][0]
     wrong = {}
     for group_id, history in histories.items():
-        by_hand = ByHand(history, parse(text)).rows()
+        by_hand = ByHand(history, parse_strategy(text)).rows()
         if of(found, group_id, label) != by_hand:
             wrong[group_id] = (of(found, group_id, label), by_hand)
     assert wrong == {}
     assert all(row["error"] is None and row["kernel_ns"] >= 0 for row in found)
-    # What the comparison is worth: rebalances that move something, with lag, by both causes.
+    # The comparison covers rebalances that move partitions, with lag, of both causes.
     assert sum(row["moved"] > 0 for row in found) > 100
     assert {row["cause"] for row in found} == {"members", "partitions"}
     assert sum(row["max_lag"] > 0 for row in found) > 100
 
 
 def test_without_lags_the_lag_strategy_keeps_what_members_own() -> None:
-    """As its leader does when nobody can tell the lags."""
+    """As the leader does when the lags are unknown."""
     history = History(
         events=[event(1, "join", "a", ["t"]), event(2, "join", "b", ["t"]), event(3, "leave", "b")],
         counts=[count(0, "t", 4)],
@@ -173,7 +181,7 @@ def test_odd_events_are_told_in_their_rebalance() -> None:
 
 
 def test_a_count_of_ninety_million_partitions_takes_no_memory() -> None:
-    """In a process of its own, whose peak is known. Today's count is fine; the refusal comes before any row."""
+    """In a process of its own, to read its peak memory. The first count is valid; the later one is refused at once."""
     script = (
         "import resource\n"
         "from kafka_assignors import _core\n"
@@ -259,7 +267,7 @@ def test_rebalances_without_known_counts_have_no_figures_and_one_error() -> None
 
 
 def test_bytes_that_are_no_text_and_offsets_beyond_the_end_cost_their_group_only() -> None:
-    """What no well-behaved writer makes; such arrays cannot be built from Python values."""
+    """No correct writer produces such bytes. Such arrays cannot be built from Python values."""
     good = batch({"a": drawn(1), "b": drawn(2), "c": drawn(3)})
     offsets = pyarrow.array([0, 1, 2, 3], pyarrow.int32()).buffers()[1]
     names = pyarrow.Array.from_buffers(pyarrow.string(), 3, [None, offsets, pyarrow.py_buffer(b"a\xffc")])
@@ -327,7 +335,7 @@ def test_assignments_come_in_bounded_batches_and_may_be_left() -> None:
 
 
 def workers() -> int:
-    """Threads that replay; the kernel shows 15 letters of their name."""
+    """The number of threads that replay. The kernel shows 15 characters of their names."""
     names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
     return names.count("kafka-assignors-replay"[:15])
 

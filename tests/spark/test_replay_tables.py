@@ -32,14 +32,14 @@ KEYS = {"membership_events": "events", "topic_partitions": "counts", "lags": "la
 
 
 def table(spark: SparkSession, name: str, histories: dict[str, History], order: int | None = None) -> DataFrame:
-    """A table of the histories of a cluster, in a random order."""
+    """A table of the histories of one cluster, in random order."""
     rows = [
         {"cluster": "c", "group_id": group_id, "rack": None, **row}
         for group_id, history in histories.items()
         for row in getattr(history, KEYS[name])
     ]
     if name == "topic_partitions":
-        # Groups share a cluster but not its topics.
+        # The groups are in one cluster, each with topics of its own.
         rows = [{**row, "topic": f"{row['group_id']}-{row['topic']}"} for row in rows]
     elif name == "membership_events":
         rows = [{**row, "topics": row["topics"] and [f"{row['group_id']}-{t}" for t in row["topics"]]} for row in rows]
@@ -67,7 +67,7 @@ def collected(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def expected(histories: dict[str, History], strategies: Any = STRATEGIES) -> list[dict[str, Any]]:
-    """What the core says, called without Spark."""
+    """The results of the core, without Spark."""
     renamed = {
         group_id: History(
             events=[{**e, "topics": e["topics"] and [f"{group_id}-{t}" for t in e["topics"]]} for e in history.events],
@@ -109,7 +109,7 @@ def test_groups_too_large_for_a_row_are_put_together_by_a_worker(spark: SparkSes
 
 
 def test_a_history_beyond_arrows_reach_is_an_error_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Called as a worker calls it: two GiB are not for a test."""
+    """Called as a Spark worker calls it. The limit is lowered, since a test cannot make two GiB."""
     monkeypatch.setattr(replay_module, "MOST_BYTES", 100)
     flat = pyarrow.RecordBatch.from_pylist(
         [
@@ -162,7 +162,7 @@ def test_bad_groups_and_bad_events(spark: SparkSession) -> None:
 
 
 def test_what_has_no_figures_counts_in_no_total(spark: SparkSession) -> None:
-    """A capture that began before the first snapshot of counts; errors are counted once a rebalance and strategy."""
+    """A capture that began before the first snapshot of counts. Each rebalance and strategy has at most one error."""
     events = [*(event(1, "join", f"m{number}", ["t"]) for number in range(10)), event(3, "leave", "m0")]
     late = {"late": History(events=events, counts=[count(250, "t", 18)])}
     late["never"] = History(events=events)
@@ -268,7 +268,7 @@ def test_summaries(spark: SparkSession) -> None:
             key=lambda r: (r.balance_score_total, r.moved_total, r.lag_skew_p95, r.strategy),
         )
         assert [strategy for strategy, row in candidates.items() if row.best] == [best.strategy]
-    # Some strategy would have won by leaving partitions to nobody.
+    # Some strategy would otherwise have won by unassigned partitions.
     assert any(
         min(rows_of, key=lambda r: (r.balance_score_total, r.moved_total)).share_unassigned > 0
         for rows_of in ([row for (id, _), row in found.items() if id == group_id] for group_id in GROUPS)
@@ -294,7 +294,7 @@ def three_digits(value: float) -> float:
 
 
 def check(summed: Any, rows: list[dict[str, Any]], rounded: Any = lambda value: value) -> None:
-    """A summary's figures, from the rows."""
+    """Checks a summary's figures against its rows."""
     done = [row for row in rows if row["moved"] is not None]
     assert (summed.rebalances, summed.errors) == (len(done), sum(row["error"] is not None for row in rows))
     partitions = sum(row["partitions"] for row in done)
@@ -349,7 +349,7 @@ def test_what_leaves_more_unread_than_today_is_never_the_best(spark: SparkSessio
     assert best == {
         "observed": ("sticky", 0),
         "unknown": ("sticky", 0),
-        # As much as today is not more; and there is nothing to be better than.
+        # As many unassigned partitions as today are allowed. Without figures of today, no comparison is possible.
         "unread today": ("sticky-join", 98),
         "alone": ("sticky-join", 98),
     }
@@ -358,7 +358,7 @@ def test_what_leaves_more_unread_than_today_is_never_the_best(spark: SparkSessio
 
 
 def test_percentiles_of_a_fleet_are_of_few_values(spark: SparkSession) -> None:
-    """What Spark keeps in memory for a percentile is one entry for each different value."""
+    """For a percentile, Spark keeps one entry in memory for each different value. Therefore values must be few."""
     values = spark.range(0, 3_000_000, 1, 4).selectExpr("id as whole", "id / 7 as part", "cast(null as bigint) as none")
     columns = [summary_digits(values[name]).alias(name) for name in ("whole", "part", "none")]
     counted = values.select(columns).selectExpr(

@@ -1,4 +1,4 @@
-"""The session, the tables' schemas and the commands, with and without what they need."""
+"""The session, the schemas of the tables and the commands, with and without the programs that they need."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_without_pyspark_there_is_one_sentence() -> None:
 
 
 def run(script: str, **environment: str) -> str:
-    """The last line of a script's error, in a process of its own."""
+    """The last line of a script's error output, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=False
     )
@@ -72,7 +72,7 @@ def test_without_java_there_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_java_that_does_not_start_spark_is_told(tmp_path: Path) -> None:
-    """As Java 11 ends."""
+    """Java 11 ends like this."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'class file version 61.0' >&2\nexit 1\n")
@@ -103,6 +103,7 @@ def test_a_session_that_is_there_is_used(spark: SparkSession, tmp_path: Path) ->
         session("spark://h:1")
 
 
+@pytest.mark.needs("spark")
 def test_under_spark_submit_its_master_and_settings_count(tmp_path: Path) -> None:
     import pyspark
 
@@ -133,7 +134,7 @@ def test_under_spark_submit_its_master_and_settings_count(tmp_path: Path) -> Non
 
 
 def test_a_worker_whose_socket_is_closed_ends_quietly() -> None:
-    """The daemon prints a traceback of whatever else a worker ends with."""
+    """For any other end of a worker, the daemon prints a traceback."""
 
     def closed(sock: Any, authenticated: bool) -> int:
         raise BrokenPipeError(32, "Broken pipe")
@@ -169,7 +170,7 @@ def test_schemas(spark: SparkSession) -> None:
 
 
 def fleet(spark: SparkSession, folder: Path) -> dict[str, str]:
-    """Two groups of two members and one that leaves, as tables in Parquet."""
+    """Two groups of two members, one of which leaves, as tables in Parquet."""
     events = [
         ("c", group, seq, 10 * seq, kind, member, ["t"])
         for group in ("a", "b")

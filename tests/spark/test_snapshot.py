@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
-from kafka_assignors.clients.topic_offsets import read_topic_offsets
+from kafka_assignors.cluster.topic_offsets import read_topic_offsets
 from kafka_assignors.errors import ConnectorError, LagError, OptionError, TableError
 from kafka_assignors.spark.app import app
 from kafka_assignors.spark.connector import connector_jars, default_cache
@@ -94,6 +94,7 @@ def test_clusters_and_folders_that_cannot_be_used(kafka_broker: Kafka, tmp_path:
         topic_names(tmp_path)
 
 
+@pytest.mark.needs("spark")
 def test_the_jars_come_from_maven_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = connector_jars(tmp_path)
     assert sorted(jar.name for jar in found) == sorted(jar.name for jar in jars.spark_connector())
@@ -115,7 +116,7 @@ def test_jars_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ):
         connector_jars()
     assert list((tmp_path / "cache").iterdir()) == []
-    # By hand, as the error says.
+    # The connector can be installed by hand, as the error says.
     maven.write_text("#!/bin/sh\nexit 0\n")
     with pytest.raises(ConnectorError, match="Maven could not fetch"):
         connector_jars()

@@ -1,4 +1,4 @@
-"""From the tables of a replay to the report, on Spark: figures recomputed by hand from the same rows."""
+"""From the tables of a replay to the report, on Spark. The figures are computed again from the same rows."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from kafka_assignors.report.model import Report
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(900)]
 
 GROUPS = 40
 
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> dict[str, DataFrame]:
-    """A small fleet, replayed; and one group more that could not be."""
+    """A small fleet, replayed, and one group that could not be replayed."""
     found = replayed.tables(FleetOptions(11, GROUPS))
     nothing = dict.fromkeys(found["rebalances"][0])
     found["rebalances"].append(nothing | {"cluster": "synthetic", "group_id": "<broken>", "error": "ts is null"})
@@ -100,7 +100,7 @@ def test_every_group_has_a_recommendation(tables: dict[str, DataFrame], made: Re
     assert made.recommendations == counted
     assert counted["none"] == 1
     assert made.moved_today == sum(row["moved_today"] or 0 for row in rows)
-    # The card says what the bar says.
+    # The figure on the card equals the figure of the bar.
     assert made.moved_today == next(each.moved for each in made.strategies if each.strategy == "observed")
     assert made.observed_groups == GROUPS
     assert made.moved_recommended == made.moved_today - sum(row["saved"] or 0 for row in rows)
@@ -120,7 +120,7 @@ def test_timelines_move_what_the_rows_say(tables: dict[str, DataFrame], made: Re
             expected = sorted(moved[group.figures.group_id, line.strategy])[-len(line.times) :]
             assert list(line.times) == [ts for ts, _, _ in expected]
             assert list(line.moved) == [count for _, _, count in expected]
-            # As the owners have it, but for partitions that are gone.
+            # As in the table of owners, except for partitions of deleted topics.
             changed = [
                 sum(old >= 0 and old != new for old, new in zip(before, after, strict=True))
                 for before, after in itertools.pairwise(line.owners)
@@ -138,7 +138,7 @@ def test_lags_of_members_add_up(made: Report) -> None:
     assert told
     for lag in told:
         totals = {name: sum(by_member.values()) for name, by_member in lag.strategies.items()}
-        # Whoever has the partitions, their lag is the same; a join leaves some to nobody.
+        # The total lag does not depend on the owners. A join leaves some partitions without an owner.
         plain = {total for name, total in totals.items() if "join" not in name}
         assert len(plain) == 1, totals
         assert all(total <= max(plain) for total in totals.values())
@@ -147,7 +147,7 @@ def test_lags_of_members_add_up(made: Report) -> None:
 def test_the_driver_gets_the_end_of_a_history_only(
     tables: dict[str, DataFrame], made: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the two strategies that are compared; of all others the one rebalance that lags are shown for."""
+    """The last rebalances of the two strategies that are compared; of the others, only the one with shown lags."""
     most = 5
     monkeypatch.setattr(report_module, "_MOST_REBALANCES", most)
     seen: list[Any] = []
@@ -159,9 +159,9 @@ def test_the_driver_gets_the_end_of_a_history_only(
 
         return call
 
-    monkeypatch.setattr(report_module, "_Shares", noted(report_module._Shares))
+    monkeypatch.setattr(report_module, "_Assignments", noted(report_module._Assignments))
     monkeypatch.setattr(report_module, "_lags_at", noted(report_module._lags_at))
-    # A hundred times the same lags, earlier: each partition's last one is what counts.
+    # The same lags a hundred times, earlier: only the last one of each partition counts.
     early = tables["lags"].selectExpr("*", "explode(sequence(1, 100)) as earlier")
     early = early.selectExpr("cluster", "group_id", "ts - earlier as ts", "topic", "partition", "lag + earlier as lag")
     cut = report(
@@ -213,7 +213,7 @@ def test_only_rebalances_is_needed(tables: dict[str, DataFrame]) -> None:
 
 
 def test_what_groups_run_is_what_was_captured(spark: SparkSession) -> None:
-    """The protocol of a classic group; the type of one that the broker assigns; and nothing where nothing is known."""
+    """The protocol of a classic group, the type of a group that the broker assigns, and null if neither is known."""
 
     def row(group_id: str, strategy: str, moved: int, assigned: int = 100) -> tuple[Any, ...]:
         # Ten members, a hundred partitions.
@@ -261,7 +261,7 @@ def test_what_groups_run_is_what_was_captured(spark: SparkSession) -> None:
         "What was really assigned is in the tables for 0 of 6 groups; for 2 the strategy in use is known and replayed, "
         "and stands for today; 3 are assigned by the broker (KIP-848); for 1 nothing stands for today."
     )
-    # A join that nobody reads is no join.
+    # A join in which no member reads most partitions is not recommended.
     assert page_of.recommendations == {"keep": 4, "sticky": 2}
     shares = {each.strategy: each.unassigned_share for each in page_of.strategies}
     assert shares == {"range": 0, "sticky": 0, "sticky-join": 0.98}
@@ -294,7 +294,7 @@ def test_a_group_without_a_name_is_a_failure_and_no_crash(tables: dict[str, Data
 
 
 def test_an_expression_that_takes_forever_to_backtrack_takes_no_time(tables: dict[str, DataFrame]) -> None:
-    """In linear time; and an expression of RE2, in which look-around is none."""
+    """They match in linear time. The expression is RE2's, which has no look-around."""
     long = "a" * 40
     one = tables["rebalances"].where("group_id like 'join-%'").replace({"synthetic": "c"}, subset=["cluster"])
     from pyspark.sql.functions import lit
@@ -348,7 +348,7 @@ def test_targets_are_those_of_spark(spark: SparkSession, made: Report, tmp_path:
     assert (html, values) == tuple(f"{tmp_path.as_uri()}/with a scheme/report.{kind}" for kind in ("html", "json"))
     names = sorted(path.name for path in (tmp_path / "with a scheme").iterdir())
     assert names == ["report.html", "report.json"]
-    # A file system that is not the local one: Hadoop's view of a folder by another scheme.
+    # Another file system than the local one: Hadoop's view of a folder, with another scheme.
     spark.sparkContext._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.here.link./data", tmp_path.as_uri())
     write_report(spark, made, "viewfs://here/data/seen")
     assert (tmp_path / "seen" / "report.html").read_text("utf-8") == page(made)

@@ -1,4 +1,4 @@
-"""Strategies by their text."""
+"""Strategies given as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from kafka_assignors import (
     StickyAssignor,
     StickyStreamJoinAssignor,
 )
-from kafka_assignors.spark.strategies import STRATEGIES, kernel_options, label, parse, split
+from kafka_assignors.spark.strategies import STRATEGIES, kernel_options
+from kafka_assignors.strategies import parse_strategy, split_strategies, strategy_text
 
 
 @pytest.mark.parametrize(
@@ -41,8 +42,8 @@ from kafka_assignors.spark.strategies import STRATEGIES, kernel_options, label, 
     ],
 )
 def test_texts(text: str, assignor: Any, name: str) -> None:
-    assert (parse(text), label(parse(text))) == (assignor, name)
-    assert parse(name) == assignor
+    assert (parse_strategy(text), strategy_text(parse_strategy(text))) == (assignor, name)
+    assert parse_strategy(name) == assignor
 
 
 def test_what_the_core_is_given() -> None:
@@ -52,7 +53,7 @@ def test_what_the_core_is_given() -> None:
     ]
     assert [name for name, _ in kernel_options(STRATEGIES)] == list(STRATEGIES)
     assert kernel_options([StickyAssignor(mode="fair")])[0][0] == "sticky(mode=fair)"
-    assert split("a(b=1,c=2), d,,e") == ["a(b=1,c=2)", "d", "e"]
+    assert split_strategies("a(b=1,c=2), d,,e") == ["a(b=1,c=2)", "d", "e"]
 
 
 @pytest.mark.parametrize(
@@ -63,13 +64,14 @@ def test_what_the_core_is_given() -> None:
         (["best"], "the strategy is 'best'; give one of 'sticky'"),
         (["sticky(mode=fair"], "give a name, or one with options"),
         ([5], "the strategy is 5"),
-        (["range(mode=fair)"], "'mode=fair' is no option of range here; it takes none"),
-        (["sticky(mode)"], "'mode' is no option of sticky here; give mode, each with its value"),
+        (["range(mode=fair)"], "'mode=fair' is no option of range; it takes none"),
+        (["sticky(mode)"], "'mode' is no option of sticky; give mode, racks, each with its value"),
         (["sticky(mode=best)"], "mode is 'best'; give one of"),
         (["lag(max_skew=-1)"], "max_skew is '-1'; give a number"),
         (["lag(max_skew=99999999999)"], "max_skew is 99999999999; give an integer"),
         (["lag(threshold=5)"], "a threshold is for keep='owners'"),
-        (["lag(deadline=1)"], "'deadline=1' is no option of lag here"),
+        (["lag(deadline=1)"], "'deadline=1' is no option of lag"),
+        (["sticky(racks=after-stickiness)"], "racks does not count in a replay"),
         ([StickyAssignor(racks="after-stickiness")], "racks does not count in a replay"),
         ([LagBasedAssignor(lags={"t": [1]})], "lags does not count in a replay"),
     ],

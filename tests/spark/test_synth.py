@@ -1,4 +1,4 @@
-"""The made-up fleet as tables, on Spark."""
+"""The generated fleet as tables, on Spark."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_tables_have_their_columns_and_the_fleet_of_the_seed(spark: SparkSession
 
 
 def test_the_same_rows_whatever_the_parallelism(spark: SparkSession) -> None:
-    """The fleet of a session with two cores, and its groups dealt to tasks in other ways."""
+    """The fleet with two cores, and with its groups distributed over tasks in other ways."""
     from kafka_assignors.spark import synth as module
 
     options = FleetOptions(9, 25, snapshots=2)

@@ -1,1 +1,1 @@
-"""What tests run against: a real Apache Kafka, consumers in processes of their own, a record of who held what."""
+"""Parts that the tests share: Kafka brokers, consumer processes, and a trace of the owners of each partition."""

@@ -1,4 +1,4 @@
-"""Answers of a broker as large as a test wants them: row after row, without an object for each."""
+"""A broker's answers, of any size that a test needs. They are written row by row, without an object for each row."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def metadata(
     host: str = "b",
     correlation: int = CORRELATION,
 ) -> bytes:
-    """Metadata 9: each partition has one replica, each broker a rack; all topics come as often as `repeat` says."""
+    """Metadata 9: each partition has one replica, each broker a rack. The list of topics is repeated `repeat` times."""
     nodes = [
         struct.pack(">i", node) + compact(host) + struct.pack(">i", 9092) + compact(f"rack-{node % racks}") + b"\0"
         for node in range(brokers)
@@ -69,13 +69,13 @@ def metadata(
 
 
 def list_offsets(topic: str, numbers: range, *, correlation: int = CORRELATION) -> bytes:
-    """ListOffsets 4: the offset of a partition is ten thousand millions and its number."""
+    """ListOffsets 4: the offset of partition n is 10**10 + n."""
     each = [struct.pack(">ihqqi", number, 0, -1, 10**10 + number, 0) for number in numbers]
     return struct.pack(">ii", correlation, 0) + classic_rows([text(topic) + classic_rows(each)])
 
 
 def offset_fetch(topic: str, count: int, *, correlation: int = CORRELATION) -> bytes:
-    """OffsetFetch 5, likewise."""
+    """OffsetFetch 5: the committed offset of partition n is 10**10 + n."""
     each = [struct.pack(">iqihh", number, 10**10 + number, 0, -1, 0) for number in range(count)]
     return struct.pack(">ii", correlation, 0) + classic_rows([text(topic) + classic_rows(each)]) + b"\0\0"
 
@@ -100,7 +100,9 @@ def describe_groups(members: int) -> bytes:
 
 
 def consumer_group_describe(shares: list[int]) -> bytes:
-    """ConsumerGroupDescribe 0: one member for each number of partitions, which it has and is to have."""
+    """ConsumerGroupDescribe 0: one member for each number in `shares`. So many partitions are its assignment and its
+    target assignment.
+    """
 
     def share(count: int) -> bytes:
         numbers = struct.pack(f">{count}i", *range(count))

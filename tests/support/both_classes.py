@@ -1,4 +1,4 @@
-"""The same calls to confluent-kafka's consumer and to ours, and what became of them."""
+"""The same calls to confluent-kafka's consumer and to ours, with their results."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ CLASSES: dict[str, type[confluent_kafka.Consumer]] = {"theirs": confluent_kafka.
 
 
 def outcome(error: BaseException) -> Entry:
-    """An exception as a program sees it that catches the client's."""
+    """An exception, as a program sees it that catches the client's exceptions."""
     if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
         return (KafkaException.__name__, error.args[0].name())
     return (next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"),)
 
 
 def tried(call: Callable[[], object]) -> Any:
-    """What a call returns, or the exception that it raises."""
+    """The result of a call, or the exception that it raises."""
     try:
         return call()
     except BaseException as error:
@@ -45,7 +45,7 @@ def tried(call: Callable[[], object]) -> Any:
 
 
 def made(*arguments: Any, then: Callable[[confluent_kafka.Consumer], object] = id, **settings: Any) -> list[Any]:
-    """What each class does with the arguments of its constructor, and then."""
+    """The result of each class's constructor with these arguments, and of `then`, which gets the consumer."""
     return [tried(partial(_made, kind, then, *arguments, **settings)) for kind in CLASSES.values()]
 
 
@@ -54,7 +54,7 @@ def _made(kind: Any, then: Callable[[Any], object], *arguments: Any, **settings:
 
 
 class Part:
-    """One consumer in a script. What it is told and what it answers goes into the log of the script."""
+    """One consumer in a script. The log of the script gets its calls, their results, and the calls of its callbacks."""
 
     def __init__(self, script: Script, label: str, settings: dict[str, Any]) -> None:
         self.script = script
@@ -85,13 +85,13 @@ class Part:
         return found
 
     def assigned_after(self, *calls: tuple[str, list[TopicPartition]]) -> None:
-        """Calls methods that change what is assigned, and notes the assignment after each."""
+        """Calls methods that change the assignment, and notes the assignment after each."""
         for method, given in calls:
             self.called(method, given)
             self.note("assignment", self.script.plain(self.consumer.assignment(), offsets=False))
 
     def subscribe(self, *topics: str, **callbacks: Callable[..., object]) -> None:
-        """Subscribes, with callbacks that note what they are told, and then call the script's."""
+        """Subscribes. The callbacks write their arguments into the log, and then call the script's."""
 
         def noting(name: str) -> Callable[[Any, list[TopicPartition]], None]:
             def note(consumer: Any, partitions: list[TopicPartition]) -> None:
@@ -131,7 +131,7 @@ class Part:
         return [entry[2:] for entry in self.script.log if entry[:2] == (self.label, name)]
 
     def committed(self, topic: str, *partitions: int) -> list[int]:
-        """What the group has committed, asked by a client of its own."""
+        """The group's committed offsets, read by a client of its own."""
         asked = [TopicPartition(self.script.topic(topic), number) for number in partitions]
         settings = {
             "bootstrap.servers": self.script.kafka.bootstrap_servers,
@@ -146,7 +146,7 @@ class Part:
 
 
 class Script:
-    """A run of one script with one of the classes: the topics by their labels, and the log."""
+    """A run of one script with one of the classes. It has the topics by their labels, and the log."""
 
     def __init__(self, kafka: Kafka, which: str) -> None:
         self.kafka = kafka
@@ -158,20 +158,20 @@ class Script:
         self._topics: dict[str, str] = {}
 
     def make(self, label: str, partitions: int, records: int = 0) -> None:
-        """A topic under this label, with so many records in each partition."""
+        """Creates a topic with this label, and with `records` records in each partition."""
         name = self.kafka.create_topic(self.topic(label), partitions)
         if records:
             fill(self.kafka, name, partitions, records)
 
     def topic(self, label: str) -> str:
-        """The name of a topic, also of one that was never made; an expression stays one."""
+        """The name of a topic, which need not exist. A regular expression (`^…`) stays an expression."""
         if label not in self._topics:
             start = "^" if label.startswith("^") else ""
             self._topics[label] = start + unique(label.removeprefix("^"))
         return self._topics[label]
 
     def matched_by(self, expression: str, label: str, suffix: str = "") -> None:
-        """Lets a label stand for a topic that the expression matches, or for the topic if it is none."""
+        """Gives a label to a topic that the expression matches. A name without `^` stands for that topic."""
         self._topics[label] = self.topic(expression).removeprefix("^") + suffix
 
     def label(self, topic: str) -> str:
@@ -183,7 +183,7 @@ class Script:
         return TopicPartition(self.topic(label), partition, *offset)
 
     def plain(self, found: Any, *, offsets: bool = True) -> Any:
-        """A value as it goes into the log: partitions sorted, by label, with offsets, metadata and errors if any."""
+        """A value in the log's form: sorted partitions with labels, and with offsets, metadata and errors if any."""
         if not isinstance(found, list):
             return found
         rows = []
@@ -195,7 +195,7 @@ class Script:
         return sorted(rows, key=lambda row: row[:2])
 
     def consumer(self, strategy: str | None = None, label: str = "", **settings: Any) -> Part:
-        """A consumer; settings with underscores for dots."""
+        """A consumer. The names of its settings have underscores for dots."""
         given = {name.replace("_", "."): value for name, value in settings.items()}
         if strategy is not None:
             given["partition.assignment.strategy"] = strategy
@@ -204,7 +204,7 @@ class Script:
         return part
 
     def until(self, true: Callable[[], object], what: str, *, of: tuple[Part, ...] = ()) -> None:
-        """Polls all, or these, until it is so."""
+        """Polls all consumers, or those in `of`, until `true()` holds."""
         deadline = time.monotonic() + TIMEOUT
         while not true():
             assert time.monotonic() < deadline, f"{self.which}: not within {TIMEOUT} s: {what}; the log: {self.log}"
@@ -212,19 +212,19 @@ class Script:
                 part.poll()
 
     def after(self, seconds: float, *, of: tuple[Part, ...] = ()) -> None:
-        """Polls all, or these, for a while, for what must not come."""
+        """Polls all consumers, or those in `of`, for `seconds`. A test then shows that something did not happen."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for part in of or self.parts:
                 part.poll()
 
     def reads(self, part: Part, records: int) -> None:
-        """Polls until so many records were read."""
+        """Polls until the consumer has read at least `records` records."""
         self.until(lambda: len(part.read) >= records, f"{records} records are read")
 
     @contextlib.contextmanager
     def waiting_for_a_dead_member(self, label: str, strategy: str) -> Iterator[None]:
-        """The group rebalances, and cannot end that: a member that has joined is not heard of any more."""
+        """Keeps the group in a rebalance that cannot end: a member has joined and sends no further request."""
         names = ("dead", "newcomer")
         others = [RawMember(self.kafka.bootstrap_servers, self.group, name, strategy) for name in names]
         metadata = Subscription([self.topic(label)]).encode()
@@ -241,22 +241,22 @@ class Script:
             other.close()
 
     def without_commits(self) -> None:
-        """Takes the commits out of the log, for a script in which their time does not matter."""
+        """Removes the commits from the log, for a script in which their time does not matter."""
         self.log[:] = [entry for entry in self.log if entry[1] != "on_commit"]
 
     def close(self, part: Part) -> None:
-        """Closes one."""
+        """Closes one consumer."""
         part.called("close")
         self.parts.remove(part)
 
     def end(self) -> None:
-        """Closes those that are left, whatever they say."""
+        """Closes the consumers that are still open, and ignores their errors."""
         for part in self.parts:
             part.consumer.close()
 
 
 def logs(kafka: Kafka, play: Callable[[Script], None]) -> dict[str, list[Entry]]:
-    """Plays a script with both classes; what each has noted."""
+    """Plays a script with both classes; returns the log of each."""
     found = {}
     for which in CLASSES:
         script = Script(kafka, which)
@@ -269,7 +269,7 @@ def logs(kafka: Kafka, play: Callable[[Script], None]) -> dict[str, list[Entry]]
 
 
 def same(kafka: Kafka, play: Callable[[Script], None]) -> list[Entry]:
-    """Plays a script with both classes, and expects the same; what both have noted."""
+    """Plays a script with both classes and expects equal logs; returns the log."""
     found = logs(kafka, play)
     lines = {which: [repr(entry) for entry in log] for which, log in found.items()}
     differs = "\n".join(difflib.unified_diff(lines["theirs"], lines["ours"], "theirs", "ours", lineterm=""))

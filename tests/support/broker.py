@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from support import jars
+from support import jars, jvm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ _LOG_TIMES = ("-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleL
 
 @dataclass(frozen=True)
 class GroupDescription:
-    """What DescribeGroups says: ``assignment`` is by member id, then by topic."""
+    """An answer to DescribeGroups: ``assignment`` is by member id, then by topic."""
 
     state: str
     assignor: str
@@ -54,10 +54,10 @@ class GroupDescription:
 
 
 class Kafka:
-    """A Kafka that runs already, whoever started it: its address, and what tests ask of its administration."""
+    """A Kafka that runs already: its address, and the administration that tests need."""
 
     def __init__(self, bootstrap_servers: str, version: str, replicas: int = 1) -> None:
-        """``replicas``: how many each new topic has."""
+        """``replicas``: the number of replicas of each new topic."""
         self.bootstrap_servers = bootstrap_servers
         self.version = version
         self.replicas = replicas
@@ -78,8 +78,9 @@ class Kafka:
                 _done(self.admin.create_topics([new]))
                 break
             except KafkaException as error:
-                # A broker that has just started knows less than the others. librdkafka, told by that one, lets go of a
-                # broker which it is asking, and with it of the answer; the topic may be there, or not.
+                # A broker that has just started may have older metadata than the others. When librdkafka reads them, it
+                # drops a broker that they do not list, and the answer of that broker to this request. The topic may
+                # exist.
                 code = error.args[0].code()
                 if first and code == KafkaError._DESTROY_BROKER:
                     continue
@@ -158,8 +159,7 @@ class ApacheKafka(Kafka):
     """
 
     listeners: Mapping[str, str] = MappingProxyType({"PLAINTEXT": "PLAINTEXT"})
-    """What clients may connect to: names of listeners and their security protocols. The first one is
-    `bootstrap_servers`."""
+    """Names of the listeners for clients, with their security protocols. The first one is `bootstrap_servers`."""
 
     def __init__(self, directory: Path, version: str = jars.DEFAULT_VERSION, **config: str | int) -> None:
         """``config``: further broker settings, ``group_max_size=3`` for ``group.max.size=3``."""
@@ -197,7 +197,7 @@ class ApacheKafka(Kafka):
                 self._launch()
                 break
             except _PortTakenError:
-                # Between finding a free port and the broker's use of it another process may take it.
+                # Another process may take a free port before the broker opens it.
                 if not fresh or attempt == 2:
                     raise
                 self._ports = None
@@ -205,7 +205,7 @@ class ApacheKafka(Kafka):
         self._wait_until_ready()
 
     def address(self, listener: str) -> str:
-        """Where a listener listens, once the broker has been started."""
+        """The address of a listener. The broker must have been started before."""
         assert self._ports is not None, "the broker has not been started"
         return f"127.0.0.1:{self._ports[listener]}"
 
@@ -214,7 +214,7 @@ class ApacheKafka(Kafka):
         self._end(kill=False)
 
     def kill(self) -> None:
-        """End the process without any goodbye (SIGKILL); data and logs stay."""
+        """End the process with SIGKILL, without a shutdown; data and logs stay."""
         self._end(kill=True)
 
     def restart(self) -> None:
@@ -267,16 +267,16 @@ class ApacheKafka(Kafka):
             time.sleep(0.02)
 
     def _wait_until_ready(self) -> None:
-        # The first request for a coordinator makes the broker create its offsets topic.
+        # The broker creates its offsets topic when the first request for a coordinator arrives.
         deadline = time.monotonic() + _START_TIMEOUT
         probe = f"readiness-{uuid.uuid4()}"
         while True:
             try:
                 self.describe_group(probe)
                 return
-            except KafkaException as error:
-                # An unknown group is an answer of its coordinator since 4.0 (KIP-1043); before, the group is Dead.
-                if error.args[0].name() == "GROUP_ID_NOT_FOUND":
+            except (KafkaException, TimeoutError) as error:
+                # Since 4.0 (KIP-1043) the coordinator of an unknown group answers with this error, before with "Dead".
+                if isinstance(error, KafkaException) and error.args[0].name() == "GROUP_ID_NOT_FOUND":
                     return
                 if time.monotonic() > deadline:
                     raise TimeoutError(self._failure(f"has no group coordinator: {error}")) from error
@@ -311,9 +311,9 @@ class _PortTakenError(RuntimeError):
     """The address was in use when the broker started."""
 
 
-# One partition for each internal topic and no wait for a group's first members: a test does not have to wait for what
-# it does not test. `controller.quorum.voters` rather than the newer bootstrap servers: the formatted log directory then
-# names no port, and one copy serves every start.
+# One partition for each internal topic, and no delay of a group's first rebalance: tests would wait for both.
+# `controller.quorum.voters` instead of the newer bootstrap servers: the formatted log directory then contains no port,
+# so that one copy of it serves every start.
 _SETTINGS: dict[str, str] = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -337,11 +337,11 @@ _SETTINGS: dict[str, str] = {
 
 
 def _java(version: str, *options: str) -> list[str]:
-    return [jars.tool("java"), *jars.JVM_OPTIONS, *options, "-cp", jars.classpath(jars.libs(version))]
+    return [jars.tool("java"), *jvm.OPTIONS, *options, "-cp", jars.classpath(jars.libs(version))]
 
 
 def _formatted(version: str) -> Path:
-    """A freshly formatted log directory of this release; copying it takes no time, making it more than a second."""
+    """A freshly formatted log directory of this release. Formatting takes more than a second, a copy almost none."""
 
     def make(target: Path) -> None:
         target.mkdir()
@@ -379,7 +379,7 @@ def unique(name: str) -> str:
 
 
 def external() -> Kafka | None:
-    """The broker that ``KAFKA_BOOTSTRAP`` names, if it does; ``KAFKA_VERSION`` may say which release it is."""
+    """The broker of ``KAFKA_BOOTSTRAP``, if the variable is set. ``KAFKA_VERSION`` may give its release."""
     address = os.environ.get("KAFKA_BOOTSTRAP")
     if not address:
         return None

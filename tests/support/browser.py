@@ -1,6 +1,7 @@
-"""A real browser for tests: Chromium without a window, spoken to over a pipe in its own debugging protocol.
+"""A real browser for tests: Chromium without a window. Its DevTools protocol goes over two pipes.
 
-`python -m support.browser` installs Debian's where there is none and this may install it (`make browser`).
+`python -m support.browser` installs Debian's Chromium if there is no browser and the user may install it
+(`make browser`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def executable() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
-# The protocol has its fixed places: 3 to read from, 4 to write to. Either may be where the other one has to go.
+# The browser reads commands from file descriptor 3 and writes to 4. The pipes may have these two numbers, exchanged:
+# `dup2` to 3 would then close the pipe that belongs at 4. Therefore both are duplicated to 5 or higher first.
 _AT_3_AND_4 = """
 import os, sys
 reads, writes = (os.dup(int(each)) for each in sys.argv[1:3])
@@ -49,7 +51,7 @@ class Browser:
     """A browser with one page.
 
     Attributes:
-        complaints: what the console said and what could not be loaded, since the last `open`.
+        complaints: the console's messages, and the requests that failed, since the last `open`.
     """
 
     def __init__(self, profile: Path) -> None:
@@ -144,7 +146,7 @@ class Browser:
                 self.complaints.append(f"network: {parameters['errorText']}")
 
     def open(self, address: str, *, width: int = 1280, dark: bool = False) -> None:
-        """Opens a page and waits until it, and all its pictures, are there."""
+        """Opens a page, and waits until the page and all its pictures are loaded."""
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self._call("Emulation.setEmulatedMedia", features=scheme)
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
@@ -158,12 +160,12 @@ class Browser:
 
     @property
     def requests(self) -> list[str]:
-        """The addresses that were asked for since the last `open`."""
+        """The addresses of the requests since the last `open`."""
         sent = [event for event in self._events if event.get("method") == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
 
     def run(self, script: str) -> Any:
-        """The value of a script in the page; a promise is waited for."""
+        """The value of a script in the page. If it is a promise, the promise is awaited."""
         answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
@@ -195,7 +197,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def install() -> int:
-    """Installs Debian's Chromium if there is no browser; the exit status."""
+    """Installs Debian's Chromium if there is no browser; returns the exit status."""
     if executable() is not None:
         return 0
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
@@ -208,7 +210,7 @@ def install() -> int:
     )
     for command in commands:
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        # A source that cannot be reached matters only if Chromium was to come from it.
+        # An error of `apt-get update` is no failure by itself: Chromium may come from another source.
         if done.returncode and "install" in command:
             print(f"{done.stdout}\n{' '.join(command)} failed. {MISSING}", file=sys.stderr)
             return 1

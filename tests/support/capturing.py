@@ -1,4 +1,4 @@
-"""A capture in a process of its own, which a test can kill with everything that belongs to it."""
+"""A capture in a process group of its own. A test can kill all processes of the group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIMEOUT = 180.0
 
 
 class Capturing:
-    """`python -m kafka_assignors.spark capture`, Java and Python workers in one group of processes."""
+    """`python -m kafka_assignors.spark capture`. Its Java process and its Python workers are one process group."""
 
     def __init__(self, kafka: Kafka, out: Path, log: Path, *options: str) -> None:
         self.out = out
@@ -37,11 +37,11 @@ class Capturing:
 
     @property
     def batches(self) -> dict[int, dict[str, Any]]:
-        """The whole batches so far."""
+        """The complete batches so far."""
         return {int(path.stem): json.loads(path.read_text()) for path in self.out.glob("_batches/*.json")}
 
     def wait_until(self, true: Callable[[], object], what: str) -> None:
-        """Waits for something that it is to do."""
+        """Waits until `true()` holds."""
         deadline = time.monotonic() + _TIMEOUT
         while not true():
             if self._process.poll() is not None:
@@ -55,12 +55,12 @@ class Capturing:
         return self.log_path.read_text(errors="replace")[-6000:]
 
     def kill(self) -> None:
-        """SIGKILL for all of them at once."""
+        """Sends SIGKILL to all processes of the group at once."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def end(self) -> int:
-        """SIGTERM, as an operator would; the exit status."""
+        """Sends SIGTERM, as an operator does; returns the exit status."""
         self._process.terminate()
         return self._process.wait(_TIMEOUT)

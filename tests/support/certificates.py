@@ -1,4 +1,4 @@
-"""Keys and certificates for the tests, in PEM: a certificate authority, a broker, clients, and what must be refused."""
+"""Keys and certificates in PEM: of a certificate authority, a broker and clients, and some that must be refused."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KEY_PASSWORD = "key-secret"
 class Certificates:
     """Files below one directory.
 
-    ``store`` is a broker's key, certificate and CA in one file, as Kafka reads it; its name is localhost and its
-    address 127.0.0.1. ``misnamed_store`` is for another host, ``stranger`` the certificate of a CA that signed none of
-    them, ``revoked`` a list with the broker's certificate on it and ``unrevoked`` one without.
+    ``store`` is a broker's key, certificate and CA in one file, in Kafka's format. The certificate names localhost and
+    127.0.0.1; that in ``misnamed_store`` names another host. ``stranger`` is the certificate of another CA. ``revoked``
+    is a revocation list with the broker's certificate, ``unrevoked`` one without it.
     """
 
     ca: Path
@@ -40,7 +40,7 @@ class Certificates:
 
 
 def make(directory: Path) -> Certificates:
-    """Writes a set of its own for each caller."""
+    """Writes new keys and certificates for each caller."""
     directory.mkdir(parents=True, exist_ok=True)
     authority, stranger = trustme.CA(), trustme.CA()
 
@@ -75,7 +75,7 @@ def make(directory: Path) -> Certificates:
 
 
 def _pkcs8(leaf: trustme.LeafCert, password: str | None = None) -> bytes:
-    """The only form of a key that Kafka's PEM stores take."""
+    """PKCS 8: the only format of a key that Kafka's PEM stores accept."""
     key = serialization.load_pem_private_key(leaf.private_key_pem.bytes(), None)
     encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
     if password is not None:

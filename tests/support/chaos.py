@@ -1,8 +1,7 @@
-"""Groups under fire: members killed, frozen and replaced at random while records flow, and what must hold at the end.
+"""Groups whose members are killed, frozen and replaced at random while records flow, and the checks at the end.
 
-`Storm` does it; a seed repeats the order of its blows, not what the machine makes of them. `Findings` is exact, since
-it judges what was written down and nothing that was sampled: every line of every member, and the log of the offsets
-topic.
+`Storm` kills and freezes. A seed repeats the order of the blows; their effect still depends on the machine. `Findings`
+checks the complete record, without sampling: every line of every member, and the log of the offsets topic.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ _KINDS: dict[str, Callable[..., Member]] = {
     "kafka": KafkaPythonMember,
     "aio": AiokafkaMember,
 }
-# How the consumers under test read and commit, in turn.
+# How the consumers under test read and commit. New members take these in turn.
 _WAYS = (
     {"reads": "consume", "commits": "auto"},
     {"reads": "poll", "commits": "sync"},
     {"reads": "consume", "commits": "async"},
     {"reads": "poll", "commits": "auto"},
 )
-# Seconds between blows, and of standing still: for a moment, and past the session.
+# In seconds. The time between two blows, and the time for which a member is frozen: shorter or longer than its session.
 _PAUSE = (0.5, 2.5)
 _SHORT = (0.2, 2.0)
 _LONG = (SESSION_MS / 1000 + 0.5, SESSION_MS / 1000 + 3.0)
@@ -59,7 +58,7 @@ _POLL = 0.05
 
 
 class Feed:
-    """Produces records with numbers, evenly over the partitions of a topic, at a rate."""
+    """Produces numbered records at a rate, evenly over the partitions of a topic."""
 
     def __init__(self, kafka: Kafka, topic: str, partitions: int, rate: float) -> None:
         self.topic = topic
@@ -80,11 +79,11 @@ class Feed:
 
     @property
     def records(self) -> int:
-        """How many were sent."""
+        """The number of records sent."""
         return self._sent
 
     def go_on(self) -> None:
-        """Sends what is due by now."""
+        """Sends the records that are due by now."""
         due = int((time.monotonic() - self._started) * self._rate)
         while self._sent < due:
             number, partition = divmod(self._sent, len(self.written))
@@ -97,7 +96,7 @@ class Feed:
         self._producer.poll(0)
 
     def end(self) -> None:
-        """Waits until the broker has everything; each record has its number for an offset, so nothing came twice."""
+        """Waits until the broker has all records. An offset is the record's number there: none was written twice."""
         assert self._producer.flush(_SETTLING) == 0, "the broker did not take all records"
         assert not self._failures, self._failures[:5]
         assert sum(self.written.values()) == self._sent
@@ -113,21 +112,21 @@ class Feed:
 
 
 class Storm:
-    """One group whose members are killed, frozen and closed at random, and replaced.
+    """One group. Its members are killed, frozen and closed at random, and replaced.
 
     Args:
-        kafka: where it is.
-        name: of the group's members, and of the group in what is told of it.
-        strategy: the members'.
-        kinds: the clients of its members.
-        start: starts one.
-        seed: of the order of the blows.
-        into: the topic that the members write to, in transactions; without one they read only.
+        kafka: the broker.
+        name: part of the group's name and of its members' names.
+        strategy: the members' strategy.
+        kinds: the clients of the members.
+        start: starts a member.
+        seed: the seed of the order of the blows.
+        into: the topic that the members write to, in transactions. Without one they only read.
 
     Attributes:
-        blows: how many of each kind there were.
-        ended: members that ended by themselves, and were replaced: of other clients, and those of ours whose librdkafka
-            lost a partition.
+        blows: the number of blows of each kind.
+        ended: the members that ended by themselves and were replaced. Members of our consumer may do so only if
+            librdkafka lost a partition.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class Storm:
         self._topic = ""
         self._members: dict[str, Member] = {}
         self._kinds = list(kinds)
-        # Blows that end later: when, and what is done then.
+        # Blows that end later: the time, and the function that ends them.
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._frozen: set[str] = set()
         self._next = 0.0
@@ -166,7 +165,7 @@ class Storm:
             self._add(kind)
 
     def go_on(self) -> None:
-        """Strikes if it is time."""
+        """Strikes if the time has come."""
         now = time.monotonic()
         due = [each for each in self._later if each[0] <= now]
         self._later = [each for each in self._later if each[0] > now]
@@ -178,25 +177,25 @@ class Storm:
             self._strike()
 
     def calm(self) -> None:
-        """Ends all blows: everybody is there and awake."""
+        """Ends all blows: every member runs, none is frozen."""
         for _, act in sorted(self._later, key=lambda each: each[0]):
             act()
         self._later.clear()
         self._replace_the_ended()
 
     def close(self) -> None:
-        """Everybody leaves."""
+        """Closes all members."""
         for name, member in self._members.items():
             try:
                 member.close()
             except RuntimeError:
-                # One of kafka-python, say, that began while there was no broker, and gives up only now.
+                # Other clients may fail here: kafka-python, if it started without a broker, gives up only now.
                 if _kind(name) == "confluent":
                     raise
                 self.ended.append(name)
 
     def watch(self) -> None:
-        """Keeps the group at work after the storm."""
+        """Replaces the members that ended by themselves, after the storm."""
         self._replace_the_ended()
 
     def _add(self, kind: str) -> None:
@@ -244,7 +243,7 @@ class Storm:
         for name, member in list(self._members.items()):
             if member.alive:
                 continue
-            # Ours has to live through everything but a loss of librdkafka's; other clients may have their own limits.
+            # Our consumer may end only if librdkafka lost a partition. Other clients may end for reasons of their own.
             lost = member.exit_code == LOST_CODE
             assert lost or _kind(name) != "confluent", member.failure("ended by itself")
             self.ended.append(name)
@@ -254,15 +253,15 @@ class Storm:
 
 @dataclass
 class Findings:
-    """What the members of one group wrote down, judged.
+    """The lines of the members of one group, checked.
 
     Attributes:
-        topic: the one that all read.
-        seen: by partition, a byte for each offset: whether somebody read it.
-        read: how many records were read, those that came again included.
-        generations: how many generations had an owner.
-        commits: how many there were.
-        again: by kind of member, how many records it read that had been read before.
+        topic: the topic that all members read.
+        seen: by partition, one byte for each offset: 1 if a member read it.
+        read: the number of records read, repetitions included.
+        generations: the number of generations in which a partition had an owner.
+        commits: the number of commits.
+        again: by kind of member, the number of records that a member had read before.
     """
 
     topic: str
@@ -271,17 +270,17 @@ class Findings:
     generations: int = 0
     commits: int = 0
     again: Counter[str] = field(default_factory=Counter)
-    # By partition, in the order of the lines: who read which offsets in which generation.
+    # By partition, in the order of the lines: the member, its generation, the first and the last offset that it read.
     _reads: dict[int, list[tuple[str, int, int, int]]] = field(default_factory=dict, repr=False)
-    # By partition: when it was given to whom, in which generation.
+    # By partition: the time, the member to which the partition was assigned, and the generation.
     _given: dict[int, list[tuple[int, str, int]]] = field(default_factory=dict, repr=False)
 
     def take(self, events: Iterable[Event]) -> None:
-        """Goes through the lines of all members of a group.
+        """Adds the lines of all members of a group.
 
         Raises:
-            AssertionError: two members read a partition, or were given it, in one generation; or one of ours read what
-                it did not hold.
+            AssertionError: in one generation, two members read a partition or were assigned it; or a member of our
+                consumer read a partition that it did not own.
         """
         given: dict[tuple[int, int], str] = {}
         readers: dict[tuple[int, int], str] = {}
@@ -300,7 +299,7 @@ class Findings:
             elif event.kind == "consumed":
                 for topic, number, first, last in event.fields["offsets"]:
                     assert topic == self.topic
-                    # What a call returned may have come before the generation changed within that call.
+                    # A call that returns records may span two generations: a record can be from the generation before.
                     began = event.fields.get("began", latest[name])
                     generation = began if number in shares[name].get(began, ()) else latest[name]
                     if _kind(name) == "confluent":
@@ -312,7 +311,7 @@ class Findings:
         self.generations = len({generation for generation, _ in given})
 
     def _note(self, partition: int, first: int, last: int) -> int:
-        """How many of these records had been read before."""
+        """The number of these records that had been read before."""
         seen = self.seen.setdefault(partition, bytearray())
         if len(seen) <= last:
             seen.extend(bytes(last + 1 - len(seen)))
@@ -322,19 +321,19 @@ class Findings:
         return before
 
     def missing(self, written: dict[int, int]) -> dict[int, int]:
-        """How many records of each partition nobody has read."""
+        """For each partition, the number of records that no member has read."""
         lacking = {number: count - sum(self.seen.get(number, b"")[:count]) for number, count in written.items()}
         return {number: count for number, count in lacking.items() if count}
 
     def judge_commits(self, commits: Iterable[tuple[int, int, int]], written: dict[int, int]) -> None:
-        """Goes through all commits of the group in the order of the log.
+        """Checks all commits of the group in the order of the log.
 
         Args:
-            commits: partition, offset, and microseconds since the epoch.
-            written: how many records each partition has.
+            commits: partition, offset, and time in microseconds since the epoch.
+            written: the number of records in each partition.
 
         Raises:
-            AssertionError: one is lower than one before it, or the last is not the end of the partition.
+            AssertionError: a commit is lower than an earlier one, or the last one is not the end of the partition.
         """
         last: dict[int, int] = {}
         times: dict[int, int] = {}
@@ -351,7 +350,7 @@ class Findings:
         assert last == written, f"committed {last}, written {written}"
 
     def _read_at(self, partition: int, offset: int) -> list[str]:
-        """Who read the records on either side of an offset, and in which generation."""
+        """The members that read the records just before and at an offset, with their generations."""
         return [
             f"{name} in {generation} ({first} to {last})"
             for name, generation, first, last in self._reads.get(partition, ())
@@ -364,19 +363,19 @@ def _kind(name: str) -> str:
 
 
 def consumed(events: Iterable[Event], topic: str) -> Findings:
-    """The findings on these events, of one group."""
+    """The findings of these events of one group."""
     findings = Findings(topic)
     findings.take(events)
     return findings
 
 
 def events_of(trace: Trace, storm: str) -> list[Event]:
-    """Those of a storm's group, by its name."""
+    """The events of a storm's group, by the storm's name."""
     return [event for event in list(trace.events) if event.member.partition("-")[2].rpartition("-")[0] == storm]
 
 
 def keep(trace: Trace, path: Path) -> None:
-    """Writes down all lines of all members, for whoever looks into a failure."""
+    """Writes all lines of all members to a file, for the analysis of a failure."""
     with path.open("w") as lines:
         for event in list(trace.events):
             lines.write(json.dumps({"name": event.member, **event.fields}) + "\n")
@@ -389,10 +388,10 @@ def latest(events: Iterable[Event]) -> str:
 
 
 def commits_of(kafka: Kafka, group: str, topic: str) -> Iterator[tuple[int, int, int]]:
-    """Every commit of a group for a topic, in the order of the offsets topic's log: partition, offset, and when, in
+    """Every commit of a group for a topic, in the order of the offsets topic's log: partition, offset, and time in
     microseconds since the epoch.
 
-    Nothing has been compacted where the log has one segment, as it has in a test.
+    The log is complete only while it has a single segment, as in a test: the active segment is never compacted.
     """
     for message in _log(kafka, OFFSETS_TOPIC):
         key, value = message.key(), message.value()
@@ -402,7 +401,7 @@ def commits_of(kafka: Kafka, group: str, topic: str) -> Iterator[tuple[int, int,
 
 
 def written_to(kafka: Kafka, topic: str) -> Counter[tuple[int, int]]:
-    """How often each record, by partition and offset, was written on to a topic by transactions that were committed."""
+    """By partition and offset, how often committed transactions wrote the record to a topic."""
     written: Counter[tuple[int, int]] = Counter()
     for message in _log(kafka, topic):
         key = message.key()
@@ -413,14 +412,14 @@ def written_to(kafka: Kafka, topic: str) -> Counter[tuple[int, int]]:
 
 
 def judge_transactions(written: Counter[tuple[int, int]], read: dict[int, int]) -> None:
-    """Goes through what transactions have written.
+    """Checks the records that transactions have written.
 
     Args:
-        written: how often each record, by partition and offset.
-        read: how many records each partition has.
+        written: by partition and offset, how often the record was written.
+        read: the number of records of each partition that had to be written.
 
     Raises:
-        AssertionError: one was not written, or written twice.
+        AssertionError: a record was not written, or was written twice.
     """
     twice = sorted(record for record, times in written.items() if times > 1)
     assert not twice, f"{len(twice)} records were written twice: {twice[:20]}"
@@ -431,7 +430,7 @@ def judge_transactions(written: Counter[tuple[int, int]], read: dict[int, int]) 
 
 
 def _log(kafka: Kafka, topic: str) -> Iterator[confluent_kafka.Message]:
-    """All records of a topic but those of transactions that were aborted, partition by partition in their order."""
+    """All records of a topic except those of aborted transactions, by partition, in the order of the log."""
     partitions = kafka.describe_topics()[topic]
     with confluent_kafka.Consumer(
         {
@@ -457,7 +456,10 @@ def _log(kafka: Kafka, topic: str) -> Iterator[confluent_kafka.Message]:
 
 
 def _commit(key: bytes, value: bytes, group: str, topic: str) -> Iterator[tuple[int, int]]:
-    """The record's, if it is such a commit: its key has version 0 or 1; its value begins with version and offset."""
+    """Partition and offset of a record that is a commit of the group for the topic.
+
+    The key of a commit has version 0 or 1. Its value begins with a version and the offset.
+    """
     version, *_ = struct.unpack_from(">h", key)
     if version > 1:
         return
@@ -474,7 +476,7 @@ def _commit(key: bytes, value: bytes, group: str, topic: str) -> Iterator[tuple[
 
 
 def blow_at(kafka: ApacheKafka, chance: random.Random) -> str:
-    """Restarts the broker, with or without a goodbye; returns which."""
+    """Restarts the broker after SIGTERM or SIGKILL; returns which."""
     if chance.random() < 0.5:
         kafka.kill()
         kafka.start()
@@ -484,7 +486,7 @@ def blow_at(kafka: ApacheKafka, chance: random.Random) -> str:
 
 
 def wait_for(true: Callable[[], object], what: Callable[[], str], storms: Iterable[Storm]) -> None:
-    """Until it is so, while the groups are kept at work."""
+    """Waits until `true()` holds. Members that end meanwhile are replaced."""
     deadline = time.monotonic() + _SETTLING
     while not true():
         assert time.monotonic() < deadline, f"not within {_SETTLING} s: {what()}"

@@ -1,4 +1,4 @@
-"""Three real brokers in processes of their own, each with a vote: any one may die, and the others go on."""
+"""Three real brokers in processes of their own, each a voter of the quorum: the cluster survives the loss of one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMEOUT = 60.0
 
 
 class Cluster(Kafka):
-    """Topics of this cluster have a replica on each broker, and so have the groups' commits.
+    """A cluster in which every topic has a replica on each broker, the offsets topic included.
 
     Attributes:
         brokers: by node id, from 1.
@@ -34,7 +34,7 @@ class Cluster(Kafka):
                 self._start()
                 break
             except _PortTakenError:
-                # Between finding a free port and a broker's use of it another process may take it.
+                # Another process may take a free port before the broker opens it.
                 self.stop()
                 if attempt == 2:
                     raise
@@ -44,18 +44,18 @@ class Cluster(Kafka):
         self.stop()
 
     def stop(self) -> None:
-        """Ends them all."""
+        """Ends all brokers."""
         with ExitStack() as stack:
             for broker in self.brokers.values():
-                # Without a majority there is no orderly end.
+                # Without a majority of the quorum a broker cannot shut down cleanly.
                 stack.callback(broker.kill)
 
     def coordinator(self, group: str) -> ApacheKafka:
-        """The broker that looks after a group."""
+        """The broker that is the coordinator of a group."""
         return self.brokers[self.describe_group(group).coordinator]
 
     def wait_for(self, alive: int) -> None:
-        """Until the cluster knows that so many brokers are there, and every replica of theirs is in sync."""
+        """Waits until the cluster knows `alive` brokers, and every replica on them is in sync."""
         deadline = time.monotonic() + _TIMEOUT
         while not self._is_in_order(alive):
             if time.monotonic() > deadline:
@@ -79,7 +79,7 @@ class Cluster(Kafka):
             broker.config["controller.quorum.voters"] = voters
             broker._prepare()
         self.bootstrap_servers = ",".join(each.address("PLAINTEXT") for each in self.brokers.values())
-        # None of them is ready before two are there.
+        # A broker becomes ready only after a second one has started; therefore they start at the same time.
         with ThreadPoolExecutor(SIZE) as pool:
             for started in [pool.submit(each.start) for each in self.brokers.values()]:
                 started.result()
@@ -87,7 +87,7 @@ class Cluster(Kafka):
 
 
 class _Node(ApacheKafka):
-    """One broker of them."""
+    """One broker of the cluster."""
 
     def __init__(self, directory: Path, version: str, node: int) -> None:
         super().__init__(
@@ -98,24 +98,24 @@ class _Node(ApacheKafka):
             offsets_topic_num_partitions=SIZE,
             transaction_state_log_replication_factor=SIZE,
             transaction_state_log_min_isr=2,
-            # So long after its last heartbeat a broker is dead.
+            # The controller fences a broker so many milliseconds after its last heartbeat.
             broker_session_timeout_ms=6000,
             broker_heartbeat_interval_ms=1000,
         )
         self.node = node
 
     def reserve(self, ports: dict[str, int]) -> None:
-        """Where it listens."""
+        """Sets the ports of the listeners."""
         self._ports = ports
 
     def _prepare(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         super()._prepare()
-        # The formatted directory, of which this is a copy, is the first broker's.
+        # The data directory is a copy of the formatted one, which has the node id of the first broker.
         properties = self.directory / "data" / "meta.properties"
         lines = [line for line in properties.read_text().splitlines() if not line.startswith("directory.id")]
         text = "\n".join(lines).replace("node.id=1", f"node.id={self.node}")
         properties.write_text(text + "\n")
 
     def _wait_until_ready(self) -> None:
-        """It is when the cluster is; see `Cluster.wait_for`."""
+        """Does nothing: one broker alone is never ready. `Cluster.wait_for` waits for all of them."""

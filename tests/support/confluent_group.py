@@ -1,4 +1,4 @@
-"""Consumers of `kafka_assignors.clients.confluent` in the test's own thread, polled in turn."""
+"""Consumers of `kafka_assignors.clients.confluent`. The test's thread polls them in turn."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _FUNCTIONS = {"on_commit", "on_rebalance", "on_broker_assignor", "stats_cb", "er
 
 def generation_in(metadata: Any) -> int:
     """The generation that consumer-group metadata name."""
-    # Behind the magic of seven bytes.
+    # The generation follows a magic of seven bytes.
     return int.from_bytes(metadata[7:11], sys.byteorder, signed=True)
 
 
 class Observed(Consumer):
-    """Remembers what its callbacks were told and what it read.
+    """A consumer that keeps the calls of its callbacks and the records that it read.
 
-    ``events`` are kind and partitions, in order; ``assigned_in`` is the generation of the last call of `on_assign`.
+    ``events`` are kind and partitions, in order. ``assigned_in`` is the generation of the last call of `on_assign`.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -45,7 +45,7 @@ class Observed(Consumer):
         super().__init__({"on_rebalance": self.reports.append} | settings)
 
     def follow(self, *topics: str, **callbacks: Callable[..., object]) -> Self:
-        """Subscribes, with callbacks that note what they are told, and then call the test's."""
+        """Subscribes. The callbacks write their arguments into `events`, and then call the test's."""
 
         def noting(name: str) -> Callable[[Any, list[Any]], None]:
             def note(consumer: Any, partitions: list[Any]) -> None:
@@ -81,7 +81,7 @@ class Observed(Consumer):
 
 
 class Crowd:
-    """Several consumers of one group on one Kafka, closed at the end."""
+    """Several consumers of one group on one Kafka. They are closed at the end."""
 
     def __init__(self, kafka: Kafka, group: str) -> None:
         self.kafka = kafka
@@ -96,7 +96,7 @@ class Crowd:
             consumer.close()
 
     def add(self, strategy: Any = "sticky", **settings: Any) -> Observed:
-        """A consumer that has not subscribed yet; ``settings`` with underscores for dots."""
+        """A consumer without a subscription. The names in ``settings`` have underscores for dots."""
         dotted = {name.replace("_", "."): value for name, value in settings.items() if name not in _FUNCTIONS}
         functions = {name: value for name, value in settings.items() if name in _FUNCTIONS}
         consumer = Observed(
@@ -119,7 +119,7 @@ class Crowd:
     def until(
         self, true: Callable[[], object], what: str, *, of: Iterable[Observed] | None = None, within: float = TIMEOUT
     ) -> None:
-        """Polls until it is so."""
+        """Polls until `true()` holds."""
         deadline = time.monotonic() + within
         while not true():
             if time.monotonic() > deadline:
@@ -129,9 +129,10 @@ class Crowd:
                 consumer.turn()
 
     def settle(self, partitions: set[Partition], *consumers: Observed) -> None:
-        """Until these own the partitions among them, each once, and all have been told so in the same generation.
+        """Polls until the consumers own the partitions, each partition once, and `on_assign` of all was called in one
+        generation.
 
-        A cooperative member whose share is right already may have a call of `on_assign` with nothing new before it.
+        A cooperative member that already has its partitions gets a call of `on_assign` without partitions first.
         """
         members = consumers or tuple(self.consumers)
 
@@ -144,13 +145,13 @@ class Crowd:
         self.until(settled, f"{len(members)} members own {len(partitions)} partitions", of=members)
 
     def leave(self, consumer: Observed) -> None:
-        """Closes one."""
+        """Closes one consumer."""
         consumer.close()
         self.consumers.remove(consumer)
 
 
 def topic_of(crowd: Crowd, partitions: int, records: int = 0) -> tuple[str, set[Partition]]:
-    """A new topic, with so many records in each partition if any; its name and its partitions."""
+    """A new topic with `records` records in each partition; returns its name and its partitions."""
     topic = crowd.kafka.create_topic(unique("topic"), partitions)
     if records:
         fill(crowd.kafka, topic, partitions, records)
@@ -158,7 +159,7 @@ def topic_of(crowd: Crowd, partitions: int, records: int = 0) -> tuple[str, set[
 
 
 def fill(kafka: Kafka, topic: str, partitions: int, each: int, start: int = 0, within: float = TIMEOUT) -> None:
-    """Puts so many records into every partition, in so many seconds; their values are their numbers."""
+    """Writes `each` records to every partition within so many seconds. The values are the records' numbers."""
     producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     for number in range(start, start + each):
         for partition in range(partitions):

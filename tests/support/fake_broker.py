@@ -1,4 +1,4 @@
-"""A broker that does as a script says: what connections are tested against, where a real one would not misbehave."""
+"""A broker that follows a script. Tests of connections use it for faults that a real broker does not show."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HungUpError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it was read; ``body`` begins behind the client id of header version 1."""
+    """A request. ``body`` begins behind the client id of header version 1."""
 
     api: int
     version: int
@@ -37,7 +37,7 @@ class Request:
 
 
 class Peer:
-    """One connection of a client, seen from the broker. Everything blocks, with a time limit."""
+    """One connection of a client, on the broker's side. Every call blocks, with a time limit."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
@@ -51,24 +51,24 @@ class Peer:
         return Request(api, version, correlation, frame[10 : 10 + size].decode(), frame[10 + size :])
 
     def answer(self, request: Request, body: bytes) -> None:
-        """The frame that answers; ``body`` begins behind the correlation id."""
+        """Sends a response. ``body`` begins behind the correlation id."""
         self.send(frame(request.correlation, body))
 
     def send(self, data: bytes) -> None:
-        """Any bytes."""
+        """Sends any bytes."""
         try:
             self.socket.sendall(data)
         except OSError:
             raise HungUpError from None
 
     def open(self) -> None:
-        """Answers ApiVersions, as every broker is asked first."""
+        """Answers ApiVersions, the first request on every connection."""
         request = self.receive()
         assert request.api == API_VERSIONS
         self.answer(request, api_versions())
 
     def wait_for_close(self) -> None:
-        """Until the client hangs up; what it still sends is dropped."""
+        """Reads and drops the client's bytes until the client closes the connection."""
         with contextlib.suppress(HungUpError):
             while True:
                 self._exactly(1)
@@ -89,9 +89,10 @@ class Peer:
 
 
 class FakeBroker:
-    """Listens, and runs ``script`` for each connection, one after the other.
+    """Listens, and runs ``script`` for each connection, one connection after the other.
 
-    Errors of the script come out where the context ends. A client that hangs up ends the script without an error.
+    An error of the script is raised at the end of the context. A client that closes the connection ends the script
+    without an error.
     """
 
     def __init__(self, script: Callable[[Peer], None], tls: ssl.SSLContext | None = None) -> None:
@@ -114,7 +115,7 @@ class FakeBroker:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._stopping = True
-        # Wakes the thread from its wait for a client.
+        # This connection ends the thread's wait for a client.
         with contextlib.suppress(OSError):
             socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
         self._thread.join(_TIMEOUT)
@@ -178,7 +179,7 @@ def sasl_authenticate(data: bytes = b"", error: int = 0, message: str | None = N
 
 
 def auth_bytes(request: Request) -> bytes:
-    """The message of the mechanism in SaslAuthenticate 0 or 1."""
+    """The mechanism's message in SaslAuthenticate 0 or 1."""
     assert request.api == SASL_AUTHENTICATE
     (size,) = struct.unpack_from(">i", request.body)
     assert len(request.body) == 4 + size

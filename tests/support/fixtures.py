@@ -1,11 +1,11 @@
-"""Fixtures that give a test a Kafka: a real one or each in turn, shared by the whole run or for itself.
+"""Fixtures that give a test a Kafka: a real broker, or the embedded and the real one in turn.
 
-One real broker of each release serves the whole test run, also when pytest-xdist spreads it over several processes, so
-tests take names of their own for topics and groups (`support.broker.unique`) and leave the broker's settings alone; one
-that has to change or stop its broker asks `start_kafka` for its own.
+The whole test run shares one real broker of each release, also when pytest-xdist has several processes. Therefore a
+test uses names of its own for topics and groups (`support.broker.unique`) and does not change the broker's settings. A
+test that has to change or stop its broker starts one with `start_kafka`.
 
-- ``KAFKA_BOOTSTRAP`` points these fixtures at a broker that already runs.
-- ``KAFKA_VERSIONS`` lists the releases to run, separated by commas; the first is `kafka_broker`'s. One by default.
+- ``KAFKA_BOOTSTRAP`` gives these fixtures a broker that already runs.
+- ``KAFKA_VERSIONS`` lists the releases to run, separated by commas. `kafka_broker` uses the first; the default is one.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ M = TypeVar("M", bound=Member)
 
 
 def kafkas() -> list[str]:
-    """The names of what `any_kafka` stands for."""
+    """The parameters of `any_kafka`."""
     return ["embedded", "external"] if external() else ["embedded", *(f"apache-{version}" for version in versions())]
 
 
 @pytest.fixture(scope="session")
 def kafka_of_version(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Kafka]]:
-    """The broker of a release, started when first asked for and shared by the whole run."""
+    """The broker of a release. The first use starts it, and the whole run shares it."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
@@ -65,29 +65,31 @@ def kafka_broker(kafka_of_version: Callable[[str], Kafka]) -> Kafka:
 
 
 @pytest.fixture(scope="session", params=kafkas())
-def any_kafka(request: pytest.FixtureRequest, kafka_of_version: Callable[[str], Kafka]) -> Iterator[Kafka]:
-    """The embedded Kafka and the real one, in turn: what a test sees of them must not differ."""
+def any_kafka(request: pytest.FixtureRequest) -> Iterator[Kafka]:
+    """The embedded Kafka and the real one, in turn. A test must not see a difference between them."""
     which: str = request.param
     if which == "embedded":
         with EmbeddedKafka() as kafka:
             yield Kafka(kafka.bootstrap_servers, "embedded")
     else:
-        yield external() or kafka_of_version(which.removeprefix("apache-"))
+        of_version: Callable[[str], Kafka] = request.getfixturevalue("kafka_of_version")
+        yield external() or of_version(which.removeprefix("apache-"))
 
 
 @pytest.fixture(params=["embedded", *versions()])
-def own_kafka(request: pytest.FixtureRequest, start_kafka: Callable[..., ApacheKafka]) -> Iterator[Kafka]:
-    """As `any_kafka`, but for one test alone, which may change the broker's settings."""
+def own_kafka(request: pytest.FixtureRequest) -> Iterator[Kafka]:
+    """As `any_kafka`, but for one test alone. The test may change the broker's settings."""
     if request.param == "embedded":
         with EmbeddedKafka() as kafka:
             yield Kafka(kafka.bootstrap_servers, "embedded")
     else:
-        yield start_kafka(request.param)
+        start: Callable[..., ApacheKafka] = request.getfixturevalue("start_kafka")
+        yield start(request.param)
 
 
 @pytest.fixture
 def start_kafka(tmp_path: Path) -> Iterator[Callable[..., ApacheKafka]]:
-    """Start an Apache Kafka for one test alone: ``start_kafka(version, group_max_size=3)``."""
+    """Start an Apache Kafka for one test: ``start_kafka(version, group_max_size=3)``."""
     started: list[ApacheKafka] = []
 
     def start(version: str | None = None, **config: str | int) -> ApacheKafka:
@@ -110,12 +112,12 @@ def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredK
 
 @pytest.fixture
 def trace() -> Trace:
-    """The record of all members that this test starts."""
+    """The trace of all members that this test starts."""
     return Trace()
 
 
 class StartMember(Protocol):
-    """Start a consumer process; ``config`` are settings of its client, with underscores for dots."""
+    """Start a consumer process. ``config`` are settings of its client; their names have underscores for dots."""
 
     def __call__(self, kind: Callable[..., M], name: str, kafka: Kafka, group: str, **config: Any) -> M: ...
 
@@ -145,20 +147,20 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What a test has to report in figures, though it passed."""
+    """Figures that tests report, also when they pass."""
     for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
         for name, value in report.user_properties:
             if name == "figures":
                 terminalreporter.write_line(f"{report.nodeid}: {value}")
 
 
-# The brokers that this process started for the whole run. They may outlive its tests, and a process that Python forgets
-# while it runs is a warning.
+# The brokers that this process started for the whole run. They may outlive the tests of this process; a Popen object
+# that is deleted while its process runs gives a warning.
 _STARTED: list[ApacheKafka] = []
 
 
 class _Attached(Kafka):
-    """The broker of the whole test run, whichever of its processes started it."""
+    """The broker of the whole test run. Any of the run's processes may have started it."""
 
     def __init__(self, bootstrap_servers: str, version: str, log_path: Path) -> None:
         super().__init__(bootstrap_servers, version)
@@ -172,11 +174,11 @@ class _State(TypedDict):
 
 
 class _SharedBroker:
-    """One broker for several processes: the first one starts it, and the last one that lets go stops it.
+    """One broker for several processes. The first process starts it; the last one that releases it stops it.
 
-    Nobody waits for the others: their tests may go on for longer than a test may take. The file beside the broker says
-    where it is and which processes use it; it is read and written under a lock. A user that died without letting go
-    does not count.
+    No process waits for the others, since their tests may run longer than the time limit of a test. A file beside the
+    broker has its address and the processes that use it. A lock guards the file. A process that died without a release
+    does not count as a user.
     """
 
     kafka: Kafka

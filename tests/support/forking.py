@@ -1,4 +1,4 @@
-"""A program whose consumer is in a group when the program forks; it prints what both processes saw, a JSON object each.
+"""A program that forks while its consumer is in a group. Parent and child each print one JSON object.
 
 Run as ``python forking.py bootstrap-servers group topic`` by tests/integration/test_processes.py.
 """
@@ -72,7 +72,7 @@ def in_child(consumer: Consumer, bootstrap_servers: str, group: str, topic: str)
 def main(bootstrap_servers: str, group: str, topic: str) -> None:
     events: list[str] = []
     consumer = Consumer(settings(bootstrap_servers, group))
-    # Not in a group, and never closed: it has to be no obstacle to the child's end either.
+    # In no group, and never closed. The child must be able to end with its copy of this consumer, too.
     idle = Consumer(settings(bootstrap_servers, f"{group}-idle"))
     callbacks: dict[str, Any] = {
         name: lambda _, partitions, name=name: events.append(name) for name in ("on_assign", "on_revoke", "on_lost")
@@ -83,14 +83,15 @@ def main(bootstrap_servers: str, group: str, topic: str) -> None:
     child = os.fork()
     if child == 0:
         in_child(consumer, bootstrap_servers, group, topic)
-        # The usual end of a process, with all that Python tidies up then.
+        # A normal exit of the child, with all of Python's clean-up.
         sys.exit(7)
     deadline = time.monotonic() + PATIENCE
     while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
         if time.monotonic() > deadline:
             os.kill(child, 9)
         consumer.poll(0.05)
-    # Had the child said goodbye for this member, or spoilt its connections, it would be known by now.
+    # A LeaveGroup of the child for this member, or bytes of it on the parent's connections, would show within this
+    # time.
     enough = time.monotonic() + 1.5 * SESSION_MS / 1000
     while time.monotonic() < enough:
         consumer.poll(0.05)

@@ -1,7 +1,7 @@
-"""Histories of groups for tests of the replay: random ones, as Arrow has them, and replayed by hand.
+"""Histories of groups for tests of the replay: random ones, in Arrow's form, and replayed by hand.
 
-The replay by hand is the oracle: plain Python over the public API, member by member through the claims that real
-members would send, with nothing of the kernel in it.
+The replay by hand is the oracle. It is plain Python over the public API, and takes each member through the claims that
+a real member would send. It uses none of the replay's own code.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SCHEMA = pyarrow.schema(
 
 @dataclass
 class History:
-    """One group's rows of the input tables, without the key."""
+    """One group's rows of the input tables, without the column of the key."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
     counts: list[dict[str, Any]] = field(default_factory=list)
@@ -84,7 +84,7 @@ def batch(histories: dict[Any, History]) -> pyarrow.RecordBatch:
 
 
 def drawn(seed: int) -> History:
-    """A group of up to six members, static ones among them, and three topics; leaves, rejoins, and lags that change."""
+    """A group of up to six members, some of them static, and three topics. Members leave and rejoin; lags change."""
     chance = random.Random(seed)
     lists = [["t"], ["t", "u"], ["u"], ["u", "v", "t"]]
     history = History(counts=[count(0, "t", chance.randrange(1, 12)), count(0, "u", 4), count(0, "v", 3)])
@@ -122,12 +122,12 @@ class ByHand:
     assignor: Assignor
     counts: dict[str, int] = field(default_factory=dict)
     members: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # Who a member is over time: its instance where it has one.
+    # The owner of each partition: the instance of a static member, else the member.
     owners: dict[Partition, str] = field(default_factory=dict)
     generation: int = 0
 
     def rows(self) -> list[dict[str, Any]]:
-        """What the table `rebalances` has of it."""
+        """The group's rows of the table `rebalances`."""
         topics = {topic for event in self.history.events for topic in event["topics"] or ()}
         changes = [change for change in self.history.counts if change["topic"] in topics]
         self.counts = dict.fromkeys(sorted(topics), 0)

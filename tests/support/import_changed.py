@@ -1,4 +1,4 @@
-"""Runs a program that was written for confluent-kafka, as it is or with nothing but its imports changed to ours.
+"""Runs a program that was written for confluent-kafka, unchanged or with its imports changed to ours.
 
 Run as ``python import_changed.py ours|theirs program.py argument ...``.
 """
@@ -17,12 +17,12 @@ OURS = {
     "confluent_kafka.aio": {"AIOConsumer"},
 }
 PACKAGE = "kafka_assignors.clients.confluent"
-# What `import confluent_kafka` becomes: the client's module, with our classes for its own.
+# `import confluent_kafka` becomes an import of this module: the client's module, with our classes in place of its own.
 WHOLE = "confluent_kafka_with_ours"
 
 
 class Imports(ast.NodeTransformer):
-    """``from confluent_kafka import Consumer, KafkaError`` becomes one import from each."""
+    """``from confluent_kafka import Consumer, KafkaError`` becomes two imports: ours, and the client's."""
 
     def __init__(self) -> None:
         self.changed = 0
@@ -60,7 +60,7 @@ def main(which: str, program: str, *arguments: str) -> None:
         if not imports.changed:
             raise ValueError(f"{program} imports nothing that we have")
         sys.modules[WHOLE] = whole()
-    # Where tests run in the background Python finds interrupts ignored, and leaves them so.
+    # A process in the background of a shell starts with SIGINT ignored, and Python does not change that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = [program, *arguments]
     sys.path.insert(0, os.path.dirname(program))

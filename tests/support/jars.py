@@ -1,7 +1,7 @@
 """The jars of an Apache Kafka release, the Java test member and Spark's Kafka connector, in a cache inside the clone.
 
-Everything below ``.cache/kafka-<version>/`` is made once, under a lock that holds between processes, in a directory of
-its own that is renamed into place when complete: a test run that is interrupted leaves nothing half made.
+Everything below ``.cache/kafka-<version>/`` is made once, under a lock between processes. It is made in a directory of
+its own, which is renamed when it is complete: an interrupted test run leaves nothing incomplete behind.
 """
 
 from __future__ import annotations
@@ -25,20 +25,18 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 JAVA_SOURCES = ROOT / "tests" / "java"
 
-# The smallest heap and the cheapest compiler and collector: these processes live for seconds, several at a time.
-JVM_OPTIONS = ("-Xms32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
 _FETCH_TIMEOUT = 300
 _TOOL_TIMEOUT = 60
 
 
 def versions() -> list[str]:
-    """The releases of Apache Kafka that this run is about: ``KAFKA_VERSIONS``, or the newest."""
+    """The releases of Apache Kafka for this run: ``KAFKA_VERSIONS``, or the newest."""
     named = [version.strip() for version in os.environ.get("KAFKA_VERSIONS", "").split(",")]
     return [version for version in named if version] or [DEFAULT_VERSION]
 
 
 class ToolMissingError(RuntimeError):
-    """Java or Maven is not installed: the broker tests need both, and fail without them."""
+    """Java or Maven is not installed. The broker tests need both, and fail without them."""
 
 
 @cache
@@ -55,7 +53,7 @@ def tool(name: str) -> str:
 
 
 def run(command: Sequence[str | Path], what: str, timeout: float = _TOOL_TIMEOUT) -> str:
-    """Run a tool to its end and return what it printed; its whole output is in the error if it fails."""
+    """Run a program to its end and return its output. If the program fails, the error contains all of the output."""
     done = subprocess.run(
         [str(part) for part in command],
         stdin=subprocess.DEVNULL,
@@ -73,7 +71,7 @@ def run(command: Sequence[str | Path], what: str, timeout: float = _TOOL_TIMEOUT
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on ``path`` against every other process; the kernel frees it if this one dies."""
+    """Hold an exclusive lock on ``path`` against every other process. The kernel releases it if this process dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -86,7 +84,7 @@ def home(version: str) -> Path:
 
 
 def libs(version: str) -> Path:
-    """The directory with all jars of Apache Kafka ``version``: server, tools and the Java client."""
+    """The directory with all jars of Apache Kafka ``version``: the broker, its tools and the Java client."""
     pom = JAVA_SOURCES / "pom.xml"
 
     def fetch(target: Path) -> None:
@@ -102,19 +100,24 @@ def libs(version: str) -> Path:
 
 def member_classes(version: str) -> Path:
     """The compiled Java test member, for the client of ``version``."""
-    source = JAVA_SOURCES / "Member.java"
+    return program_classes(version, "Member")
+
+
+def program_classes(version: str, name: str) -> Path:
+    """The compiled program ``name`` of tests/java, for the jars of ``version``."""
+    source = JAVA_SOURCES / f"{name}.java"
     jars = libs(version)
 
-    def compile_member(target: Path) -> None:
+    def compile_program(target: Path) -> None:
         target.mkdir()
         command = (tool("javac"), "-Xlint:all,-classfile,-processing", "-Werror", "--release", "17", "-proc:none")
-        run((*command, "-cp", f"{jars}/*", "-d", target, source), "compiling Member.java")
+        run((*command, "-cp", f"{jars}/*", "-d", target, source), f"compiling {source.name}")
 
-    return made_once(version, f"member-{_digest(source)}", compile_member)
+    return made_once(version, f"{name.lower()}-{_digest(source)}", compile_program)
 
 
 def spark_connector() -> list[Path]:
-    """The jars of Spark's Kafka connector, those that the package itself pins."""
+    """The jars of Spark's Kafka connector, in the versions that the package pins."""
     pom = ROOT / "python" / "kafka_assignors" / "spark" / "connector.pom.xml"
 
     def fetch(target: Path) -> None:
@@ -125,7 +128,7 @@ def spark_connector() -> list[Path]:
 
 
 def classpath(*entries: Path) -> str:
-    """Directories as they are and every jar in ``libs`` directories, in a fixed order."""
+    """A class path: directories, and every jar of ``libs`` directories, in a fixed order."""
     parts: list[str] = []
     for entry in entries:
         jars = sorted(str(jar) for jar in entry.glob("*.jar"))
@@ -134,7 +137,7 @@ def classpath(*entries: Path) -> str:
 
 
 def made_once(version: str, name: str, make: Callable[[Path], None]) -> Path:
-    """The directory or file ``name`` in the cache of ``version``; ``make`` builds it where it is missing."""
+    """The directory or file ``name`` in the cache of ``version``. ``make`` builds it if it does not exist."""
     target = home(version) / name
     if not target.exists():
         with locked(CACHE / f"kafka-{version}.lock"):
@@ -154,7 +157,8 @@ def _digest(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    # `make jars`: nothing but the standard library is needed, so that this can go on while the package is being built.
+    # `make jars`. Only the standard library is used, so that it can run while the package is being built.
     for release in versions():
         member_classes(release)
+        program_classes(release, "ServerSide")
     spark_connector()

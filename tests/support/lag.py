@@ -20,7 +20,7 @@ COMPACTION = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.d
 
 
 def fill(kafka: Kafka, topic: str, counts: Sequence[int]) -> None:
-    """Write so many records to each partition."""
+    """Write to each partition its number of records."""
     with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
         sent = [
             producer.send(topic, b"x", partition=partition)
@@ -49,11 +49,11 @@ STATES = ("committed", "at the end", "uncommitted", "committed and truncated", "
 """The partitions of `in_every_state`, by number."""
 
 LAGS = {"latest": [7, 0, 0, 7, 0, 0], "earliest": [7, 0, 9, 7, 3, 0], "none": [7, 0, 9, 7, 3, 0]}
-"""Their lags, by the consumers' `auto_offset_reset`: what was deleted counts where the group has not passed it."""
+"""Their lags, by the consumers' `auto_offset_reset`. Deleted records count if the committed offset is before them."""
 
 
 def in_every_state(kafka: Kafka) -> tuple[str, str]:
-    """A topic with a partition in each of the `STATES`, and the group whose commits they mean."""
+    """A topic with one partition for each of the `STATES`, and the group with these commits."""
     topic, group = kafka.create_topic(unique("orders"), len(STATES)), unique("readers")
     fill(kafka, topic, [9] * len(STATES))
     commit(kafka, group, {(topic, 0): 2, (topic, 1): 9, (topic, 3): 2, (topic, 5): 50})
@@ -62,14 +62,15 @@ def in_every_state(kafka: Kafka) -> tuple[str, str]:
 
 
 def compact(kafka: Kafka) -> tuple[str, int, int]:
-    """A compacted topic with one partition, where every record has the same key: its name, its end, and how many
-    records are left. The embedded Kafka compacts nothing, and so keeps them all."""
+    """A compacted topic with one partition, in which every record has the same key: its name, its end offset, and the
+    number of records that are left. The embedded Kafka compacts nothing, so that all records are left.
+    """
     topic = kafka.create_topic(unique("latest-prices"), 1, COMPACTION)
     deadline = time.monotonic() + 60
     with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
         end = 0
         while True:
-            # A segment is closed by the first record that comes late enough after its first one.
+            # The broker closes a segment when a record arrives late enough after the segment's first one.
             end = producer.send(topic, b"x", key=b"one", partition=0).get(timeout=10).offset + 1
             if end < 10:
                 continue
@@ -83,7 +84,7 @@ def compact(kafka: Kafka) -> tuple[str, int, int]:
 
 
 def read(kafka: Kafka, topic: str, end: int) -> list[int]:
-    """The offsets of the records that partition 0 has below `end`, of which the last is there."""
+    """The offsets of the records of partition 0 below `end`. The record at `end - 1` must exist."""
     with closing(KafkaConsumer(bootstrap_servers=kafka.bootstrap_servers, group_id=None)) as consumer:
         partition = TopicPartition(topic, 0)
         consumer.assign([partition])

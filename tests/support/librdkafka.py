@@ -1,4 +1,4 @@
-"""The settings that the installed librdkafka has, as it lists them itself."""
+"""The settings of the installed librdkafka, from librdkafka's own list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import confluent_kafka
 
 @cache
 def defaults() -> dict[str, str]:
-    """Every setting of a consumer, and of its topics, and its default; empty where there is none."""
+    """Every setting of a consumer and of its topics, with its default. An empty text stands for no default."""
     folder = os.path.join(os.path.dirname(confluent_kafka.__file__), os.pardir, "confluent_kafka.libs")
     (path,) = glob.glob(os.path.join(folder, "librdkafka*"))
     library, system = ctypes.CDLL(path), ctypes.CDLL(None)

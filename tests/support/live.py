@@ -1,8 +1,8 @@
-"""Consumers of both clients on threads of their own, against a Kafka; and a ledger of who holds what, and when.
+"""Consumers of both clients on threads of their own, and a ledger of the partitions that each holds.
 
-The ledger is told by rebalance listeners, at the moments when a client takes partitions up and lays them down. Any
-partition that two members hold at once is an overlap, except where one of them has been stalled or killed and cannot
-know better.
+The ledger gets its entries from the rebalance listeners, when a client starts and stops to read a partition. Two
+members that hold a partition at the same time are an overlap. A member that was stalled or killed does not count: it
+cannot know that the group has expelled it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 Held = frozenset[tuple[str, int]]
 
-# Long enough for a busy machine, short enough to wait for.
+# Long enough for a busy machine, short enough for a test that waits for its end.
 SESSION_TIMEOUT_MS = 3_000
 PATIENCE = 40.0
 
 
 class Ledger:
-    """Who holds which partition. Thread-safe."""
+    """The members that hold each partition. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ class Ledger:
 
 
 class LiveMember:
-    """A consumer on a thread. `assignor` is the plug-in that it uses."""
+    """A consumer on a thread. `assignor` is its plug-in."""
 
     def __init__(
         self,
@@ -107,14 +107,14 @@ class LiveMember:
         return report
 
     def leave(self) -> None:
-        """Says goodbye."""
+        """Leaves the group."""
         self._stop.set()
         self._thread.join(20)
         assert not self._thread.is_alive()
         self._ledger.release(self)
 
     def kill(self) -> None:
-        """Falls silent: no goodbye, no heartbeat."""
+        """Ends without LeaveGroup and without further heartbeats."""
         self.away = self._killed = True
         self.leave()
 
@@ -133,7 +133,7 @@ class LiveMember:
         self._ledger.release(self, partitions)
 
     def stall(self, seconds: float) -> None:
-        """Does nothing at all for a while, heartbeats included."""
+        """Blocks the member for a while, heartbeats included."""
         raise NotImplementedError
 
     def subscribe(self, topics: Sequence[str]) -> None:
@@ -179,7 +179,7 @@ class KafkaPythonLive(LiveMember):
 
 
 class ImpatientKafkaPythonLive(KafkaPythonLive):
-    """Whose polls end before a join does."""
+    """A member whose polls end before a join does."""
 
     poll_ms = 1
 
@@ -222,7 +222,7 @@ class AiokafkaLive(LiveMember):
             await self._consumer.stop()
             task = getattr(self._consumer._coordinator, "_coordination_task", None)
             if task is not None and task.done() and not task.cancelled():
-                task.exception()  # reported by start(); asyncio would complain that nobody looked
+                task.exception()  # reported by start(); unread, it makes asyncio log an error
 
     def stall(self, seconds: float) -> None:
         self.away = True
@@ -233,7 +233,7 @@ class AiokafkaLive(LiveMember):
 
 
 class AttachedAiokafkaLive(AiokafkaLive):
-    """As users of aiokafka are told to do it."""
+    """A member that calls `attach`, as the documentation says."""
 
     attach = True
 
@@ -241,7 +241,7 @@ class AttachedAiokafkaLive(AiokafkaLive):
 def wait(
     condition: Callable[[], bool], what: str, members: Iterable[LiveMember] = (), patience: float = PATIENCE
 ) -> None:
-    """Waits until something holds."""
+    """Waits until `condition()` holds."""
     members = list(members)
     deadline = time.monotonic() + patience
     while not condition():
@@ -255,7 +255,7 @@ def wait(
 
 
 def settled(members: Sequence[LiveMember], everything: Held, spread: int = 1) -> Callable[[], bool]:
-    """Whether the members hold everything between them, nothing twice, evenly, in one generation."""
+    """Whether the members hold all partitions in one generation, each once, with loads within `spread`."""
 
     def condition() -> bool:
         shares = [member.held for member in members]
@@ -277,7 +277,7 @@ def all_of(**topics: int) -> Held:
 
 
 class Crew:
-    """The members of one group, and their ledger."""
+    """The members of one group, with their ledger."""
 
     def __init__(self, kafka: Kafka) -> None:
         self.kafka = kafka
@@ -300,7 +300,7 @@ class Crew:
         return member
 
     def settle(self, what: str, **topics: int) -> None:
-        """Waits for a fair plan of everything; no partition was held twice on the way there."""
+        """Waits until the members hold these topics evenly. Fails if two members held a partition at the same time."""
         wait(settled(self.members, all_of(**topics)), what, self.members)
         assert self.ledger.overlaps == []
 
@@ -317,7 +317,7 @@ class Crew:
         return leader
 
     def planned(self) -> None:
-        """Asserts that the latest plan moved no more than it had to."""
+        """Asserts that the latest plan moved the fewest possible partitions."""
         report = self.leader().report
         assert report is not None
         assert report.moved == report.least_moves

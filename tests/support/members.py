@@ -1,17 +1,23 @@
 """Consumers in processes of their own, Java's and ours, which a test can command, freeze and kill.
 
-A member reads commands from its standard input, one a line, and answers each with an event ``<command>-done``:
+A member reads commands from its standard input, one per line. After each it writes an event ``<command>-done``:
 
-- ``subscribe t1,t2``: subscribe, or change the subscription; from the first on it polls;
-- ``stall ms``: stop polling for so long, while the client's background work goes on;
-- ``hold ms``: our consumer for confluent-kafka only: a native call that keeps the interpreter's lock for so long;
+- ``subscribe t1,t2``: subscribe, or change the subscription. The first one starts the polling;
+- ``stall ms``: do not poll for so long. The client's background work goes on;
+- ``hold ms``: for our consumer of confluent-kafka only: a native call that keeps the interpreter's lock for so long;
 - ``commit``: commit the positions; ``close``: leave the group and end.
 
-It writes events to its standard output, one JSON object a line, each with ``at``, microseconds since the epoch:
-``started``; ``planned`` (Java's leader); ``synced`` with the share it was given in a generation and whether it planned
-that generation; ``assigned``, ``revoked`` and ``lost`` as the rebalance listener was called; ``closing`` where a client
-does not tell its listener; ``consumed`` with ranges of offsets; ``error``. All events of a test end up in one `Trace`,
-which ``ended`` closes for each member.
+It writes events to its standard output, one JSON object per line. Each has ``at``, in microseconds since the epoch:
+
+- ``started``;
+- ``planned``: the leader has planned (Java only);
+- ``synced``: the assigned partitions of a generation, and whether this member planned the generation;
+- ``assigned``, ``revoked``, ``lost``: the calls of the rebalance listener;
+- ``closing``: the member leaves, and its client does not call the listener;
+- ``consumed``: ranges of offsets;
+- ``error``.
+
+All events of a test go to one `Trace`. The last event of each member there is ``ended``.
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from support import jars
+from support import jars, jvm
 from support.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
@@ -42,7 +48,7 @@ JAVA_ASSIGNORS = {
     "cooperative-sticky": "Member$TracedCooperativeStickyAssignor",
 }
 
-# Long enough for a busy machine with two cores, short enough to wait for.
+# Long enough for a busy machine with two cores, short enough for a test that waits for its end.
 SESSION_MS = 4000
 HEARTBEAT_MS = 300
 METADATA_AGE_MS = 500
@@ -51,7 +57,7 @@ _CLOSE_TIMEOUT = 30.0
 
 
 class Member:
-    """A consumer process; `JavaMember`, `KafkaPythonMember` and `AiokafkaMember` start one."""
+    """A consumer process. The subclasses start one."""
 
     def __init__(self, trace: Trace, name: str, command: Sequence[str], log_directory: Path) -> None:
         self.trace = trace
@@ -69,7 +75,7 @@ class Member:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs, frozen or not."""
+        """Whether the process runs. A frozen process runs, too."""
         return self._process.poll() is None
 
     @property
@@ -78,23 +84,23 @@ class Member:
         return self._process.poll()
 
     def send(self, command: str) -> None:
-        """Give a command and do not wait for it."""
+        """Send a command without a wait for its event."""
         assert self._process.stdin is not None
         self._process.stdin.write(command.encode() + b"\n")
         self._process.stdin.flush()
 
     def subscribe(self, *topics: str) -> None:
-        """Subscribe, which is also how a member joins its group."""
+        """Subscribe. The first subscription makes the member join its group."""
         self.trace.record(self.name, {"event": "subscribe", "topics": topics, "at": _now()})
         self.send(f"subscribe {','.join(topics)}")
 
     def stall(self, milliseconds: int) -> None:
-        """Stop polling for so long; the client's heartbeats go on until ``max.poll.interval.ms`` is over."""
+        """Stop polling for so long. The client's heartbeats go on until ``max.poll.interval.ms`` is over."""
         self.trace.record(self.name, {"event": "stall", "at": _now()})
         self.send(f"stall {milliseconds}")
 
     def hold(self, milliseconds: int) -> None:
-        """Keep the interpreter's lock for so long, and wait for the end: no thread of the process runs meanwhile."""
+        """Keep the interpreter's lock for so long: no Python thread of the process runs. Wait for the end."""
         since = len(self.trace.events)
         self.trace.record(self.name, {"event": "stall", "at": _now()})
         self.send(f"hold {milliseconds}")
@@ -107,7 +113,7 @@ class Member:
         self.wait_for("commit-done", timeout, since=since)
 
     def close(self) -> None:
-        """Leave the group in good order, and wait for the process to end."""
+        """Leave the group, and wait for the process to end."""
         self.send("close")
         try:
             code = self._process.wait(_CLOSE_TIMEOUT)
@@ -118,7 +124,7 @@ class Member:
             raise RuntimeError(self.failure(f"ended with exit code {code}"))
 
     def kill(self) -> None:
-        """SIGKILL: no goodbye to the group."""
+        """SIGKILL: the member does not leave the group."""
         if self.alive:
             self.trace.record(self.name, {"event": "killed", "at": _now()})
             self._process.kill()
@@ -126,17 +132,17 @@ class Member:
         self._finish()
 
     def freeze(self) -> None:
-        """SIGSTOP: the process stands still, heartbeats and all."""
+        """SIGSTOP: the whole process stops, heartbeats included."""
         self.trace.record(self.name, {"event": "frozen", "at": _now()})
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """SIGCONT: it goes on, and believes what it believed when it was frozen."""
+        """SIGCONT: the process goes on, with the state that it had when it was frozen."""
         self.trace.record(self.name, {"event": "thawed", "at": _now()})
         self._process.send_signal(signal.SIGCONT)
 
     def wait_for(self, event: str, timeout: float = 20.0, *, since: int = 0, **fields: object) -> Event:
-        """The first event of that kind, at or after position ``since`` of the trace, whose fields have these values."""
+        """The first event of that kind whose fields have these values, at or after position ``since`` of the trace."""
 
         def found(events: list[Event]) -> Event | None:
             for one in events[since:]:
@@ -154,7 +160,7 @@ class Member:
         return f"{self.name} {what}; its log is {self.log_path}, which ends:\n{log}\n{self.trace.tail()}"
 
     def _finish(self) -> None:
-        # Everything that the process wrote is in the trace when this returns.
+        # After this, the trace has everything that the process wrote.
         self._reader.join(_CLOSE_TIMEOUT)
         if self._process.stdin is not None and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
@@ -171,8 +177,8 @@ class Member:
 class JavaMember(Member):
     """A Java consumer with Kafka's own assignor.
 
-    ``assignor`` names another class of its classpath, or several, separated by commas. `JAVA_ASSIGNORS` are Kafka's
-    own that also write ``synced`` events, without which `Trace.settle` does not see a member.
+    ``assignor`` names another class of its class path, or several, separated by commas. `JAVA_ASSIGNORS` are Kafka's
+    own assignors that also write ``synced`` events. `Trace.settle` waits for these events of every member.
     """
 
     def __init__(
@@ -194,7 +200,7 @@ class JavaMember(Member):
         settings |= {key.replace("_", "."): value for key, value in config.items()}
         version = kafka.version if kafka.version[0].isdigit() else DEFAULT_VERSION
         classpath = jars.classpath(jars.member_classes(version), jars.libs(version))
-        command = [jars.tool("java"), *jars.JVM_OPTIONS, "-Xmx128m", "-cp", classpath, "Member"]
+        command = [jars.tool("java"), *jvm.OPTIONS, "-Xmx128m", "-cp", classpath, "Member"]
         super().__init__(trace, name, [*command, *(f"{key}={value}" for key, value in settings.items())], log_directory)
 
 

@@ -1,4 +1,4 @@
-"""Drives connections of `kafka_assignors.net` in the test's own thread."""
+"""Drives connections of `kafka_assignors.net` in the test's thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT = 20.0
 
 
 class Driver:
-    """A poller with one connection at a time, and waits for its events."""
+    """A poller with one connection at a time. Its calls wait for the events."""
 
     def __init__(self, **settings: Any) -> None:
         names = {name if name == "oauth_cb" else name.replace("_", "."): each for name, each in settings.items()}

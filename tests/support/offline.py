@@ -1,7 +1,7 @@
-"""Members of both clients without a network: the clients' own coordinators, taken through their calls of a plug-in.
+"""Members of both clients without a network. The clients' own coordinators call the plug-in.
 
-A member goes through `metadata` (JoinGroup), `joined`, on the leader `lead`, and `complete` (SyncGroup), as its
-client does. `Group` takes several members through a whole rebalance.
+A member goes through the steps of its client: `metadata` (JoinGroup), `joined`, on the leader `lead`, and `complete`
+(SyncGroup). `Group` takes several members through a whole rebalance.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Member(Protocol):
 
 
 class OfflineKafkaClient(KafkaNetClient):  # type: ignore[misc]
-    """kafka-python's client, but that it never looks for a broker."""
+    """kafka-python's client, without any connection to a broker."""
 
     def __init__(self, **config: Any) -> None:
         super().__init__(**config)
@@ -49,7 +49,7 @@ class OfflineKafkaClient(KafkaNetClient):  # type: ignore[misc]
 
 
 class KafkaPythonMember:
-    """A consumer of kafka-python that never meets a broker."""
+    """A consumer of kafka-python without a broker."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class KafkaPythonMember:
         self.know(topics, racks or {0: ""})
 
     def know(self, topics: Mapping[str, int], racks: Mapping[int, str] | None = None) -> None:
-        """What the cluster's metadata says; partition p has its only replica on broker p modulo their number."""
+        """Sets the cluster's metadata. The only replica of partition p is on broker p modulo the number of brokers."""
         racks = racks or {0: ""}
         partition = MetadataResponse.MetadataResponseTopic.MetadataResponsePartition
         cluster = self.consumer._cluster
@@ -102,7 +102,7 @@ class KafkaPythonMember:
         }
 
     def refreshed(self) -> None:
-        """The cluster has answered a question for metadata, with what it said before."""
+        """The cluster has answered another metadata request, without a change."""
         self.consumer._cluster._last_successful_refresh_ms = time.monotonic() * 1000
 
     def metadata(self) -> bytes:
@@ -153,7 +153,7 @@ async def _call(function: Any, *arguments: Any) -> Any:
 
 
 class AiokafkaMember:
-    """A consumer of aiokafka that never meets a broker, on an event loop that runs only while it is called."""
+    """A consumer of aiokafka without a broker. Its event loop runs only during calls."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class AiokafkaMember:
             client, self.consumer._subscription, group_id="g", enable_auto_commit=False, assignors=strategies
         )
         self.coordinator.start_commit_offsets_refresh_task = lambda assignment: None
-        # The routine would look for a broker; its steps are taken one by one here.
+        # The task would connect to a broker. Here the test calls its steps one by one.
         self.coordinator._coordination_task.cancel()
         await asyncio.wait([self.coordinator._coordination_task])
         self.consumer._coordinator = self.coordinator
@@ -259,14 +259,14 @@ async def _nothing() -> None:
 
 
 class Group:
-    """Takes members through rebalances; the first of them leads."""
+    """Takes members through rebalances. The first member is the leader."""
 
     def __init__(self, generation: int = 0) -> None:
         self.generation = generation
         self.sent: dict[str, bytes] = {}
 
     def rebalance(self, *members: Member, others: Joined = ()) -> dict[str, bytes]:  # type: ignore[assignment]
-        """One generation. `others` are members of other clients: (id, instance id, metadata)."""
+        """One generation. `others` are members of other clients: id, instance id and metadata."""
         self.generation += 1
         self.sent = {member.id: member.metadata() for member in members}
         for member in members:

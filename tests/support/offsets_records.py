@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets`, written by hand from Kafka's schemas."""
+"""Records of `__consumer_offsets`, encoded here from Kafka's schemas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = pyarrow.schema(
     }.items()
 )
 
-# member id, instance id, subscription, assignment
+# Member id, instance id, subscription, assignment.
 Member = tuple[str, str | None, bytes, bytes]
 
 
@@ -44,7 +44,7 @@ def commit_key(group: str, topic: str, partition: int) -> bytes:
 
 
 def commit_value(offset: int, ts: int, topic_id: bytes | None = None, leader_epoch: int = -1) -> bytes:
-    """Version 3; with a topic id version 4."""
+    """A value of version 3, or of version 4 if there is a topic id."""
     if topic_id is None:
         return struct.pack(">hqi", 3, offset, leader_epoch) + text("") + struct.pack(">q", ts)
     return struct.pack(">hqiBq", 4, offset, leader_epoch, 1, ts) + bytes([1, 0, 16]) + topic_id
@@ -59,7 +59,7 @@ def group_value(
     protocol_type: str = "consumer",
     client: tuple[str, str] = ("app", "/10.0.0.1"),
 ) -> bytes:
-    """A classic group, version 3."""
+    """The value of a classic group, version 3."""
     leader = members[0][0] if members else None
     head = struct.pack(">h", 3) + text(protocol_type) + struct.pack(">i", generation) + text(protocol) + text(leader)
     listed = b"".join(
@@ -78,7 +78,7 @@ def group_value(
 def records(
     pairs: Iterable[tuple[bytes | None, bytes | None]], *, partition: int = 0, start: int = 0, ts: int = 1_000
 ) -> Any:
-    """A batch of records of one partition, with offsets one after the other and timestamps a millisecond apart."""
+    """A batch of records of one partition. Offsets are consecutive, timestamps a millisecond apart."""
     keys, values = zip(*pairs, strict=True)
     count = len(keys)
     columns = [keys, values, [partition] * count, range(start, start + count), range(ts, ts + count)]

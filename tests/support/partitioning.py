@@ -1,4 +1,4 @@
-"""Partitioners in tests: a cluster of no client in particular, and how a partitioner is asked."""
+"""Partitioners in tests: a cluster that belongs to no client, and calls of a partitioner."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_assignors import AdaptivePartitioner, DefaultPartitioner, RoundRobinPartitioner, UniformStickyPartitioner
+from kafka_assignors.partitioners import register_cluster_type
 
 if TYPE_CHECKING:
     from kafka_assignors import Partitioner
@@ -24,7 +25,7 @@ every = pytest.mark.parametrize("kind", ALL)
 
 
 class Asked:
-    """A cluster of no client in particular: two methods, whose calls it counts."""
+    """A cluster that belongs to no client. It counts the calls of its two methods."""
 
     def __init__(self, all_: int | set[int] | None, available: set[int] | None = None) -> None:
         self.all = set(range(all_)) if isinstance(all_, int) else all_
@@ -41,27 +42,30 @@ class Asked:
 
 
 class Metadata(Asked):
-    """A cluster that keeps its metadata as kafka-python and aiokafka do: `update` replaces it, `move` changes it."""
+    """A cluster of a registered type, as a client's: `update` replaces a topic, `move` changes it in place."""
 
     def __init__(self, all_: int) -> None:
         super().__init__(all_)
         self.update(all_)
 
     def update(self, all_: int, topic: str = "t") -> None:
-        self._partitions = {topic: {partition: {"leader": 1} for partition in range(all_)}}
+        self.topics = {topic: {partition: {"leader": 1} for partition in range(all_)}}
 
     def move(self, partition: int, leader: int, topic: str = "t") -> None:
-        self._partitions[topic][partition]["leader"] = leader
+        self.topics[topic][partition]["leader"] = leader
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
         self.calls["all"] += 1
-        return set(self._partitions[topic]) if topic in self._partitions else None
+        return set(self.topics[topic]) if topic in self.topics else None
 
     def available_partitions_for_topic(self, topic: str) -> set[int] | None:
         self.calls["available"] += 1
-        if topic not in self._partitions:
+        if topic not in self.topics:
             return None
-        return {partition for partition, data in self._partitions[topic].items() if data["leader"] != -1}
+        return {partition for partition, data in self.topics[topic].items() if data["leader"] != -1}
+
+
+register_cluster_type(Metadata, "topics")
 
 
 def ask(partitioner: Partitioner, cluster: Any, key: Any = None, value: Any = b"value", topic: str = "t") -> int:
@@ -73,5 +77,5 @@ def refuses(error: type[Exception], message: str) -> pytest.RaisesExc[Exception]
 
 
 def filled(partitioner: AdaptivePartitioner, cluster: Asked, rounds: int) -> Counter[int]:
-    """How often each partition was chosen, each left after twice its bytes."""
+    """How often each partition was chosen. Each choice lasts for twice the partition's bytes."""
     return Counter(ask(partitioner, cluster, value=b"x" * 40) for _ in range(rounds))

@@ -1,4 +1,4 @@
-"""A group that stands still: members that joined once, with our sticky assignor, and do nothing more."""
+"""A group without changes: its members join once, with our sticky assignor, and then send nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def standing_group(
     bootstrap_servers: str, group: str, topics: Mapping[str, int], clients: Sequence[str]
 ) -> Iterator[dict[str, dict[str, tuple[int, ...]]]]:
-    """What each member has, by member id."""
+    """The assigned partitions of each member, by member id."""
     assignor = StickyAssignor()
     metadata = assignor.metadata(sorted(topics), MemberState())
     with RawGroup(bootstrap_servers, group, clients) as raw:

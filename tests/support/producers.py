@@ -1,7 +1,7 @@
-"""Producers of kafka-python and aiokafka: without a network, to look into their accumulators, and at work.
+"""Producers of kafka-python and aiokafka: offline ones, whose accumulators a test reads, and connected ones.
 
-An offline producer knows its topics, takes records, and drains none: kafka-python's sender waits for a producer id that
-nobody gives it, aiokafka's was never started.
+An offline producer knows its topics and takes records, but drains none. kafka-python's sender waits for a producer id
+that never comes; aiokafka's sender is not started.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from support.broker import Kafka
 
-# Nothing that a test waits for takes so long: what is sent before was not kept for it.
+# As a linger: no test waits so long. A record that is sent earlier was sent for another reason than the linger.
 FOREVER_MS = 60_000
-# With room for some ten records of 80 bytes, since the overhead of a batch is 61 bytes and that of a record about 8.
+# Room for about ten records of 80 bytes: the overhead of a batch is 61 bytes, that of a record about 8.
 BATCH_BYTES = 1_024
 VALUE = b"v" * 80
 
@@ -39,7 +39,7 @@ def offline_kafka_python(
     leaders: Callable[[int], int] = lambda number: 0,
     **config: Any,
 ) -> Iterator[Any]:
-    """A producer of kafka-python that never meets a broker; `leaders` gives the broker of a partition, -1 for none."""
+    """A producer of kafka-python without a broker. `leaders` gives the broker of each partition, -1 for none."""
     producer = kind(
         **{
             "bootstrap_servers": "127.0.0.1:1",
@@ -78,7 +78,7 @@ def offline_kafka_python(
 async def offline_aiokafka(
     topics: Mapping[str, int], leaders: Callable[[int], int] = lambda number: 0, **config: Any
 ) -> AsyncIterator[Any]:
-    """A producer of aiokafka that never meets a broker."""
+    """A producer of aiokafka without a broker."""
     producer = AIOKafkaProducer(**{"linger_ms": FOREVER_MS, "max_batch_size": BATCH_BYTES, **config})
     producer._metadata._partitions = {
         name: {number: AioPartition(name, number, leaders(number), [0], [0], 0) for number in range(count)}
@@ -91,7 +91,7 @@ async def offline_aiokafka(
 
 
 def queued(producer: Any, topic: str = "t") -> dict[int, list[int]]:
-    """Records in each waiting batch of each partition that has any."""
+    """The number of records in each waiting batch, for each partition with such batches."""
     accumulator = getattr(producer, "_accumulator", None) or producer._message_accumulator
     return {
         tp.partition: [batch.record_count for batch in batches]
@@ -107,14 +107,14 @@ def destination(future: Any) -> int:
 
 
 def queue(producer: Any, partition: int, topic: str = "t") -> Sequence[Any]:
-    """The batches of kafka-python's producer that wait for a partition."""
+    """The batches of kafka-python's producer that wait for a partition to be sent."""
     batches: Sequence[Any] = producer._accumulator._batches[TopicPartition(topic, partition)]
     return batches
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record to send; its headers, if any, are one."""
+    """A record to send, with at most one header."""
 
     topic: str
     value: bytes | None = VALUE
@@ -130,13 +130,13 @@ class Record:
 
 @dataclass
 class Sent:
-    """What became of records: the partition of each, or the error with which `send` refused it."""
+    """The result of each record: its partition, or the error with which `send` refused it."""
 
     outcomes: list[int | Exception] = field(default_factory=list)
 
     @property
     def partitions(self) -> list[int]:
-        """The partitions, where all records were to be taken."""
+        """The partitions. Fails if `send` refused a record."""
         for outcome in self.outcomes:
             if isinstance(outcome, Exception):
                 raise outcome
@@ -144,7 +144,7 @@ class Sent:
 
 
 def send_kafka_python(kafka: Kafka, records: Sequence[Record], transactional: bool = False, **config: Any) -> Sent:
-    """Send records with our producer for kafka-python, and have them all delivered."""
+    """Send records with our producer for kafka-python, and wait until all are delivered."""
     if transactional:
         config["transactional_id"] = "of the test"
     with KafkaProducer(
@@ -166,7 +166,7 @@ def send_kafka_python(kafka: Kafka, records: Sequence[Record], transactional: bo
 
 
 def send_aiokafka(kafka: Kafka, records: Sequence[Record], transactional: bool = False, **config: Any) -> Sent:
-    """Send records with our producer for aiokafka, and have them all delivered."""
+    """Send records with our producer for aiokafka, and wait until all are delivered."""
     if transactional:
         config["transactional_id"] = "of the other test"
     return asyncio.run(_send_aiokafka(kafka, records, transactional, config))
@@ -188,6 +188,6 @@ async def _send_aiokafka(kafka: Kafka, records: Sequence[Record], transactional:
         if transactional:
             await producer.commit_transaction()
         else:
-            # aiokafka's `flush` waits for the batches to have lingered.
+            # aiokafka's `flush` would wait for the end of the batches' linger.
             await producer._message_accumulator.flush_for_commit()
         return Sent([each if isinstance(each, Exception) else (await each).partition for each in taken])

@@ -1,8 +1,8 @@
-"""One Python consumer with our assignor in a process of its own; the same commands and events as Member.java.
+"""One Python consumer with our assignor in a process of its own, with the commands and events of Member.java.
 
 Run as ``python python_member.py kafka-python|aiokafka|confluent|librdkafka sticky|cooperative-sticky name=json ...`` by
-support/members.py, which describes the protocol. The settings are keyword arguments of the client's consumer. The
-exception is ``librdkafka``: confluent-kafka's own consumer, with nothing of ours.
+support/members.py, which describes the protocol. The settings are keyword arguments of the client's consumer. With
+``librdkafka`` the consumer and its assignor are confluent-kafka's own.
 """
 
 from __future__ import annotations
@@ -23,24 +23,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kafka_assignors.clients._report import RebalanceReport
+    from kafka_assignors.member.rebalance_report import RebalanceReport
 
 # Shorter polls can lose a join that is under way (kafka-python 3.0.12).
 _KAFKA_PYTHON_POLL_MS = 1000
 _AIOKAFKA_POLL_MS = 100
 _CONFLUENT_POLL_S = 0.2
 _CONFLUENT_POLLS = 200
-# After so many statistics in a row, one a second, in which librdkafka has lost a partition the process ends.
+# In statistics, which come once a second. After so many in a row in which librdkafka has lost a partition, `Watch` ends
+# the process.
 _LOST = 15
 LOST_CODE = 4
 _TOLD = ("partition", "broker", "leader", "fetch_state", "app_offset", "rxmsgs")
-# After as many without a record the statistics are written down, for whoever looks into a failure.
+# After so many statistics without a record they are written down, for the analysis of a failure.
 _IDLE = 30
-# Of a transaction, in milliseconds: that of a member that was killed holds its offsets for no longer.
+# The transaction timeout in milliseconds. The offsets of a killed member stay pending for no longer.
 _TRANSACTION_MS = 5000
-# Seconds for one call to the transaction coordinator; it is called again.
+# Seconds for one call to the transaction coordinator. After them the call is repeated.
 _PATIENCE = 5.0
-# In a line, so that a pipe takes it whole or not at all, however the process ends.
+# Ranges of offsets in one line. A pipe takes a line of this size completely or not at all, also if the process is
+# killed meanwhile.
 _RANGES = 40
 
 
@@ -133,10 +135,11 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
 
 
 class Watch:
-    """Ends the process where librdkafka has lost a partition, which its own statistics tell.
+    """Ends the process when librdkafka has lost a partition, as its own statistics show.
 
-    A partition's leader is up, and for many seconds librdkafka (2.16) has the partition at another broker or does not
-    come to fetch it. No error reaches the application, which can only begin anew. Nothing of ours takes part in it.
+    Lost means: for many seconds the leader of the partition is up, but librdkafka (2.16) assigns the partition to
+    another broker or does not fetch it. The application gets no error and can only restart. Our code has no part in
+    this.
     """
 
     def __init__(self) -> None:
@@ -168,9 +171,9 @@ class Watch:
 
 
 class Transactions:
-    """Writes each record to another topic, and its offset to the group, in one transaction for each batch.
+    """Writes each record to another topic and commits its offset, in one transaction for each batch.
 
-    Nothing here knows who owns what: a transaction of a member that was expelled must be refused by the broker.
+    This class does not check who owns a partition. The broker must refuse a transaction of a member that was expelled.
     """
 
     def __init__(self, consumer: Any, settings: dict[str, Any], into: str) -> None:
@@ -192,7 +195,7 @@ class Transactions:
         return producer
 
     def write(self, messages: list[Any]) -> None:
-        """One transaction. What it would have written is read again if it is aborted."""
+        """Runs one transaction. If it is aborted, its records are read again."""
         from confluent_kafka import KafkaException, TopicPartition
 
         ends = {(message.topic(), message.partition()): message.offset() + 1 for message in messages}
@@ -216,7 +219,7 @@ class Transactions:
         try:
             self._until_done(lambda: self._producer.abort_transaction(_PATIENCE))
         except KafkaException as fatal:
-            # Fenced, mostly: the broker has aborted a transaction that took too long.
+            # The producer is fenced, usually because its transaction took too long and the broker aborted it.
             emit("producer-ended", error=repr(fatal.args[0]))
             self._producer = self._make()
 
@@ -228,7 +231,7 @@ class Transactions:
             with contextlib.suppress(KafkaException):
                 committed = self._consumer.committed(offsets, timeout=_PATIENCE)
         for each in committed:
-            # What is not held any more is read by somebody else.
+            # This member does not own the partition any more; the new owner reads these records again.
             with contextlib.suppress(KafkaException):
                 self._consumer.seek(TopicPartition(each.topic, each.partition, max(0, each.offset)))
 
@@ -246,8 +249,8 @@ class Transactions:
 
 
 def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
-    """Settings of this program: `reads` is `consume` or `poll`; `commits` is `auto`, `sync`, `async` or `transactions`,
-    which write to the topic `into`.
+    """Runs our consumer. Two settings are of this program: `reads` is `consume` or `poll`; `commits` is `auto`, `sync`,
+    `async` or `transactions`. Transactions write to the topic `into`.
     """
     from confluent_kafka import KafkaError, KafkaException
 
@@ -256,7 +259,7 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
     reads, commits = settings.pop("reads", "consume"), settings.pop("commits", "auto")
     into = settings.pop("into", None)
     generation = -1
-    # Whoever commits by hand repeats what was refused: there may be no further record to remind it.
+    # A commit by hand was refused: the loop repeats it, since no further record may arrive that would lead to a commit.
     owes = False
 
     def synced_now(report: RebalanceReport) -> None:
@@ -265,7 +268,7 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
         synced(report, consumer.memberid())
 
     def tell(event: str, partitions: Iterable[Any]) -> None:
-        # Behind the magic of seven bytes: the generation.
+        # The generation follows a magic of seven bytes.
         of_member = int.from_bytes(consumer.consumer_group_metadata()[7:11], sys.byteorder, signed=True)
         given = plain((each.topic, each.partition) for each in partitions)
         emit(event, generation=of_member, member=consumer.memberid(), partitions=given)
@@ -276,7 +279,7 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
             return
         refused = error or next((each.error for each in partitions if each.error), None)
         if refused is not None:
-            # What the group has given to others meanwhile they read again.
+            # Partitions may have moved to other members meanwhile; these read the records again.
             emit("commit-refused", error=repr(refused))
             owes = True
 
@@ -303,7 +306,7 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
             began = generation
             written(consumer.consume(1000, _CONFLUENT_POLL_S), began)
             return
-        # What polling commits by itself has to be written down before the next call.
+        # A poll may commit the record before it, which must be in the trace by then: one record, then the line.
         most = 1 if commits == "auto" else _CONFLUENT_POLLS
         messages: list[Any] = []
         began = generation
@@ -363,7 +366,7 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
             case "stall":
                 time.sleep(int(argument) / 1000)
             case "hold":
-                # Unlike other functions of C, those of a PyDLL are called with the interpreter's lock.
+                # A PyDLL keeps the interpreter's lock during a call, unlike other classes of ctypes.
                 ctypes.PyDLL(None).usleep(1000 * int(argument))
             case "commit":
                 consumer.commit()
@@ -377,7 +380,7 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
 
 
 class Leadership:
-    """A logger that learns from librdkafka's log, which alone says so, in which generations this member leads."""
+    """A logger that finds the generations that this member leads. Only librdkafka's log has this information."""
 
     def __init__(self) -> None:
         self.generations: set[int] = set()
@@ -389,7 +392,7 @@ class Leadership:
 
 
 def run_librdkafka(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
-    """`on_assign` is called in each generation, also without anything new."""
+    """Runs confluent-kafka's own consumer. It calls `on_assign` in each generation, also without new partitions."""
     from confluent_kafka import Consumer
 
     leads = Leadership()
@@ -486,7 +489,7 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
             case "commit":
                 await consumer.commit()
             case "close":
-                # aiokafka does not tell the listener: from here on this member reads nothing.
+                # aiokafka does not call the listener here. From now on this member reads nothing.
                 emit("closing")
                 await consumer.stop()
             case _:

@@ -1,7 +1,7 @@
-"""Members of a consumer group at the level of requests: JoinGroup and SyncGroup, with whatever bytes a test likes.
+"""Members of a consumer group that send JoinGroup and SyncGroup with any bytes that a test needs.
 
-The broker looks into neither the metadata nor the assignments of a group, so a group made of these can have topics and
-partitions that no broker has.
+The broker does not parse the metadata or the assignments of a group. A group of these members can therefore have topics
+and partitions that do not exist.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REBALANCE_MS = 20_000
 
 @dataclass(frozen=True)
 class Joined:
-    """An answer to JoinGroup; ``members`` are all members' ids and metadata, for the leader only."""
+    """An answer to JoinGroup. Only the leader's has ``members``: the ids and metadata of all members."""
 
     error: int
     generation: int
@@ -35,7 +35,7 @@ class Joined:
 
 
 class RawMember:
-    """One member with one connection to its coordinator."""
+    """One member, with one connection to its coordinator."""
 
     def __init__(self, bootstrap_servers: str, group: str, client_id: str, strategy: str = "sticky") -> None:
         host, port = bootstrap_servers.split(",")[0].rsplit(":", 1)
@@ -49,11 +49,11 @@ class RawMember:
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Drop the connection without leaving."""
+        """Close the connection without LeaveGroup."""
         self._socket.close()
 
     def send_join(self, metadata: bytes) -> None:
-        """Send JoinGroup version 5; `receive_join` is for its answer."""
+        """Send JoinGroup version 5. `receive_join` reads the answer."""
         self._send(
             JOIN_GROUP,
             5,
@@ -82,7 +82,7 @@ class RawMember:
         return self.joined
 
     def send_sync(self, assignments: Mapping[str, bytes]) -> None:
-        """Send SyncGroup version 3; only the leader has assignments."""
+        """Send SyncGroup version 3. Only the leader sends assignments."""
         assert self.joined is not None
         parts = [_string(ident) + _bytes(assignment) for ident, assignment in assignments.items()]
         self._send(
@@ -123,7 +123,7 @@ class RawMember:
 
 
 class RawGroup:
-    """Some members of one group that go through its rebalances together; a context manager."""
+    """Members of one group that go through its rebalances together; a context manager."""
 
     def __init__(self, bootstrap_servers: str, group: str, client_ids: Iterable[str], strategy: str = "sticky") -> None:
         self.members = [RawMember(bootstrap_servers, group, client_id, strategy) for client_id in client_ids]
@@ -136,7 +136,7 @@ class RawGroup:
             member.close()
 
     def join(self, metadata: Mapping[str, bytes]) -> Joined:
-        """Join, all members, with metadata by client id; returns the leader's answer, in which all are members."""
+        """All members join, with metadata by client id. Returns the leader's answer, which lists all members."""
         for member in self.members:
             member.send_join(metadata[member.client_id])
         waiting = set(self.members)
@@ -156,7 +156,7 @@ class RawGroup:
                     leader = answer
                 elif answer.leader == answer.member_id:
                     incomplete = max(incomplete, answer.generation)
-            # Whoever is in a generation that began without some of the members joins again.
+            # A generation may have begun without some of the members. The members in it then join again.
             for member in self.members:
                 if member not in waiting and member.joined is not None and member.joined.generation <= incomplete:
                     member.send_join(metadata[member.client_id])
@@ -164,7 +164,7 @@ class RawGroup:
         return leader
 
     def sync(self, assignments: Mapping[str, bytes]) -> dict[str, tuple[int, bytes]]:
-        """SyncGroup of all members; error code and assignment by client id."""
+        """All members send SyncGroup. Returns error code and assignment by client id."""
         for member in self.members:
             assert member.joined is not None
             member.send_sync(assignments if member.joined.leader == member.member_id else {})

@@ -1,4 +1,4 @@
-"""A made-up fleet replayed with the assignors' Python interface: tables for tests, by another way than Spark's."""
+"""A generated fleet, replayed through the assignors' Python interface: tables that do not depend on Spark."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kafka_assignors.lag import partition_lag
 from kafka_assignors.spark.fleet import FleetOptions, SynthGroup
 
 if TYPE_CHECKING:
-    from kafka_assignors.spark.fleet import Event
+    from kafka_assignors.spark.fleet import MembershipEvent
 
 Rows = list[dict[str, Any]]
 STRATEGIES = ("observed", "range", "sticky", "lag")
 
 
 def tables(options: FleetOptions) -> dict[str, Rows]:
-    """`rebalances`, `assignments`, `lags` and what of `membership_events` a report reads."""
+    """`rebalances`, `assignments` and `lags`, and the columns of `membership_events` that a report reads."""
     found: dict[str, Rows] = {"rebalances": [], "assignments": [], "lags": [], "membership_events": []}
     for number in range(options.groups):
         group = SynthGroup(options, number)
@@ -42,7 +42,7 @@ def _replay(group: SynthGroup, strategy: str, key: dict[str, str], lags: Rows, f
     observed: dict[int, dict[str, dict[str, list[int]]]] = {}
     for row in group.observed():
         observed.setdefault(row.generation, {}).setdefault(row.member_id, {})[row.topic] = row.partitions
-    members: dict[str, Event] = {}
+    members: dict[str, MembershipEvent] = {}
     owned: dict[str, dict[str, list[int]]] = {}
     owners: dict[tuple[str, int], str] = {}
     for seq, step in groupby(group.events, key=lambda event: event.seq):
@@ -109,8 +109,8 @@ def _replay(group: SynthGroup, strategy: str, key: dict[str, str], lags: Rows, f
         owned, owners = plan, after
 
 
-def _owners(plan: dict[str, dict[str, list[int]]], members: dict[str, Event]) -> dict[tuple[str, int], str]:
-    """Who has each partition: the instance of a static member, else the member."""
+def _owners(plan: dict[str, dict[str, list[int]]], members: dict[str, MembershipEvent]) -> dict[tuple[str, int], str]:
+    """The owner of each partition: the instance of a static member, else the member."""
     return {
         (name, at): members[member].instance_id or member
         for member, share in plan.items()

@@ -1,4 +1,4 @@
-"""A report made by hand, whose names are as bad as names can be."""
+"""A report with hostile names, written by hand."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def figures(moved: int, *, spread: float = 1.0, skew: float = 1.3, lag: int = 50
 
 
 def ownership(strategy: str, members: list[str], topics: list[str], seed: int) -> Ownership:
-    """Partitions that wander now and then."""
+    """Partitions that move at random, now and then."""
     chance = random.Random(seed)
     partitions = [(topic, number) for topic in topics for number in range(6)]
     owners = [[chance.randrange(len(members)) for _ in partitions]]
@@ -60,7 +60,7 @@ def sample(names: tuple[str, ...] = HOSTILE) -> Report:
         group = GroupFigures(names[-1 - place], name, 6 + place, 24, of_group)
         advice = recommend(group)
         members = [f"{other}-{number}" for number, other in enumerate(names)]
-        # Two with pictures are enough: drawing takes most of the time.
+        # Only two have pictures, since drawing takes most of the time.
         timelines = []
         lag = None
         if place < 2:

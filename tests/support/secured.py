@@ -1,4 +1,4 @@
-"""A real Apache Kafka with TLS and SASL: one broker, a listener for each way to connect."""
+"""A real Apache Kafka with TLS and SASL: one broker, with a listener for each kind of connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 USER, PASSWORD = "alice", "alice-secret"
-# A comma and an equals sign, which SCRAM writes in another way.
+# SCRAM escapes the comma and the equals sign.
 ODD_USER = "a,b=c"
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 REAUTHENTICATION_MS = 2_000
@@ -28,10 +28,9 @@ _MODULES = "org.apache.kafka.common.security"
 
 
 class SecuredKafka(ApacheKafka):
-    """As `ApacheKafka`, with listeners for TLS, mutual TLS, SASL with and without TLS, and SASL that does not last.
+    """As `ApacheKafka`, with listeners for TLS, mutual TLS, SASL with and without TLS, and SASL that expires soon.
 
-    ``settings_of(listener, mechanism)`` are the settings with which confluent-kafka, and everything that reads its
-    settings, connects.
+    ``settings_of(listener, mechanism)`` are confluent-kafka's settings for a connection.
     """
 
     listeners = MappingProxyType(
@@ -65,11 +64,11 @@ class SecuredKafka(ApacheKafka):
             for user in (USER, ODD_USER):
                 for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
                     change = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode())
-                    # One request for each: a request may not alter a user twice.
+                    # One request for each change: a request may not alter a user twice.
                     self.admin.alter_user_scram_credentials([change])[user].result(_ADMIN_TIMEOUT)
 
     def settings_of(self, listener: str, mechanism: str | None = None) -> dict[str, Any]:
-        """How to connect to a listener, in confluent-kafka's settings; as `USER`."""
+        """confluent-kafka's settings for a connection to a listener, as `USER`."""
         protocol = self.listeners[listener]
         settings: dict[str, Any] = {
             "bootstrap.servers": self.address(listener),
@@ -93,7 +92,7 @@ class SecuredKafka(ApacheKafka):
 
 
 def unsecured_token(config: str, lifetime: float = 300.0) -> tuple[str, float]:
-    """An `oauth_cb`: a token that is not signed (RFC 7515, appendix A.5), which Kafka takes where it is told to."""
+    """An `oauth_cb` that gives an unsigned token (RFC 7515, appendix A.5). Kafka accepts it if configured so."""
     assert config in ("", None)
     now = time.time()
     claims = {"sub": USER, "iat": int(now) - 5, "exp": int(now + lifetime)}

@@ -1,4 +1,4 @@
-"""A member whose requests reach nobody, while its connections stay: what a network does that loses everything."""
+"""A member whose requests are lost while its connections stay open, as in a network that drops all packets."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ if TYPE_CHECKING:
     import pytest
 
     from kafka_assignors.clients.confluent import Consumer
-    from kafka_assignors.clients.confluent.membership import Member
+    from kafka_assignors.member.membership import Member
 
 
 def member_of(consumer: Consumer) -> Member:
     """The membership of a consumer that has subscribed."""
-    member = consumer._engine.member
+    member = consumer._group.member
     assert member is not None
     return member
 
 
 def silence_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on no member of this process is heard."""
+    """From now on the requests of all members of this process are lost."""
     monkeypatch.setattr(Connection, "send", lambda _connection, _data: None)
 
 
 def silence(consumer: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on this member is not heard; its data path goes on."""
-    member = member_of(consumer)
+    """From now on this member's requests are lost. Its data path is not affected."""
+    silence_member(member_of(consumer), monkeypatch)
+
+
+def silence_member(member: Member | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `silence`."""
+    assert member is not None
     send = Connection.send
 
     def send_unless_silenced(connection: Connection, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Snapshots of groups, made of plain words: for tests that need no broker."""
+"""Snapshots of groups for tests without a broker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Owned = dict[str, dict[str, list[int]]]
 
 
 def topic(partitions: int, *, end: int | None = 100, racks: Sequence[set[str]] | None = None) -> TopicSnapshot:
-    """A topic with records up to ``end`` in each partition."""
+    """A topic whose partitions each end at ``end``."""
     return TopicSnapshot(
         partitions,
         None if racks is None else tuple(map(frozenset, racks)),
@@ -37,7 +37,7 @@ def classic(
     instance_id: str | None = None,
     rack: str | None = None,
 ) -> ClassicMember:
-    """A member that joined with what it had, ``claimed``, and has ``owned`` now."""
+    """A member that joined with the claim ``claimed`` (by default ``owned``), and owns ``owned`` now."""
     said = (owned if claimed is None else claimed) or {}
     held = {each: list(numbers) for each, numbers in said.items()}
     state = MemberState(held, generation if held else None, rack)
@@ -72,7 +72,7 @@ def snapshot(
     committed: Mapping[str, Sequence[int | None]] | None = None,
     record_limit: int | None = 1_048_588,
 ) -> Snapshot:
-    """One group, ``billing``."""
+    """A snapshot with one group, ``billing``."""
     return Snapshot(
         cluster="test",
         taken_ms=1_795_000_000_000,
@@ -83,7 +83,7 @@ def snapshot(
 
 
 def orders() -> Snapshot:
-    """Three members share 12 partitions of orders and 6 of payments evenly, and have read half of what there is."""
+    """Three members own 12 partitions of orders and 6 of payments evenly, and have read half of the records."""
     members = [
         classic(
             f"c{row}",
@@ -96,7 +96,7 @@ def orders() -> Snapshot:
 
 
 def by_broker() -> Snapshot:
-    """A group that the broker assigns."""
+    """A group whose assignor is the broker's."""
     members = tuple(
         ConsumerMember(
             f"m{row}",
@@ -115,7 +115,7 @@ def by_broker() -> Snapshot:
 
 
 def random_snapshot(seed: int, *, assignor: str = "sticky") -> Snapshot:
-    """A group with random subscriptions, in any state of balance, with some claims that are not valid any more."""
+    """A group with random subscriptions, balanced or not. Some of its claims are not valid any more."""
     choose = random.Random(seed)
     topics = {f"t{number}": choose.randint(1, 9) for number in range(choose.randint(1, 4))}
     names = [f"m{number:02}" for number in range(choose.randint(1, 7))]

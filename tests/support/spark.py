@@ -1,13 +1,14 @@
-"""A Spark session for tests: local, quiet, with the Kafka connector; one for each process that runs tests."""
+"""A local Spark session for tests, with the Kafka connector and little log output. Each test process has one."""
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from support import jars
+from support import jars, jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,16 +16,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_configure() -> None:
+    """The commands that tests run as processes start a JVM each, which reads this variable."""
+    os.environ.setdefault(jvm.SPARK_VARIABLE, jvm.spark_options())
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A Spark session on two cores. Tests share it where `@pytest.mark.xdist_group("spark")` keeps them together."""
+    """A Spark session on two cores. `@pytest.mark.xdist_group` lets tests share it in one process.
+
+    The groups "spark" and "spark-2" take about the same time, so two processes run them side by side.
+    """
     jars.tool("java")
     with pytest.MonkeyPatch.context() as environment:
-        # Workers would otherwise run whatever python3 comes first on the path.
+        # Without it workers run the first python3 on the path.
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        # The driver's JVM must not look for settings of another Spark on this machine.
+        # The JVM of the driver must not read the settings of another Spark on this machine.
         for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
             environment.delenv(name, raising=False)
         from kafka_assignors.spark.session import session as made
@@ -35,7 +44,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             jars.spark_connector(),
             **{
                 "spark.driver.memory": "512m",
-                "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
                 "spark.sql.warehouse.dir": str(scratch / "warehouse"),
                 "spark.local.dir": str(scratch),
             },
@@ -46,7 +54,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def _end_the_jvm() -> None:
-    """`stop` leaves the JVM and its pipes to the end of the process; pytest would call that a leak."""
+    """Ends the JVM. `stop` leaves the JVM and its pipes open until the process ends; pytest would report a leak."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

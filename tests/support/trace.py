@@ -1,4 +1,4 @@
-"""What happened to all members of a group, in one order, and what must hold in it."""
+"""The events of all members of a group in one order, and the invariants of this order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAIL = 40
 
 @dataclass(frozen=True)
 class Event:
-    """One line of one member. ``partitions`` is empty where the event has none."""
+    """One line of one member. ``partitions`` is empty if the event has none."""
 
     at: int
     member: str
@@ -32,7 +32,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Settled:
-    """A generation that every expected member knows and in which every partition has one owner."""
+    """A generation that every expected member has joined and in which every partition has one owner."""
 
     generation: int
     leader: str
@@ -45,26 +45,26 @@ class Settled:
 
     @property
     def loads(self) -> Counter[str]:
-        """How many partitions each member has."""
+        """The number of partitions of each member."""
         loads = Counter(self.owners.values())
         return Counter({name: loads[name] for name in self.member_ids})
 
     def kept(self, before: Settled) -> int:
-        """How many partitions stayed with an owner that was a member all the time."""
+        """The number of partitions whose owner is the same, and was a member all the time."""
         return sum(
             before.owners.get(partition) == name and before.member_ids[name] == self.member_ids[name]
             for partition, name in self.owners.items()
         )
 
     def most_kept(self, before: Settled) -> int:
-        """The most that any balanced plan can keep if all members subscribe to the same: a closed form."""
+        """The largest number of partitions that a balanced plan can keep, for equal subscriptions: a closed form."""
         held = before.loads
         holdings = [held[name] for name, ident in self.member_ids.items() if before.member_ids.get(name) == ident]
         quota, rest = divmod(len(self.owners), len(self.member_ids))
         return sum(min(own, quota) for own in holdings) + min(rest, sum(own > quota for own in holdings))
 
     def check_uniform(self, before: Settled | None = None) -> None:
-        """For equal subscriptions: balanced, and of what ``before`` had, the least possible moved."""
+        """For equal subscriptions: the plan is balanced, and keeps as much of ``before`` as a balanced plan can."""
         assert max(self.loads.values()) - min(self.loads.values()) <= 1, f"unbalanced: {self.loads}"
         if before is not None:
             kept, most = self.kept(before), self.most_kept(before)
@@ -72,14 +72,14 @@ class Settled:
 
 
 class Trace:
-    """The events of all members; safe to fill from several threads."""
+    """The events of all members. Several threads may write to it."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self._changed = threading.Condition()
 
     def record(self, member: str, line: Mapping[str, Any]) -> None:
-        """Add what a member said."""
+        """Add an event of a member."""
         partitions = frozenset((topic, number) for topic, number in line.get("partitions", ()))
         event = Event(line["at"], member, line["event"], line.get("generation", -1), partitions, line)
         with self._changed:
@@ -87,7 +87,7 @@ class Trace:
             self._changed.notify_all()
 
     def wait_until(self, find: Callable[[list[Event]], T | None], timeout: float, message: Callable[[], str]) -> T:
-        """What ``find`` makes of the events so far, as soon as that is something."""
+        """The first result of ``find`` on the events so far that is not None."""
         deadline = time.monotonic() + timeout
         with self._changed:
             while True:
@@ -99,10 +99,10 @@ class Trace:
         raise TimeoutError(message())
 
     def settle(self, members: Iterable[str], partitions: Collection[Partition], timeout: float = 30.0) -> Settled:
-        """Wait until these members, and they only, own these partitions in one generation.
+        """Wait until exactly these members own these partitions in one generation.
 
-        All must have the same latest generation, its shares must be disjoint and complete, and what each member's
-        listener was told it holds must be its share.
+        All members must have the same latest generation. Their partitions must be disjoint and complete. The partitions
+        that each member's listener got must be the member's partitions of that generation.
         """
         names, expected = sorted(members), frozenset(partitions)
         message = f"waiting for {names} to own {sorted(expected)} in one generation"
@@ -132,7 +132,7 @@ class Trace:
         return result
 
     def check(self) -> None:
-        """No partition was given to two members in one generation, and none was held by two at any time."""
+        """No partition was assigned to two members in one generation, and none was held by two at any time."""
         with self._changed:
             events = list(self.events)
         given: dict[tuple[int, Partition], str] = {}
@@ -153,13 +153,15 @@ class Trace:
 
 
 def holdings(events: Iterable[Event]) -> dict[str, frozenset[Partition]]:
-    """What each member holds at the end; asserts that no partition was ever held by two.
+    """The partitions that each member holds at the end. Asserts that no partition was ever held by two members.
 
-    A member holds a partition from the call that assigned it to the call that took it. One that was killed, or is
-    closing, holds nothing. One that is frozen or stalled uses nothing until its client tells it what became of its
-    membership: the group may expel it meanwhile, and what it then still believes to hold does not count. That goes for
-    an assignment too that reached its process before it was expelled, and its listener when others had gone on; and for
-    what a process that is to be stopped or killed says until the signal is there.
+    A member holds a partition from the listener's call that assigned it to the call that revoked it. Exceptions:
+
+    - A member that was killed, or is closing, holds nothing.
+    - A process may still write events between the command to freeze or kill it and the signal. They do not count.
+    - A member that is frozen or stalled holds nothing until its listener is called again. The group may expel the
+      member meanwhile; the partitions that it still believes to own do not count. Neither does an assignment of a
+      generation that is older than the group's latest: it reached the process before the member was expelled.
     """
     held: dict[str, frozenset[Partition]] = {}
     owner: dict[Partition, str] = {}

@@ -1,8 +1,8 @@
-// franz-go's sticky balancers in the race, bytes to bytes: what a leader does between JoinGroup and SyncGroup, without a
-// client, through the public interface kgo.GroupBalancer. Obeys the requests that benches/race/measure.py describes.
+// The Go clients in the race, bytes to bytes: what a leader does between JoinGroup and SyncGroup, without a connection. The
+// argument names the client, franz-go or Sarama; each is called through its public interface only. The program answers the
+// requests that benches/race/measure.py describes.
 //
-// Racks reach a balancer only through a client with brokers, so here it knows of none. Processor time is that of the process,
-// the collector's included, since Go has no clock for one goroutine.
+// Processor time is that of the process, the garbage collector's included, since Go has no clock for one goroutine.
 package main
 
 import (
@@ -15,9 +15,6 @@ import (
 	"runtime"
 	"syscall"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 const (
@@ -42,12 +39,23 @@ type done struct {
 	Plans []int   `json:"plans"`
 }
 
-type point struct {
-	topics  map[string]int32
-	members []kmsg.JoinGroupResponseMember
+type member struct {
+	id       string
+	metadata []byte
 }
 
+type point struct {
+	topics  map[string]int32
+	members []member
+}
+
+// By member id, the assignment as SyncGroup carries it.
 type plan = map[string][]byte
+
+// What is called and timed, made of the name of a strategy and a point. The preparation itself is not timed.
+type client func(strategy string, group *point) (func() (plan, error), error)
+
+var clients = map[string]client{"franz-go": franzGo, "sarama": saramaClient}
 
 func load(file string) (*point, error) {
 	data, err := os.ReadFile(file)
@@ -78,43 +86,15 @@ func load(file string) (*point, error) {
 		loaded.topics[name] = number()
 	}
 	for members := number(); members > 0; members-- {
-		member := kmsg.NewJoinGroupResponseMember()
-		member.MemberID = text()
-		member.ProtocolMetadata = take(int(number()))
-		loaded.members = append(loaded.members, member)
+		id := text()
+		loaded.members = append(loaded.members, member{id, take(int(number()))})
 	}
 	return loaded, nil
 }
 
-// As the client does when it leads a group; the members are listed in order of their ids already.
-func perform(balancer kgo.GroupBalancer, group *point) (plan, error) {
-	memberBalancer, names, err := balancer.MemberBalancer(group.members)
-	if err != nil {
-		return nil, err
-	}
-	topics := make(map[string]int32, len(names))
-	for name := range names {
-		topics[name] = group.topics[name]
-	}
-	var into kgo.IntoSyncAssignment
-	if orError, ok := memberBalancer.(kgo.GroupMemberBalancerOrError); ok {
-		if into, err = orError.BalanceOrError(topics); err != nil {
-			return nil, err
-		}
-	} else {
-		into = memberBalancer.Balance(topics)
-	}
-	assignments := into.IntoSyncAssignment()
-	encoded := make(plan, len(assignments))
-	for _, assignment := range assignments {
-		encoded[assignment.MemberID] = assignment.MemberAssignment
-	}
-	return encoded, nil
-}
-
 // The different plans among those of the first calls.
 type plans struct {
-	members   []kmsg.JoinGroupResponseMember
+	members   []member
 	different [][][]byte
 	ofCall    []int
 }
@@ -125,7 +105,7 @@ func (p *plans) add(added plan) {
 	}
 	listed := make([][]byte, len(p.members))
 	for i, member := range p.members {
-		listed[i] = added[member.MemberID]
+		listed[i] = added[member.id]
 	}
 	for i, known := range p.different {
 		if same(known, listed) {
@@ -177,15 +157,12 @@ func tell(event any) {
 	fmt.Println(string(line))
 }
 
-func answer(asked request) error {
-	balancer, known := map[string]kgo.GroupBalancer{
-		"sticky":             kgo.StickyBalancer(),
-		"cooperative-sticky": kgo.CooperativeStickyBalancer(),
-	}[asked.Call]
-	if !known {
-		return fmt.Errorf("no strategy %q", asked.Call)
-	}
+func answer(prepare client, asked request) error {
 	group, err := load(asked.File)
+	if err != nil {
+		return err
+	}
+	perform, err := prepare(asked.Call, group)
 	if err != nil {
 		return err
 	}
@@ -194,7 +171,7 @@ func answer(asked request) error {
 	tell(map[string]string{"event": "loaded"})
 	timed := func() (plan, error) {
 		used, start := processorTime(), time.Now()
-		made, err := perform(balancer, group)
+		made, err := perform()
 		result.Wall = append(result.Wall, time.Since(start).Nanoseconds())
 		result.CPU = append(result.CPU, processorTime()-used)
 		return made, err
@@ -238,12 +215,16 @@ func answer(asked request) error {
 }
 
 func main() {
+	prepare, known := clients[os.Args[1]]
+	if !known {
+		panic("no client " + os.Args[1])
+	}
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		var asked request
 		err := json.Unmarshal(in.Bytes(), &asked)
 		if err == nil {
-			err = answer(asked)
+			err = answer(prepare, asked)
 		}
 		if err != nil {
 			tell(map[string]string{"event": "failed", "error": err.Error()})

@@ -34,9 +34,9 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
 
 /**
- * Java's sticky assignors in the race, bytes to bytes: what a leader does between JoinGroup and SyncGroup, without a client.
- * Obeys the requests that benches/race/measure.py describes. Processor time is that of the thread that calls, so that neither
- * the collector nor the compiler counts.
+ * Java's sticky assignors in the race, bytes to bytes: the work of a leader between JoinGroup and SyncGroup, without a client.
+ * The program follows the protocol that benches/race/measure.py describes. Processor time is that of the calling thread, without
+ * the garbage collector and the compiler.
  */
 public final class Race {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -143,7 +143,7 @@ public final class Race {
         this.strategy = strategy;
     }
 
-    /** As ConsumerCoordinator does when its consumer leads. An assignor remembers generations, so each call has its own. */
+    /** The steps of a leading ConsumerCoordinator. An assignor remembers generations, so each call has a new one. */
     private Map<String, ByteBuffer> perform() {
         ConsumerPartitionAssignor assignor =
             strategy.equals("sticky") ? new StickyAssignor() : new CooperativeStickyAssignor();
@@ -175,7 +175,7 @@ public final class Race {
         return (System.nanoTime() - start) / 1e9;
     }
 
-    /** Calls until there is enough; whether the first call had to count. */
+    /** Calls as often as the request says; whether the first call counts. */
     private boolean measure(JsonNode request, Plans plans) throws IOException {
         double budget = request.get("budget").asDouble();
         long begin = System.nanoTime();

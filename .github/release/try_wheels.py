@@ -1,0 +1,197 @@
+"""Run the wheels of a release on every Python that this machine can run, and write down what ran.
+
+    python .github/release/try_wheels.py dist                                 all
+    python .github/release/try_wheels.py dist 3.13-arm64 3.14                 some
+    python .github/release/try_wheels.py --record docs/figures/releases/tried.json dist
+
+For each Python uv chooses one of the wheels, as it would from an index, and installs it with the packages that the
+tests need into an empty folder. The tests are those of core-tests.txt: planning, claims and verification, bytes on
+the wire, partitioners, and two consumers on the embedded Kafka. A Python for another processor runs under qemu.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import debian_pythons
+from platforms import of_wheel
+from try_wheel import ALONE, HERE, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# How long the tests of one Python may take, in seconds: under qemu they take ten times as long.
+LIMIT = 1200
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a Python comes from.
+
+    Attributes:
+        what: One line for people.
+        program: What finds, unpacks or builds it, below the folder for Pythons.
+    """
+
+    what: str
+    program: Callable[[Path], Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What ran: a wheel, a Python, and the number of tests that passed.
+
+    Attributes:
+        wheel: The platform and the ABI of the wheel that uv chose.
+        python: The Python, as it names itself.
+        by: Where it comes from, and what ran it.
+        passed: How many tests passed; all did.
+        seconds: How long they took.
+    """
+
+    wheel: str
+    python: str
+    by: str
+    passed: int
+    seconds: int
+
+
+def of_this_machine(version: str, folder: Path) -> Path:
+    """A Python that is installed: on the path, or pyenv's, whose programs on the path run one version only.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    pyenv = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin"))
+    for place in [*os.environ["PATH"].split(os.pathsep), *map(str, pyenv)]:
+        program = Path(place) / f"python{version}"
+        if program.exists() and subprocess.run([program, "-c", ""], capture_output=True).returncode == 0:
+            return program
+    sys.exit(f"there is no Python {version} on this machine")
+
+
+SOURCES = {
+    "3.11": Source("the machine's", partial(of_this_machine, "3.11")),
+    "3.12": Source("the machine's", partial(of_this_machine, "3.12")),
+    "3.13": Source("Debian's", partial(debian_pythons.python, version="3.13")),
+    "3.14": Source("Debian's", partial(debian_pythons.python, version="3.14")),
+    "3.11-arm64": Source("Debian's, under qemu", partial(debian_pythons.python, version="3.11", architecture="arm64")),
+    "3.13-arm64": Source("Debian's, under qemu", partial(debian_pythons.python, version="3.13", architecture="arm64")),
+    "3.14-arm64": Source("Debian's, under qemu", partial(debian_pythons.python, version="3.14", architecture="arm64")),
+}
+
+
+def installed(program: Path, dist: Path, folder: Path) -> str:
+    """Install a wheel and the packages of the tests for a Python, and return which wheel it was.
+
+    Raises:
+        CalledProcessError: no wheel fits this Python, or a package is missing.
+    """
+    install = ["uv", "pip", "install", "--quiet", "--python", str(program), "--target", str(folder)]
+    tests = ["--require-hashes", "--requirement", str(ROOT / "requirements" / "try.txt")]
+    subprocess.run([*install, *tests], check=True)
+    ours = ["--no-index", "--no-deps", "--find-links", str(dist), "--prerelease", "allow", "kafka-assignors"]
+    subprocess.run([*install, *ours], check=True)
+    (described,) = folder.glob("kafka_assignors-*.dist-info/WHEEL")
+    (version,) = (path.name.split("-")[1].removesuffix(".dist") for path in folder.glob("kafka_assignors-*.dist-info"))
+    tag = re.findall(r"^Tag: (\S+)$", described.read_text(), re.MULTILINE)[-1]
+    platform, abi = of_wheel(f"kafka_assignors-{version}-{tag}.whl")
+    return f"{platform.name} {abi.name}"
+
+
+def tried(name: str, dist: Path, pythons: Path, *, profile: str = "release") -> Tried:
+    """Use a wheel on one Python, and run the tests there.
+
+    Raises:
+        CalledProcessError: a step or a test failed, and has said why.
+    """
+    source = SOURCES[name]
+    program = source.program(pythons)
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = installed(program, dist, Path(folder))
+        # Hypothesis knows CI: it has no deadlines there, which an emulated processor would miss.
+        environ = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
+        environ.pop("PYTHONHOME", None)
+        run = partial(subprocess.run, cwd=tempfile.gettempdir(), env=environ, text=True, timeout=LIMIT)
+        python = [str(program), "-P"]
+        alone = ALONE.replace('"release"', f'"{profile}"')
+        run([*python, "-c", alone], check=True, stdout=subprocess.PIPE)
+        tests = [str(ROOT / line) for line in (HERE / "core-tests.txt").read_text().split()]
+        options = ["--noconftest", "-o", "addopts=-ra --strict-markers", "-q", "-p", "no:cacheprovider"]
+        began = time.monotonic()
+        tested = run([*python, "-m", "pytest", *options, f"--rootdir={ROOT}", *tests], stdout=subprocess.PIPE)
+        found = re.fullmatch(
+            r"(\d+) passed in \S+s(?: \([\d:]+\))?", tested.stdout.strip().splitlines()[-1].strip("= ")
+        )
+        if tested.returncode != 0 or found is None:
+            print(tested.stdout)
+            raise subprocess.CalledProcessError(tested.returncode or 1, tested.args)
+        version = run([*python, "-c", VERSION], check=True, stdout=subprocess.PIPE).stdout.strip()
+        return Tried(wheel, version, source.what, int(found[1]), round(time.monotonic() - began))
+
+
+VERSION = """
+import platform, sys
+free = " free-threaded" if "free-threading" in sys.version else ""
+print(f"{platform.python_version()}{free}")
+"""
+
+
+def record(path: Path, results: list[Tried]) -> None:
+    """Write the results into a file; what it has of other wheels and Pythons stays."""
+    had = [Tried(**each) for each in json.loads(path.read_text())] if path.exists() else []
+    keys = {(each.wheel, each.python, each.by) for each in results}
+    kept = [each for each in had if (each.wheel, each.python, each.by) not in keys]
+    ordered = sorted(
+        [*kept, *results], key=lambda each: (each.wheel, [int(it) for it in re.findall(r"\d+", each.python)])
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(each) for each in ordered], indent=2) + "\n")
+
+
+def rows(path: Path) -> list[str]:
+    """The rows of the table in docs/releases.md, from such a file."""
+    return [
+        "| `{wheel}` | {python} | {by} | {passed} |".format_map(each | {"by": each["by"][0].upper() + each["by"][1:]})
+        for each in json.loads(path.read_text())
+    ]
+
+
+def main(arguments: list[str]) -> None:
+    """Try what the arguments name, or everything."""
+    parser = argparse.ArgumentParser(description="Run the wheels of a release on every Python that there is.")
+    parser.add_argument("dist", type=Path, help="the folder with the wheels")
+    parser.add_argument("names", nargs="*", metavar="python", help=", ".join(SOURCES))
+    parser.add_argument("--pythons", type=Path, default=ROOT / "target" / "pythons", help="the folder for Pythons")
+    parser.add_argument("--record", type=Path, help="a file for the results: docs/figures/releases/tried.json")
+    parser.add_argument(
+        "--profile", default="release", help="the build_profile of the wheels: debug for those of cargo's dev profile"
+    )
+    given = parser.parse_args(arguments)
+    if unknown := set(given.names) - set(SOURCES):
+        parser.error(f"there is no Python called {', '.join(sorted(unknown))}; there are {', '.join(SOURCES)}")
+    results = []
+    for name in given.names or SOURCES:
+        result = tried(name, given.dist.resolve(), given.pythons.resolve(), profile=given.profile)
+        results.append(result)
+        print(
+            f"{result.wheel}: Python {result.python} ({result.by}), {result.passed} tests, {result.seconds} s",
+            flush=True,
+        )
+        if given.record:
+            record(given.record, results)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

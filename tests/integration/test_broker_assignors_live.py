@@ -1,0 +1,219 @@
+"""Real members on a real broker, in the new protocol: each target that it describes is the one that we compute."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import confluent_kafka
+import pytest
+
+from kafka_assignors import ClusterError, ServerSideGroup
+from kafka_assignors.cluster import ConsumerMember, Snapshot, read_snapshot
+from support.broker import unique
+from support.server_side import Draw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.broker import ApacheKafka, Kafka
+
+HISTORIES, EVENTS, AT_ONCE = 50, 6, 8
+_TIMEOUT = 60.0
+
+
+class _Member:
+    """A consumer of librdkafka in a thread of its own, until it is closed.
+
+    All calls are that thread's: `subscribe` holds the GIL while it waits for what another thread's `poll` has to do.
+    """
+
+    def __init__(self, kafka: Kafka, group_id: str, topics: list[str], instance: str | None, assignor: str) -> None:
+        settings = {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": group_id,
+            "group.protocol": "consumer",
+            "group.remote.assignor": assignor,
+            "topic.metadata.refresh.interval.ms": 1_000,
+            "log_level": 0,
+        }
+        if instance is not None:
+            settings["group.instance.id"] = instance
+        self.instance = instance
+        self.topics = topics
+        self.id = ""
+        self._consumer = confluent_kafka.Consumer(settings)
+        self._asked: list[str] | None = topics
+        self._open = True
+        self._thread = threading.Thread(target=self._poll, daemon=True)
+        self._thread.start()
+
+    def _poll(self) -> None:
+        while self._open:
+            if self._asked is not None:
+                asked, self._asked = self._asked, None
+                self._consumer.subscribe(asked)
+            self._consumer.poll(0.05)
+        self._consumer.close()
+
+    def subscribe(self, topics: list[str]) -> None:
+        self.topics = self._asked = topics
+
+    def close(self) -> None:
+        self._open = False
+        self._thread.join(_TIMEOUT)
+        assert not self._thread.is_alive(), "the consumer does not close"
+
+
+class _Story:
+    """One group, event by event."""
+
+    def __init__(self, kafka: Kafka, seed: int) -> None:
+        self.draw = Draw(seed)
+        self.kafka = kafka
+        self.group_id = unique(f"live-{seed}")
+        self.assignor = "range" if seed % 4 == 3 else "uniform"
+        self.topics = [kafka.create_topic(unique("t"), self.draw.between(1, 9)) for _ in range(3)]
+        self.members: list[_Member] = []
+        self.epoch = -1
+
+    def taken(self) -> Snapshot:
+        settings = {"bootstrap.servers": self.kafka.bootstrap_servers}
+        return read_snapshot(settings, [self.group_id], topics=self.topics)
+
+    def settled(self, done: Callable[[dict[str, ConsumerMember]], bool]) -> Snapshot:
+        """The group once the event is `done`, planned, and every member has followed."""
+        deadline = time.monotonic() + _TIMEOUT
+        while True:
+            try:
+                taken = self.taken()
+            except ClusterError:
+                # The group begins with the first member's heartbeat.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+                continue
+            found = taken.groups[self.group_id]
+            members = {each.id: each for each in found.members if isinstance(each, ConsumerMember)}
+            followed = all(member.epoch == found.epoch for member in members.values())
+            if found.state in ("Stable", "Empty") and followed and done(members):
+                self.epoch = -1 if found.epoch is None else found.epoch
+                return taken
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self.group_id} is {found}")
+            time.sleep(0.1)
+
+    def tell(self) -> None:
+        """Plays the history, and compares each target."""
+        ours = ServerSideGroup(self.assignor, self.kafka.version)  # type: ignore[arg-type]
+        for topic, each in self.taken_topics().items():
+            ours.grow(topic, each[0], id=each[1])
+        going_on = ours.copy()
+        try:
+            for number in range(EVENTS):
+                kinds = ["join"] if number < 2 else ["join", "leave", "subscribe", "grow", "static"]
+                event, taken = getattr(self, self.draw.one(kinds))()
+                for group in (ours, going_on):
+                    event(group)
+                    assert self.described(taken) == {
+                        member: [(topic, tuple(numbers)) for topic, numbers in target.items()]
+                        for member, target in group.target.items()
+                    }, (self.group_id, number)
+                going_on = ServerSideGroup.of(taken, self.group_id, broker=self.kafka.version)
+                assert going_on.exact
+        finally:
+            for member in self.members:
+                member.close()
+
+    def taken_topics(self) -> dict[str, tuple[int, str]]:
+        settings = {"bootstrap.servers": self.kafka.bootstrap_servers}
+        topics = read_snapshot(settings, [], topics=self.topics).topics
+        return {name: (topic.partitions, str(topic.id)) for name, topic in topics.items()}
+
+    def described(self, taken: Snapshot) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
+        members = taken.groups[self.group_id].members
+        return {
+            each.id: [(topic, tuple(numbers)) for topic, numbers in each.target.items()]
+            for each in members
+            if isinstance(each, ConsumerMember)
+        }
+
+    def start(self, topics: list[str], instance: str | None) -> tuple[_Member, Snapshot]:
+        known = {member.id for member in self.members}
+        member = _Member(self.kafka, self.group_id, topics, instance, self.assignor)
+        self.members.append(member)
+        taken = self.settled(lambda members: bool(members.keys() - known) and len(members) == len(self.members))
+        (member.id,) = {each.id for each in taken.groups[self.group_id].members} - known
+        return member, taken
+
+    def some_topics(self) -> list[str]:
+        return self.draw.some(self.topics, self.draw.between(1, 3)) if self.draw.chance(50) else list(self.topics)
+
+    def join(self) -> tuple[Callable[[ServerSideGroup], object], Snapshot]:
+        instance = unique("i") if self.draw.chance(40) else None
+        member, taken = self.start(self.some_topics(), instance)
+        return lambda group: group.join(member.id, member.topics, instance_id=instance), taken
+
+    def leave(self) -> tuple[Callable[[ServerSideGroup], object], Snapshot]:
+        dynamic = [member for member in self.members if member.instance is None]
+        if len(self.members) < 2 or not dynamic:
+            return self.join()
+        member = self.draw.one(dynamic)
+        self.members.remove(member)
+        before = self.epoch
+        member.close()
+        taken = self.settled(lambda members: member.id not in members and self.now(members) > before)
+        return lambda group: group.leave(member.id), taken
+
+    def subscribe(self) -> tuple[Callable[[ServerSideGroup], object], Snapshot]:
+        member = self.draw.one(self.members)
+        topics = self.some_topics()
+        changed, before = set(topics) != set(member.topics), self.epoch
+        member.subscribe(topics)
+
+        def done(members: dict[str, ConsumerMember]) -> bool:
+            return set(members[member.id].topics) == set(topics) and (not changed or self.now(members) > before)
+
+        return lambda group: group.subscribe(member.id, topics), self.settled(done)
+
+    def grow(self) -> tuple[Callable[[ServerSideGroup], object], Snapshot]:
+        topic = self.draw.one(self.topics)
+        partitions = self.taken_topics()[topic][0] + self.draw.between(1, 4)
+        used, before = any(topic in member.topics for member in self.members), self.epoch
+        self.kafka.grow_topic(topic, partitions)
+        taken = self.settled(lambda members: not used or self.now(members) > before)
+        return lambda group: group.grow(topic, partitions), taken
+
+    def static(self) -> tuple[Callable[[ServerSideGroup], object], Snapshot]:
+        """A static member restarts: it takes over its own target."""
+        static = [member for member in self.members if member.instance is not None]
+        if not static:
+            return self.join()
+        old = self.draw.one(static)
+        old.close()
+        self.members.remove(old)
+        new, taken = self.start(old.topics, old.instance)
+
+        def event(group: ServerSideGroup) -> None:
+            group.leave(old.id, returning=True)
+            group.join(new.id, new.topics, instance_id=new.instance)
+
+        return event, taken
+
+    @staticmethod
+    def now(members: dict[str, ConsumerMember]) -> int:
+        return max((member.epoch for member in members.values()), default=2**31)
+
+
+@pytest.mark.timeout(900)
+def test_each_target_is_the_one_that_we_compute(start_kafka: Callable[..., ApacheKafka]) -> None:
+    kafka = start_kafka(
+        group_consumer_min_heartbeat_interval_ms=200,
+        group_consumer_heartbeat_interval_ms=200,
+        group_consumer_assignment_interval_ms=0,
+    )
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for story in [pool.submit(_Story(kafka, seed).tell) for seed in range(HISTORIES)]:
+            story.result()

@@ -1,0 +1,171 @@
+"""How a membership ends on every data path: expelled, closed in every state, forked, forgotten."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafka_assignors.member import times
+from support.silence import silence_member
+from support.threads import wait_until
+
+if TYPE_CHECKING:
+    from support.data_paths import Reader, Readers
+
+
+def threads(readers: Readers) -> list[str]:
+    """The living threads of the group's members."""
+    name = f"kafka-assignors-member-{readers.group}"
+    return [each.name for each in threading.enumerate() if each.name == name]
+
+
+def members_of(readers: Readers) -> int:
+    return len(readers.kafka.describe_group(readers.group).assignment)
+
+
+def test_nothing_is_handed_out_past_the_session(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The group does not answer any more, and records are there."""
+    topic, partitions = readers.topic(2, 20_000)
+    reader = readers.add().follow(topic)
+    readers.settle(partitions)
+    readers.until(lambda: len(reader.read) > 10, "records flow")
+    member = reader.side.member
+    assert member is not None
+    silence_member(member, monkeypatch)
+    time.sleep(0.5)
+    end = time.monotonic() + member.session_left
+    handed_out = 0.0
+    while not reader.told("lost"):
+        before, called = len(reader.read), time.monotonic()
+        reader.turn()
+        if len(reader.read) > before:
+            handed_out = called
+        # At full speed the topic would be read to its end before the session is over.
+        time.sleep(0.005)
+        assert time.monotonic() < end + 10, "it is not told"
+    assert handed_out < end + 0.25
+    assert reader.told("lost") == [partitions]
+    assert reader.held == set()
+    monkeypatch.undo()
+    reader.read.clear()
+    readers.until(lambda: reader.held == partitions and reader.read, "it is back", within=30)
+    # There was no commit, and others may have read meanwhile.
+    assert reader.read[0][2] == 0
+
+
+def test_one_that_does_not_poll_leaves_and_comes_back(readers: Readers) -> None:
+    topic, partitions = readers.topic(2, 5)
+    first = readers.add(session_timeout_ms=6000, max_poll_interval_ms=6000).follow(topic)
+    second = readers.add().follow(topic)
+    readers.settle(partitions)
+    readers.until(lambda: len(first.read) == len(second.read) == 5, "all is read")
+    away = set(first.held)
+    readers.until(lambda: second.held == partitions, "the other has all", second, within=30)
+    readers.until(lambda: first.told("lost"), "it is told", first)
+    assert first.told("lost") == [away]
+    assert len(first.errors) == 1
+    readers.settle(partitions)
+
+
+@pytest.mark.parametrize("state", ["new", "subscribed", "joining", "assigned", "paused", "lost", "unsubscribed"])
+def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    topic, partitions = eager.topic(2, 5)
+    reader = eager.add()
+    if state != "new":
+        reader.follow(topic)
+    if state in ("assigned", "paused", "joining", "lost", "unsubscribed"):
+        eager.settle(partitions, reader)
+    if state == "paused":
+        for partition in partitions:
+            reader.pause(partition)
+    if state == "joining":
+        # The other joins, and nobody obeys the group's notice.
+        other = eager.add().follow(topic)
+        time.sleep(0.6)
+    if state == "lost":
+        silence_member(reader.side.member, monkeypatch)
+        eager.until(lambda: reader.told("lost"), "it is told", reader, within=30)
+        monkeypatch.setattr(times, "CLOSE", 1.0)
+    if state == "unsubscribed":
+        reader.unsubscribe()
+    started = time.monotonic()
+    reader.close()
+    reader.close()
+    assert time.monotonic() - started < 5
+    assert reader.held == set()
+    held = state in ("assigned", "paused", "joining", "unsubscribed")
+    # On a loop the member takes part in the rebalance meanwhile, and gives up what it got of it.
+    assert reader.told("revoked")[:1] == ([partitions] if held else [])
+    if state == "joining":
+        eager.until(lambda: other.held == partitions, "the other has all", other)
+    elif state != "lost":
+        assert members_of(eager) == 0
+        assert threads(eager) == []
+
+
+@pytest.mark.parametrize("event", ["assigned", "revoked"])
+def test_closing_within_the_listener(readers: Readers, event: Any) -> None:
+    topic, partitions = readers.topic(2, 5)
+    first = readers.add().follow(topic)
+    first.during[event] = lambda _: first.close()
+    other: Reader | None = None
+    if event == "revoked":
+        readers.settle(partitions)
+        other = readers.add().follow(topic)
+    readers.until(lambda: first.side.has_left, "it has left", *filter(None, [first, other]))
+    assert first.held == set()
+    if other is None:
+        assert members_of(readers) == 0
+    else:
+        readers.until(lambda: other.held == partitions, "the other has all", other)
+
+
+def test_a_consumer_that_nobody_closes_ends_its_thread(readers: Readers) -> None:
+    topic, partitions = readers.topic(2)
+    reader = readers.add().follow(topic)
+    readers.settle(partitions)
+    assert len(threads(readers)) == 1
+    readers.all.clear()
+    gone = weakref.ref(reader)
+    del reader
+    wait_until(lambda: gc.collect() is not None and gone() is None, "it is collected")
+    wait_until(lambda: not threads(readers), "its thread has ended")
+
+
+def test_the_child_of_a_fork_has_no_member(readers: Readers) -> None:
+    topic, partitions = readers.topic(2, 5)
+    reader = readers.add().follow(topic)
+    readers.settle(partitions)
+    before = reader.side.latest
+    said, say = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with os.fdopen(say, "w") as out:
+            try:
+                refused = [_refusal(reader, method) for method in ("subscribe", "commit")]
+                out.write(" ".join(refused))
+            except BaseException as error:
+                out.write(repr(error))
+        os._exit(0)
+    os.close(say)
+    with os.fdopen(said) as answer:
+        assert answer.read() == "StateError StateError"
+    assert os.waitpid(child, 0)[1] == 0
+    readers.until(lambda: len(reader.read) == 10, "the parent goes on")
+    assert reader.side.latest == before
+    assert reader.told("lost") == reader.told("revoked") == []
+
+
+def _refusal(reader: Reader, method: str) -> str:
+    consumer: Any = reader.consumer  # type: ignore[attr-defined]
+    try:
+        getattr(consumer, method)(["t"])
+    except Exception as error:
+        return type(error).__name__
+    return "nothing"

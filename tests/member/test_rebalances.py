@@ -1,0 +1,178 @@
+"""What a listener hears, what is read, and what stays, in the rebalances of every data path."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from support.data_paths import Reader, Readers
+
+
+def numbers(readers: Collection[Reader]) -> list[tuple[str, int, int]]:
+    """All records that they have read, in order."""
+    return sorted(record for reader in readers for record in reader.read)
+
+
+def test_every_record_is_read_once_while_members_come_and_go(readers: Readers) -> None:
+    """No commit is made, so that a partition whose position was lost would be read again from its beginning."""
+    topic, partitions = readers.topic(4, 50)
+    first = readers.add().follow(topic)
+    readers.settle(partitions)
+    readers.until(lambda: len(first.read) == 200, "all is read")
+    assert numbers([first]) == [(topic, number, offset) for number in range(4) for offset in range(50)]
+    second = readers.add().follow(topic)
+    readers.settle(partitions)
+    kept, moved = set(first.held), set(second.held)
+    assert len(kept) == len(moved) == 2
+    readers.fill(topic, 4, 10)
+    # What moved starts at its commit, and there is none.
+    readers.until(lambda: len(first.read) == 220 and len(second.read) == 120, "all is read")
+    assert {(name, number) for name, number, _ in second.read} == moved
+    assert [offset for name, number, offset in first.read[200:] if (name, number) in kept] == [
+        offset for _, _, offset in first.read[200:]
+    ]
+    assert min(offset for *_, offset in first.read[200:]) == 50
+    second.commit()
+    second.close()
+    readers.until(lambda: first.held == partitions, "the first has all", first)
+    readers.fill(topic, 4, 5)
+    readers.until(lambda: len(first.read) == 240, "the new ones are read", first)
+    readers.for_a_while(0.3, first)
+    assert len(first.read) == 240
+    assert len(set(first.read)) == 240
+
+
+def test_the_listener_hears_of_what_comes_and_goes_in_order(readers: Readers) -> None:
+    topic, partitions = readers.topic(4)
+    first = readers.add().follow(topic)
+    readers.settle(partitions)
+    assert [event for event in first.events if event[1]] == [("assigned", partitions)]
+    second = readers.add().follow(topic)
+    readers.settle(partitions)
+    heard = [event for event in first.events[1:] if event[1]]
+    if readers.is_cooperative:
+        assert heard == [("revoked", set(second.held))]
+        assert [event for event in second.events if event[1]] == [("assigned", set(second.held))]
+    else:
+        assert heard == [("revoked", partitions), ("assigned", set(first.held))]
+    share = set(second.held)
+    second.close()
+    assert second.events[-1] == ("revoked", share)
+    readers.until(lambda: first.held == partitions, "the first has all", first)
+    gained = [event for event in first.events if event[1]][-1]
+    assert gained == ("assigned", partitions - kept_by(first, share) if readers.is_cooperative else partitions)
+
+
+def kept_by(reader: Reader, share: set[Any]) -> set[Any]:
+    """What a reader had beside this share."""
+    return reader.held - share
+
+
+def test_a_pause_and_a_position_stay_with_a_partition_that_stays(readers: Readers) -> None:
+    topic, partitions = readers.topic(2, 10)
+    first = readers.add().follow(topic)
+    readers.settle(partitions)
+    readers.until(lambda: len(first.read) == 20, "all is read")
+    for partition in partitions:
+        first.pause(partition)
+    second = readers.add().follow(topic)
+    readers.settle(partitions)
+    readers.until(lambda: len(second.read) == 10, "the second reads its own from the beginning")
+    readers.fill(topic, 2, 5)
+    readers.until(lambda: len(second.read) == 15, "the second goes on")
+    readers.for_a_while(0.3)
+    assert len(first.read) == 20, "paused"
+    (stays,) = first.held
+    first.resume(stays)
+    readers.until(lambda: len(first.read) == 25, "the first goes on")
+    assert [offset for *_, offset in first.read[20:]] == [10, 11, 12, 13, 14]
+    moved = min(partitions - {stays})
+    second.commit()
+    second.close()
+    readers.until(lambda: first.held == partitions, "the first has all", first)
+    first.resume(moved)
+    readers.fill(topic, 2, 1)
+    readers.until(lambda: len(first.read) == 27, "both are read", first)
+
+
+def test_a_seek_counts_before_the_start_is_known_and_after(readers: Readers) -> None:
+    topic, partitions = readers.topic(1, 10)
+    reader = readers.add()
+    (partition,) = partitions
+    reader.follow(topic)
+    readers.until(lambda: reader.held, "it is assigned")
+    reader.seek(partition, 7)
+    readers.until(lambda: any(offset == 9 for *_, offset in reader.read), "it is read to its end")
+    reader.read.clear()
+    reader.seek(partition, 4)
+    readers.until(lambda: len(reader.read) >= 6, "it is read again")
+    assert [offset for *_, offset in reader.read] == [4, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("event", ["assigned", "revoked"])
+def test_a_listener_that_raises_holds_up_nobody(readers: Readers, event: Any) -> None:
+    topic, partitions = readers.topic(4, 5)
+    first = readers.add().follow(topic)
+
+    def fail(_: object) -> None:
+        raise LookupError("no such cache")
+
+    first.during[event] = fail
+    readers.until(lambda: first.held == partitions, "the first has all")
+    second = readers.add().follow(topic)
+    readers.settle(partitions)
+    readers.until(lambda: first.errors, "the error is raised")
+    assert {type(error) for error in first.errors} == {LookupError}
+    assert second.errors == []
+    raised = len(first.told(event))
+    first.during.clear()
+    readers.until(lambda: len({each[:2] for each in first.read + second.read}) == 4, "all are read")
+    readers.for_a_while(0.3)
+    assert len(first.errors) == raised, "each once"
+
+
+def test_unsubscribing_gives_up_everything_and_a_subscription_brings_it_back(readers: Readers) -> None:
+    topic, partitions = readers.topic(2, 5)
+    reader = readers.add().follow(topic)
+    readers.settle(partitions)
+    readers.until(lambda: len(reader.read) == 10, "all is read")
+    reader.commit()
+    reader.unsubscribe()
+    readers.until(lambda: reader.told("revoked"), "it is told")
+    assert reader.told("revoked") == [partitions]
+    assert reader.held == set()
+    readers.fill(topic, 2, 1)
+    readers.for_a_while(0.3)
+    assert len(reader.read) == 10
+    reader.follow(topic)
+    readers.until(lambda: len(reader.read) == 12, "it goes on at its commits")
+
+
+def test_a_rebalance_does_not_wait_for_one_who_has_nothing_to_give_up(readers: Readers) -> None:
+    """The second does not poll from its subscription on; its share is its own all the same."""
+    topic, partitions = readers.topic(2)
+    first = readers.add().follow(topic)
+    readers.settle(partitions)
+    second = readers.add().follow(topic)
+    readers.until(lambda: len(first.held) == 1, "the first has given one up", first)
+    second.turn(0.5)
+    readers.settle(partitions)
+
+
+def test_the_share_of_one_who_is_away_waits_for_it(eager: Readers) -> None:
+    """A program that is busy for more than two sessions stays a member, since the heartbeats are not its own."""
+    topic, partitions = eager.topic(2, 3)
+    reader = eager.add(session_timeout_ms=6000).follow(topic)
+    eager.settle(partitions)
+    eager.until(lambda: len(reader.read) == 6, "all is read")
+    before = reader.side.latest
+    time.sleep(13.0)
+    eager.fill(topic, 2, 1)
+    eager.until(lambda: len(reader.read) == 8, "it goes on")
+    assert reader.side.latest == before
+    assert reader.told("lost") == reader.told("revoked") == []

@@ -1,0 +1,403 @@
+"""The data paths that the member's test-suite runs on, one row each: consumers with the same few methods.
+
+A test's thread polls the consumers of a group in turn. Another client is one more subclass of `Reader`, and one more
+entry of `DATA_PATHS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import confluent_kafka
+from confluent_kafka import TopicPartition
+
+from kafka_assignors.member.config import MemberConfig
+from kafka_assignors.member.data_path import Position
+from kafka_assignors.member.strategies import strategies_of
+from kafka_assignors.net.config import ClientConfig
+from support.broker import unique
+from support.confluent_group import Observed, fill
+from support.fake_client import FakeConsumer
+from support.fake_loop_client import FakeLoopConsumer
+from support.threads import TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Coroutine, Iterable
+    from types import TracebackType
+
+    from kafka_assignors.member.application_side import ApplicationSide
+    from kafka_assignors.member.data_path import Event, Partition
+    from support.broker import Kafka
+
+SESSION_MS = 6000
+HEARTBEAT_MS = 200
+# The records of the clients in memory.
+LOG: dict[Partition, int] = defaultdict(int)
+
+
+class Reader(ABC):
+    """One consumer. `events` are the listener's calls, `read` the records, `errors` what was reported or raised."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Event, set[Partition]]] = []
+        self.read: list[tuple[str, int, int]] = []
+        self.errors: list[BaseException] = []
+        self.during: dict[Event, Callable[[set[Partition]], object]] = {}
+
+    def note(self, event: Event, partitions: Iterable[Partition]) -> None:
+        """The listener. A function in `during` is called within it."""
+        self.events.append((event, set(partitions)))
+        if event in self.during:
+            self.during[event](set(partitions))
+
+    def told(self, event: Event) -> list[set[Partition]]:
+        """The partitions of the calls for this event, in order."""
+        return [partitions for kind, partitions in self.events if kind == event]
+
+    @property
+    @abstractmethod
+    def side(self) -> ApplicationSide: ...
+    @abstractmethod
+    def follow(self, *topics: str) -> Self: ...
+    @abstractmethod
+    def unsubscribe(self) -> None: ...
+    @abstractmethod
+    def turn(self, timeout: float = 0.02) -> None: ...
+    @abstractmethod
+    def pause(self, partition: Partition) -> None: ...
+    @abstractmethod
+    def resume(self, partition: Partition) -> None: ...
+    @abstractmethod
+    def seek(self, partition: Partition, offset: int) -> None: ...
+    @abstractmethod
+    def commit(self, offsets: dict[Partition, int] | None = None) -> set[Partition]:
+        """Commits, by default what was read. Returns the partitions that were committed."""
+
+    @abstractmethod
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int]: ...
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @property
+    def held(self) -> set[Partition]:
+        """The partitions that are read or wait for their start."""
+        return self.side.assigned.read
+
+
+class ConfluentReader(Reader):
+    """Our consumer on confluent-kafka."""
+
+    def __init__(self, kafka: Kafka, group: str, strategy: str, **settings: Any) -> None:
+        super().__init__()
+        self.consumer = Observed(
+            {
+                "bootstrap.servers": kafka.bootstrap_servers,
+                "group.id": group,
+                "partition.assignment.strategy": strategy,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": settings.get("session_timeout_ms", SESSION_MS),
+                "heartbeat.interval.ms": HEARTBEAT_MS,
+                "max.poll.interval.ms": settings.get("max_poll_interval_ms", 300_000),
+                "topic.metadata.refresh.interval.ms": 500,
+                "enable.auto.commit": settings.get("auto_commit", False),
+                "auto.commit.interval.ms": int(settings.get("auto_commit_interval", 5.0) * 1000),
+                "socket.timeout.ms": 2000,
+                "log_level": 0,
+            }
+        )
+
+    @property
+    def side(self) -> ApplicationSide:
+        return self.consumer._group
+
+    def follow(self, *topics: str) -> Self:
+        def noting(event: Event) -> Callable[[Any, list[Any]], None]:
+            return lambda _, partitions: self.note(event, [(each.topic, each.partition) for each in partitions])
+
+        callbacks = {"on_assign": noting("assigned"), "on_revoke": noting("revoked"), "on_lost": noting("lost")}
+        self.consumer.subscribe(list(topics), **callbacks)
+        return self
+
+    def unsubscribe(self) -> None:
+        self.consumer.unsubscribe()
+
+    def turn(self, timeout: float = 0.02) -> None:
+        try:
+            message = self.consumer.poll(timeout)
+        except Exception as error:
+            self.errors.append(error)
+            return
+        if message is not None and message.error() is not None:
+            self.errors.append(confluent_kafka.KafkaException(message.error()))
+        elif message is not None:
+            self.read.append((message.topic() or "", message.partition() or 0, message.offset() or 0))
+
+    def pause(self, partition: Partition) -> None:
+        self.consumer.pause([TopicPartition(*partition)])
+
+    def resume(self, partition: Partition) -> None:
+        self.consumer.resume([TopicPartition(*partition)])
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        self.consumer.seek(TopicPartition(*partition, offset))
+
+    def commit(self, offsets: dict[Partition, int] | None = None) -> set[Partition]:
+        given = {} if offsets is None else {"offsets": [TopicPartition(*each, at) for each, at in offsets.items()]}
+        try:
+            done = self.consumer.commit(asynchronous=False, **given)
+        except confluent_kafka.KafkaException as error:
+            self.errors.append(error)
+            return set()
+        return {(each.topic, each.partition) for each in done or () if each.error is None and each.offset >= 0}
+
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        found = self.consumer.committed([TopicPartition(*each) for each in partitions], timeout=TIMEOUT)
+        return {(each.topic, each.partition): max(-1, each.offset) for each in found}
+
+    def close(self) -> None:
+        self.consumer.close()
+
+    @staticmethod
+    def fill(kafka: Kafka, topic: str, partitions: int, each: int) -> None:
+        """Adds `each` records to every partition."""
+        fill(kafka, topic, partitions, each)
+
+
+def fake_config(kafka: Kafka, group: str, strategy: str, **settings: Any) -> MemberConfig:
+    """The settings of a membership, as the rows of this module want them."""
+    return MemberConfig(
+        **{
+            "client": ClientConfig.from_confluent(
+                {"bootstrap.servers": kafka.bootstrap_servers, "socket.timeout.ms": 2000}
+            ),
+            "group_id": group,
+            "assignors": strategies_of(strategy, "range"),
+            "session_timeout_ms": SESSION_MS,
+            "heartbeat_interval_ms": HEARTBEAT_MS,
+            "metadata_refresh_ms": 500,
+            "auto_commit": False,
+            **settings,
+        }
+    )
+
+
+class FakeReader(Reader):
+    """The client in memory."""
+
+    consumer: Any
+
+    def __init__(self, kafka: Kafka, group: str, strategy: str, **settings: Any) -> None:
+        super().__init__()
+        self.make(fake_config(kafka, group, strategy, **settings))
+
+    def make(self, config: MemberConfig) -> None:
+        self.consumer = FakeConsumer(LOG, config)
+
+    @property
+    def side(self) -> ApplicationSide:
+        side: ApplicationSide = self.consumer.side
+        return side
+
+    def follow(self, *topics: str) -> Self:
+        self.consumer.subscribe(topics, self.note)
+        return self
+
+    def unsubscribe(self) -> None:
+        member = self.side.member
+        assert member is not None
+        member.unsubscribe()
+
+    def turn(self, timeout: float = 0.02) -> None:
+        try:
+            record = self.consumer.poll(timeout)
+        except Exception as error:
+            self.errors.append(error)
+            return
+        self.read += [record] * (record is not None)
+
+    def pause(self, partition: Partition) -> None:
+        self.consumer.pause(partition)
+
+    def resume(self, partition: Partition) -> None:
+        self.consumer.resume(partition)
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        self.consumer.seek(partition, offset)
+
+    def commit(self, offsets: dict[Partition, int] | None = None) -> set[Partition]:
+        given = None if offsets is None else {each: Position(at) for each, at in offsets.items()}
+        outcome = self.consumer.commit(given)
+        if outcome is None or outcome.error_code:
+            self.errors.append(RuntimeError(outcome))
+            return set()
+        return set(outcome.asked.keys() - outcome.refused.keys() - outcome.dropped)
+
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        found: dict[Partition, int] = self.consumer.committed(partitions)
+        return found
+
+    def close(self) -> None:
+        self.consumer.close()
+
+    @staticmethod
+    def fill(kafka: Kafka, topic: str, partitions: int, each: int) -> None:
+        """Adds `each` records to every partition."""
+        for number in range(partitions):
+            LOG[topic, number] += each
+
+
+class _Loop:
+    """An event loop in a thread, for all consumers of this process. `longest` is how long it was ever blocked."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, name="the tests' event loop", daemon=True).start()
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Runs a coroutine there, and waits for its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(2 * TIMEOUT)
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Calls a function there."""
+
+        async def called() -> Any:
+            return function(*args)
+
+        return self.run(called())
+
+
+class FakeLoopReader(FakeReader):
+    """The client in memory on an event loop. Its listener is a coroutine function."""
+
+    _loop: ClassVar[_Loop | None] = None
+
+    @property
+    def loop(self) -> _Loop:
+        if FakeLoopReader._loop is None:
+            FakeLoopReader._loop = _Loop()
+        return FakeLoopReader._loop
+
+    def make(self, config: MemberConfig) -> None:
+        self.consumer = self.loop.call(FakeLoopConsumer, LOG, config)
+
+    async def listen(self, event: Event, partitions: Iterable[Partition]) -> None:
+        await asyncio.sleep(0.01)
+        self.note(event, partitions)
+
+    def follow(self, *topics: str) -> Self:
+        self.loop.call(self.consumer.subscribe, topics, self.listen)
+        return self
+
+    def turn(self, timeout: float = 0.02) -> None:
+        try:
+            record = self.loop.run(self.consumer.getone(timeout))
+        except Exception as error:
+            self.errors.append(error)
+            return
+        self.read += [record] * (record is not None)
+
+    def pause(self, partition: Partition) -> None:
+        self.loop.call(self.consumer.pause, partition)
+
+    def resume(self, partition: Partition) -> None:
+        self.loop.call(self.consumer.resume, partition)
+
+    def seek(self, partition: Partition, offset: int) -> None:
+        self.loop.call(self.consumer.seek, partition, offset)
+
+    def commit(self, offsets: dict[Partition, int] | None = None) -> set[Partition]:
+        given = None if offsets is None else {each: Position(at) for each, at in offsets.items()}
+        outcome = self.loop.run(self.consumer.commit(given))
+        if outcome is None or outcome.error_code:
+            self.errors.append(RuntimeError(outcome))
+            return set()
+        return set(outcome.asked.keys() - outcome.refused.keys() - outcome.dropped)
+
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        found: dict[Partition, int] = self.loop.run(self.consumer.committed(partitions))
+        return found
+
+    def close(self) -> None:
+        if threading.current_thread().name == "the tests' event loop":
+            # Within the listener: nobody may wait there for the end.
+            self.side.leaves_later = True
+        else:
+            self.loop.run(self.consumer.stop())
+
+
+DATA_PATHS: dict[str, type[ConfluentReader] | type[FakeReader]] = {
+    "confluent": ConfluentReader,
+    "in memory": FakeReader,
+    "in memory, on a loop": FakeLoopReader,
+}
+
+
+class Readers:
+    """Several consumers of one group on one Kafka. They are closed at the end."""
+
+    def __init__(self, kafka: Kafka, kind: type[ConfluentReader] | type[FakeReader], strategy: str) -> None:
+        self.kafka = kafka
+        self.kind = kind
+        self.strategy = strategy
+        self.group = unique("member")
+        self.all: list[Reader] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        for reader in self.all:
+            reader.during.clear()
+            reader.close()
+
+    @property
+    def is_cooperative(self) -> bool:
+        return self.strategy.startswith("cooperative")
+
+    def add(self, **settings: Any) -> Reader:
+        """A consumer without a subscription."""
+        self.all.append(self.kind(self.kafka, self.group, self.strategy, **settings))
+        return self.all[-1]
+
+    def topic(self, partitions: int, records: int = 0) -> tuple[str, set[Partition]]:
+        """A new topic with `records` records in each partition; returns its name and its partitions."""
+        name = self.kafka.create_topic(unique("topic"), partitions)
+        self.fill(name, partitions, records)
+        return name, {(name, number) for number in range(partitions)}
+
+    def fill(self, topic: str, partitions: int, records: int) -> None:
+        """Adds records to each partition."""
+        if records:
+            self.kind.fill(self.kafka, topic, partitions, records)
+
+    def until(self, true: Callable[[], object], what: str, *readers: Reader, within: float = TIMEOUT) -> None:
+        """Takes turns until `true()` holds."""
+        deadline = time.monotonic() + within
+        while not true():
+            if time.monotonic() > deadline:
+                state = [(each.events[-4:], each.errors, len(each.read)) for each in self.all]
+                raise AssertionError(f"not within {within} s: {what}; events, errors and numbers read: {state}")
+            for reader in readers or self.all:
+                reader.turn()
+
+    def for_a_while(self, seconds: float, *readers: Reader) -> None:
+        """Takes turns for so long."""
+        end = time.monotonic() + seconds
+        self.until(lambda: time.monotonic() > end, "time passes", *readers)
+
+    def settle(self, partitions: set[Partition], *readers: Reader) -> None:
+        """Takes turns until these consumers hold the partitions, each partition once, in one generation."""
+        members = readers or tuple(self.all)
+
+        def settled() -> bool:
+            if len({each.side.latest[1] for each in members}) > 1:
+                return False
+            held = [each.held for each in members]
+            return all(held) and sum(map(len, held)) == len(partitions) and set().union(*held) == partitions
+
+        self.until(settled, f"{len(members)} members hold {len(partitions)} partitions", *members)

@@ -1,0 +1,225 @@
+"""One command line: all commands are subcommands of `kafka-assignors`, and a flag means the same in each of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+import pytest
+from typer.models import OptionInfo
+from typer.testing import CliRunner
+
+from kafka_assignors.cli.app import app
+from kafka_assignors.spark.app import app as spark
+from kafka_assignors.spark.commands.connection import client_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import typer
+
+
+class Flag(NamedTuple):
+    """A flag of a command: its name, the type of its values, and the name of a value in `--help`."""
+
+    command: str
+    name: str
+    type: Any
+    metavar: str | None
+
+
+def commands(of: typer.Typer = app, prefix: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:
+    for command in of.registered_commands:
+        assert command.callback is not None
+        yield f"{prefix}{command.name}", command.callback
+    for group in of.registered_groups:
+        assert group.typer_instance is not None
+        yield from commands(group.typer_instance, f"{prefix}{group.name} ")
+
+
+def flags() -> Iterator[Flag]:
+    for command, function in commands():
+        for name, hint in get_type_hints(function, include_extras=True).items():
+            if get_origin(hint) is Annotated:
+                kind, info, *_ = get_args(hint)
+                if isinstance(info, OptionInfo):
+                    # typer keeps the first name in `default` until it makes the command.
+                    given = [each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str)]
+                    for flag in given or [f"--{name.replace('_', '-')}"]:
+                        yield Flag(command, flag, kind, info.metavar)
+
+
+def test_every_command_is_below_one() -> None:
+    names = {name for name, _ in commands()}
+    assert {"describe", "plan", "embedded", "spark capture", "spark replay"} <= names
+    below = {f"spark {name}" for name, _ in commands(spark)}
+    assert below == {name for name in names if name.startswith("spark ")}
+    assert len(below) == 8
+
+
+def shape(kind: Any) -> str:
+    """A type without `None`, which only means that the flag is optional."""
+    return kind.__name__ if isinstance(kind, type) else str(kind).removesuffix(" | None")
+
+
+def test_a_flag_has_one_meaning() -> None:
+    named = {
+        "--config": "FILE",
+        "--output": "FILE",
+        "--snapshot": "FILE",
+        "-X": "NAME=VALUE",
+        "--bootstrap-server": "HOST:PORT",
+    }
+    for name, metavar in named.items():
+        assert {flag.metavar for flag in flags() if flag.name == name} == {metavar}, name
+    for name in (*named, "--conf", "--topic", "--cluster", "--timeout", "--isolation-level", "--reset"):
+        assert len({shape(flag.type) for flag in flags() if flag.name == name}) == 1, name
+    forms = {tuple(flag.type) for flag in flags() if flag.name == "--format"}
+    assert forms == {("text", "json", "csv"), ("text", "json")}
+
+
+def test_a_command_that_reads_a_cluster_takes_its_settings_in_one_way() -> None:
+    of = {command: {flag.name for flag in flags() if flag.command == command} for command, _ in commands()}
+    reading = {command for command, found in of.items() if "--bootstrap-server" in found}
+    assert {"describe", "audit-keys", "spark capture", "spark snapshot"} <= reading
+    for command in reading:
+        assert {"-X", "--config", "--bootstrap"} <= of[command], command
+
+
+def test_spark_is_the_same_command_in_both_forms() -> None:
+    one, other = CliRunner().invoke(app, ["spark", "replay", "--nope"]), CliRunner().invoke(spark, ["replay", "--nope"])
+    assert one.exit_code == other.exit_code == 2
+    assert CliRunner().invoke(app, ["spark", "synth", "--help"]).exit_code == 0
+
+
+# `embedded` has a parser of its own, with both.
+@pytest.mark.parametrize("command", [name for name, _ in commands() if name != "embedded"])
+def test_h_is_help(command: str) -> None:
+    short, long = (CliRunner().invoke(app, [*command.split(), flag]) for flag in ("-h", "--help"))
+    assert (short.exit_code, long.exit_code) == (0, 0)
+    assert short.stdout == long.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("kafka-assignors fl", {"fleet"}),
+        ("kafka-assignors spark re", {"replay", "report"}),
+        ("kafka-assignors fleet --s", {"--snapshot", "--since", "--sort", "--save"}),
+        ("kafka-assignors fleet --format ", {"text", "json", "csv"}),
+    ],
+)
+def test_tab_completes(words: str, completed: set[str]) -> None:
+    """As bash asks for it."""
+    script = "import sys; sys.argv[0] = 'kafka-assignors'; from kafka_assignors.cli import main; main()"
+    position = str(len(words.split(" ")) - 1)
+    asked = {"_KAFKA_ASSIGNORS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": position}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, **asked},
+    )
+    assert set(done.stdout.split()) == completed
+
+
+def test_the_environment_names_the_brokers() -> None:
+    named = {"KAFKA_ASSIGNORS_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+    for command in (["fleet", "--timeout", "1"], ["describe", "--group", "g", "--timeout", "1"]):
+        asked = CliRunner().invoke(app, command, env=named)
+        assert (asked.exit_code, "127.0.0.1:1" in asked.stderr) == (2, True), asked.stderr
+        # What is given counts more.
+        given = CliRunner().invoke(app, [*command, "-X", "bootstrap.servers=127.0.0.1:2"], env=named)
+        assert "127.0.0.1:2" in given.stderr
+        none = CliRunner().invoke(app, command, env={"KAFKA_ASSIGNORS_BOOTSTRAP_SERVERS": None})
+        assert "there is no broker" in none.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KAFKA_ASSIGNORS_BOOTSTRAP_SERVERS", "a:1")
+        assert client_settings(None, None, None) == {"bootstrap.servers": "a:1"}
+        assert client_settings("b:2", None, None) == {"bootstrap.servers": "b:2"}
+
+
+def test_the_commands_import_no_optional_library() -> None:
+    script = "import sys, kafka_assignors.cli.app; print(*sorted({'pyspark', 'pandas', 'pyarrow', 'numpy', 'kafka', "
+    script += "'aiokafka', 'confluent_kafka', 'matplotlib', 'jinja2'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["capture", "--out", "o", "--bootstrap-server", "127.0.0.1:1", "--jar", "none"],
+        ["decode", "--records", "r", "--out", "o", "--cluster", "c"],
+        ["lag", "--out", "o", "--offsets", "o", "--commits", "c"],
+        ["pipeline", "--out", "o"],
+        ["replay", "--events", "e", "--topics", "t", "--out", "o"],
+        ["report", "--in", "i", "--out", "o"],
+        ["synth", "--out", "o"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_without_spark_there_is_one_sentence(command: list[str], tmp_path: Path) -> None:
+    for name in ("pyspark", "numpy", "pandas", "pyarrow"):
+        (tmp_path / f"{name}.py").write_text(f"raise ImportError('no {name} here', name='{name}')\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "kafka_assignors.cli", "spark", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("kafka-assignors: ")
+    assert done.stderr.endswith("pip install kafka-assignors[spark]\n")
+
+
+@pytest.mark.parametrize("form", [["kafka_assignors.cli", "embedded"], ["kafka_assignors.embedded"]], ids=" ".join)
+def test_the_embedded_kafka_runs_until_it_is_interrupted(form: list[str]) -> None:
+    command = [sys.executable, "-m", *form, "--port", "0", "--topic", "orders=3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("127.0.0.1:")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_the_embedded_kafka_reads_its_own_options() -> None:
+    command = [sys.executable, "-m", "kafka_assignors.cli", "embedded"]
+    told = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.startswith("usage: kafka-assignors embedded")
+    assert "--default-partitions" in told.stdout
+    wrong = subprocess.run([*command, "--port", "x"], capture_output=True, text=True, check=False, timeout=60)
+    assert (wrong.returncode, "kafka-assignors embedded: error: argument --port" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the stream")
+def test_a_closed_standard_output_is_one_sentence() -> None:
+    command = [sys.executable, "-m", "kafka_assignors.cli", "--version"]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=dict(os.environ),
+    )
+    said = "kafka-assignors: standard output cannot be written: Bad file descriptor\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_the_earlier_spelling_of_decode_still_works() -> None:
+    golden = "0000000100017400000002000000000000000200000005"
+    old = CliRunner().invoke(app, ["decode", golden, "--form", "hex"])
+    assert old.stderr == "kafka-assignors: --form is deprecated; give --input-format\n"
+    new = CliRunner().invoke(app, ["decode", golden, "--input-format", "hex"])
+    assert (old.exit_code, old.stdout) == (new.exit_code, new.stdout) == (0, new.stdout)

@@ -1,0 +1,124 @@
+"""The modules of the core that each module may use (docs/design.md, lib.rs)."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+CORE = Path(__file__).parents[1] / "rust" / "core" / "src"
+
+# The rooms of the core, each with the rooms that it may use. lib.rs has the drawing.
+ROOMS: dict[str, set[str]] = {
+    "protocol": set(),
+    "split_mix": set(),
+    "partitioner": {"protocol"},
+    "offsets_topic": {"protocol"},
+    "planning": {"protocol"},
+    "verify": {"planning"},
+    "member": {"protocol", "split_mix"},
+    "embedded": {"protocol", "split_mix"},
+}
+# The verification shares values and the count of steps with the solvers. It shares no code that plans or settles
+# claims: a defect there would otherwise pass its own check.
+VALUES = {"budget", "group", "objective", "ownership", "plan", "score"}
+
+# `("planning", "lag", "bound")` for rust/core/src/planning/lag/bound.rs.
+Module = tuple[str, ...]
+
+
+@cache
+def core() -> dict[Module, str]:
+    """The code of each module of the core, without comments and without test-only modules."""
+    found: dict[Module, str] = {}
+
+    def read(module: Module, file: Path, folder: Path) -> None:
+        code = re.sub(r"//.*", "", file.read_text())
+        test = r"#\[cfg\(test\)\]\s+(?:pub(?:\(\w+\))? )?mod \w+(?:;| \{.*?^\})"
+        found[module] = code = re.sub(test, "", code, flags=re.DOTALL | re.MULTILINE)
+        for name in re.findall(r"^(?:pub(?:\(\w+\))? )?mod (\w+);", code, flags=re.MULTILINE):
+            of_its_own = folder / name / "mod.rs"
+            read((*module, name), of_its_own if of_its_own.exists() else folder / f"{name}.rs", folder / name)
+
+    read((), CORE / "lib.rs", CORE)
+    return found
+
+
+def expanded(tree: str) -> Iterator[str]:
+    """`a::b` and `a::c::d` for `a::{b, c::{d}}`."""
+    head, brace, items = tree.partition("{")
+    if not brace:
+        yield tree
+        return
+    for item in re.findall(r"(?:[^,{}]|\{[^{}]*\})+", items.rstrip().removesuffix("}")):
+        yield from expanded(head + item.strip())
+
+
+def known_to(module: Module) -> set[Module]:
+    """The modules of the core that this module names, in a `use` or in a path."""
+    code, modules = core()[module], core()
+    paths = [path for tree in re.findall(r"\buse ([^;]+);", code) for path in expanded(tree)]
+    # `$crate` in a macro does not count: it is resolved where the macro is used, and that use names the macro.
+    paths += re.findall(r"(?<![$\w:])(?:crate|super)(?:::\w+)+", code)
+    found = set()
+    for path in paths:
+        names = re.sub(r"\bas \w+|\s", "", path).split("::")
+        at = module
+        if names[0] == "crate":
+            at, names = (), names[1:]
+        while names and names[0] in {"self", "super"}:
+            at, names = at[:-1] if names[0] == "super" else at, names[1:]
+        while names and (*at, names[0]) in modules:
+            at, names = (*at, names[0]), names[1:]
+        found.add(at)
+    return found - {module}
+
+
+def test_the_core_is_read() -> None:
+    """Without modules and imports, the tests below would pass and show nothing."""
+    assert {module[0] for module in core() if module} == set(ROOMS)
+    files = {path for path in CORE.rglob("*.rs") if "tests" not in path.parts and not path.stem.endswith("tests")}
+    assert len(core()) > 0.9 * len(files)
+    assert ("planning", "sticky") in known_to(("planning", "lag"))
+    assert ("planning", "lag", "level") in known_to(("planning", "lag", "change"))
+    assert ("embedded", "coordinator", "group") in known_to(("embedded", "coordinator", "commit"))
+
+
+def test_rooms_of_the_core_know_those_below() -> None:
+    strays = [
+        ("::".join(module), "::".join(known))
+        for module in core()
+        for known in known_to(module)
+        if module and known and known[0] != module[0] and known[0] not in ROOMS[module[0]]
+    ]
+    assert strays == []
+
+
+def test_the_verification_knows_no_solver() -> None:
+    """Indirect imports included."""
+    reached = {module for module in core() if module[:1] == ("verify",)}
+    left = list(reached)
+    while left:
+        new = known_to(left.pop()) - reached
+        reached |= new
+        left += new
+    planning = {module[1] for module in reached if module[0] == "planning"}
+    assert planning == VALUES
+
+
+def test_the_core_has_no_circles() -> None:
+    """No module of a folder reaches itself through the others of the folder. A module and its inner modules are one."""
+    folders: defaultdict[Module, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for module in core():
+        for known in known_to(module):
+            common = next((at for at, (a, b) in enumerate(zip(module, known, strict=False)) if a != b), None)
+            if common is not None:
+                folders[module[:common]][module[common]].add(known[common])
+    circles = []
+    for folder, graph in folders.items():
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            circles.append(("::".join(folder), error.args[1]))
+    assert circles == []

@@ -1,0 +1,252 @@
+"""The readers of extension modules: files that this machine cannot load are read, and each fault in one is told."""
+
+import hashlib
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import check_wheels
+import extension_files
+import platforms
+import reproduce
+from build_wheels import remapped_paths, without_machine_paths
+from kafka_assignors import _core
+from reproduce import differences
+
+MACOS = platforms.chosen(["macos-arm64"])[0]
+WINDOWS = platforms.chosen(["windows-x86_64"])[0]
+STABLE, FREE_THREADED = platforms.ABIS
+
+
+# ---- Mach-O ---------------------------------------------------------------------------------------------------------
+
+
+def padded(text: bytes) -> bytes:
+    return text + bytes(-len(text) % 8)
+
+
+def mach_o(
+    *,
+    processor: int = 0x0100000C,
+    minimum: tuple[int, int] = (11, 0),
+    libraries: tuple[bytes, ...] = (b"/usr/lib/libSystem.B.dylib",),
+    exports: tuple[bytes, ...] = (b"_PyInit__core",),
+    wants: tuple[bytes, ...] = (b"_PyList_New",),
+    name: bytes = b"@rpath/_core.so",
+    signed: bool = True,
+) -> bytes:
+    """A dylib with its load commands, a symbol table, and an ad-hoc signature: no code."""
+    commands = [struct.pack("<6I", 0x32, 24, 1, minimum[0] << 16 | minimum[1] << 8, 0, 0)]
+    for kind, text in [(0xD, name), *((0xC, library) for library in libraries)]:
+        body = padded(struct.pack("<6I", kind, 0, 24, 0, 0, 0) + text + b"\0")
+        commands.append(body[:4] + struct.pack("<I", len(body)) + body[8:])
+    count = len(commands) + 2 + signed
+    size = sum(map(len, commands)) + 24 + 80 + 16 * signed
+    symbols_at = 32 + size
+    strings_at = symbols_at + 16 * len(exports + wants)
+    strings, entries = b"\0", b""
+    for symbol in exports + wants:
+        # Defined in section 1, or wanted from any library.
+        entries += struct.pack("<IBBHQ", len(strings), *((0x0F, 1, 0) if symbol in exports else (0x01, 0, 0xFE00)), 0)
+        strings += symbol + b"\0"
+    end = strings_at + len(padded(strings))
+    commands.append(struct.pack("<6I", 0x2, 24, symbols_at, len(exports + wants), strings_at, len(strings)))
+    commands.append(struct.pack("<20I", 0xB, 80, 0, 0, 0, len(exports), len(exports), len(wants), *([0] * 12)))
+    signature_size = 12 + 8 + 44 + 32 * -(-end // 4096)
+    if signed:
+        commands.append(struct.pack("<4I", 0x1D, 16, end, signature_size))
+    header = struct.pack("<8I", 0xFEEDFACF, processor, 0, 6, count, size, 0, 0)
+    body = header + b"".join(commands) + entries + padded(strings)
+    assert len(body) == end
+    if not signed:
+        return body
+    hashes = b"".join(hashlib.sha256(body[at : at + 4096]).digest() for at in range(0, end, 4096))
+    directory = struct.pack(
+        ">9I4B", 0xFADE0C02, 44 + len(hashes), 0x20400, 2, 44, 0, 0, len(hashes) // 32, end, 32, 2, 0, 12
+    )
+    directory += bytes(4) + hashes
+    return body + struct.pack(">5I", 0xFADE0CC0, 20 + len(directory), 1, 0, 20) + directory
+
+
+def test_a_mach_o_file_as_promised_has_no_fault() -> None:
+    assert extension_files.faults_of(MACOS, STABLE, mach_o()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "fault"),
+    [
+        (mach_o(processor=0x01000007), "it is for the processor 0x1000007"),
+        (mach_o(minimum=(12, 3)), "it is for macOS (12, 3), the tag is for (11, 0)"),
+        (mach_o(libraries=(b"/opt/lib/libz.dylib",)), "it wants /opt/lib/libz.dylib"),
+        (mach_o(name=b"/build/_core.dylib"), "its own name is /build/_core.dylib"),
+        (mach_o(exports=(b"_more",)), "it exports ['more'] instead of PyInit__core"),
+        (mach_o(wants=(b"__Py_Dealloc", b"_CFRelease")), "it takes _CFRelease from anywhere"),
+        (mach_o(signed=False), "it has no signature: macOS on arm64 loads no such code"),
+    ],
+)
+def test_a_fault_of_a_mach_o_file_is_told(file: bytes, fault: str) -> None:
+    assert extension_files.faults_of(MACOS, STABLE, file) == [fault]
+
+
+def test_a_page_that_changed_after_signing_is_told() -> None:
+    file = bytearray(mach_o())
+    at = file.index(b"libSystem.B")
+    file[at - 30 : at - 29] = b"?"
+    assert any(
+        "another hash than it was signed with" in it for it in extension_files.faults_of(MACOS, STABLE, bytes(file))
+    )
+
+
+# ---- PE -------------------------------------------------------------------------------------------------------------
+
+
+def pe(
+    *,
+    processor: int = 0x8664,
+    libraries: tuple[bytes, ...] = (b"python3.dll", b"KERNEL32.dll"),
+    exports: tuple[bytes, ...] = (b"PyInit__core",),
+    characteristics: int = 0x160,
+    system: int = 6,
+) -> bytes:
+    """A DLL with one section, which has its tables of imports and exports: no code."""
+    base = 0x1000
+    section = bytearray(bytes(20 * (len(libraries) + 1)))
+
+    def put(content: bytes) -> int:
+        section.extend(bytes(-len(section) % 8))
+        section.extend(content)
+        return base + len(section) - len(content)
+
+    for index, library in enumerate(libraries):
+        function = put(struct.pack("<H", 0) + b"f\0")
+        lookup, addresses = (put(struct.pack("<QQ", function, 0)) for _ in range(2))
+        struct.pack_into("<5I", section, 20 * index, lookup, 0, 0, put(library + b"\0"), addresses)
+    names = put(b"".join(struct.pack("<I", put(symbol + b"\0")) for symbol in exports))
+    functions = put(struct.pack("<I", base) * len(exports))
+    ordinals = put(b"".join(struct.pack("<H", index) for index in range(len(exports))))
+    of_itself = put(b"_core.pyd\0")
+    count = len(exports)
+    table = put(struct.pack("<IIHHIIIIIII", 0, 0, 0, 0, of_itself, 1, count, count, functions, names, ordinals))
+    directories = [(table, 40), (base, 20 * (len(libraries) + 1))] + [(0, 0)] * 14
+    optional = struct.pack("<HBBIIIII", 0x20B, 14, 0, 0, len(section), 0, 0, base)
+    optional += struct.pack("<QIIHHHHHHI", 0x180000000, 0x1000, 0x200, 6, 0, 0, 0, system, 0, 0)
+    size = 0x1000 * (2 + len(section) // 0x1000)
+    optional += struct.pack("<IIIHHQQQQII", size, 0x400, 0, 2, characteristics, *([0x1000] * 4), 0, 16)
+    optional += b"".join(struct.pack("<II", *each) for each in directories)
+    header = b"MZ" + bytes(58) + struct.pack("<I", 64) + b"PE\0\0"
+    header += struct.pack("<HHIIIHH", processor, 1, 0, 0, 0, len(optional), 0x2022) + optional
+    stored = -(-len(section) // 0x200) * 0x200
+    header += struct.pack("<8sIIIIIIHHI", b".rdata", len(section), base, stored, 0x400, 0, 0, 0, 0, 0x40000040)
+    return header.ljust(0x400, b"\0") + bytes(section).ljust(stored, b"\0")
+
+
+def test_a_pe_file_as_promised_has_no_fault() -> None:
+    assert extension_files.faults_of(WINDOWS, STABLE, pe()) == []
+    assert extension_files.faults_of(WINDOWS, FREE_THREADED, pe(libraries=(b"python314t.dll",))) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "fault"),
+    [
+        (pe(processor=0xAA64), "it is for the processor 0xaa64"),
+        (pe(libraries=(b"KERNEL32.dll",)), "it does not want python3.dll"),
+        (pe(libraries=(b"python3.dll", b"libunwind.dll")), "it wants libunwind.dll"),
+        (pe(exports=(b"other",)), "it exports ['other'] instead of PyInit__core"),
+        (pe(characteristics=0x60), "it lacks NX_COMPAT"),
+        (pe(system=11), "it is for Windows 11.0 and later"),
+    ],
+)
+def test_a_fault_of_a_pe_file_is_told(file: bytes, fault: str) -> None:
+    assert extension_files.faults_of(WINDOWS, STABLE, file) == [fault]
+
+
+# ---- ELF, and whole files -------------------------------------------------------------------------------------------
+
+
+def test_the_module_under_test_is_an_elf_file_for_this_processor() -> None:
+    """It is built for this machine's C library and not stripped as a release is, and both are told."""
+    content = Path(_core.__file__).read_bytes()
+    (platform,) = platforms.chosen(["manylinux-x86_64"])
+    faults = extension_files.faults_of(platform, STABLE, content)
+    assert [fault for fault in faults if not fault.startswith(("it wants GLIBC_", "it has ."))] == []
+    other = extension_files.faults_of(platforms.chosen(["musllinux-aarch64"])[0], STABLE, content)
+    assert {"it is for the processor EM_X86_64", "it wants libc.so.6"} <= set(other)
+
+
+@pytest.mark.parametrize("platform", platforms.PLATFORMS, ids=lambda it: it.name)
+@pytest.mark.parametrize(
+    "content", [b"", b"MZ", bytes(4096), b"\xcf\xfa\xed\xfe" + b"\xff" * 28, b"\x7fELF\x02\x01" + b"\xff" * 99]
+)
+def test_bytes_that_are_no_such_file_are_a_fault(platform: platforms.Platform, content: bytes) -> None:
+    (fault,) = extension_files.faults_of(platform, STABLE, content)
+    assert fault.startswith(f"it cannot be read as {platform.format}: ")
+
+
+def test_each_file_of_a_release_is_known_by_its_name() -> None:
+    for pattern in platforms.expected()[1:]:
+        found, abi = platforms.of_wheel(pattern.replace("-*-", "-1.2.3-").replace("*", "older."))
+        assert f"{abi.name}-*{found.tag}.whl" in pattern
+    with pytest.raises(ValueError, match="no release has such a wheel"):
+        platforms.of_wheel("kafka_assignors-1.2.3-cp311-cp311-linux_x86_64.whl")
+    with pytest.raises(ValueError, match="no platform is called amiga; there are manylinux-x86_64, "):
+        platforms.chosen(["macos-arm64", "amiga"])
+
+
+def wheel_of(folder: Path, files: dict[str, bytes]) -> Path:
+    path = folder / "kafka_assignors-1.2.3-cp311-abi3-win_amd64.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, content in files.items():
+            wheel.writestr(zipfile.ZipInfo(name, (2026, 1, 2, 3, 4, 6)), content)
+    return path
+
+
+def test_no_file_names_the_machine(tmp_path: Path) -> None:
+    path = wheel_of(
+        tmp_path, {"a.json": b"at /srv/build/x/y", "_core.pyd": b"\0/home/me/core/src/lib.rs\0", "b.py": b"/home/me/x"}
+    )
+    assert list(check_wheels.paths_in(path, [b"/srv/build/"])) == [
+        "a.json names /srv/build/",
+        "_core.pyd names /home/me/core/src/lib.rs",
+    ]
+
+
+def test_the_list_of_crates_names_no_folder_and_the_record_fits(tmp_path: Path) -> None:
+    bom, record = "x-1.dist-info/sboms/x.cyclonedx.json", "x-1.dist-info/RECORD"
+    files = {bom: b'"path+file:///srv/build/rust/core#1"', record: f"{bom},sha256=old,1\n{record},,\n".encode()}
+    (tmp_path / "out").mkdir()
+    path = without_machine_paths(wheel_of(tmp_path, files), tmp_path / "out", Path("/srv/build"))
+    with zipfile.ZipFile(path) as wheel:
+        assert wheel.read(bom) == b'"path+file:///kafka-assignors/rust/core#1"'
+        assert wheel.getinfo(bom).date_time == (2026, 1, 2, 3, 4, 6)
+        lines = wheel.read(record).decode().splitlines()
+    assert lines == [f"{bom},sha256=_ht88FkkmhA8SDEX2i7leLPAsQyMiQ79W_VD0wvIigs,42", f"{record},,"]
+
+
+def test_the_compiler_is_told_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "cargo/registry/src/mirror-1f2e").mkdir(parents=True)
+    flags = remapped_paths(Path("/srv/build"), Path("/home/me"), tmp_path / "cargo")
+    assert flags == [
+        "--remap-path-prefix=/home/me=/home",
+        f"--remap-path-prefix={tmp_path}/cargo=/cargo",
+        "--remap-path-prefix=/srv/build=/kafka-assignors",
+        f"--remap-path-prefix={tmp_path}/cargo/registry/src/mirror-1f2e=/crates",
+    ]
+
+
+def test_what_differs_between_two_builds_is_told(tmp_path: Path) -> None:
+    for name, content in {"one": b"1", "two": b"2", "three": b"1"}.items():
+        (tmp_path / name).mkdir()
+        wheel_of(tmp_path / name, {"a.py": b"", "_core.pyd": content})
+    name = "kafka_assignors-1.2.3-cp311-abi3-win_amd64.whl"
+    assert list(differences(tmp_path / "one", tmp_path / "three")) == []
+    assert list(differences(tmp_path / "one", tmp_path / "two")) == [f"{name} differs in _core.pyd"]
+    (tmp_path / "one" / name).unlink()
+    assert list(differences(tmp_path / "one", tmp_path / "two")) == [f"{name} was built once only"]
+
+
+def test_the_sdist_is_the_same_twice(capfd: pytest.CaptureFixture[str]) -> None:
+    """The wheels take long: `make reproduce` compares them."""
+    assert reproduce.main(["sdist"]) == 0
+    assert capfd.readouterr().out.endswith("built twice, equal byte by byte\n")
