@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -207,6 +208,26 @@ class _Story:
         return max((member.epoch for member in members.values()), default=2**31)
 
 
+def _wait_until_the_coordinator_knows(kafka: Kafka, topics: list[str]) -> None:
+    """A coordinator follows the cluster's metadata later than a client: a topic that it has not met is nobody's.
+
+    The broker's one partition of `__consumer_offsets` has one coordinator: all groups share its metadata.
+    """
+    group_id = unique("all-topics")
+    member = _Member(kafka, group_id, topics, None, "uniform")
+    try:
+        deadline = time.monotonic() + _TIMEOUT
+        known: set[str] = set()
+        while known != set(topics):
+            assert time.monotonic() < deadline, f"the coordinator does not know {set(topics) - known}"
+            time.sleep(0.1)
+            with contextlib.suppress(ClusterError):
+                found = read_snapshot({"bootstrap.servers": kafka.bootstrap_servers}, [group_id]).groups[group_id]
+                known = {topic for each in found.members if isinstance(each, ConsumerMember) for topic in each.target}
+    finally:
+        member.close()
+
+
 @pytest.mark.timeout(900)
 def test_each_target_is_the_one_that_we_compute(start_kafka: Callable[..., ApacheKafka]) -> None:
     kafka = start_kafka(
@@ -214,6 +235,8 @@ def test_each_target_is_the_one_that_we_compute(start_kafka: Callable[..., Apach
         group_consumer_heartbeat_interval_ms=200,
         group_consumer_assignment_interval_ms=0,
     )
+    stories = [_Story(kafka, seed) for seed in range(HISTORIES)]
+    _wait_until_the_coordinator_knows(kafka, [topic for story in stories for topic in story.topics])
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for story in [pool.submit(_Story(kafka, seed).tell) for seed in range(HISTORIES)]:
-            story.result()
+        for told in [pool.submit(story.tell) for story in stories]:
+            told.result()
