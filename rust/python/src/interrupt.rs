@@ -15,13 +15,14 @@ struct Watch {
     until: Option<Instant>,
     /// The time of the next check for signals. `None` outside the main thread: Python handles signals only there.
     next: Cell<Option<Instant>>,
+    /// The handler's error. Work of several searches asks again in each of them: all of them must end.
     raised: RefCell<Option<PyErr>>,
 }
 
 impl Watch {
     fn is_over(&self) -> bool {
         let now = Instant::now();
-        if self.until.is_some_and(|until| now >= until) {
+        if self.raised.borrow().is_some() || self.until.is_some_and(|until| now >= until) {
             return true;
         }
         if self.next.get().is_none_or(|next| now < next) {
@@ -29,7 +30,6 @@ impl Watch {
         }
         self.next.set(Some(now + EVERY));
         let Err(error) = Python::attach(|py| py.check_signals()) else { return false };
-        self.next.set(None);
         self.raised.replace(Some(error));
         true
     }
