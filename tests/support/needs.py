@@ -38,6 +38,7 @@ NEEDS = {
     "peers": "other projects' assignors, built and run",
     "chaos": "a group that runs for long under random faults",
     "benches": "a program of benches/, run",
+    "time": "more than ten seconds of a core, for more of the same cases",
     "memory": "hundreds of megabytes, filled to see that they are no more",
 }
 FIXTURES = {
