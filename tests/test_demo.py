@@ -90,6 +90,7 @@ def test_the_board_compares_with_what_the_members_held() -> None:
     assert (rebalance.moved, rebalance.range_moved, rebalance.round_robin_moved) == (1, 3, 2)
 
 
+@pytest.mark.first
 def test_the_demo_ends_by_itself_and_well() -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "demo"],

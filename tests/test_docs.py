@@ -6,6 +6,7 @@ the blocks before it. Sybil runs plain blocks, and `>>>` blocks, whose printed r
 
 import ast
 import doctest
+import gc
 import importlib
 import os
 import pkgutil
@@ -52,6 +53,7 @@ def marked(page: Path) -> object:
     return pytest.param(page, marks=spark) if page.name == "spark.md" else page
 
 
+@pytest.mark.first
 @pytest.mark.parametrize("page", [marked(page) for page in PAGES], ids=named)
 def test_examples_run_as_printed(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """An embedded Kafka with the topic of the pages replaces the broker on localhost."""
@@ -61,8 +63,12 @@ def test_examples_run_as_printed(page: Path, tmp_path: Path, request: pytest.Fix
         copy = tmp_path / page.name
         copy.write_text(page.read_text().replace("localhost:9092", kafka.bootstrap_servers))
         sybil = Sybil(parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS)], path=str(tmp_path))
-        for example in sybil.parse(copy).examples():
+        document = sybil.parse(copy)
+        for example in document.examples():
             example.evaluate()
+        # librdkafka's producers would report the broker's end on the terminal, each second, until this process ends.
+        document.namespace.clear()
+        gc.collect()
 
 
 # ---- the shell lines of the page on Spark ----

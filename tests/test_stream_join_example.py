@@ -160,6 +160,7 @@ def test_a_join_forgets_what_can_match_no_more() -> None:
     assert max(map(len, held)) <= 12
 
 
+@pytest.mark.first
 def test_the_example_ends_by_itself_and_well() -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "stream_join", "--partitions=6", "--members=3", "--impressions=1500"],

@@ -82,6 +82,7 @@ def test_nothing_is_handed_out_past_the_session(
     crowd.until(lambda: len(consumer.read) > before, "records flow again")
 
 
+@pytest.mark.first
 def test_a_poll_that_waits_is_given_nothing_past_the_session(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
     """librdkafka itself returns a record to a call that waits in it. By then it must not fetch any record."""
     topic, partitions = topic_of(crowd, 1, 1)

@@ -37,6 +37,7 @@ TOPICS = pyarrow.schema(
 )
 
 
+@pytest.mark.first
 def test_a_replay_says_what_each_strategy_moves(tmp_path: Path) -> None:
     """Two groups on eight partitions: y joins x, then x leaves. Each time sticky moves the four that have to move."""
     steps = [(1, "join", "x"), (2, "join", "y"), (3, "leave", "x")]
