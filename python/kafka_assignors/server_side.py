@@ -180,8 +180,9 @@ class ServerSideRangeAssignor(ServerSideAssignor):
 class ServerSideGroup:
     """A group of the new protocol as its coordinator sees it: events in, the broker's target out, exactly.
 
-    plan. Regular expressions are resolved at once too, with a plan of their own, as the broker does at the next
-    heartbeat.
+    Each event is planned at once, as by a broker with `group.consumer.assignment.interval.ms=0`. With `later=True` it
+    waits for the next event without, or for `plan`, as several events within that interval share one plan. Regular
+    expressions are resolved at once too, with a plan of their own, as the broker does at the next heartbeat.
 
     Args:
         assignor: `"uniform"` or `"range"`.
@@ -190,7 +191,7 @@ class ServerSideGroup:
     Raises:
         OptionError: another assignor, or a release whose assignors are not known.
 
-     Events raise `GroupError`, and change nothing, where the broker would refuse them or they cannot be: an unknown
+    Events raise `GroupError`, and change nothing, where the broker would refuse them or they cannot be: an unknown
     member or topic, fewer partitions than before, an instance id of a member that has not left; `GroupTypeError` for
     values of wrong types. An event costs O(partitions + subscription entries), but for the levelling of different
     subscriptions.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from array import array
+from typing import TYPE_CHECKING
 
 import pytest
 
-from kafka_assignors import OptionError, SnapshotError
+from kafka_assignors import OptionError, ServerSideGroup, SnapshotError
 from kafka_assignors.cluster import Ages, ClassicMember, ConsumerMember, GroupSnapshot, Look, Missing, Snapshot
 from kafka_assignors.planner.change import Change, Join, Situation
 from kafka_assignors.planner.findings import RULES
@@ -19,6 +21,9 @@ from kafka_assignors.planner.observed_group import ObservedGroup
 from kafka_assignors.planner.plan import plan_change
 from support.fleets import bare, cluster, of_broker, troubled
 from support.snapshots import classic, group, random_snapshot, snapshot
+
+if TYPE_CHECKING:
+    from kafka_assignors.server_side import ServerSideName
 
 
 def by_id(found: Fleet) -> dict[str, FleetGroup]:
@@ -240,12 +245,50 @@ def test_moves_of_the_next_join_are_those_of_a_plan(seed: int, assignor: str) ->
         assert found.moves == found.least_moves
 
 
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+@pytest.mark.parametrize("seed", range(20))
+def test_moves_of_a_group_that_the_broker_assigns_are_the_brokers(seed: int, assignor: ServerSideName) -> None:
+    draw = random.Random(seed)
+    topics = {f"t{number}": draw.randint(1, 12) for number in range(4)}
+    group = ServerSideGroup(assignor)
+    for topic, partitions in topics.items():
+        group.grow(topic, partitions)
+    subscribed = draw.sample(sorted(topics), draw.randint(1, 3))
+    for number in range(draw.randint(1, 5)):
+        group.join(f"m{number}", subscribed)
+    before = owners(group)
+    described = dataclasses.replace(of_broker(group.target, {}), assignor=assignor)
+    named = {member.id: dataclasses.replace(member, topics=tuple(subscribed)) for member in described.members}
+    described = dataclasses.replace(described, members=tuple(named.values()))
+    taken = cluster({topic: [10] * partitions for topic, partitions in topics.items()}, {"g": described})
+    found = fleet(Look(taken)).groups[0]
+    ((joined, its_topics),) = Situation(ObservedGroup(taken), Change(join=(Join(1),))).joined.items()
+    group.join(joined, its_topics)
+    after = owners(group)
+    assert found.moves == sum(after[each] != owner for each, owner in before.items())
+
+
+def owners(group: ServerSideGroup) -> dict[tuple[str, int], str]:
+    return {
+        (topic, number): member
+        for member, target in group.target.items()
+        for topic, numbers in target.items()
+        for number in numbers
+    }
+
+
+def test_a_broker_with_an_assignor_of_its_own_has_no_known_moves() -> None:
+    custom = dataclasses.replace(troubled().groups["new-protocol"], assignor="my-own")
+    (found,) = fleet(Look(cluster({"new": [300] * 2}, {"g": custom}))).groups
+    assert (found.moves, found.least_moves) == (None, 0)
+
+
 def test_who_runs_a_strategy_that_costs_moves() -> None:
     found = by_id(fleet(Look(troubled())))
     costly = found["costly"]
     assert (costly.moves, costly.least_moves) == (3, 1)
-    assert found["new-protocol"].moves is None
-    assert found["new-protocol"].least_moves == 0
+    # Two partitions have two owners: nobody gives one to a third member.
+    assert (found["new-protocol"].moves, found["new-protocol"].least_moves) == (0, 0)
     assert (found["dead"].moves, found["dead"].least_moves) == (None, None)
     assert (found["moving"].moves, found["moving"].least_moves) == (None, None)
     unknown = fleet(Look(snapshot({"t": 2}, [classic("a", ["t"], {"t": [0, 1]})], assignor="sticky")))

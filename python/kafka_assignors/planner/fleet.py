@@ -18,6 +18,7 @@ from kafka_assignors.planner.observed_group import Finding, ObservedGroup
 from kafka_assignors.planner.positions import goes_by_ids, in_order
 from kafka_assignors.planner.solve import final_owners, known_lags
 from kafka_assignors.printable import listed
+from kafka_assignors.server_side import ServerSideGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -391,7 +392,7 @@ def _moves_on_join(observed: ObservedGroup, reset: str) -> tuple[int | None, int
         warnings.simplefilter("ignore", RecordSizeWarning)
         least = _moved(situation, StickyAssignor().assign(situation.group))
         if observed.by_broker:
-            return None, least
+            return _moves_by_broker(situation), least
         try:
             assignor = by_name(observed.group.assignor)
         except OptionError:
@@ -416,6 +417,25 @@ def _moves(situation: Situation, assignor: Assignor, reset: str) -> int | None:
         except GroupError:
             return None
     return _moved(situation, assignor.assign(group), names)
+
+
+def _moves_by_broker(situation: Situation) -> int | None:
+    """The moves of the broker's assignor. None if no release that we know has it, or the group cannot go on."""
+    observed = situation.observed
+    alone = replace(observed.snapshot, groups={observed.group_id: observed.group}, topics=situation.topics)
+    try:
+        group = ServerSideGroup.of(alone)
+        for member_id, topics in situation.joined.items():
+            group.join(member_id, topics)
+    except (GroupError, OptionError):
+        return None
+    after = {
+        (topic, number): member_id
+        for member_id, target in group.target.items()
+        for topic, numbers in target.items()
+        for number in numbers
+    }
+    return sum(len(owners) == 1 and after.get(each) != owners[0] for each, owners in situation.before.items())
 
 
 def _moved(situation: Situation, plan: Plan, names: Mapping[str, str] | None = None) -> int:
