@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(900)]
 @pytest.mark.needs("spark")
 def test_it_ends_without_a_traceback_and_its_page_is_small(tmp_path: Path) -> None:
     """In a process of its own, so that the end of Spark's workers is tested, too."""
-    command = [sys.executable, "-m", "kafka_assignors.spark", "pipeline", "--out", str(tmp_path), "--groups", "30"]
+    command = [sys.executable, "-m", "kafka_assignors.spark", "pipeline", "--out", str(tmp_path), "--groups", "12"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
