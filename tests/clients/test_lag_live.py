@@ -192,9 +192,9 @@ def test_lags_from_elsewhere(crew: Crew, kind: Any, given: str) -> None:
 
 def keeps_by_number(crew: Crew, topic: str, kind: Any, **options: Any) -> None:
     """Two members without lags: owned partitions stay, and new ones are balanced by number."""
-    first = hire(crew, kind, topic, options=options)
+    first = hire(crew, kind, topic, options=options, begins_at=0)
     crew.settle("all for one", **{topic: 4})
-    second = hire(crew, kind, topic, options=options)
+    second = hire(crew, kind, topic, options=options, begins_at=0)
     wait(settled(crew.members, all_of(**{topic: 4}), spread=4), "both in one generation", crew.members)
     assert (len(first.held), len(second.held)) == (4, 0)
     crew.kafka.grow_topic(topic, 8)
@@ -224,7 +224,7 @@ def test_a_broker_that_fails_midway(
     """The commits can be read, the ends cannot."""
     crew, times = embedded_crew, 10_000
     topic = crew.topic(4)
-    # Members with commits do not request ends themselves.
+    # The leader's source asks for the ends of partitions with commits. Members that looked up where to begin would end.
     commit(crew.kafka, crew.group, {(topic, number): 0 for number in range(4)})
     embedded_kafka.inject_fault("ListOffsets", times=times, **fault)
     keeps_by_number(crew, topic, kind, deadline=0.5)

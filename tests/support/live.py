@@ -60,7 +60,10 @@ class Ledger:
 
 
 class LiveMember:
-    """A consumer on a thread. `assignor` is its plug-in."""
+    """A consumer on a thread. `assignor` is its plug-in.
+
+    With `begins_at` it reads every partition that it gets from this offset on, and looks no offset up.
+    """
 
     def __init__(
         self,
@@ -71,9 +74,11 @@ class LiveMember:
         ledger: Ledger,
         *,
         name: str,
+        begins_at: int | None = None,
         **config: Any,
     ) -> None:
         self.id = name
+        self._begins_at = begins_at
         self.assignor = assignor
         self.away = False
         self.rebalances = 0
@@ -154,6 +159,9 @@ class KafkaPythonLive(LiveMember):
         class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
             def on_partitions_assigned(self, assigned: Any) -> None:
                 member._assigned(assigned)
+                if member._begins_at is not None:
+                    for each in assigned:
+                        member._consumer.seek(each, member._begins_at)
 
             def on_partitions_revoked(self, revoked: Any) -> None:
                 member._revoked(revoked)
@@ -198,6 +206,9 @@ class AiokafkaLive(LiveMember):
         class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
             async def on_partitions_assigned(self, assigned: Any) -> None:
                 member._assigned(assigned)
+                if member._begins_at is not None:
+                    for each in assigned:
+                        member._consumer.seek(each, member._begins_at)
 
             async def on_partitions_revoked(self, revoked: Any) -> None:
                 member._revoked(revoked)
