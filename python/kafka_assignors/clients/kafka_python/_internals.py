@@ -14,18 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import kafka
 from kafka.cluster import ClusterMetadata
+from kafka.consumer.subscription_state import TopicPartitionState
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecordsBuilder
+from kafka.structs import OffsetAndMetadata
 
 from kafka_assignors.clients.common.adapter import Membership
-from kafka_assignors.errors import IncompatibleClientError
+from kafka_assignors.errors import IncompatibleClientError, StateError
 from kafka_assignors.partitioners import register_cluster_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine, Generator, Iterable
 
 __all__ = [
+    "LOSES_PAUSED_RECORDS",
+    "HookedConsumer",
     "HookedProducer",
     "accumulator_of",
     "add_to_transaction",
@@ -35,16 +39,21 @@ __all__ = [
     "coordinator_of",
     "forget_positions",
     "given_api_version",
+    "introduce",
     "is_closed",
     "membership_of",
     "metadata_of",
     "partition_lock",
+    "position_of",
     "queue_lengths",
     "queue_of",
-    "rebalance_protocol",
+    "rebalances_cooperatively",
     "refreshed_ms",
     "replica_racks",
+    "run_coroutine",
     "sender_wakeup",
+    "show_subscription",
+    "start_at",
     "stopped_heartbeats",
 ]
 
@@ -85,9 +94,9 @@ def stopped_heartbeats(coordinator: Any) -> bool:
     return bool(getattr(coordinator, "_heartbeat_closed", False))
 
 
-def rebalance_protocol(coordinator: Any) -> Any | None:
-    """The `RebalanceProtocol` of the group's members; None if this version does not show it."""
-    return getattr(coordinator, "_rebalance_protocol", None)
+def rebalances_cooperatively(coordinator: Any) -> bool:
+    """Whether the group's members rebalance cooperatively; False if this version does not show it."""
+    return getattr(getattr(coordinator, "_rebalance_protocol", None), "name", None) == "COOPERATIVE"
 
 
 def refreshed_ms(cluster: Any) -> float | None:
@@ -137,6 +146,130 @@ def given_api_version(consumer: Any) -> Any | None:
         return consumer._client._manager.config["api_version"]
     except (AttributeError, KeyError):
         return None
+
+
+# Consumers whose membership is ours.
+
+
+class HookedConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
+    """kafka-python's consumer, whose iteration takes the records of a group from a subclass.
+
+    The client's own generator asks the group for nothing between the records of one batch, and forgets the rest of the
+    batch when any partition is sought.
+    """
+
+    def _next_records(self) -> Generator[Any, None, None] | None:
+        """The next records, ending at `consumer_timeout_ms`; None if the client is to find them by itself."""
+        return None
+
+    def _message_generator_v2(self) -> Any:
+        """What the client's `__next__` iterates over, again whenever it ends."""
+        records = self._next_records()
+        return super()._message_generator_v2() if records is None else records
+
+    if not hasattr(kafka.KafkaConsumer, "_message_generator_v2"):
+
+        def __next__(self) -> Any:
+            """Not seen by those who replace the client's method."""
+            records = None if is_closed(self) else self._next_records()
+            if records is None:
+                return super().__next__()
+            return next(records)
+
+
+def position_of(consumer: Any, partition: Any) -> tuple[int, int] | None:
+    """The next offset of a partition and its leader epoch or -1, without asking a broker; None if it has none yet.
+
+    The public method asks for the offsets of all partitions first.
+    """
+    try:
+        position = consumer._subscription.assignment[partition].position
+    except KeyError:
+        return None
+    except AttributeError:
+        offset = kafka.KafkaConsumer.position(consumer, partition, timeout_ms=0)
+        return None if offset is None else (offset, -1)
+    if position is None or isinstance(position, int):
+        return None if position is None else (position, -1)
+    epoch = getattr(position, "leader_epoch", -1)
+    return position.offset, -1 if epoch is None else epoch
+
+
+def start_at(consumer: Any, partition: Any, offset: int, leader_epoch: int) -> None:
+    """Seeks, and keeps the leader epoch of a commit, so that the client notices a truncated log (KIP-320).
+
+    The public method knows no epoch, and takes time proportional to the number of all partitions.
+    """
+    seek = getattr(getattr(consumer, "_subscription", None), "assignment", {}).get(partition, None)
+    if seek is None:
+        kafka.KafkaConsumer.seek(consumer, partition, offset)
+    elif _TAKES_EPOCHS:
+        seek.seek(OffsetAndMetadata(offset, "", leader_epoch))
+    else:
+        seek.seek(offset)
+
+
+def _takes_epochs() -> bool:
+    """Whether a partition's position is an offset with its leader epoch, and may be sought as such."""
+    try:
+        state = TopicPartitionState()
+        state.seek(5)
+        made = state.position
+        state.seek(OffsetAndMetadata(5, "", 1))
+        return made.offset == state.position.offset and state.position.leader_epoch == 1
+    except (AttributeError, TypeError):
+        return False
+
+
+_TAKES_EPOCHS = _takes_epochs()
+LOSES_PAUSED_RECORDS = hasattr(TopicPartitionState(), "last_offset_from_message_batch")
+"""Whether the client goes on behind the records that it throws away when a partition is paused (up to 2.1.1)."""
+
+
+def introduce(consumer: Any, topics: Iterable[str]) -> None:
+    """Makes the client fetch the metadata of topics, which also creates them if it may; nothing if it cannot be told.
+
+    They count until the client is assigned partitions.
+    """
+    for owner in ("_cluster", "_client"):
+        set_topics = getattr(getattr(consumer, owner, None), "set_topics", None)
+        if set_topics is not None:
+            set_topics(list(topics))
+            return
+
+
+def show_subscription(consumer: Any, topics: set[str] | None) -> None:
+    """Shows the group's topics where instrumentation looks for them.
+
+    The client reads nothing there while it has assigned partitions, but up to version 2.0 it would refuse to.
+    """
+    subscription = getattr(consumer, "_subscription", None)
+    if hasattr(subscription, "subscription_type"):
+        subscription.subscription = topics
+
+
+def run_coroutine(consumer: Any, function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> None:
+    """Runs a coroutine function on the client's own event loop, which is not asyncio's, and waits for its end.
+
+    A client without a loop gets a coroutine that does not wait for anything.
+
+    Raises:
+        StateError: there is no loop, and the coroutine waits.
+    """
+    run = getattr(getattr(consumer, "_net", None), "run", None)
+    if run is not None:
+        run(function, *arguments)
+        return
+    coroutine = function(*arguments)
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    coroutine.close()
+    raise StateError(
+        f"the listener's {function.__name__} waits, and kafka-python {kafka.__version__} has no event loop; "
+        "install kafka-python 3, or use a listener with ordinary methods"
+    )
 
 
 # Producers.

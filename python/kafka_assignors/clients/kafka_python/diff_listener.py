@@ -6,12 +6,13 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 # The package has made sure that the client is there, or said what to install.
-from kafka import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
-from kafka.coordinator.assignors.abstract import RebalanceProtocol
+import kafka
+from kafka import ConsumerRebalanceListener
 
-from kafka_assignors.clients.common.adapter import calling
+from kafka_assignors.clients.common.adapter import Membership, calling
 from kafka_assignors.clients.common.diff_listener import DiffListener, Step, run, run_async
-from kafka_assignors.clients.kafka_python._internals import as_coordinator, membership_of, rebalance_protocol
+from kafka_assignors.clients.kafka_python._internals import as_coordinator, membership_of, rebalances_cooperatively
+from kafka_assignors.clients.kafka_python.listeners import rebalancing
 from kafka_assignors.errors import OptionError
 
 if TYPE_CHECKING:
@@ -27,35 +28,42 @@ class _DiffListener(DiffListener):
         super().__init__(listener)
         self._cooperative = cooperative
 
-    def _is_cooperative(self, coordinator: Any) -> bool:
-        if self._cooperative is not None:
-            return self._cooperative
-        return bool(rebalance_protocol(coordinator) == RebalanceProtocol.COOPERATIVE)
+    def _rebalance(self) -> tuple[bool, Membership | None]:
+        """Whether the group rebalances cooperatively, and the membership: of our consumer, or of the client's."""
+        found = rebalancing.get()
+        if found is None:
+            coordinator = calling(as_coordinator)
+            now = None if coordinator is None else membership_of(coordinator)
+            found = rebalances_cooperatively(coordinator), now
+        return found if self._cooperative is None else (self._cooperative, found[1])
 
     def _on_revoked(self, revoked: Iterable[Any]) -> list[Step]:
-        gone = self._holdings.taken(revoked) if self._is_cooperative(calling(as_coordinator)) else []
+        is_cooperative, _ = self._rebalance()
+        gone = self._holdings.taken(revoked) if is_cooperative else []
         return self._user("on_partitions_revoked", revoked) + self._due(gone)
 
     def _on_assigned(self, assigned: Iterable[Any]) -> list[Step]:
-        coordinator = calling(as_coordinator)
-        now = None if coordinator is None else membership_of(coordinator)
-        if self._is_cooperative(coordinator):
+        is_cooperative, now = self._rebalance()
+        if is_cooperative:
             due = self._due([], self._holdings.added(assigned, now))
         else:
             due = self._due(*self._holdings.replaced(assigned, now))
         return due + self._user("on_partitions_assigned", assigned)
 
     def _on_lost(self, lost: Iterable[Any]) -> list[Step]:
-        return self._user("on_partitions_lost", lost) + self._due(self._holdings.taken(lost))
+        # The listeners of kafka-python 2 know no loss.
+        name = "on_partitions_lost" if hasattr(self._listener, "on_partitions_lost") else "on_partitions_revoked"
+        return self._user(name, lost) + self._due(self._holdings.taken(lost))
 
 
-class RebalanceDiffListener(_DiffListener):
+class RebalanceDiffListener(_DiffListener, ConsumerRebalanceListener):  # type: ignore[misc]
     """KIP-54's clean-up listener: it hears of partitions that really came or went.
 
     Subclass it and override `on_partitions_gained` and `on_partitions_given_up`; both get ascending lists of
     `TopicPartition`. Pass it as `consumer.subscribe(topics, listener=...)`. In eager rebalancing the difference is
     known only after the rebalance, so `on_partitions_given_up` is called then. Partitions that are lost, or revoked in
-    cooperative rebalancing, are given up at once.
+    cooperative rebalancing, are given up at once. It works with our `KafkaConsumer`, and with the client's own in
+    version 3.
 
     kafka-python reports the errors of the callbacks, as of any listener. What is held stays right.
 
@@ -114,5 +122,5 @@ class AsyncRebalanceDiffListener(_DiffListener):
         await run_async(self._on_close())
 
 
-ConsumerRebalanceListener.register(RebalanceDiffListener)
-AsyncConsumerRebalanceListener.register(AsyncRebalanceDiffListener)
+if hasattr(kafka, "AsyncConsumerRebalanceListener"):
+    kafka.AsyncConsumerRebalanceListener.register(AsyncRebalanceDiffListener)
