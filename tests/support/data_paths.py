@@ -20,6 +20,7 @@ import kafka.errors
 from confluent_kafka import TopicPartition
 
 from kafka_assignors.clients.kafka_python import KafkaConsumer
+from kafka_assignors.clients.kafka_python.commits import offsets_of
 from kafka_assignors.member.config import MemberConfig
 from kafka_assignors.member.data_path import Position
 from kafka_assignors.member.strategies import strategies_of
@@ -47,10 +48,12 @@ LOG: dict[Partition, int] = defaultdict(int)
 class Reader(ABC):
     """One consumer. `events` are the listener's calls, `read` the records, `errors` what was reported or raised.
 
-    `tells_of_idleness` is whether an error is reported when the member has left because nobody polled.
+    `tells_of_idleness` is whether an error is reported when the member has left because nobody polled, and
+    `hears_of_all` whether its listener hears of each eager rebalance.
     """
 
     tells_of_idleness: ClassVar[bool] = True
+    hears_of_all: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.events: list[tuple[Event, set[Partition]]] = []
@@ -185,19 +188,20 @@ class _Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
 
     def on_partitions_revoked(self, revoked: set[Any]) -> None:
         if revoked:
-            self._reader.note("revoked", map(tuple, revoked))
+            self._reader.note("revoked", {tuple(each) for each in revoked})
 
     def on_partitions_assigned(self, assigned: set[Any]) -> None:
-        self._reader.note("assigned", map(tuple, assigned))
+        self._reader.note("assigned", {tuple(each) for each in assigned})
 
     def on_partitions_lost(self, lost: set[Any]) -> None:
-        self._reader.note("lost", map(tuple, lost))
+        self._reader.note("lost", {tuple(each) for each in lost})
 
 
 class KafkaPythonReader(Reader):
     """Our consumer on kafka-python."""
 
     tells_of_idleness = False
+    hears_of_all = True
 
     def __init__(self, kafka: Kafka, group: str, strategy: str, **settings: Any) -> None:
         super().__init__()
@@ -212,7 +216,8 @@ class KafkaPythonReader(Reader):
             metadata_max_age_ms=500,
             enable_auto_commit=settings.get("auto_commit", False),
             auto_commit_interval_ms=int(settings.get("auto_commit_interval", 5.0) * 1000),
-            request_timeout_ms=2000,
+            request_timeout_ms=15_000,
+            **settings.get("further", {}),
         )
 
     @property
@@ -252,7 +257,7 @@ class KafkaPythonReader(Reader):
     def commit(self, offsets: dict[Partition, int] | None = None) -> set[Partition]:
         given = None
         if offsets is not None:
-            given = {kafka.TopicPartition(*each): kafka.OffsetAndMetadata(at, "", -1) for each, at in offsets.items()}
+            given = offsets_of({each: Position(at) for each, at in offsets.items()})
         try:
             self.consumer.commit(given)
         except kafka.errors.KafkaError as error:
