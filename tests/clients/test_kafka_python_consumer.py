@@ -21,7 +21,7 @@ from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
 from support.threads import TIMEOUT, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from support.broker import Kafka
 
@@ -115,7 +115,7 @@ def test_commits_with_metadata_and_callbacks(sticky: Readers) -> None:
     sticky.until(lambda: len(reader.read) == 10, "all is read")
     one, two = tps(partitions)
     given = {one: offset_and_metadata(Position(3, -1, "made by me"))}
-    assert consumer.commit(given) is None
+    consumer.commit(given)
     assert consumer.committed(one) == 3
     assert consumer.committed(one, metadata=True) == given[one]
     assert consumer.committed(two) is None
@@ -177,20 +177,21 @@ def test_automatic_commits_and_the_end(sticky: Readers) -> None:
     topic, partitions = sticky.topic(1, 5)
     (partition,) = tps(partitions)
     asks = consumer_of(sticky.add())
-    for number, (leave, committed) in enumerate(
-        [
-            (lambda each: each.close(autocommit=False), None),
-            (lambda each: each.__exit__(ValueError, ValueError(), None), None),
-            (lambda each: each.__exit__(None, None, None), 5),
-            (lambda each: each.unsubscribe(), 6),
-        ]
-    ):
+    ends: list[tuple[int, Callable[[KafkaConsumer], None], int | None]] = [
+        (5, lambda each: each.close(autocommit=False), None),
+        (5, lambda each: each.__exit__(ValueError, ValueError(), None), None),
+        (5, lambda each: each.__exit__(None, None, None), 5),
+        (1, lambda each: each.unsubscribe(), 6),
+    ]
+    for count, leave, committed in ends:
         reader = sticky.add(auto_commit=True, auto_commit_interval=60.0).follow(topic)
-        sticky.until(lambda reader=reader, number=number: len(reader.read) >= (5, 5, 5, 1)[number], "it reads", reader)
-        leave(consumer_of(reader))
-        assert asks.committed(partition) == committed, number
-        if number == 2:
+        if committed == 6:
             sticky.fill(topic, 1, 1)
+        deadline = time.monotonic() + TIMEOUT
+        while len(reader.read) < count and time.monotonic() < deadline:
+            reader.turn()
+        leave(consumer_of(reader))
+        assert asks.committed(partition) == committed
 
 
 def test_positions(sticky: Readers) -> None:
@@ -198,7 +199,7 @@ def test_positions(sticky: Readers) -> None:
     reader = sticky.add().follow(topic)
     consumer = consumer_of(reader)
     one, two = tps(partitions)
-    wait_until(lambda: (reader.turn(), consumer.assignment())[1], "it is assigned")
+    wait_until(lambda: consumer.poll(20) is not None and consumer.assignment(), "it is assigned")
     assert consumer.position(one) in (0, 5), "it waits for the group's commit and the reset"
     sticky.until(lambda: len(reader.read) == 10, "all is read")
     assert (consumer.position(one), consumer.position(two, timeout_ms=0)) == (5, 5)
@@ -227,10 +228,11 @@ def test_nothing_is_lost_by_a_pause_between_small_batches(sticky: Readers) -> No
     consumer = consumer_of(sticky.add().follow(topic))
     read: list[int] = []
 
-    def poll() -> None:
+    def poll() -> int:
         read.extend(each.offset for records in consumer.poll(50, max_records=10).values() for each in records)
+        return len(read)
 
-    wait_until(lambda: (poll(), read)[1], "it reads")
+    wait_until(poll, "it reads")
     consumer.pause(partition)
     assert consumer.paused() == {partition}
     before = len(read)
@@ -239,7 +241,7 @@ def test_nothing_is_lost_by_a_pause_between_small_batches(sticky: Readers) -> No
     assert len(read) == before
     consumer.resume(partition)
     assert consumer.paused() == set()
-    wait_until(lambda: (poll(), len(read) >= 300)[1], "all is read")
+    wait_until(lambda: poll() >= 300, "all is read")
     assert read == list(range(300))
 
 
@@ -315,13 +317,14 @@ def test_errors_of_a_listener_are_the_clients(sticky: Readers, caplog: pytest.Lo
     consumer.subscribe([topic], listener=Failing())
     raised: list[BaseException] = []
 
-    def poll() -> None:
+    def poll() -> set[Any]:
         try:
             consumer.poll(20)
         except kafka.errors.KafkaError as error:
             raised.append(error)
+        return consumer.assignment()
 
-    wait_until(lambda: (poll(), consumer.assignment())[1], "it is assigned")
+    wait_until(poll, "it is assigned")
     poll()
     assert [type(error.__cause__) for error in raised] == [LookupError] * TELLS_OF_LOSSES
     assert "no such cache" in caplog.text
@@ -491,7 +494,7 @@ def test_a_batch_survives_seeks_pauses_and_polls(sticky: Readers) -> None:
     consumer = consumer_of(sticky.add(further={"consumer_timeout_ms": 5000}))
     consumer.subscribe([topic])
     (first,) = iterate(consumer, 1)
-    wait_until(lambda: len(consumer._group.path.undelivered.ready(())) > 0, "the batch is there")
+    wait_until(lambda: consumer.position(TopicPartition(*first[:2])) == 1, "the batch is there")
     this, that = (one, two) if first[1] == 0 else (two, one)
     assert consumer.position(this) == 1
     consumer.seek(that, 15)

@@ -32,6 +32,7 @@ except ImportError as error:
 
 from kafka_assignors.clients.kafka_python.consumer import KafkaConsumer
 from kafka_assignors.clients.kafka_python.diff_listener import RebalanceDiffListener
+from kafka_assignors.clients.kafka_python.errors import OptionError
 from kafka_assignors.member.rebalance_report import RebalanceReport
 
 try:
@@ -68,6 +69,7 @@ __all__ = [
     "KafkaConsumer",
     "KafkaProducer",
     "LagBasedAssignor",
+    "OptionError",
     "Partitioner",
     "RebalanceDiffListener",
     "RebalanceReport",

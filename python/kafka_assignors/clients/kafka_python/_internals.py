@@ -216,7 +216,7 @@ def _takes_epochs() -> bool:
         state.seek(5)
         made = state.position
         state.seek(OffsetAndMetadata(5, "", 1))
-        return made.offset == state.position.offset and state.position.leader_epoch == 1
+        return bool(made.offset == state.position.offset and state.position.leader_epoch == 1)
     except (AttributeError, TypeError):
         return False
 
@@ -243,7 +243,7 @@ def show_subscription(consumer: Any, topics: set[str] | None) -> None:
 
     The client reads nothing there while it has assigned partitions, but up to version 2.0 it would refuse to.
     """
-    subscription = getattr(consumer, "_subscription", None)
+    subscription: Any = getattr(consumer, "_subscription", None)
     if hasattr(subscription, "subscription_type"):
         subscription.subscription = topics
 

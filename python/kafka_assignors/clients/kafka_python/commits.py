@@ -71,7 +71,7 @@ class Outcomes:
 
 def offset_and_metadata(position: Position) -> Any:
     """The client's object. It has a leader epoch from version 2.1 on."""
-    epoch = (position.leader_epoch,) if "leader_epoch" in OffsetAndMetadata._fields else ()
+    epoch = (position.leader_epoch,) if hasattr(OffsetAndMetadata, "leader_epoch") else ()
     return OffsetAndMetadata(position.offset, position.metadata or "", *epoch)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import kafka.errors
 from kafka.consumer.subscription_state import SubscriptionState
@@ -64,29 +64,33 @@ def as_the_client() -> Iterator[None]:
 
 def client_error(code: int, message: str) -> Exception:
     """The client's exception for an error of Kafka's protocol, with a text that may come from a broker."""
-    error: Exception = kafka.errors.for_code(code)(printable(message, SENTENCE))
-    return error
+    return _made(kafka.errors.for_code(code)(printable(message, SENTENCE)))
 
 
 def commit_error(outcome: CommitOutcome | None) -> Exception | None:
     """The exception with which the client's `commit` would end; None for a commit that succeeded."""
     if outcome is None or outcome.error_code == _REQUEST_TIMED_OUT:
-        return KafkaTimeoutError("the commit was not answered in time")
+        return _made(KafkaTimeoutError("the commit was not answered in time"))
     code = outcome.error_code or next(iter(sorted(outcome.refused.values())), 0)
     if code in (_ILLEGAL_GENERATION, _UNKNOWN_MEMBER_ID):
-        return CommitFailedError()
+        return _made(CommitFailedError())
     if code == _REBALANCE_IN_PROGRESS:
         # The member knows it by itself: the broker is not asked meanwhile.
-        return RebalanceInProgressError("the group is rebalancing; poll, and commit after it")
+        return _made(RebalanceInProgressError("the group is rebalancing; poll, and commit after it"))
     if code:
         return client_error(code, "the commit was refused")
     # Nothing was sent for partitions that may belong to another member already.
-    return CommitFailedError() if outcome.dropped else None
+    return _made(CommitFailedError()) if outcome.dropped else None
 
 
 def committed_error(found: CommittedOffsets | None) -> Exception | None:
     """The exception with which the client's `committed` would end; None if there is an answer."""
     if found is None or found.error_code == _REQUEST_TIMED_OUT:
-        return KafkaTimeoutError("the committed offset was not answered in time")
+        return _made(KafkaTimeoutError("the committed offset was not answered in time"))
     code = found.error_code or next(iter(found.refused.values()), 0)
     return client_error(code, "the committed offset was refused") if code else None
+
+
+def _made(error: Any) -> Exception:
+    made: Exception = error
+    return made

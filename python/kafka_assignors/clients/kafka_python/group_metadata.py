@@ -21,11 +21,11 @@ def group_metadata_of(member: Member | None, config: ConsumerConfig) -> Any:
         config: the consumer's.
     """
     member_id, generation = (None if member is None else member.fencing) or ("", -1)
-    named = structs.ConsumerGroupMetadata(config.group_id, generation, member_id, config.group_instance_id)
+    named = config.group_id, generation, member_id, config.group_instance_id
     # From version 3.0.1 on they also have a state, for people.
     states = getattr(structs, "MemberState", None)
-    if states is None or "state" not in named._fields:
-        return named
+    if states is None or not hasattr(structs.ConsumerGroupMetadata, "state"):
+        return structs.ConsumerGroupMetadata(*named)
     if member is None or generation < 0:
-        return named._replace(state=states.UNJOINED)
-    return named._replace(state=states.STABLE if member.is_stable else states.REBALANCING)
+        return structs.ConsumerGroupMetadata(*named, states.UNJOINED)
+    return structs.ConsumerGroupMetadata(*named, states.STABLE if member.is_stable else states.REBALANCING)
