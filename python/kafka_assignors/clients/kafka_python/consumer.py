@@ -82,13 +82,18 @@ class KafkaConsumer(_internals.HookedConsumer):
         KafkaError: as the client.
 
     >>> from kafka_assignors import StickyAssignor
-    >>> consumer = KafkaConsumer(
-    ...     "orders",
-    ...     bootstrap_servers="localhost:9092",
-    ...     group_id="billing",
-    ...     partition_assignment_strategy=[StickyAssignor(), "range"],
-    ... )
-    >>> consumer.close()
+    >>> from kafka_assignors.embedded import EmbeddedKafka
+    >>> with EmbeddedKafka(topics={"orders": 6}) as broker:
+    ...     with KafkaConsumer(
+    ...         "orders",
+    ...         bootstrap_servers=broker.bootstrap_servers,
+    ...         group_id="billing",
+    ...         partition_assignment_strategy=[StickyAssignor(), "range"],
+    ...     ) as consumer:
+    ...         while not consumer.assignment():
+    ...             records = consumer.poll(timeout_ms=1000)
+    ...         len(consumer.assignment())
+    6
     """
 
     def __init__(self, *topics: str, **configs: Any) -> None:
