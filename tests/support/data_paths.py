@@ -206,18 +206,20 @@ class KafkaPythonReader(Reader):
     def __init__(self, kafka: Kafka, group: str, strategy: str, **settings: Any) -> None:
         super().__init__()
         self.consumer = KafkaConsumer(
-            bootstrap_servers=kafka.bootstrap_servers,
-            group_id=group,
-            partition_assignment_strategy=strategy,
-            auto_offset_reset="earliest",
-            session_timeout_ms=settings.get("session_timeout_ms", SESSION_MS),
-            heartbeat_interval_ms=HEARTBEAT_MS,
-            max_poll_interval_ms=settings.get("max_poll_interval_ms", 300_000),
-            metadata_max_age_ms=500,
-            enable_auto_commit=settings.get("auto_commit", False),
-            auto_commit_interval_ms=int(settings.get("auto_commit_interval", 5.0) * 1000),
-            request_timeout_ms=15_000,
-            **settings.get("further", {}),
+            **{
+                "bootstrap_servers": kafka.bootstrap_servers,
+                "group_id": group,
+                "partition_assignment_strategy": strategy,
+                "auto_offset_reset": "earliest",
+                "session_timeout_ms": settings.get("session_timeout_ms", SESSION_MS),
+                "heartbeat_interval_ms": HEARTBEAT_MS,
+                "max_poll_interval_ms": settings.get("max_poll_interval_ms", 300_000),
+                "metadata_max_age_ms": 500,
+                "enable_auto_commit": settings.get("auto_commit", False),
+                "auto_commit_interval_ms": int(settings.get("auto_commit_interval", 5.0) * 1000),
+                "request_timeout_ms": 15_000,
+                **settings.get("further", {}),
+            }
         )
 
     @property

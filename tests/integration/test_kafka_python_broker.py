@@ -1,0 +1,195 @@
+"""Our consumer on kafka-python and a real broker: every way in, tokens of an issuer, and transactions."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import ssl
+import threading
+import time
+import urllib.request
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import kafka
+import kafka.errors
+import pytest
+from kafka import TopicPartition
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from kafka_assignors.clients.kafka_python import KafkaConsumer
+from kafka_assignors.clients.kafka_python.commits import offset_and_metadata
+from kafka_assignors.member.data_path import Position
+from support.broker import Kafka, unique
+from support.data_paths import KafkaPythonReader, Readers
+from support.secured import PASSWORD, REAUTHENTICATION_MS, USER, SecuredKafka, unsecured_token
+from support.silence import silence_member
+from support.threads import TIMEOUT, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GROUP_SETTINGS = {"auto_offset_reset": "earliest", "partition_assignment_strategy": "sticky"}
+
+
+@contextmanager
+def issuer() -> Iterator[tuple[str, list[str]]]:
+    """An issuer of tokens for a client's credentials (RFC 6749, 4.4): its address, and the grants it was asked for."""
+    asked: list[str] = []
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            body = json.dumps({"access_token": unsecured_token("", 30.0)[0], "expires_in": 30}).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/token", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
+    """A provider as a program writes it. It keeps a token while it is valid, as the client's documents ask for."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._token, self._expires = "", 0.0
+
+    def token(self) -> str:
+        if time.monotonic() >= self._expires - 25:
+            with urllib.request.urlopen(self._url, b"grant_type=client_credentials", timeout=TIMEOUT) as answer:
+                found = json.load(answer)
+            self._token, self._expires = found["access_token"], time.monotonic() + found["expires_in"]
+        return self._token
+
+
+class MskSigner(AbstractTokenProvider):  # type: ignore[misc]
+    """In the shape of the page of aws-msk-iam-sasl-signer: the signer returns a token and its expiry."""
+
+    def token(self) -> str:
+        token, _expiry = unsecured_token("")
+        return token
+
+
+def settings_of(kafka: SecuredKafka, listener: str, mechanism: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "bootstrap_servers": kafka.address(listener),
+        "security_protocol": kafka.listeners[listener],
+        "sasl_mechanism": mechanism,
+    }
+    if mechanism == "OAUTHBEARER":
+        found["sasl_oauth_token_provider"] = MskSigner()
+    elif mechanism is not None:
+        found |= {"sasl_plain_username": USER, "sasl_plain_password": PASSWORD}
+    if found["security_protocol"].endswith("SSL"):
+        found["ssl_cafile"] = str(kafka.certificates.ca)
+    if listener == "MUTUAL":
+        files = kafka.certificates
+        found |= {"ssl_certfile": str(files.client), "ssl_keyfile": str(files.client_key)}
+    return found
+
+
+def joins(consumer: KafkaConsumer) -> None:
+    wait_until(lambda: consumer.poll(50) is not None and consumer.assignment(), "it is assigned")
+
+
+@pytest.mark.xdist_group("secured")
+@pytest.mark.parametrize(
+    ("listener", "mechanism"),
+    [
+        ("SSL", None),
+        ("MUTUAL", None),
+        ("SASL_PLAINTEXT", "PLAIN"),
+        ("SASL_SSL", "SCRAM-SHA-256"),
+        ("SASL_SSL", "SCRAM-SHA-512"),
+        ("SASL_PLAINTEXT", "OAUTHBEARER"),
+    ],
+)
+def test_every_way_in(secured_kafka: SecuredKafka, listener: str, mechanism: str | None) -> None:
+    topic = secured_kafka.create_topic(unique("t"), 2)
+    settings = settings_of(secured_kafka, listener, mechanism)
+    with KafkaConsumer(topic, group_id=unique("g"), **GROUP_SETTINGS, **settings) as consumer:
+        joins(consumer)
+        one = TopicPartition(topic, 0)
+        consumer.commit({one: offset_and_metadata(Position(0))})
+        assert consumer.committed(one) == 0
+
+
+@pytest.mark.xdist_group("secured")
+def test_a_context_of_the_program(secured_kafka: SecuredKafka) -> None:
+    topic = secured_kafka.create_topic(unique("t"), 1)
+    context = ssl.create_default_context(cafile=str(secured_kafka.certificates.ca))
+    settings = settings_of(secured_kafka, "SASL_SSL", "PLAIN") | {"ssl_context": context, "ssl_cafile": None}
+    with KafkaConsumer(topic, group_id=unique("g"), **GROUP_SETTINGS, **settings) as consumer:
+        joins(consumer)
+
+
+@pytest.mark.xdist_group("secured")
+def test_tokens_of_an_issuer_across_reauthentications(secured_kafka: SecuredKafka) -> None:
+    topic = secured_kafka.create_topic(unique("t"), 1)
+    with issuer() as (url, asked):
+        settings = settings_of(secured_kafka, "SHORT", "OAUTHBEARER")
+        settings["sasl_oauth_token_provider"] = ClientCredentials(url)
+        with KafkaConsumer(topic, group_id=unique("g"), **GROUP_SETTINGS, **settings) as consumer:
+            joins(consumer)
+            member_id = consumer.group_metadata().member_id
+            end = time.monotonic() + 3 * REAUTHENTICATION_MS / 1000
+            while time.monotonic() < end:
+                consumer.poll(100)
+            assert consumer.group_metadata()[1:3] == (1, member_id), "no connection of the member was lost"
+        assert asked
+        assert set(asked) == {"grant_type=client_credentials"}
+
+
+@pytest.mark.parametrize("state", ["expelled", "unsubscribed"])
+def test_offsets_of_whoever_is_no_member_are_refused(
+    kafka_broker: Kafka, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    with Readers(kafka_broker, KafkaPythonReader, "sticky") as readers:
+        topic, partitions = readers.topic(1, 10)
+        reader = readers.add().follow(topic)
+        readers.settle(partitions)
+        consumer: KafkaConsumer = reader.consumer  # type: ignore[attr-defined]
+        producer = kafka.KafkaProducer(
+            bootstrap_servers=kafka_broker.bootstrap_servers, transactional_id=unique("transactions")
+        )
+        try:
+            producer.init_transactions()
+            one = TopicPartition(topic, 0)
+
+            def send(offset: int, metadata: Any) -> None:
+                producer.begin_transaction()
+                producer.send_offsets_to_transaction({one: offset_and_metadata(Position(offset))}, metadata)
+                producer.commit_transaction()
+
+            before = consumer.group_metadata()
+            send(4, before)
+            assert consumer.committed(one) == 4
+            if state == "unsubscribed":
+                consumer.unsubscribe()
+                wait_until(lambda: not kafka_broker.describe_group(readers.group).assignment, "it has left")
+                # While the group is empty the broker takes offsets that name no member.
+                other = readers.add().follow(topic)
+                readers.until(lambda: other.held == partitions, "another has it", other)
+            else:
+                silence_member(reader.side.member, monkeypatch)
+                readers.until(lambda: reader.told("lost"), "it is told", within=60)
+                monkeypatch.undo()
+                readers.until(lambda: reader.side.latest[1] > before.generation_id, "it is back", within=60)
+            if state == "unsubscribed":
+                assert consumer.group_metadata()[:3] == before[:3], "the last identity, and not none"
+            with pytest.raises(kafka.errors.KafkaError):
+                send(9, before)
+            producer.abort_transaction()
+            assert consumer.committed(one) == 4
+        finally:
+            producer.close()
