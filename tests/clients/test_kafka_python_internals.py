@@ -20,7 +20,7 @@ from support.silence import silence_member
 from support.threads import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from types import ModuleType
 
     from kafka_assignors.clients.kafka_python.data_path import KafkaPythonPath
@@ -92,7 +92,7 @@ def test_a_coroutine_without_an_event_loop() -> None:
         await Pending()
 
     class Pending:
-        def __await__(self) -> Iterator[None]:
+        def __await__(self) -> Generator[None, None, None]:
             yield
 
     _internals.run_coroutine(object(), ends, 1)
