@@ -173,6 +173,33 @@ def test_a_commit_during_a_rebalance_takes_part_in_it(sticky: Readers) -> None:
     sticky.settle(partitions, first, second)
 
 
+def test_between_two_shares_nobody_knows_whose_positions_they_are(sticky: Readers) -> None:
+    """An eager rebalance has taken everything away, and another member does not join yet."""
+    topic, partitions = sticky.topic(2, 5)
+    first = sticky.add().follow(topic)
+    consumer = consumer_of(first)
+    sticky.settle(partitions)
+    sticky.until(lambda: len(first.read) == 10, "all is read")
+    sticky.add().follow(topic)
+    sticky.settle(partitions)
+    (kept,) = tps(first.held)
+    third = sticky.add().follow(topic)
+    third.turn(0.1)
+    # The second does not poll, and the group waits for it.
+    sticky.until(lambda: first.side.holds_back, "the rebalance has begun", first, third)
+    with pytest.raises(kafka.errors.RebalanceInProgressError):
+        consumer.commit()
+    assert consumer.poll(100) == {}
+    failed: list[Any] = []
+    consumer.commit_async(callback=lambda _, error: failed.append(error))
+    sticky.until(lambda: failed, "the callback is called", first)
+    assert isinstance(failed[0], kafka.errors.RebalanceInProgressError)
+    consumer.pause(kept)
+    assert consumer.paused() == {kept}
+    consumer.resume(kept)
+    sticky.until(lambda: not first.side.holds_back, "the second has polled")
+
+
 def test_automatic_commits_and_the_end(sticky: Readers) -> None:
     topic, partitions = sticky.topic(1, 5)
     (partition,) = tps(partitions)
@@ -601,8 +628,19 @@ def test_reports_and_plans(sticky: Readers) -> None:
     assert [each.leader for each in reports] == [True]
 
 
-# kafka-python 2 has neither such listeners nor such a method.
+def lags_by_name(embedded: Kafka) -> None:
+    with Readers(embedded, KafkaPythonReader, "lag(scope=group)") as readers:
+        topic, partitions = readers.topic(3, 4)
+        reader = readers.add().follow(topic)
+        readers.settle(partitions)
+        plan = consumer_of(reader).plan()
+        assert plan is not None
+        assert plan.lag_by_member == {reader.side.latest[0]: 12}
+
+
+# kafka-python 2 has neither such listeners nor such methods.
 if TELLS_OF_LOSSES:
     test_coroutines_run_on_the_clients_loop = coroutines_run_on_the_clients_loop
+    test_lags_by_name = lags_by_name
 if hasattr(kafka.KafkaConsumer, "group_metadata"):
     test_group_metadata_name_the_member_or_its_last_identity = group_metadata_name_the_member_or_its_last_identity

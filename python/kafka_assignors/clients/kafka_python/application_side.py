@@ -170,7 +170,7 @@ class KafkaPythonSide(ApplicationSide):
     def waits(self, seconds: float) -> tuple[float | None, float]:
         """As `patience`, but short enough that commits, and a `close` of another thread, are not late."""
         now = time.monotonic()
-        seconds = min(seconds, _LONGEST_WAIT, max(0.0, self.next_commit - now))
+        seconds = min(seconds, _LONGEST_WAIT, max(times.LIVENESS_CHECK_LEAST, self.next_commit - now))
         if self.member is None and self.assigned.waiting:
             seconds = min(seconds, _GLANCE)
         return self.patience(seconds)

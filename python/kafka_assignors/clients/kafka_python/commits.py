@@ -55,13 +55,10 @@ class Outcomes:
             if error is not None:
                 logger.warning("group %r: automatic commit of offsets failed: %s", self._group_id, error)
         asked.outcome.append(outcome)
-        self._end(asked, error)
+        self.end(asked, error)
 
-    def tell_of_nothing(self, asked: Asked) -> None:
-        """Ends a commit of no offsets."""
-        self._end(asked, None)
-
-    def _end(self, asked: Asked, error: Exception | None) -> None:
+    def end(self, asked: Asked, error: Exception | None) -> None:
+        """Ends a commit, which need not have been sent."""
         if error is None:
             asked.future.success(None)
         else:

@@ -25,7 +25,7 @@ from kafka_assignors.clients.kafka_python.application_side import KafkaPythonSid
 from kafka_assignors.clients.kafka_python.commits import Asked, offset_and_metadata, offsets_of, positions_of
 from kafka_assignors.clients.kafka_python.config import ADDED, ConsumerConfig
 from kafka_assignors.clients.kafka_python.data_path import BEGINNING, END, without_group
-from kafka_assignors.clients.kafka_python.errors import as_the_client, commit_error, committed_error
+from kafka_assignors.clients.kafka_python.errors import as_the_client, commit_error, committed_error, rebalance_error
 from kafka_assignors.clients.kafka_python.group_metadata import group_metadata_of
 from kafka_assignors.clients.kafka_python.lag_source import with_lags
 from kafka_assignors.member import fork
@@ -302,7 +302,8 @@ class KafkaConsumer(_internals.HookedConsumer):
         if self._group is None:
             found: set[TopicPartition] = _Native.paused(self)
             return found
-        return {TopicPartition(*each) for each in self._group.paused}
+        # While an eager rebalance is under way nothing is owned, and the client has the pauses of what may come back.
+        return {TopicPartition(*each) for each in self._group.paused} | _Native.paused(self)
 
     def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int | None:
         """As the client's: the offset of the next record, or None if it is not known in time.
@@ -365,13 +366,16 @@ class KafkaConsumer(_internals.HookedConsumer):
         Raises:
             CommitFailedError: the consumer is no longer a member, or no longer has one of the partitions. The offsets
                 of the others are committed.
-            RebalanceInProgressError: a rebalance is under way that waits for the application.
+            RebalanceInProgressError: an eager rebalance is under way, so that it is not known which positions are this
+                consumer's. With `offsets` the commit waits for its end.
             KafkaTimeoutError: no answer came in time.
         """
         if self._group is None:
             timed = {} if timeout_ms is None else {"timeout_ms": timeout_ms}
             _Native.commit(self, offsets, **timed)
             return
+        if self._group.holds_back and offsets is None:
+            raise rebalance_error()
         due = self._due(offsets)
         if due:
             seconds = self._settings.client.request_timeout if timeout_ms is None else max(0.0, timeout_ms / 1000)
@@ -391,12 +395,14 @@ class KafkaConsumer(_internals.HookedConsumer):
         """
         if self._group is None:
             return _Native.commit_async(self, offsets, callback)
+        group = self._group
         due = self._due(offsets)
         asked = Asked(offsets_of(due) if offsets is None else offsets, callback)
         if due:
-            self._group.commits.send(due, asked)
+            group.commits.send(due, asked)
         else:
-            self._group.run(lambda: self._of_group()[0].path.outcomes.tell_of_nothing(asked))
+            failed = rebalance_error() if group.holds_back and offsets is None else None
+            group.run(lambda: group.path.outcomes.end(asked, failed))
         return asked.future
 
     def _due(self, offsets: Any) -> dict[Partition, Position]:

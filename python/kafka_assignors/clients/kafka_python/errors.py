@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from kafka_assignors.member.commits import CommittedOffsets
     from kafka_assignors.member.data_path import CommitOutcome
 
-__all__ = ["CHECKS_BY_ASSERTION", "OptionError", "as_the_client", "client_error", "commit_error", "committed_error"]
+__all__ = [
+    "CHECKS_BY_ASSERTION",
+    "OptionError",
+    "as_the_client",
+    "client_error",
+    "commit_error",
+    "committed_error",
+    "rebalance_error",
+]
 
 _REQUEST_TIMED_OUT = 7
 _ILLEGAL_GENERATION = 22
@@ -76,11 +84,16 @@ def commit_error(outcome: CommitOutcome | None) -> Exception | None:
         return _made(CommitFailedError())
     if code == _REBALANCE_IN_PROGRESS:
         # The member knows it by itself: the broker is not asked meanwhile.
-        return _made(RebalanceInProgressError("the group is rebalancing; poll, and commit after it"))
+        return rebalance_error()
     if code:
         return client_error(code, "the commit was refused")
     # Nothing was sent for partitions that may belong to another member already.
     return _made(CommitFailedError()) if outcome.dropped else None
+
+
+def rebalance_error() -> Exception:
+    """The exception of a commit while the group rebalances."""
+    return _made(RebalanceInProgressError("the group is rebalancing; poll, and commit after it"))
 
 
 def committed_error(found: CommittedOffsets | None) -> Exception | None:
