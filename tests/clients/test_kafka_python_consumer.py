@@ -585,7 +585,8 @@ def test_a_closed_consumer(sticky: Readers) -> None:
 def test_without_a_group_it_is_the_clients_own(embedded: Kafka) -> None:
     topic = embedded.create_topic(unique("topic"), 1)
     KafkaPythonReader.fill(embedded, topic, 1, 5)
-    consumer = KafkaConsumer(topic, bootstrap_servers=embedded.bootstrap_servers, auto_offset_reset="earliest")
+    settings = {"auto_offset_reset": "earliest", "partition_assignment_strategy": "sticky", "on_rebalance": print}
+    consumer = KafkaConsumer(topic, bootstrap_servers=embedded.bootstrap_servers, **settings)
     try:
         assert len(iterate(consumer, 5)) == 5
         assert consumer.subscription() == {topic}

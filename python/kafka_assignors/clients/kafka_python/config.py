@@ -23,7 +23,7 @@ from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["ADDED", "MEMBERSHIP", "REFUSED", "ConsumerConfig"]
+__all__ = ["ADDED", "MEMBERSHIP", "REFUSED", "ConsumerConfig", "without_membership"]
 
 MEMBERSHIP = frozenset(
     (
@@ -154,10 +154,17 @@ class ConsumerConfig(MemberConfig):
         return self
 
 
-def _data_path(given: Mapping[str, Any]) -> dict[str, Any]:
+def without_membership(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings for a consumer of the client without a group. It would check strategies that nobody uses."""
     known = kafka.KafkaConsumer.DEFAULT_CONFIG
-    kept = {
-        name: value for name, value in given.items() if name not in MEMBERSHIP and (name not in ADDED or name in known)
+    return {
+        name: value
+        for name, value in given.items()
+        if name != "partition_assignment_strategy" and (name not in ADDED or name in known)
     }
+
+
+def _data_path(given: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in without_membership(given).items() if name not in MEMBERSHIP}
     # With a group the client would look for its coordinator in each poll, and commit without a member id.
     return {**kept, "group_id": None, "enable_auto_commit": False}

@@ -23,7 +23,7 @@ from kafka import TopicPartition
 from kafka_assignors.clients.kafka_python import _internals
 from kafka_assignors.clients.kafka_python.application_side import KafkaPythonSide
 from kafka_assignors.clients.kafka_python.commits import Asked, offset_and_metadata, offsets_of, positions_of
-from kafka_assignors.clients.kafka_python.config import ADDED, ConsumerConfig
+from kafka_assignors.clients.kafka_python.config import ConsumerConfig, without_membership
 from kafka_assignors.clients.kafka_python.data_path import BEGINNING, END, without_group
 from kafka_assignors.clients.kafka_python.errors import as_the_client, commit_error, committed_error, rebalance_error
 from kafka_assignors.clients.kafka_python.group_metadata import group_metadata_of
@@ -101,10 +101,7 @@ class KafkaConsumer(_internals.HookedConsumer):
         with as_the_client():
             settings = ConsumerConfig.read(configs)
             if settings is None:
-                known = _Native.DEFAULT_CONFIG
-                super().__init__(
-                    *topics, **{name: each for name, each in configs.items() if name not in ADDED or name in known}
-                )
+                super().__init__(*topics, **without_membership(configs))
                 return
             settings.checked()
         super().__init__(**settings.data_path)
@@ -257,14 +254,15 @@ class KafkaConsumer(_internals.HookedConsumer):
             if left <= 0 or _internals.is_closed(self):
                 return
             undelivered.add(self.poll(timeout_ms=min(left, _ITERATION_MS)))
-        paused = group.assigned.paused
+        paused, path = group.assigned.paused, group.path
         for partition, queue in undelivered.ready(paused):
             while queue and partition not in paused:
                 if mailbox or group.is_due:
-                    with group.path.polling():
+                    with path.polling():
                         group.attend_in_poll()
                 if not group.hands_out or not queue:
                     break
+                path.polled = time.monotonic()
                 yield queue.popleft()
 
     def highwater(self, partition: TopicPartition) -> int | None:
