@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kafka
-import kafka.errors
 import pytest
 from kafka import TopicPartition
 
@@ -108,8 +107,10 @@ def test_a_start_keeps_the_leader_epoch_of_its_commit(sticky: Readers) -> None:
     consumer.assign([TopicPartition(*partition)])
     wait_until(lambda: consumer.poll(20), "it is read")
     _internals.start_at(consumer, TopicPartition(*partition), 4, 6)
-    takes_epochs = hasattr(kafka.structs.OffsetAndMetadata, "leader_epoch")
-    assert _internals.position_of(consumer, TopicPartition(*partition)) == (4, 6 if takes_epochs else -1)
+    # From version 2.2 on a position may be sought with its epoch.
+    offset, epoch = _internals.position_of(consumer, TopicPartition(*partition)) or (None, None)
+    assert offset == 4
+    assert epoch in ((6,) if hasattr(kafka, "AsyncConsumerRebalanceListener") else (6, -1))
     assert _internals.position_of(consumer, TopicPartition("elsewhere", 0)) is None
 
 
@@ -139,7 +140,7 @@ def test_a_partition_without_a_commit_and_without_a_rule(sticky: Readers) -> Non
     topic, _ = sticky.topic(1, 5)
     reader = sticky.add(further={"auto_offset_reset": "none"}).follow(topic)
     sticky.until(lambda: reader.errors, "it is an error")
-    assert isinstance(reader.errors[0], kafka.errors.NoOffsetForPartitionError)
+    assert type(reader.errors[0]).__name__ == "NoOffsetForPartitionError"
 
 
 def test_those_who_replace_methods_of_the_client_see_calls(sticky: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
