@@ -301,7 +301,8 @@ class KafkaConsumer(_internals.HookedConsumer):
             found: set[TopicPartition] = _Native.paused(self)
             return found
         # While an eager rebalance is under way nothing is owned, and the client has the pauses of what may come back.
-        return {TopicPartition(*each) for each in self._group.paused} | _Native.paused(self)
+        noted = {TopicPartition(*each) for each in self._group.paused}
+        return noted.union(_Native.paused(self))
 
     def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int | None:
         """As the client's: the offset of the next record, or None if it is not known in time.
