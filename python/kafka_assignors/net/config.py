@@ -14,11 +14,14 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from kafka_assignors.errors import OptionError
 from kafka_assignors.net.settings import Settings
 from kafka_assignors.printable import printable
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["CONNECTION", "Address", "ClientConfig", "Credentials", "OauthCallback", "SaslConfig", "TlsConfig"]
 
@@ -206,7 +209,7 @@ class TlsConfig:
     certificate_pem: str | None = field(default=None, repr=False)
     key_location: str | None = None
     key_pem: str | None = field(default=None, repr=False)
-    key_password: str | None = field(default=None, repr=False)
+    key_password: str | bytes | None = field(default=None, repr=False)
     crl_location: str | None = None
     cipher_suites: str | None = None
     verify: bool = True
@@ -239,8 +242,9 @@ class ClientConfig:
     Attributes:
         bootstrap: the bootstrap brokers; never empty.
         client_id: the name of this client, which is sent to the brokers.
-        tls: None for plain text.
+        tls: the files of TLS; None for plain text, and with a context.
         sasl: None without authentication.
+        ssl_context: for TLS, made already. It is used as it is, and `tls` does not count.
         family: `socket.AF_UNSPEC`, `AF_INET` or `AF_INET6`.
         setup_timeout: for a connection to become ready, from the name lookup to the end of the authentication.
         request_timeout: for the answer to a request. The sender of the request enforces it, not the connection.
@@ -257,6 +261,7 @@ class ClientConfig:
     client_id: str = "rdkafka"
     tls: TlsConfig | None = None
     sasl: SaslConfig | None = None
+    ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
     family: int = socket.AF_UNSPEC
     setup_timeout: float = 30.0
     request_timeout: float = 60.0

@@ -75,7 +75,9 @@ class Poller:
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
-        self._tls = None if config.tls is None else context_of(config.tls)
+        self._tls = config.ssl_context
+        if self._tls is None and config.tls is not None:
+            self._tls = context_of(config.tls)
         self._authenticator = None if config.sasl is None else Authenticator(config.sasl)
         self._connections: dict[Connection, _Watched] = {}
         self._jobs: queue.SimpleQueue[tuple[Connection, Any, BaseException | None]] = queue.SimpleQueue()

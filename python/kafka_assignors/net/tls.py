@@ -57,7 +57,7 @@ def _trust(context: ssl.SSLContext, config: TlsConfig) -> None:
 
 
 def _identify(context: ssl.SSLContext, config: TlsConfig) -> None:
-    def password() -> str:
+    def password() -> str | bytes:
         # Without a password OpenSSL would prompt on the terminal.
         if config.key_password is None:
             raise OptionError("the client's key is encrypted; give ssl.key.password")
