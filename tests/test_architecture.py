@@ -81,6 +81,7 @@ OURS = {
     "_plan_with",
     "_rebalance",
     "_summoned",
+    "_unplugged",
     "_was_closed",
 }
 

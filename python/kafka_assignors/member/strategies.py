@@ -34,13 +34,19 @@ _NULL = struct.pack(">i", -1)
 _RACK_AWARE = (StickyAssignor, CooperativeStickyAssignor, RangeAssignor)
 
 
-def strategies_of(value: Any, default: str, unknown: Callable[[str], Exception] = OptionError) -> tuple[Assignor, ...]:
+def strategies_of(
+    value: Any,
+    default: str,
+    unknown: Callable[[str], Exception] = OptionError,
+    setting: str = "partition.assignment.strategy",
+) -> tuple[Assignor, ...]:
     """Reads a setting of strategies: text with commas, an assignor, or a list of both.
 
     Args:
         value: the setting; None for the default.
         default: the client's, as text.
         unknown: makes the client's error for a text that names no strategy, of our sentence.
+        setting: how the client spells it, for errors.
 
     Raises:
         Exception: what `unknown` made.
@@ -63,17 +69,15 @@ def strategies_of(value: Any, default: str, unknown: Callable[[str], Exception] 
         elif isinstance(part, Assignor):
             found.append(part)
         else:
-            raise OptionError(
-                f"partition.assignment.strategy has a {type(part).__name__}; give names or assignors of kafka_assignors"
-            )
+            raise OptionError(f"{setting} has a {type(part).__name__}; give names or assignors of kafka_assignors")
     for each in found:
         if isinstance(each, ServerSideAssignor):
-            raise OptionError(f"partition.assignment.strategy has {each.name!r}: {each.refusal()}")
+            raise OptionError(f"{setting} has {each.name!r}: {each.refusal()}")
     if not found:
-        raise OptionError(f"partition.assignment.strategy is {value!r}; give at least one name or assignor")
+        raise OptionError(f"{setting} is {value!r}; give at least one name or assignor")
     names = [each.name for each in found]
     if len(set(names)) < len(names):
-        raise OptionError(f"partition.assignment.strategy has {', '.join(names)}; give each name once")
+        raise OptionError(f"{setting} has {', '.join(names)}; give each name once")
     return tuple(found)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kafka_assignors.group import Plan
     from kafka_assignors.member.rebalance_report import RebalanceReport
 
-__all__ = ["ClientAdapter", "Membership", "StreamJoinAdapter", "calling"]
+__all__ = ["ClientAdapter", "Membership", "StreamJoinAdapter", "Unplugged", "calling"]
 
 T = TypeVar("T")
 
@@ -65,6 +65,21 @@ class Membership:
     def lost(self) -> bool:
         """Whether the consumer is not, or not yet, a member."""
         return self.generation < 0 or not self.member_id
+
+
+@dataclass(frozen=True, slots=True)
+class Unplugged:
+    """What a plug-in was made with, for a consumer whose membership is ours and needs no plug-in.
+
+    Attributes:
+        assignor: the strategy, with its options.
+        rack: of the consumer, or None.
+        on_rebalance: the user's callback, or None.
+    """
+
+    assignor: Assignor
+    rack: str | None
+    on_rebalance: Callable[[RebalanceReport], object] | None
 
 
 def calling(recognise: Callable[[object], T | None]) -> T | None:
@@ -135,6 +150,10 @@ class ClientAdapter(ABC):
         self._handed_out = HandedOut(anonymous=self._anonymous)
         self._consumer: weakref.ref[Any] | None = None
         self._coordinator: weakref.ref[Any] | None = None
+
+    def _unplugged(self) -> Unplugged:
+        """What it was made with. The instance itself then serves nobody."""
+        return Unplugged(self._assignor, self._state.rack, self._on_rebalance)
 
     @property
     def state(self) -> MemberState:
