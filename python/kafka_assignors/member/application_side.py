@@ -27,9 +27,9 @@ from kafka_assignors.printable import SENTENCE, printable
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from kafka_assignors import _core
     from kafka_assignors.member.config import MemberConfig
     from kafka_assignors.member.data_path import DataPath, Event, Partition
+    from kafka_assignors.member.subscription import Expression
     from kafka_assignors.member.turn import Arrivals, Steps
 
 __all__ = ["ApplicationSide"]
@@ -164,7 +164,7 @@ class ApplicationSide:
 
     # Subscriptions.
 
-    def subscribe(self, topics: Iterable[str], expressions: Mapping[str, _core.Expression], listener: Any) -> None:
+    def subscribe(self, topics: Iterable[str], expressions: Mapping[str, Expression], listener: Any) -> None:
         """Subscribes to these names and to the topics that the expressions match. Waits for nothing.
 
         Args:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.member.config import MemberConfig
     from kafka_assignors.member.strategies import Strategies
+    from kafka_assignors.member.subscription import Expression
 
 __all__ = ["Answered", "Mailbox", "Member", "Reply"]
 
@@ -152,7 +153,7 @@ class Member:
 
     # For the application's thread.
 
-    def subscribe(self, names: Iterable[str], expressions: Mapping[str, _core.Expression]) -> None:
+    def subscribe(self, names: Iterable[str], expressions: Mapping[str, Expression]) -> None:
         """Subscribes to topics by name, and to all topics of the cluster that a regular expression matches."""
         with self._lock:
             self._subscription.replace(names, expressions)
@@ -221,6 +222,12 @@ class Member:
         """Whether there is a subscription."""
         with self._lock:
             return self._core.is_subscribed()
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics of the subscription: those by name, and those of the cluster that an expression matches."""
+        with self._lock:
+            return self._subscription.matched()
 
     @property
     def is_lost(self) -> bool:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from kafka_assignors import _core
-
-__all__ = ["Subscription"]
+__all__ = ["Expression", "Subscription"]
 
 _UNKNOWN_TOPIC_OR_PARTITION = 3
+
+
+class Expression(Protocol):
+    """A regular expression over names of topics: one of the core's, or a client's own."""
+
+    def matches(self, names: list[str], /) -> list[bool]:
+        """Whether it matches each of the names. The member's thread calls it, at each look at the cluster."""
 
 
 class Subscription:
@@ -26,13 +31,13 @@ class Subscription:
 
     def __init__(self) -> None:
         self._names: frozenset[str] = frozenset()
-        self.expressions: Mapping[str, _core.Expression] = {}
+        self.expressions: Mapping[str, Expression] = {}
         # All topics of the cluster, Kafka's internal ones as well. Empty if no expression needs them.
         self._topics: list[str] = []
         # Names of topics and texts of expressions.
         self._missing: frozenset[str] = frozenset()
 
-    def replace(self, names: Iterable[str], expressions: Mapping[str, _core.Expression]) -> None:
+    def replace(self, names: Iterable[str], expressions: Mapping[str, Expression]) -> None:
         """Replaces the subscription."""
         self._names, self.expressions = frozenset(names), dict(expressions)
         self._missing &= self._names | self.expressions.keys()
@@ -41,7 +46,7 @@ class Subscription:
         """The topics by name, and the topics of the cluster that match an expression."""
         return self._names.union(*(self._matches(each) for each in self.expressions.values()))
 
-    def _matches(self, expression: _core.Expression) -> Iterable[str]:
+    def _matches(self, expression: Expression) -> Iterable[str]:
         return itertools.compress(self._topics, expression.matches(self._topics))
 
     def seen(self, topics: list[str]) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ try:
         StickyStreamJoinAssignor,
         consumer,
     )
+    from kafka_assignors.clients.aiokafka.consumer import AIOKafkaConsumer
     from kafka_assignors.clients.aiokafka.diff_listener import RebalanceDiffListener
     from kafka_assignors.clients.aiokafka.lag import AdminLagSource
     from kafka_assignors.clients.aiokafka.producer import AIOKafkaProducer
@@ -38,6 +39,7 @@ except ImportError as error:
     ) from error
 
 __all__ = [
+    "AIOKafkaConsumer",
     "AIOKafkaProducer",
     "AdminLagSource",
     "LagBasedAssignor",

@@ -1,0 +1,374 @@
+"""aiokafka as the data path of a membership: what it reads, in which order its listeners are called, and its errors.
+
+    the application's getone, getmany ──► aiokafka ──── asks ────► AiokafkaPath.is_shut, .asked, .raise_failure
+    the consumer's task, in a turn ─────► AiokafkaPath ──────────► the client's table of partitions
+    the membership's thread ────────────► AiokafkaPath.wake
+
+Everything but `wake` runs on the consumer's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import aiokafka
+from aiokafka import TopicPartition
+
+from kafka_assignors.clients.aiokafka import _internals
+from kafka_assignors.clients.aiokafka.errors import error_of
+from kafka_assignors.clients.aiokafka.public_table import PublicTable, TrackedGets
+from kafka_assignors.clients.common.adapter import Membership
+from kafka_assignors.member.data_path import Position
+from kafka_assignors.printable import SENTENCE, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from kafka_assignors.clients.aiokafka.config import ConsumerConfig
+    from kafka_assignors.member.application_side import ApplicationSide
+    from kafka_assignors.member.data_path import CommitOutcome, Event, Failure, Partition, Share
+    from kafka_assignors.member.turn import Arrivals
+
+__all__ = ["AiokafkaPath", "Told", "plain"]
+
+logger = logging.getLogger("kafka_assignors")
+
+_METHODS = {"assigned": "on_partitions_assigned", "revoked": "on_partitions_revoked", "lost": "on_partitions_lost"}
+
+
+def plain(partitions: Iterable[Any]) -> set[Partition]:
+    """The client's partitions as the membership has them."""
+    return {(each.topic, each.partition) for each in partitions}
+
+
+@dataclass(eq=False)
+class Told:
+    """The listener of one subscription.
+
+    Attributes:
+        listener: the application's; None for none.
+        is_over: whether the subscription is: then the listener hears of nothing, as in the client.
+    """
+
+    listener: Any
+    is_over: bool = False
+
+
+class AiokafkaPath:
+    """A consumer of aiokafka that reads what it is told. It holds the consumer weakly.
+
+    Args:
+        consumer: ours.
+        config: its settings.
+
+    Attributes:
+        config: likewise.
+        side: the application's side of the membership; set before the first turn.
+        arrivals: wakes the task that takes the turns; set by `start`.
+        table: what the client reads; None before the first share.
+        topics: what the consumer subscribes to by name.
+        is_over: whether the subscription has ended, and its partitions may not have gone yet.
+        held: partitions that `hold` has paused, and not the application.
+    """
+
+    side: ApplicationSide
+    arrivals: Arrivals
+
+    def __init__(self, consumer: aiokafka.AIOKafkaConsumer, config: ConsumerConfig) -> None:
+        self._consumer = weakref.ref(consumer)
+        self.config = config
+        self.table: _internals.Table | PublicTable | None = None
+        self.topics: frozenset[str] = frozenset()
+        self.is_over = False
+        self._shut = False
+        # Until then the membership is certain, unless the member's thread says otherwise.
+        self._certain_until = 0.0
+        self.held: set[TopicPartition] = set()
+        # Gets that the client does not show; None where it does.
+        self._gets: TrackedGets | None = None
+        self._told = Told(None)
+        self._asked_at = time.monotonic()
+        self._has_asked = False
+        self._failure: Exception | None = None
+        self._is_fatal = False
+        # Done at the first share of a subscription, or when there will be none.
+        self._waits_for_share: asyncio.Future[None] | None = None
+        # Tasks wait here for the start of partitions.
+        self._next_share: asyncio.Future[None] | None = None
+        # Where partitions begin that the listener of an assignment has sought.
+        self._sought: dict[Partition, Position] = {}
+
+    @property
+    def consumer(self) -> Any | None:
+        """The consumer; None if nobody holds it any more."""
+        return self._consumer()
+
+    # What is read.
+
+    def has(self, partition: TopicPartition) -> bool:
+        """Whether the partition is this consumer's, also while an eager rebalance has taken it away."""
+        return (partition.topic, partition.partition) in self.side.assigned.owned or self.is_read(partition)
+
+    def is_read(self, partition: TopicPartition) -> bool:
+        """Whether the client reads it. If it is this consumer's and is not read, it waits for its start."""
+        return self.table is not None and not self.is_over and partition in self.table.read
+
+    def begin_empty(self, topics: frozenset[str]) -> None:
+        """Takes what the consumer assigned before its start, of which nothing is to be read."""
+        self.topics = topics
+        self._adopt()
+        assert self.table is not None
+        self.table.replace(frozenset(), {}, topics)
+
+    def _adopt(self) -> None:
+        """Takes the table of the consumer, which has just assigned something and has started."""
+        consumer = self.consumer
+        assert consumer is not None
+        found = _internals.table_of(consumer, self.is_shut)
+        self.table = PublicTable(consumer) if found is None else found
+        if self._gets is None and (found is None or _internals.idle_time(consumer) is None):
+            self._gets = TrackedGets(consumer, self.is_shut, self._enter)
+
+    def let_go(self) -> None:
+        """Leaves the client's table to others: the application or, later, a new subscription."""
+        self.table = None
+        self.held.clear()
+
+    def share(self, share: Share) -> None:
+        consumer = self.consumer
+        if consumer is None:
+            return
+        wanted = frozenset(TopicPartition(*each) for each in share.partitions)
+        if self.table is None:
+            if wanted:
+                aiokafka.AIOKafkaConsumer.assign(consumer, list(wanted))
+                self._adopt()
+            fresh = wanted
+        else:
+            fresh = wanted - self.table.read
+        starts: dict[Any, int | None] = dict.fromkeys(fresh)
+        for each, at in share.starts.items():
+            starts[TopicPartition(*each)] = None if at is None else at.offset
+        if self.table is not None:
+            kept_paused = self.table.replace(wanted, starts, self.topics)
+            paused = {TopicPartition(*each) for each in share.paused}
+            aiokafka.AIOKafkaConsumer.pause(consumer, *(paused & (fresh | kept_paused)))
+            aiokafka.AIOKafkaConsumer.resume(consumer, *((self.held & wanted) - paused))
+        self.held.clear()
+        self._shut = False
+        if share.is_assigned:
+            self._sought.clear()
+            self.end_wait()
+        self._end_next_share()
+        if self._gets is not None:
+            self._gets.open()
+        if self.table is not None:
+            self.table.open()
+
+    def hold(self, partitions: frozenset[Partition]) -> None:
+        table, consumer = self.table, self.consumer
+        if table is None or consumer is None:
+            return
+        held = {TopicPartition(*each) for each in partitions} & table.read
+        if table.read <= held:
+            self._shut = True
+        if not self._shut or isinstance(table, PublicTable):
+            # A get would throw away what was fetched for a paused partition. So the gate is better where all are held.
+            self.held |= held
+            aiokafka.AIOKafkaConsumer.pause(consumer, *held)
+
+    def is_shut(self) -> bool:
+        """Whether a get may not look for records. The client asks, before each look."""
+        if self._shut or self.is_over:
+            return True
+        now = time.monotonic()
+        if now < self._certain_until:
+            return False
+        if not self.side.may_hand_out:
+            return True
+        member = self.side.member
+        left = 1.0 if member is None else min(1.0, member.session_left)
+        self._certain_until = now + left
+        return False
+
+    def _end_next_share(self) -> None:
+        if self._next_share is not None and not self._next_share.done():
+            self._next_share.set_result(None)
+        self._next_share = None
+
+    async def next_share(self) -> None:
+        """Waits until the client is told to read something else, or the membership ends."""
+        if self._next_share is None:
+            self._next_share = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._next_share)
+
+    def start_at(self, partition: TopicPartition, offset: int) -> None:
+        """Begins a partition here, that is this consumer's and is not read yet."""
+        name, at = (partition.topic, partition.partition), Position(offset)
+        if not self.side.assigned.start_at(name, at):
+            # Within the listener of an assignment: it begins after that.
+            self._sought[name] = at
+            self.side.choose(dict.fromkeys(self.side.assigned.owned) | self._sought)
+
+    def sought_for(self, partition: TopicPartition) -> int | None:
+        """Where a partition will begin that is not read yet, if the application has said so."""
+        at = self._sought.get((partition.topic, partition.partition))
+        return None if at is None else at.offset
+
+    def positions(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
+        found: dict[Partition, Position] = {}
+        if self.table is not None:
+            for each in partitions:
+                offset = self.table.position(TopicPartition(*each))
+                if offset is not None:
+                    found[each] = Position(offset, -1, "")
+        return found
+
+    # The listener.
+
+    def listen(self, topics: frozenset[str], listener: Any) -> Told:
+        """Begins a subscription. Returns its listener for the membership."""
+        self.topics, self.is_over = topics, False
+        self._told = Told(listener)
+        return self._told
+
+    def end_subscription(self) -> None:
+        """Hands out nothing more of a subscription, whose partitions go in the next turn."""
+        self.end_listener()
+        self.is_over = True
+        self.end_wait()
+
+    def end_listener(self) -> None:
+        """The listener hears of nothing any more, not even that its partitions go."""
+        self._told.is_over = True
+
+    @property
+    def membership(self) -> Membership | None:
+        """The membership, for a listener that is being called; None before the first."""
+        member = self.side.member
+        return None if member is None else Membership(member.identity[1], member.identity[0])
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether the listener hears of differences only."""
+        return self.side.strategies.cooperative
+
+    def call(self, listener: Told, event: Event, partitions: frozenset[Partition]) -> object:
+        if listener.listener is None or listener.is_over:
+            return None
+        return self._call(listener.listener, event, {TopicPartition(*each) for each in partitions})
+
+    async def _call(self, listener: Any, event: Event, partitions: set[TopicPartition]) -> None:
+        # aiokafka's own listeners have no method for lost partitions.
+        name = _METHODS[event if hasattr(listener, _METHODS[event]) else "revoked"]
+        try:
+            result = getattr(listener, name)(partitions)
+            if inspect.isawaitable(result):
+                await result
+        except Exception:
+            # As the client does. The rebalance goes on.
+            logger.exception("the listener %r of group %r failed in %s", listener, self.config.group_id, name)
+
+    # Commits and errors.
+
+    def told(self, outcome: CommitOutcome) -> None:
+        refused = set(outcome.refused.values()) | ({outcome.error_code} - {0})
+        for code in sorted(refused):
+            logger.error("group %r: an automatic commit failed with error code %d", self.config.group_id, code)
+
+    def fail(self, error: Failure | Exception) -> None:
+        if isinstance(error, Exception):
+            logger.error("the membership of group %r failed", self.config.group_id, exc_info=error)
+            self._report(error)
+            return
+        message = printable(error.message, SENTENCE)
+        if error.error_code is None or error.is_missing:
+            # As the client: it logs that the poll interval is over, and waits for topics.
+            logger.warning("group %r: %s", self.config.group_id, message)
+            return
+        logger.error("group %r: %s", self.config.group_id, message)
+        self._is_fatal = self._is_fatal or error.is_fatal
+        self._report(error_of(error.error_code, message, error.topic, self.config.group_id))
+
+    def _report(self, error: Exception) -> None:
+        """Raises an error in `start`, else in the gets that wait, else in the next one; a fatal one in each."""
+        waiting, consumer = self._waits_for_share, self.consumer
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(error)
+            if not self._is_fatal:
+                return
+        raised = consumer is not None and _internals.fail_waiting_gets(consumer, error)
+        if self._is_fatal or not raised:
+            self._failure = error
+
+    def raise_failure(self) -> None:
+        """Raises the error that the application has not got yet."""
+        if self._failure is not None:
+            failure = self._failure
+            if not self._is_fatal:
+                self._failure = None
+            raise failure
+
+    async def first_share(self) -> None:
+        """Waits for the first share. Raises the error for which there is none."""
+        self._waits_for_share = asyncio.get_running_loop().create_future()
+        try:
+            await self._waits_for_share
+        finally:
+            self._waits_for_share = None
+
+    def end_wait(self) -> None:
+        """Ends the wait for the first share."""
+        if self._waits_for_share is not None and not self._waits_for_share.done():
+            self._waits_for_share.set_result(None)
+
+    def end(self) -> None:
+        """Ends all waits, since the membership has ended."""
+        self.end_wait()
+        self._end_next_share()
+
+    # Signs of life.
+
+    def asked(self) -> None:
+        """Notes that the application asks for records. The client's gets call it."""
+        self._asked_at = time.monotonic()
+        self._has_asked = True
+        if self.side.mailbox:
+            # A member that left since nobody polled comes back.
+            self.arrivals.ring()
+
+    def _enter(self) -> None:
+        """`asked`, and the errors: at the beginning of a get in a version that does not ask for them."""
+        self.asked()
+        self.raise_failure()
+
+    @property
+    def asks(self) -> bool:
+        """Whether the application asks for records, or has done so since the last look."""
+        has_asked, self._has_asked = self._has_asked, False
+        return has_asked or self._asks_now(self.consumer)
+
+    def _asks_now(self, consumer: Any) -> bool:
+        if self._gets is not None:
+            return self._gets.waiting > 0
+        return consumer is not None and _internals.idle_time(consumer) == 0
+
+    def wake(self) -> float | None:
+        consumer = self.consumer
+        if consumer is None:
+            self.arrivals.ring()
+            return None
+        # What the member's thread has done may be the end of the membership.
+        self._certain_until = 0.0
+        if self.side.mailbox and not self.arrivals.ring():
+            return None
+        if self._asks_now(consumer):
+            return time.monotonic()
+        idle = None if self._gets is not None else _internals.idle_time(consumer)
+        return self._asked_at if idle is None else time.monotonic() - idle

@@ -1,0 +1,127 @@
+"""What stands in a consumer's `_coordinator` while our member runs the group, and the task that takes its turns.
+
+The client asks it for errors at the beginning of each get, and closes it in `stop`. Frameworks read the member's id and
+generation there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from kafka_assignors.member.data_path import Position
+from kafka_assignors.member.turn import Arrivals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kafka_assignors.clients.aiokafka.committing import Committing
+    from kafka_assignors.clients.aiokafka.data_path import AiokafkaPath
+
+__all__ = ["GroupSlot"]
+
+logger = logging.getLogger("kafka_assignors")
+
+
+class GroupSlot:
+    """The group as the client's coordinator shows it. It is made on the running loop, and begins to take turns.
+
+    Attributes:
+        group_id: the group.
+        native: the coordinator that the client made for a consumer without a group: it has partitions without a commit
+            start by the client's reset rule.
+    """
+
+    def __init__(self, native: Any, path: AiokafkaPath, committing: Committing) -> None:
+        self.native = native
+        self.group_id = path.config.group_id
+        self._path = path
+        self._side = path.side
+        self._committing = committing
+        self._arrivals = path.arrivals = Arrivals()
+        self._is_over = False
+        self._turns = asyncio.create_task(self._take_turns(), name=f"kafka-assignors-turns-{self.group_id}")
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "native":
+            raise AttributeError(name)
+        return getattr(self.native, name)
+
+    # What the client and frameworks use.
+
+    @property
+    def member_id(self) -> str:
+        """Of the current membership; empty without one."""
+        member = self._side.member
+        return "" if member is None else member.identity[0]
+
+    @property
+    def generation(self) -> int:
+        """Of the current membership; -1 without one."""
+        member = self._side.member
+        return -1 if member is None else member.identity[1]
+
+    def check_errors(self) -> None:
+        """Raises the group's error that the application has not got yet."""
+        self._path.asked()
+        self.native.check_errors()
+        self._path.raise_failure()
+
+    def start_commit_offsets_refresh_task(self, _: Any) -> None:
+        """`assign` calls it. The membership fetches commits."""
+
+    def maybe_leave_group(self) -> None:
+        """`unsubscribe` calls it. The membership leaves by itself."""
+
+    async def commit_offsets(self, _: Any, offsets: Mapping[Any, Any]) -> None:
+        """Commits; each value has an offset and metadata."""
+        await self._committing.commit(
+            {(each.topic, each.partition): Position(at.offset, -1, at.metadata) for each, at in offsets.items()}
+        )
+
+    async def fetch_committed_offsets(self, partitions: Iterable[Any]) -> dict[Any, Any]:
+        """The group's commits of partitions."""
+        return await self._committing.committed(partitions)
+
+    async def close(self) -> None:
+        """Commits, leaves the group, and ends. `stop` calls it, and may do so again."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self._path.end_listener()
+        self._arrivals.ring()
+        # Within the listener, leaving would wait for itself: the task leaves when the turn is over.
+        if asyncio.current_task() is not self._turns:
+            await asyncio.wait([self._turns])
+            await self._leave()
+        self._path.end()
+        await self.native.close()
+
+    # Turns.
+
+    async def _take_turns(self) -> None:
+        side, path = self._side, self._path
+        while not self._is_over:
+            due = side.next_commit - time.monotonic()
+            await self._arrivals.wait(None if due == float("inf") else max(0.0, due))
+            if path.consumer is None:
+                # Nobody holds it any more. The member's thread ends by itself.
+                return
+            asks = path.asks
+            try:
+                await side.attend_on_loop(self._arrivals, can_report=asks)
+            except Exception:
+                logger.exception("a turn of group %r failed", self.group_id)
+            if asks and side.mailbox:
+                # An error ended the turn, and the rest of the mailbox follows.
+                self._arrivals.ring()
+        await self._leave()
+
+    async def _leave(self) -> None:
+        if not self._side.has_left:
+            try:
+                await self._side.close_on_loop(self._arrivals)
+            except Exception:
+                logger.exception("group %r: leaving failed", self.group_id)
