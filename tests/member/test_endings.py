@@ -69,7 +69,7 @@ def test_one_that_does_not_poll_leaves_and_comes_back(readers: Readers) -> None:
     readers.until(lambda: second.held == partitions, "the other has all", second, within=30)
     readers.until(lambda: first.told("lost"), "it is told", first)
     assert first.told("lost") == [away]
-    assert len(first.errors) == 1
+    assert len(first.errors) == first.reports_silence
     readers.settle(partitions)
 
 
@@ -99,9 +99,12 @@ def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch,
     reader.close()
     assert time.monotonic() - started < 5
     assert reader.held == set()
-    held = state in ("assigned", "paused", "joining", "unsubscribed")
+    held = state in ("assigned", "paused", "joining", "unsubscribed") and (
+        reader.hears_of_its_end or state == "joining"
+    )
     # On a loop the member takes part in the rebalance meanwhile, and gives up what it got of it.
-    assert reader.told("revoked")[:1] == ([partitions] if held else [])
+    # Some clients' listeners hear of the first rebalance, too, in which there is nothing to revoke.
+    assert [each for each in reader.told("revoked") if each][:1] == ([partitions] if held else [])
     if state == "joining":
         eager.until(lambda: other.held == partitions, "the other has all", other)
     elif state != "lost":
@@ -113,7 +116,8 @@ def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch,
 def test_closing_within_the_listener(readers: Readers, event: Any) -> None:
     topic, partitions = readers.topic(2, 5)
     first = readers.add().follow(topic)
-    first.during[event] = lambda _: first.close()
+    # Some clients' listeners hear of the first rebalance, too, in which there is nothing to revoke.
+    first.during[event] = lambda partitions: first.close() if partitions else None
     other: Reader | None = None
     if event == "revoked":
         readers.settle(partitions)
@@ -126,6 +130,8 @@ def test_closing_within_the_listener(readers: Readers, event: Any) -> None:
         readers.until(lambda: other.held == partitions, "the other has all", other)
 
 
+@pytest.mark.filterwarnings("ignore:Unclosed AIOKafkaConsumer:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*AIOKafkaConsumer:pytest.PytestUnraisableExceptionWarning")
 def test_a_consumer_that_nobody_closes_ends_its_thread(readers: Readers) -> None:
     topic, partitions = readers.topic(2)
     reader = readers.add().follow(topic)
@@ -159,7 +165,7 @@ def test_the_child_of_a_fork_has_no_member(readers: Readers) -> None:
     assert os.waitpid(child, 0)[1] == 0
     readers.until(lambda: len(reader.read) == 10, "the parent goes on")
     assert reader.side.latest == before
-    assert reader.told("lost") == reader.told("revoked") == []
+    assert [each for each in reader.told("lost") + reader.told("revoked") if each] == []
 
 
 def _refusal(reader: Reader, method: str) -> str:

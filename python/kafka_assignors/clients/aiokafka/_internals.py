@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
+import time
+import weakref
 from abc import abstractmethod
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,7 @@ __all__ = [
     "client_settings",
     "coordinator_closed",
     "coordinator_of",
+    "count_gets_exactly",
     "exchange_coordinator",
     "fail_waiting_gets",
     "idle_time",
@@ -259,7 +262,7 @@ class Table:
 
     Args:
         consumer: after its first `assign`, and its `start`.
-        is_shut: whether gets have to wait; the client asks before each look for records.
+        is_shut: a method: whether gets have to wait; the client asks before each look for records.
     """
 
     def __init__(self, consumer: Any, is_shut: Callable[[], bool]) -> None:
@@ -269,7 +272,14 @@ class Table:
         self._client = consumer._client
         self._fetcher = consumer._fetcher
         self._subscription.__class__ = _Gated
-        self._subscription.is_shut = is_shut
+        # Weakly: the client's task holds this table, and must not keep alive what nobody else does.
+        reference = weakref.WeakMethod(is_shut)
+
+        def shut() -> bool:
+            found = reference()
+            return found is None or found()
+
+        self._subscription.is_shut = shut
 
     @property
     def read(self) -> frozenset[Any]:
@@ -408,6 +418,34 @@ def native_coordinator(consumer: Any, *, in_group: bool) -> Any:
             f"aiokafka {aiokafka.__version__} cannot change between a subscription and chosen partitions ({error}): stop "
             f"the consumer and make another"
         ) from error
+
+
+class _GetContext:
+    """The client's count of gets under way, which is right also after a get that was cancelled or has failed."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+
+    def __enter__(self) -> None:
+        self._state._fetch_count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._state._fetch_count -= 1
+        if self._state._fetch_count == 0:
+            self._state._last_fetch_ended = time.monotonic()
+
+
+def count_gets_exactly(consumer: Any) -> None:
+    """Mends the count of a consumer's gets, on which `idle_time` relies.
+
+    The client's own never goes down again after `asyncio.wait_for(consumer.getone(), 1)` had to give up: the
+    application would count as asking for ever, and `max_poll_interval_ms` as kept.
+    """
+    state = getattr(consumer, "_subscription", None)
+    if all(hasattr(state, name) for name in ("fetch_context", "_fetch_count", "_last_fetch_ended")):
+        assert state is not None
+        context = _GetContext(state)
+        state.fetch_context = lambda: context
 
 
 def idle_time(consumer: Any) -> float | None:

@@ -100,6 +100,7 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         # The client's own strategies and its group stay out of it. The group is shown afterwards.
         super().__init__(**own | {"group_id": None, "partition_assignment_strategy": ()})
         _internals.show_group(self, config.group_id)
+        _internals.count_gets_exactly(self)
         self._group_loop = _internals.own_loop(self) or asyncio.get_running_loop()
         config = self._membership_config = with_lags(config, _internals.native_client(self), self._group_loop)
         self._group_path = path = AiokafkaPath(self, config)

@@ -362,7 +362,6 @@ class AiokafkaPath:
     def wake(self) -> float | None:
         consumer = self.consumer
         if consumer is None:
-            self.arrivals.ring()
             return None
         # What the member's thread has done may be the end of the membership.
         self._certain_until = 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.member.data_path import Position
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["GroupSlot"]
 
 logger = logging.getLogger("kafka_assignors")
+
+_running: set[asyncio.Task[None]] = set()
 
 
 class GroupSlot:
@@ -42,7 +45,12 @@ class GroupSlot:
         self._committing = committing
         self._arrivals = path.arrivals = Arrivals()
         self._is_over = False
-        self._turns = asyncio.create_task(self._take_turns(), name=f"kafka-assignors-turns-{self.group_id}")
+        name = f"kafka-assignors-turns-{self.group_id}"
+        self._turns = asyncio.create_task(_take_turns(weakref.ref(self), self._arrivals), name=name)
+        # A loop holds its tasks weakly.
+        _running.add(self._turns)
+        self._turns.add_done_callback(_running.discard)
+        weakref.finalize(self, self._arrivals.ring)
 
     def __getattr__(self, name: str) -> Any:
         if name == "native":
@@ -101,23 +109,26 @@ class GroupSlot:
 
     # Turns.
 
-    async def _take_turns(self) -> None:
-        side, path = self._side, self._path
-        while not self._is_over:
-            due = side.next_commit - time.monotonic()
-            await self._arrivals.wait(None if due == float("inf") else max(0.0, due))
-            if path.consumer is None:
-                # Nobody holds it any more. The member's thread ends by itself.
-                return
-            asks = path.asks
+    @property
+    def patience(self) -> float | None:
+        """For how many seconds no turn has anything to do; None if only an arrival begins one."""
+        due = self._side.next_commit - time.monotonic()
+        return None if due == float("inf") else max(0.0, due)
+
+    async def take_turn(self) -> bool:
+        """Does what there is to do. Returns False after the last turn."""
+        if not self._is_over:
+            asks = self._path.asks
             try:
-                await side.attend_on_loop(self._arrivals, can_report=asks)
+                await self._side.attend_on_loop(self._arrivals, can_report=asks)
             except Exception:
                 logger.exception("a turn of group %r failed", self.group_id)
-            if asks and side.mailbox:
+            if asks and self._side.mailbox:
                 # An error ended the turn, and the rest of the mailbox follows.
                 self._arrivals.ring()
-        await self._leave()
+        if self._is_over:
+            await self._leave()
+        return not self._is_over
 
     async def _leave(self) -> None:
         if not self._side.has_left:
@@ -125,3 +136,18 @@ class GroupSlot:
                 await self._side.close_on_loop(self._arrivals)
             except Exception:
                 logger.exception("group %r: leaving failed", self.group_id)
+
+
+async def _take_turns(of: weakref.ref[GroupSlot], arrivals: Arrivals) -> None:
+    """The task of the turns. It holds nothing between two turns, so that a consumer can go that nobody stops."""
+    goes_on = True
+    while goes_on:
+        slot = of()
+        if slot is None:
+            return
+        patience = slot.patience
+        del slot
+        await arrivals.wait(patience)
+        slot = of()
+        goes_on = slot is not None and await slot.take_turn()
+        del slot
