@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import aiokafka
 import confluent_kafka
@@ -28,7 +28,7 @@ from support.broker import unique
 from support.confluent_group import Observed, fill
 from support.fake_client import FakeConsumer
 from support.fake_loop_client import FakeLoopConsumer
-from support.threads import TIMEOUT
+from support.threads import TIMEOUT, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable
@@ -46,11 +46,14 @@ LOG: dict[Partition, int] = defaultdict(int)
 
 
 class Reader(ABC):
-    """One consumer. `events` are the listener's calls, `read` the records, `errors` what was reported or raised."""
+    """One consumer. `events` are the listener's calls, `read` the records, `errors` what was reported or raised.
 
-    # Whether the client raises an error after the poll interval, and whether its listeners hear of a consumer's end.
-    reports_silence = True
-    hears_of_its_end = True
+    `tells_of_idleness` is whether an error is reported when the member has left because nobody polled, and
+    `hears_of_all` whether its listener hears of each eager rebalance.
+    """
+
+    tells_of_idleness: ClassVar[bool] = True
+    hears_of_all: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.events: list[tuple[Event, set[Partition]]] = []
@@ -344,7 +347,8 @@ class FakeLoopReader(FakeReader):
 class AiokafkaReader(Reader):
     """Our consumer on aiokafka. Its listener is a coroutine function."""
 
-    reports_silence = hears_of_its_end = False
+    tells_of_idleness = False
+    hears_of_all = True
     consumer: AIOKafkaConsumer
 
     def __init__(self, kafka: Kafka, group: str, strategy: str, **settings: Any) -> None:
@@ -375,7 +379,13 @@ class AiokafkaReader(Reader):
     def follow(self, *topics: str) -> Self:
         async def noting(event: Event, partitions: Iterable[Partition]) -> None:
             await asyncio.sleep(0.01)
-            self.note(event, partitions)
+            try:
+                if partitions or event == "assigned":
+                    self.note(event, partitions)
+            except Exception as error:
+                # The client logs it.
+                self.errors.append(error)
+                raise
 
         class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
             async def on_partitions_revoked(self, revoked: set[Partition]) -> None:
@@ -391,7 +401,11 @@ class AiokafkaReader(Reader):
         return self
 
     def unsubscribe(self) -> None:
+        held = self.held
         self.loop.call(self.consumer.unsubscribe)
+        wait_until(lambda: not self.held, "the next turn has given them up")
+        # The client's listener does not hear of it.
+        self.note("revoked", held)
 
     def turn(self, timeout: float = 0.02) -> None:
         async def take() -> Any:
@@ -440,6 +454,9 @@ class AiokafkaReader(Reader):
         return found
 
     def close(self) -> None:
+        if self.held and not self.side.has_left:
+            # Nor of this.
+            self.events.append(("revoked", self.held))
         if threading.current_thread().name == LOOP:
             # Within the listener: nobody may wait there for the end.
             self.stopping = asyncio.ensure_future(self.consumer.stop())
