@@ -145,7 +145,7 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         """What stands in the place of the client's coordinator. The first one begins to take turns."""
         if self._group_slot is None:
             self._group_slot = GroupSlot(native, self._group_path, self._group_commits)
-        self._group_slot.native = native
+        self._group_slot.put_upon(native)
         return self._group_slot
 
     def _join_group(self) -> None:
@@ -162,31 +162,36 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         if self._membership_config is None:
             super().subscribe(topics, pattern, listener)
             return
+        if self._has_started:
+            self._check_loop()
         self._group_rules.subscribe(topics, pattern, listener)
         if self._is_read_by_hand:
             self._exchange(self._slot_on(_internals.native_coordinator(self, in_group=False)))
         if self._group_slot is not None:
-            self._check_loop()
             self._join_group()
 
     def unsubscribe(self) -> None:
         """As the client's: the consumer leaves the group. The listener is not called."""
-        if self._membership_config is None or self._group_rules.by_hand:
+        if self._membership_config is None:
             super().unsubscribe()
-        if self._membership_config is not None:
-            self._group_rules.unsubscribe()
-            member = self._group_side.member
-            if member is not None:
-                self._check_loop()
-                self._group_path.end_subscription()
-                member.unsubscribe()
+            return
+        if self._has_started:
+            self._check_loop()
+        if self._group_rules.by_hand:
+            super().unsubscribe()
+        self._group_rules.unsubscribe()
+        member = self._group_side.member
+        if member is not None:
+            self._group_path.end_subscription()
+            member.unsubscribe()
 
     def assign(self, partitions: Any) -> None:
         """As the client's: these partitions, which the group does not know of. Raises what that raises."""
         if self._membership_config is not None:
+            if self._has_started:
+                self._check_loop()
             self._group_rules.assign(partitions)
             if self._group_slot is not None and not self._is_read_by_hand:
-                self._check_loop()
                 self._exchange(_internals.native_coordinator(self, in_group=True))
         super().assign(partitions)
 
@@ -195,7 +200,7 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         self._is_read_by_hand = not self._is_read_by_hand
         self._group_path.let_go()
         before = _internals.exchange_coordinator(self, coordinator)
-        ending = asyncio.ensure_future((before.native if isinstance(before, GroupSlot) else before).close())
+        ending = asyncio.ensure_future(before.close_native() if isinstance(before, GroupSlot) else before.close())
         self._retired.add(ending)
         ending.add_done_callback(self._retired.discard)
 
@@ -212,6 +217,8 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         """As the client's."""
         if not self._in_our_group:
             return super().subscription()
+        if not self._group_rules.is_subscribed:
+            return set()
         if self._group_rules.pattern is None or self._group_side.member is None:
             return self._group_rules.topics
         return self._group_side.member.topics
@@ -220,6 +227,8 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         """As the client's."""
         if not self._in_our_group:
             return super().assignment()
+        if self._group_path.is_over:
+            return set()
         return frozenset(TopicPartition(*each) for each in self._group_side.assigned.owned) or set()
 
     def plan(self) -> Plan | None:
@@ -228,7 +237,12 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
 
     @property
     def _in_our_group(self) -> bool:
-        return self._membership_config is not None and self._group_rules.is_subscribed
+        """Whether partitions come from our member, or would: with a group, and none chosen by the application."""
+        return self._membership_config is not None and not self._group_rules.by_hand
+
+    @property
+    def _has_started(self) -> bool:
+        return self._group_slot is not None or self._is_read_by_hand
 
     def _check_loop(self) -> None:
         try:
@@ -380,7 +394,7 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
             IllegalStateError: there is no subscription, or a partition is not this consumer's.
             IllegalOperation: the consumer has no group.
         """
-        if self._membership_config is None or self._group_rules.by_hand:
+        if not self._in_our_group:
             await super().commit(offsets)
             return
         side = self._group_side
@@ -402,7 +416,7 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
     async def committed(self, partition: TopicPartition) -> int | None:
         """As the client's: the group's commit of any partition; None if there is none."""
         found: int | None
-        if self._membership_config is None or self._group_rules.by_hand:
+        if not self._in_our_group:
             found = await super().committed(partition)
             return found
         self._check_loop()

@@ -113,6 +113,8 @@ class AiokafkaPath:
 
     def has(self, partition: TopicPartition) -> bool:
         """Whether the partition is this consumer's, also while an eager rebalance has taken it away."""
+        if self.is_over:
+            return False
         return (partition.topic, partition.partition) in self.side.assigned.owned or self.is_read(partition)
 
     def is_read(self, partition: TopicPartition) -> bool:

@@ -38,7 +38,7 @@ class GroupSlot:
     """
 
     def __init__(self, native: Any, path: AiokafkaPath, committing: Committing) -> None:
-        self.native = native
+        self.put_upon(native)
         self.group_id = path.config.group_id
         self._path = path
         self._side = path.side
@@ -105,7 +105,17 @@ class GroupSlot:
             await asyncio.wait([self._turns])
             await self._leave()
         self._path.end()
-        await self.native.close()
+        await self.close_native()
+
+    async def close_native(self) -> None:
+        """Closes the client's coordinator, once."""
+        native, self._open = self._open, None
+        if native is not None:
+            await native.close()
+
+    def put_upon(self, native: Any) -> None:
+        """Stands in front of another coordinator of the client's."""
+        self.native = self._open = native
 
     # Turns.
 
