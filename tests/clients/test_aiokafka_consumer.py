@@ -21,6 +21,7 @@ from aiokafka.errors import (
     NoOffsetForPartitionError,
 )
 from aiokafka.structs import OffsetAndMetadata
+from aiokafka.util import commit_structure_validate
 
 from kafka_assignors import LagBasedAssignor, StickyAssignor
 from kafka_assignors.clients.aiokafka import AIOKafkaConsumer, RebalanceDiffListener, _internals
@@ -551,6 +552,7 @@ def test_what_a_listener_of_an_assignment_may_do(embedded: Kafka, way: str) -> N
         assert read == {0: [7, 8, 9], 1: list(range(10)), 2: [], 3: [8, 9], 4: []}
         assert seen == {"sought": 7, "first": True, "end": 10, "committed": {four: 8}, "paused": {five}}
         assert consumer.paused() == {five}
+        assert await consumer.position(five) == 10
         consumer.resume(five)
         members.fill(topic, 5, 1)
         await members.until(lambda: len(members.read[consumer]) == 20, "the new ones are read", consumer)
@@ -660,8 +662,11 @@ def test_commits(embedded: Kafka) -> None:
             with pytest.raises(IllegalStateError, match="No partitions"):
                 await consumer.commit(given)
         await consumer.start()
-        for given, error in (({}, ValueError), ({"t": 1}, TypeError), ({one: (1, 2)}, TypeError), (5, ValueError)):
-            with pytest.raises(error):
+        wrong: list[Any] = [{}, {"t": 1}, {one: (1, 2)}, 5]
+        for given in wrong:
+            with pytest.raises((TypeError, ValueError)) as theirs:
+                commit_structure_validate(given)
+            with pytest.raises(theirs.type):
                 await consumer.commit(given)
         assert await consumer.committed(one) is None
         await members.until(lambda: len(members.read[consumer]) == 10, "all is read", consumer)
