@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.member.config import MemberConfig
     from kafka_assignors.member.data_path import DataPath, Event, Partition
-    from kafka_assignors.member.subscription import Expression
+    from kafka_assignors.member.subscription import Filter
     from kafka_assignors.member.turn import Arrivals, Steps
 
 __all__ = ["ApplicationSide"]
@@ -164,7 +164,7 @@ class ApplicationSide:
 
     # Subscriptions.
 
-    def subscribe(self, topics: Iterable[str], expressions: Mapping[str, Expression], listener: Any) -> None:
+    def subscribe(self, topics: Iterable[str], expressions: Mapping[str, Filter], listener: Any) -> None:
         """Subscribes to these names and to the topics that the expressions match. Waits for nothing.
 
         Args:
@@ -181,6 +181,8 @@ class ApplicationSide:
             self._listener = listener
             if self.member is None:
                 self.member = self.commits.member = self.ensure_fetcher()
+            # Without a listener nobody hears of it, and the group need not wait for the next turn.
+            self.member.tells_always = self._config.tells_every_rebalance and listener is not None
             self.member.subscribe(topics, expressions)
             # The member's own first call may have come before `self.member` was set, and had no effect then.
             self._wake()
@@ -413,8 +415,11 @@ class ApplicationSide:
 
     # The end.
 
-    def close(self) -> bool:
-        """Leaves the group, at most `times.CLOSE` seconds long.
+    def close(self, timeout: float | None = None) -> bool:
+        """Leaves the group.
+
+        Args:
+            timeout: how many seconds it may take; `times.CLOSE` by default and at most.
 
         Returns:
             False within a turn, whose listener holds up what `close` would wait for. Then `leaves_later` is set, and
@@ -429,29 +434,30 @@ class ApplicationSide:
         with self._lock:
             self._busy = True
             try:
-                drive(self._leave(), self._path, self.mailbox)
+                drive(self._leave(timeout), self._path, self.mailbox)
             finally:
                 self._busy = False
             return True
 
-    async def close_on_loop(self, arrivals: Arrivals) -> bool:
+    async def close_on_loop(self, arrivals: Arrivals, timeout: float | None = None) -> bool:
         """As `close`, without blocking the loop."""
         if self._busy:
             self.leaves_later = True
             return False
         self._busy = True
         try:
-            await drive_on_loop(self._leave(), self._path, self.mailbox, arrivals)
+            await drive_on_loop(self._leave(timeout), self._path, self.mailbox, arrivals)
         finally:
             self._busy = False
         return True
 
-    def _leave(self) -> Steps[None]:
+    def _leave(self, timeout: float | None) -> Steps[None]:
         failures: list[BaseException] = []
         member = self.member
         if member is not None:
-            member.leave(times.CLOSE)
-            deadline = time.monotonic() + times.CLOSE + times.JOIN_THREAD
+            seconds = times.CLOSE if timeout is None else min(timeout, times.CLOSE)
+            member.leave(seconds)
+            deadline = time.monotonic() + seconds + times.JOIN_THREAD
             while not self.has_left and (left := deadline - time.monotonic()) > 0:
                 yield Wait(left)
                 item = self.mailbox.take()

@@ -54,10 +54,16 @@ class Commits:
         self._asked: dict[int, tuple[dict[Partition, Position], Any]] = {}
         self._wanted: dict[int, set[Partition]] = {}
 
-    def send(self, offsets: Mapping[Partition, Position], context: Any = None) -> None:
-        """Commits without waiting; `DataPath.told` gets the outcome, with this context."""
+    def send(self, offsets: Mapping[Partition, Position], context: Any = None, timeout: float | None = None) -> None:
+        """Commits without waiting; `DataPath.told` gets the outcome, with this context.
+
+        Args:
+            offsets: what; nothing happens if it is empty.
+            context: whatever the client wants with the outcome.
+            timeout: how many seconds to try; the timeout of requests by default.
+        """
         if offsets and self.member is not None:
-            ident = self.member.commit(_wire(offsets), self._timeout, None)
+            ident = self.member.commit(_wire(offsets), self._timeout if timeout is None else timeout, None)
             self._asked[ident] = dict(offsets), context
 
     def send_and_wait(

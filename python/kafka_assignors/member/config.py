@@ -39,8 +39,8 @@ class MemberConfig:
         auto_store: whether positions are what is committed. If not, only offsets that the application stores are.
         on_rebalance: the user's callback for a `RebalanceReport`.
         on_broker_assignor: the reaction to a group that the broker assigns (KIP-848).
-        tells_every_rebalance: whether the listener hears of each eager rebalance, also if there is nothing to revoke,
-            as at the first one.
+        tells_every_rebalance: whether a listener hears of each eager rebalance, also if there is nothing to revoke, as
+            at the first one.
     """
 
     client: ClientConfig

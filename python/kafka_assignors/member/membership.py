@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.member.config import MemberConfig
     from kafka_assignors.member.strategies import Strategies
-    from kafka_assignors.member.subscription import Expression
+    from kafka_assignors.member.subscription import Filter
 
 __all__ = ["Answered", "Mailbox", "Member", "Reply"]
 
@@ -110,6 +110,9 @@ class Member:
             (`time.monotonic`) of the last known `poll`, or None if the consumer was collected without `close`: then the
             thread ends.
 
+    Attributes:
+        tells_always: whether the application hears of each eager rebalance, also if it has nothing to give up.
+
     Raises:
         OptionError: the files that TLS needs cannot be used.
     """
@@ -145,7 +148,7 @@ class Member:
         self.own_news_due = float("inf")
         self._polled = time.monotonic()
         self._closed = self._ended = False
-        self._tells_always = config.tells_every_rebalance and not strategies.cooperative
+        self.tells_always = config.tells_every_rebalance
         self._neighbours = Neighbours()
         self._place = (0, 1)
         self._thread = threading.Thread(target=self._run, name=f"kafka-assignors-member-{config.group_id}", daemon=True)
@@ -153,7 +156,7 @@ class Member:
 
     # For the application's thread.
 
-    def subscribe(self, names: Iterable[str], expressions: Mapping[str, Expression]) -> None:
+    def subscribe(self, names: Iterable[str], expressions: Mapping[str, Filter]) -> None:
         """Subscribes to topics by name, and to all topics of the cluster that a regular expression matches."""
         with self._lock:
             self._subscription.replace(names, expressions)
@@ -218,16 +221,22 @@ class Member:
             return self._core.fencing()
 
     @property
+    def is_stable(self) -> bool:
+        """Whether it is a member, and no rebalance is under way."""
+        with self._lock:
+            return bool(self._core.state()[0] == "stable")
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics of its subscription: those by name, and those that an expression matches."""
+        with self._lock:
+            return self._subscription.matched()
+
+    @property
     def is_subscribed(self) -> bool:
         """Whether there is a subscription."""
         with self._lock:
             return self._core.is_subscribed()
-
-    @property
-    def topics(self) -> frozenset[str]:
-        """The topics of the subscription: those by name, and those of the cluster that an expression matches."""
-        with self._lock:
-            return self._subscription.matched()
 
     @property
     def is_lost(self) -> bool:
@@ -423,7 +432,9 @@ class Member:
                 with self._lock:
                     action = self._subscription.refused(action)
                 self._hand_over(action)
-            case {"action": "notify", "kind": "prepare", "lost": False, "revoked": []} if not self._tells_always:
+            case {"action": "notify", "kind": "prepare", "lost": False, "revoked": []} if not (
+                self.tells_always and not self._strategies.cooperative
+            ):
                 # The application has nothing to give up, so the group need not wait for its next poll.
                 ticket = action["ticket"]
                 if self.begin(ticket):

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Expression", "Subscription"]
+__all__ = ["Filter", "Subscription"]
 
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
-class Expression(Protocol):
-    """A regular expression over names of topics: one of the core's, or a client's own."""
+class Filter(Protocol):
+    """An expression over the names of topics, such as `_core.Expression`. The membership's thread asks it."""
 
-    def matches(self, names: list[str], /) -> list[bool]:
-        """Whether it matches each of the names. The member's thread calls it, at each look at the cluster."""
+    def matches(self, names: list[str]) -> list[bool]:
+        """For each name, whether it matches."""
 
 
 class Subscription:
@@ -31,13 +31,13 @@ class Subscription:
 
     def __init__(self) -> None:
         self._names: frozenset[str] = frozenset()
-        self.expressions: Mapping[str, Expression] = {}
+        self.expressions: Mapping[str, Filter] = {}
         # All topics of the cluster, Kafka's internal ones as well. Empty if no expression needs them.
         self._topics: list[str] = []
         # Names of topics and texts of expressions.
         self._missing: frozenset[str] = frozenset()
 
-    def replace(self, names: Iterable[str], expressions: Mapping[str, Expression]) -> None:
+    def replace(self, names: Iterable[str], expressions: Mapping[str, Filter]) -> None:
         """Replaces the subscription."""
         self._names, self.expressions = frozenset(names), dict(expressions)
         self._missing &= self._names | self.expressions.keys()
@@ -46,7 +46,7 @@ class Subscription:
         """The topics by name, and the topics of the cluster that match an expression."""
         return self._names.union(*(self._matches(each) for each in self.expressions.values()))
 
-    def _matches(self, expression: Expression) -> Iterable[str]:
+    def _matches(self, expression: Filter) -> Iterable[str]:
         return itertools.compress(self._topics, expression.matches(self._topics))
 
     def seen(self, topics: list[str]) -> list[dict[str, Any]]:

@@ -234,10 +234,10 @@ class SubscriptionRules:
         return self._state.listener
 
 
-_ManualSubscription: type = getattr(subscription_state, "ManualSubscription", object)
+_ManualSubscription: Any = getattr(subscription_state, "ManualSubscription", object)
 
 
-class _Gated(_ManualSubscription):
+class _Gated(_ManualSubscription):  # type: ignore[misc]
     """The client's own gate in front of `getone` and `getmany`, which it shuts while a group of its own rebalances.
 
     Records that are fetched stay where they are, and gets wait without a look at them.
@@ -415,8 +415,8 @@ def native_coordinator(consumer: Any, *, in_group: bool) -> Any:
         return made(consumer._client, consumer._subscription, **given)
     except (AttributeError, TypeError) as error:
         raise IncompatibleClientError(
-            f"aiokafka {aiokafka.__version__} cannot change between a subscription and chosen partitions ({error}): stop "
-            f"the consumer and make another"
+            f"aiokafka {aiokafka.__version__} cannot change between a subscription and chosen partitions ({error}): "
+            f"stop the consumer and make another"
         ) from error
 
 
@@ -463,10 +463,11 @@ def fail_waiting_gets(consumer: Any, error: Exception) -> bool:
     state = getattr(consumer, "_subscription", None)
     waiters = [*getattr(state, "_fetch_waiters", ()), *getattr(state, "_assignment_waiters", ())]
     waiting = any(not each.done() for each in waiters)
-    if waiting and hasattr(state, "abort_waiters"):
-        state.abort_waiters(error)
-        return True
-    return False
+    abort = getattr(state, "abort_waiters", None)
+    if not waiting or abort is None:
+        return False
+    abort(error)
+    return True
 
 
 def own_loop(consumer: Any) -> asyncio.AbstractEventLoop | None:

@@ -143,6 +143,7 @@ class AiokafkaPath:
         self.held.clear()
 
     def share(self, share: Share) -> None:
+        """As `DataPath`."""
         consumer = self.consumer
         if consumer is None:
             return
@@ -174,6 +175,7 @@ class AiokafkaPath:
             self.table.open()
 
     def hold(self, partitions: frozenset[Partition]) -> None:
+        """As `DataPath`."""
         table, consumer = self.table, self.consumer
         if table is None or consumer is None:
             return
@@ -224,6 +226,7 @@ class AiokafkaPath:
         return None if at is None else at.offset
 
     def positions(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
+        """As `DataPath`."""
         found: dict[Partition, Position] = {}
         if self.table is not None:
             for each in partitions:
@@ -234,11 +237,11 @@ class AiokafkaPath:
 
     # The listener.
 
-    def listen(self, topics: frozenset[str], listener: Any) -> Told:
+    def listen(self, topics: frozenset[str], listener: Any) -> Told | None:
         """Begins a subscription. Returns its listener for the membership."""
         self.topics, self.is_over = topics, False
         self._told = Told(listener)
-        return self._told
+        return None if listener is None else self._told
 
     def end_subscription(self) -> None:
         """Hands out nothing more of a subscription, whose partitions go in the next turn."""
@@ -261,8 +264,9 @@ class AiokafkaPath:
         """Whether the listener hears of differences only."""
         return self.side.strategies.cooperative
 
-    def call(self, listener: Told, event: Event, partitions: frozenset[Partition]) -> object:
-        if listener.listener is None or listener.is_over:
+    def call(self, listener: Told | None, event: Event, partitions: frozenset[Partition]) -> object:
+        """As `DataPath`. The listener's errors are logged, as by the client."""
+        if listener is None or listener.is_over:
             return None
         return self._call(listener.listener, event, {TopicPartition(*each) for each in partitions})
 
@@ -280,11 +284,13 @@ class AiokafkaPath:
     # Commits and errors.
 
     def told(self, outcome: CommitOutcome) -> None:
+        """As `DataPath`: nobody waits for an automatic commit, so its failure is logged."""
         refused = set(outcome.refused.values()) | ({outcome.error_code} - {0})
         for code in sorted(refused):
             logger.error("group %r: an automatic commit failed with error code %d", self.config.group_id, code)
 
     def fail(self, error: Failure | Exception) -> None:
+        """As `DataPath`."""
         if isinstance(error, Exception):
             logger.error("the membership of group %r failed", self.config.group_id, exc_info=error)
             self._report(error)
@@ -362,6 +368,7 @@ class AiokafkaPath:
         return consumer is not None and _internals.idle_time(consumer) == 0
 
     def wake(self) -> float | None:
+        """As `DataPath`."""
         consumer = self.consumer
         if consumer is None:
             return None

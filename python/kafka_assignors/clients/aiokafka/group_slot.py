@@ -38,6 +38,7 @@ class GroupSlot:
     """
 
     def __init__(self, native: Any, path: AiokafkaPath, committing: Committing) -> None:
+        self._open: Any | None = None
         self.put_upon(native)
         self.group_id = path.config.group_id
         self._path = path

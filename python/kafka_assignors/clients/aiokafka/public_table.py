@@ -7,6 +7,7 @@ has fetched for all partitions, at each change.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -131,11 +132,9 @@ class TrackedGets:
                     await asyncio.sleep(0)
                     return {}
                 self._opens.clear()
-                try:
+                # Not for ever: the session may end meanwhile, or the consumer be stopped.
+                with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._opens.wait(), 0.1 if left is None else min(left, 0.1))
-                except TimeoutError:
-                    # The session may have ended meanwhile, or the consumer been stopped.
-                    pass
                 if self._is_stopped(consumer):
                     raise ConsumerStoppedError
                 self._enter()

@@ -1,37 +1,40 @@
-"""A subscription by pattern as kafka-python and aiokafka have it: Python's syntax, matched at a topic's beginning."""
+"""The pattern of a subscription as kafka-python and aiokafka match it: Python's `re.match`, each topic once."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import re
+    from collections.abc import Sequence
 
-__all__ = ["INTERNAL_TOPICS", "TopicPattern"]
+__all__ = ["TopicPattern"]
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
-"""The topics that brokers keep for themselves."""
+_INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
 
 class TopicPattern:
-    """A compiled pattern, in the form that a membership takes. It is evaluated once for each topic.
+    """A regular expression over the names of topics, in the place of a `kafka_assignors.member.subscription.Filter`.
 
     Args:
-        pattern: what the client matches with.
-        exclude_internal: whether it matches none of Kafka's internal topics.
+        pattern: matched from the beginning of a name on.
+        with_internal: whether it may match Kafka's internal topics (`exclude_internal_topics=False`).
 
-    >>> import re
-    >>> TopicPattern(re.compile("a|__"), exclude_internal=True).matches(["ab", "ba", "__consumer_offsets", "__mine"])
-    [True, False, False, True]
+    Raises:
+        re.error: it is no expression.
     """
 
-    def __init__(self, pattern: re.Pattern[str], *, exclude_internal: bool) -> None:
-        self._pattern = pattern
-        self._known: dict[str, bool] = dict.fromkeys(INTERNAL_TOPICS, False) if exclude_internal else {}
+    def __init__(self, pattern: str, *, with_internal: bool) -> None:
+        self._match = re.compile(pattern).match
+        self._excluded = frozenset() if with_internal else _INTERNAL
+        # A name is matched once, however often the topics are looked up: the expression may take long.
+        self._known: dict[str, bool] = {}
 
-    def matches(self, names: list[str], /) -> list[bool]:
-        """Whether it matches each of the names."""
-        for name in names:
-            if name not in self._known:
-                self._known[name] = self._pattern.match(name) is not None
-        return [self._known[name] for name in names]
+    def matches(self, names: Sequence[str]) -> list[bool]:
+        """For each name, whether it matches."""
+        found = {name: self._known[name] if name in self._known else self._matches(name) for name in names}
+        self._known = found
+        return [found[name] for name in names]
+
+    def _matches(self, name: str) -> bool:
+        return name not in self._excluded and self._match(name) is not None

@@ -23,9 +23,9 @@ from kafka_assignors.member.application_side import ApplicationSide
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from kafka_assignors import _core
     from kafka_assignors.clients.confluent.config import ConsumerConfig
     from kafka_assignors.member.data_path import Partition, Position
+    from kafka_assignors.member.subscription import Filter
 
 __all__ = ["ConfluentSide"]
 
@@ -71,7 +71,7 @@ class ConfluentSide(ApplicationSide):
         path = self.path
         return bool(path.news or path.fatal or self._is_stalled or path.is_held_up) or super().is_due
 
-    def subscribe(self, topics: Iterable[str], expressions: Mapping[str, _core.Expression], listener: Any) -> None:
+    def subscribe(self, topics: Iterable[str], expressions: Mapping[str, Filter], listener: Any) -> None:
         """As the membership's. Partitions that the application assigned by itself go: from now on the group assigns.
 
         Raises:

@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AIOKafkaConsumer"]
 
-_Client = aiokafka.AIOKafkaConsumer
 
-
-class AIOKafkaConsumer(_Client):  # type: ignore[misc]
+class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     """`aiokafka.AIOKafkaConsumer`, in whose group the assignors of this package decide.
 
     Methods, settings, listeners and errors are the client's own. What differs:
@@ -78,12 +76,12 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         OptionError: a setting that the membership cannot honour, such as a Kerberos login.
 
     >>> import asyncio
-    >>> async def read():
-    ...     settings = {"bootstrap_servers": "localhost:9092", "group_id": "billing"}
-    ...     async with AIOKafkaConsumer("orders", **settings, partition_assignment_strategy="sticky") as consumer:
-    ...         return len(consumer.assignment())
-    >>> asyncio.run(read())
-    6
+    >>> async def make():
+    ...     consumer = AIOKafkaConsumer("orders", group_id="billing", partition_assignment_strategy="sticky")
+    ...     await consumer.stop()
+    ...     return consumer.subscription()
+    >>> asyncio.run(make())
+    frozenset({'orders'})
     """
 
     def __init__(self, *topics: str, **settings: Any) -> None:
@@ -152,8 +150,8 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         rules, path = self._group_rules, self._group_path
         expressions = {}
         if rules.pattern is not None:
-            excludes = path.config.exclude_internal_topics
-            expressions[rules.pattern.pattern] = TopicPattern(rules.pattern, exclude_internal=excludes)
+            with_internal = not path.config.exclude_internal_topics
+            expressions[rules.pattern.pattern] = TopicPattern(rules.pattern, with_internal=with_internal)
         listener = path.listen(rules.topics, rules.listener)
         self._group_side.subscribe(sorted(rules.topics), expressions, listener)
 
@@ -288,12 +286,10 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """As the client's; also for a partition that is not read yet, and within `on_partitions_assigned`."""
-        if not self._in_our_group or not isinstance(offset, int) or offset < 0:
-            super().seek(partition, offset)
-        elif self._check(partition):
-            super().seek(partition, offset)
-        else:
+        if self._in_our_group and isinstance(offset, int) and offset >= 0 and not self._check(partition):
             self._group_path.start_at(partition, offset)
+        else:
+            super().seek(partition, offset)
 
     async def position(self, partition: TopicPartition) -> int:
         """As the client's. It waits until the position is known."""
@@ -336,7 +332,7 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         """As the client's; also for partitions that are not read yet."""
         found: dict[TopicPartition, int | None] = {}
         if not self._in_our_group or not _are_partitions(partitions):
-            found = await super().seek_to_committed(*partitions)
+            found.update(await super().seek_to_committed(*partitions))
             return found
         wanted = partitions or tuple(self.assignment())
         assert wanted, "No partitions are currently assigned"
@@ -348,10 +344,8 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         return found
 
     async def _seek_all(self, partitions: tuple[TopicPartition, ...], native: Any, offsets: Any) -> bool:
-        done = True
         if not self._in_our_group or not _are_partitions(partitions):
-            done = await native(*partitions)
-            return done
+            return bool(await native(*partitions))
         wanted = partitions or tuple(self.assignment())
         assert wanted, "No partitions are currently assigned"
         read = self._check(*wanted)
@@ -359,9 +353,7 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         if rest:
             for each, offset in (await offsets(rest)).items():
                 self.seek(each, offset)
-        if read:
-            done = await native(*read)
-        return done
+        return bool(await native(*read)) if read else True
 
     def highwater(self, partition: TopicPartition) -> int | None:
         """As the client's; None for a partition that is not read yet."""
@@ -430,7 +422,8 @@ class AIOKafkaConsumer(_Client):  # type: ignore[misc]
         member = self._group_side.fetcher
         if member is not None:
             member.abandon()
-        methods = [name for name in dir(_Client) if not name.startswith("_") and callable(getattr(_Client, name))]
+        kind = aiokafka.AIOKafkaConsumer
+        methods = [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
         self.__dict__ |= dict.fromkeys(methods, refuse)
 
 
