@@ -30,8 +30,8 @@ try:
         StickyStreamJoinAssignor,
         consumer,
     )
-    from kafka_assignors.clients.aiokafka.drop_in import AIOKafkaConsumer
     from kafka_assignors.clients.aiokafka.diff_listener import RebalanceDiffListener
+    from kafka_assignors.clients.aiokafka.drop_in import AIOKafkaConsumer
     from kafka_assignors.clients.aiokafka.lag import AdminLagSource
     from kafka_assignors.clients.aiokafka.producer import AIOKafkaProducer
 except ImportError as error:
