@@ -19,6 +19,7 @@ from aiokafka.errors import (
     InconsistentGroupProtocolError,
     KafkaError,
     NoOffsetForPartitionError,
+    TopicAuthorizationFailedError,
 )
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka.util import commit_structure_validate
@@ -29,6 +30,7 @@ from kafka_assignors.clients.aiokafka import StickyAssignor as StickyPlugIn
 from kafka_assignors.clients.aiokafka.config import OURS, ConsumerConfig, signature
 from kafka_assignors.errors import OptionError
 from kafka_assignors.group import MemberState
+from kafka_assignors.member.data_path import Failure
 from support.aiokafka_group import Members, Noting
 from support.broker import unique
 from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
@@ -447,8 +449,29 @@ def test_a_pattern_matches_at_the_beginning_and_no_internal_topic(embedded: Kafk
         later = members.kafka.create_topic(f"{stem}-b", 1)
         await members.until(lambda: TopicPartition(later, 0) in consumer.assignment(), "the new topic is read")
         assert consumer.subscription() == {topic, later}
+        nothing = members.make()
+        nothing.subscribe(pattern=unique("no"))
+        await asyncio.wait_for(nothing.start(), 20)
+        assert nothing.assignment() == nothing.subscription() == set()
 
     run(embedded, test)
+
+
+def test_errors_that_pass_are_logged_only(embedded: Kafka, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(members: Members) -> None:
+        topic, _ = members.topic(1)
+        consumer = await members.start(topic)
+        consumer._group_path.fail(Failure(14, "the coordinator loads"))
+        consumer._group_path.fail(Failure(None, "nobody polled"))
+        assert await consumer.getmany() == {}
+        consumer._group_path.fail(Failure(29, "not allowed", topic))
+        with pytest.raises(TopicAuthorizationFailedError):
+            await consumer.getmany()
+
+    with caplog.at_level(logging.WARNING, "kafka_assignors"):
+        run(embedded, test)
+    for text in ("the coordinator loads", "nobody polled", "not allowed"):
+        assert text in caplog.text
 
 
 def test_subscribing_wrongly_raises_what_the_client_raises(embedded: Kafka) -> None:
@@ -707,6 +730,24 @@ def test_commits_by_themselves_and_at_the_end(embedded: Kafka) -> None:
         await members.until(lambda: len(members.read[second]) == 2, "the rest is read", second)
         await second.stop()
         assert [await other.committed(each) for each in sorted(partitions)] == [6, 6]
+
+    run(embedded, test)
+
+
+def test_a_consumer_without_a_subscription_waits(embedded: Kafka) -> None:
+    """The time of an automatic commit comes, and there is nothing to commit."""
+
+    async def test(members: Members) -> None:
+        consumer = await members.start(enable_auto_commit=True, auto_commit_interval_ms=1)
+        assert consumer._group_slot is not None
+        await asyncio.sleep(0.05)
+        assert consumer._group_slot.patience is None
+        topic, partitions = members.topic(1, 1)
+        consumer.subscribe([topic])
+        await members.until(lambda: len(members.read[consumer]) == 1, "all is read", consumer)
+        offset = None
+        while offset != 1:
+            offset = await consumer.committed(min(partitions))
 
     run(embedded, test)
 

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aiokafka import TopicPartition
-from aiokafka.errors import CommitFailedError, ConsumerStoppedError, for_code
+from aiokafka.errors import CommitFailedError, ConsumerStoppedError
 from aiokafka.structs import OffsetAndMetadata
 
-from kafka_assignors.clients.aiokafka.errors import commit_failure, error_of
+from kafka_assignors.clients.aiokafka.errors import commit_failure, error_of, is_passing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ class Committing:
             refused = dict.fromkeys(left, outcome.error_code) if outcome.error_code else outcome.refused
             if outcome.dropped:
                 raise CommitFailedError(f"these are not this consumer's any more: {sorted(outcome.dropped)}")
-            final = [code for code in refused.values() if not for_code(code).retriable]
+            final = [code for code in refused.values() if not is_passing(code)]
             if final:
                 raise commit_failure(final[0], f"the group refused the commit: {final[0]}", self._config.group_id)
             left = {each: left[each] for each in refused}
@@ -83,7 +83,7 @@ class Committing:
                     for each, at in found.positions.items()
                     if at.offset >= 0
                 }
-            final = [code for code in codes if not for_code(code).retriable]
+            final = [code for code in codes if not is_passing(code)]
             if final:
                 raise error_of(final[0], f"the group's commits cannot be read: {final[0]}", None, self._config.group_id)
             await asyncio.sleep(self._config.retry_backoff_ms / 1000)

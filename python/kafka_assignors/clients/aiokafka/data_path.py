@@ -21,7 +21,7 @@ import aiokafka
 from aiokafka import TopicPartition
 
 from kafka_assignors.clients.aiokafka import _internals
-from kafka_assignors.clients.aiokafka.errors import error_of
+from kafka_assignors.clients.aiokafka.errors import error_of, is_passing
 from kafka_assignors.clients.aiokafka.public_table import PublicTable, TrackedGets
 from kafka_assignors.clients.common.adapter import Membership
 from kafka_assignors.member.data_path import Position
@@ -239,6 +239,9 @@ class AiokafkaPath:
 
     def listen(self, topics: frozenset[str], listener: Any) -> Told | None:
         """Begins a subscription. Returns its listener for the membership."""
+        if self.is_over and self.table is not None and self.table.read:
+            # Partitions of the subscription before. They go in the next turn.
+            self._shut = True
         self.topics, self.is_over = topics, False
         self._told = Told(listener)
         return None if listener is None else self._told
@@ -296,13 +299,17 @@ class AiokafkaPath:
             self._report(error)
             return
         message = printable(error.message, SENTENCE)
-        if error.error_code is None or error.is_missing:
-            # As the client: it logs that the poll interval is over, and waits for topics.
+        code = error.error_code
+        if code is None or error.is_missing or (is_passing(code) and not error.is_fatal):
+            # As the client: it logs that the poll interval is over, waits for topics, and tries again.
             logger.warning("group %r: %s", self.config.group_id, message)
+            if error.is_missing:
+                # There is no share to wait for, if no topic matches a pattern.
+                self.end_wait()
             return
         logger.error("group %r: %s", self.config.group_id, message)
         self._is_fatal = self._is_fatal or error.is_fatal
-        self._report(error_of(error.error_code, message, error.topic, self.config.group_id))
+        self._report(error_of(code, message, error.topic, self.config.group_id))
 
     def _report(self, error: Exception) -> None:
         """Raises an error in `start`, else in the gets that wait, else in the next one; a fatal one in each."""

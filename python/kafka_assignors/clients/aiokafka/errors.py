@@ -9,10 +9,15 @@ from aiokafka import errors
 if TYPE_CHECKING:
     from aiokafka.errors import KafkaError
 
-__all__ = ["commit_failure", "error_of"]
+__all__ = ["commit_failure", "error_of", "is_passing"]
 
 # UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS: the consumer is no longer the member that it was.
 _EXPELLED = frozenset((22, 25, 27))
+
+
+def is_passing(code: int) -> bool:
+    """Whether the client tries again after this code of Kafka's."""
+    return bool(errors.for_code(code).retriable)
 
 
 def error_of(code: int, message: str, topic: str | None = None, group_id: str | None = None) -> KafkaError:

@@ -123,6 +123,9 @@ class GroupSlot:
     @property
     def patience(self) -> float | None:
         """For how many seconds no turn has anything to do; None if only an arrival begins one."""
+        if not self._side.subscribed:
+            # There is nothing to commit, and no turn would set the next time.
+            return None
         due = self._side.next_commit - time.monotonic()
         return None if due == float("inf") else max(0.0, due)
 
