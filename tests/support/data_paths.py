@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from functools import cache
@@ -371,6 +372,18 @@ class AiokafkaReader(Reader):
             request_timeout_ms=2000,
         )
         await self.consumer.start()
+        leftovers = weakref.finalize(self, self._close_leftovers, self.consumer._fetcher, self.consumer._client)
+        leftovers.atexit = False
+
+    @staticmethod
+    def _close_leftovers(*parts: Any) -> None:
+        """What the client leaves behind of a consumer that nobody stops would fetch for ever."""
+
+        async def close() -> None:
+            for part in parts:
+                await part.close()
+
+        asyncio.run_coroutine_threadsafe(close(), running_loop().loop)
 
     @property
     def side(self) -> ApplicationSide:

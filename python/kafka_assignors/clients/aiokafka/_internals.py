@@ -11,7 +11,6 @@ import contextlib
 import inspect
 import math
 import time
-import weakref
 from abc import abstractmethod
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,8 @@ from kafka_assignors.partitioners import register_cluster_type
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from kafka_assignors.clients.aiokafka.gate import Gate
 
 __all__ = [
     "HookedProducer",
@@ -243,11 +244,13 @@ class _Gated(_ManualSubscription):  # type: ignore[misc]
     Records that are fetched stay where they are, and gets wait without a look at them.
     """
 
-    is_shut: Callable[[], bool]
+    gate: Gate
 
     @property
     def _reassignment_in_progress(self) -> bool:
-        return self.is_shut()
+        # The client asks for each record, so this costs little while nothing is in doubt.
+        gate = self.gate
+        return gate.shut or (time.monotonic() >= gate.certain_until and gate.is_shut())
 
     @_reassignment_in_progress.setter
     def _reassignment_in_progress(self, _: bool) -> None:
@@ -262,24 +265,18 @@ class Table:
 
     Args:
         consumer: after its first `assign`, and its `start`.
-        is_shut: a method: whether gets have to wait; the client asks before each look for records.
+        gate: the client asks it before each look for records. It holds no consumer either, since the client's task
+            holds this table.
     """
 
-    def __init__(self, consumer: Any, is_shut: Callable[[], bool]) -> None:
+    def __init__(self, consumer: Any, gate: Gate) -> None:
         self._state = consumer._subscription
         self._subscription = self._state.subscription
         self._assignment = self._subscription.assignment
         self._client = consumer._client
         self._fetcher = consumer._fetcher
         self._subscription.__class__ = _Gated
-        # Weakly: the client's task holds this table, and must not keep alive what nobody else does.
-        reference = weakref.WeakMethod(is_shut)
-
-        def shut() -> bool:
-            found = reference()
-            return found is None or found()
-
-        self._subscription.is_shut = shut
+        self._subscription.gate = gate
 
     @property
     def read(self) -> frozenset[Any]:
@@ -341,7 +338,7 @@ class Table:
 _LATEST = -1
 
 
-def table_of(consumer: Any, is_shut: Callable[[], bool]) -> Table | None:
+def table_of(consumer: Any, gate: Gate) -> Table | None:
     """The table of a consumer that has assigned and started; None if this version has another."""
     try:
         state = consumer._subscription
@@ -359,7 +356,7 @@ def table_of(consumer: Any, is_shut: Callable[[], bool]) -> Table | None:
             getattr(states, name)
     except AttributeError:
         return None
-    return Table(consumer, is_shut) if all(known) else None
+    return Table(consumer, gate) if all(known) else None
 
 
 def show_group(consumer: Any, group_id: str | None) -> bool:

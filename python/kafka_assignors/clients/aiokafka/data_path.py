@@ -1,6 +1,6 @@
 """aiokafka as the data path of a membership: what it reads, in which order its listeners are called, and its errors.
 
-    the application's getone, getmany ──► aiokafka ──── asks ────► AiokafkaPath.is_shut, .asked, .raise_failure
+    the application's getone, getmany ──► aiokafka ──── asks ────► AiokafkaPath.gate, .asked
     the consumer's task, in a turn ─────► AiokafkaPath ──────────► the client's table of partitions
     the membership's thread ────────────► AiokafkaPath.wake
 
@@ -22,6 +22,7 @@ from aiokafka import TopicPartition
 
 from kafka_assignors.clients.aiokafka import _internals
 from kafka_assignors.clients.aiokafka.errors import error_of, is_passing
+from kafka_assignors.clients.aiokafka.gate import Gate
 from kafka_assignors.clients.aiokafka.public_table import PublicTable, TrackedGets
 from kafka_assignors.clients.common.adapter import Membership
 from kafka_assignors.member.data_path import Position
@@ -53,6 +54,7 @@ class Told:
 
     Attributes:
         listener: the application's; None for none.
+        gate: in front of the gets.
         is_over: whether the subscription is: then the listener hears of nothing, as in the client.
     """
 
@@ -86,15 +88,14 @@ class AiokafkaPath:
         self.table: _internals.Table | PublicTable | None = None
         self.topics: frozenset[str] = frozenset()
         self.is_over = False
-        self._shut = False
-        # Until then the membership is certain, unless the member's thread says otherwise.
-        self._certain_until = 0.0
+        self.gate = Gate(self.certain_for)
         self.held: set[TopicPartition] = set()
         # Gets that the client does not show; None where it does.
         self._gets: TrackedGets | None = None
         self._told = Told(None)
-        self._asked_at = time.monotonic()
         self._has_asked = False
+        # What the member's thread has put into the mailbox since the application last asked.
+        self._has_work = False
         self._failure: Exception | None = None
         self._is_fatal = False
         # Done at the first share of a subscription, or when there will be none.
@@ -132,10 +133,10 @@ class AiokafkaPath:
         """Takes the table of the consumer, which has just assigned something and has started."""
         consumer = self.consumer
         assert consumer is not None
-        found = _internals.table_of(consumer, self.is_shut)
+        found = _internals.table_of(consumer, self.gate)
         self.table = PublicTable(consumer) if found is None else found
         if self._gets is None and (found is None or _internals.idle_time(consumer) is None):
-            self._gets = TrackedGets(consumer, self.is_shut, self._enter)
+            self._gets = TrackedGets(consumer, self.gate, self.asked)
 
     def let_go(self) -> None:
         """Leaves the client's table to others: the application or, later, a new subscription."""
@@ -164,7 +165,7 @@ class AiokafkaPath:
             aiokafka.AIOKafkaConsumer.pause(consumer, *(paused & (fresh | kept_paused)))
             aiokafka.AIOKafkaConsumer.resume(consumer, *((self.held & wanted) - paused))
         self.held.clear()
-        self._shut = False
+        self.gate.shut = self.is_over
         if share.is_assigned:
             self._sought.clear()
             self.end_wait()
@@ -181,25 +182,18 @@ class AiokafkaPath:
             return
         held = {TopicPartition(*each) for each in partitions} & table.read
         if table.read <= held:
-            self._shut = True
-        if not self._shut or isinstance(table, PublicTable):
+            self.gate.shut = True
+        if not self.gate.shut or isinstance(table, PublicTable):
             # A get would throw away what was fetched for a paused partition. So the gate is better where all are held.
             self.held |= held
             aiokafka.AIOKafkaConsumer.pause(consumer, *held)
 
-    def is_shut(self) -> bool:
-        """Whether a get may not look for records. The client asks, before each look."""
-        if self._shut or self.is_over:
-            return True
-        now = time.monotonic()
-        if now < self._certain_until:
-            return False
+    def certain_for(self) -> float | None:
+        """For how many seconds records may be handed out certainly; None for not at all."""
         if not self.side.may_hand_out:
-            return True
+            return None
         member = self.side.member
-        left = 1.0 if member is None else min(1.0, member.session_left)
-        self._certain_until = now + left
-        return False
+        return 1.0 if member is None else min(1.0, member.session_left)
 
     def _end_next_share(self) -> None:
         if self._next_share is not None and not self._next_share.done():
@@ -239,9 +233,8 @@ class AiokafkaPath:
 
     def listen(self, topics: frozenset[str], listener: Any) -> Told | None:
         """Begins a subscription. Returns its listener for the membership."""
-        if self.is_over and self.table is not None and self.table.read:
-            # Partitions of the subscription before. They go in the next turn.
-            self._shut = True
+        # Partitions of a subscription that has ended go in the next turn.
+        self.gate.shut = self.is_over and self.table is not None and bool(self.table.read)
         self.topics, self.is_over = topics, False
         self._told = Told(listener)
         return None if listener is None else self._told
@@ -249,7 +242,7 @@ class AiokafkaPath:
     def end_subscription(self) -> None:
         """Hands out nothing more of a subscription, whose partitions go in the next turn."""
         self.end_listener()
-        self.is_over = True
+        self.is_over = self.gate.shut = True
         self.end_wait()
 
     def end_listener(self) -> None:
@@ -322,14 +315,6 @@ class AiokafkaPath:
         if self._is_fatal or not raised:
             self._failure = error
 
-    def raise_failure(self) -> None:
-        """Raises the error that the application has not got yet."""
-        if self._failure is not None:
-            failure = self._failure
-            if not self._is_fatal:
-                self._failure = None
-            raise failure
-
     async def first_share(self) -> None:
         """Waits for the first share. Raises the error for which there is none."""
         self._waits_for_share = asyncio.get_running_loop().create_future()
@@ -351,17 +336,17 @@ class AiokafkaPath:
     # Signs of life.
 
     def asked(self) -> None:
-        """Notes that the application asks for records. The client's gets call it."""
-        self._asked_at = time.monotonic()
+        """Notes that the application asks for records, and raises the error that it has not got yet."""
         self._has_asked = True
-        if self.side.mailbox:
+        if self._has_work:
             # A member that left since nobody polled comes back.
+            self._has_work = False
             self.arrivals.ring()
-
-    def _enter(self) -> None:
-        """`asked`, and the errors: at the beginning of a get in a version that does not ask for them."""
-        self.asked()
-        self.raise_failure()
+        if self._failure is not None:
+            failure = self._failure
+            if not self._is_fatal:
+                self._failure = None
+            raise failure
 
     @property
     def asks(self) -> bool:
@@ -380,10 +365,13 @@ class AiokafkaPath:
         if consumer is None:
             return None
         # What the member's thread has done may be the end of the membership.
-        self._certain_until = 0.0
-        if self.side.mailbox and not self.arrivals.ring():
+        self.gate.certain_until = 0.0
+        self._has_work = bool(self.side.mailbox)
+        if self._has_work and not self.arrivals.ring():
             return None
         if self._asks_now(consumer):
             return time.monotonic()
-        idle = None if self._gets is not None else _internals.idle_time(consumer)
-        return self._asked_at if idle is None else time.monotonic() - idle
+        if self._gets is not None:
+            return self._gets.asked_at
+        idle = _internals.idle_time(consumer)
+        return time.monotonic() - (0.0 if idle is None else idle)

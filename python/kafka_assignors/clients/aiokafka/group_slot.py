@@ -76,7 +76,6 @@ class GroupSlot:
         """Raises the group's error that the application has not got yet."""
         self._path.asked()
         self.native.check_errors()
-        self._path.raise_failure()
 
     def start_commit_offsets_refresh_task(self, _: Any) -> None:
         """`assign` calls it. The membership fetches commits."""

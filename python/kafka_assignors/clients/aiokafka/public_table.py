@@ -19,6 +19,8 @@ from aiokafka.errors import ConsumerStoppedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from kafka_assignors.clients.aiokafka.gate import Gate
+
 __all__ = ["PublicTable", "TrackedGets"]
 
 _Client = aiokafka.AIOKafkaConsumer
@@ -100,11 +102,13 @@ class TrackedGets:
 
     Attributes:
         waiting: the number of gets under way.
+        asked_at: when the latest one began or ended (`time.monotonic`).
     """
 
-    def __init__(self, consumer: Any, is_shut: Callable[[], bool], enter: Callable[[], None]) -> None:
+    def __init__(self, consumer: Any, gate: Gate, enter: Callable[[], None]) -> None:
         self.waiting = 0
-        self._is_shut = is_shut
+        self.asked_at = time.monotonic()
+        self._gate = gate
         self._enter = enter
         self._opens: asyncio.Event = asyncio.Event()
         of = weakref.ref(consumer)
@@ -126,7 +130,7 @@ class TrackedGets:
         self._enter()
         self.waiting += 1
         try:
-            while self._is_shut():
+            while self._gate.is_shut():
                 left = None if end is None else end - time.monotonic()
                 if left is not None and left <= 0:
                     await asyncio.sleep(0)
@@ -144,6 +148,7 @@ class TrackedGets:
             return await type(consumer).getmany(consumer, *partitions, timeout_ms=left_ms, max_records=most)
         finally:
             self.waiting -= 1
+            self.asked_at = time.monotonic()
 
     @staticmethod
     def _is_stopped(consumer: Any) -> bool:
