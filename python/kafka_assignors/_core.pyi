@@ -617,6 +617,7 @@ class Membership:
         heartbeat_interval_ms: int = 3_000,
         early_heartbeat_ms: int = 500,
         max_poll_interval_ms: int = 300_000,
+        rebalance_timeout_ms: int | None = None,
         request_timeout_ms: int = 60_000,
         connect_timeout_ms: int = 30_000,
         metadata_refresh_ms: int = 300_000,

@@ -126,6 +126,8 @@ def test_closing_within_the_listener(readers: Readers, event: Any) -> None:
         readers.until(lambda: other.held == partitions, "the other has all", other)
 
 
+@pytest.mark.filterwarnings("ignore:Unclosed AIOKafkaConsumer:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*AIOKafkaConsumer:pytest.PytestUnraisableExceptionWarning")
 def test_a_consumer_that_nobody_closes_ends_its_thread(readers: Readers) -> None:
     topic, partitions = readers.topic(2)
     reader = readers.add().follow(topic)

@@ -29,8 +29,8 @@ class MemberConfig:
         rack: of this consumer, or None.
         session_timeout_ms: how long the group waits for a heartbeat.
         heartbeat_interval_ms: between two heartbeats.
-        max_poll_interval_ms: how long the application may do without asking for records; also how long the group waits
-            for this member in a rebalance.
+        max_poll_interval_ms: how long the application may do without asking for records.
+        rebalance_timeout_ms: how long the group waits for this member in a rebalance; None is `max_poll_interval_ms`.
         metadata_refresh_ms: how often topics are looked up; never below 1.
         retry_backoff_ms: the first pause before a request is tried again.
         retry_backoff_max_ms: the longest.
@@ -51,6 +51,7 @@ class MemberConfig:
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
+    rebalance_timeout_ms: int | None = None
     metadata_refresh_ms: int = 300_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000

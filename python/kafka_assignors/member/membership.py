@@ -499,6 +499,7 @@ def _settings(config: MemberConfig, strategies: Strategies) -> dict[str, Any]:
         "session_timeout_ms": config.session_timeout_ms,
         "heartbeat_interval_ms": config.heartbeat_interval_ms,
         "max_poll_interval_ms": config.max_poll_interval_ms,
+        "rebalance_timeout_ms": config.rebalance_timeout_ms,
         "request_timeout_ms": int(client.request_timeout * 1000),
         "connect_timeout_ms": int(client.setup_timeout * 1000),
         "metadata_refresh_ms": config.metadata_refresh_ms,

@@ -237,7 +237,7 @@ impl Membership {
     #[pyo3(signature = (
         *, now_ms, bootstrap, group_id, assignors, client_id = None, group_instance_id = None,
         session_timeout_ms = 45_000, heartbeat_interval_ms = 3_000, early_heartbeat_ms = 500,
-        max_poll_interval_ms = 300_000, request_timeout_ms = 60_000, connect_timeout_ms = 30_000,
+        max_poll_interval_ms = 300_000, rebalance_timeout_ms = None, request_timeout_ms = 60_000, connect_timeout_ms = 30_000,
         metadata_refresh_ms = 300_000, backoff_ms = 100, max_backoff_ms = 1_000, carry_on_when_converted = false, seed = 0,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments, one for each setting")]
@@ -252,6 +252,7 @@ impl Membership {
         heartbeat_interval_ms: u64,
         early_heartbeat_ms: u64,
         max_poll_interval_ms: u64,
+        rebalance_timeout_ms: Option<u64>,
         request_timeout_ms: u64,
         connect_timeout_ms: u64,
         metadata_refresh_ms: u64,
@@ -276,6 +277,7 @@ impl Membership {
             heartbeat_interval_ms,
             early_heartbeat_ms,
             max_poll_interval_ms,
+            rebalance_timeout_ms,
             request_timeout_ms,
             connect_timeout_ms,
             metadata_refresh_ms,

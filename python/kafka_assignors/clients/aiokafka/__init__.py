@@ -1,11 +1,14 @@
-"""The sticky assignor, the stream join, the lag-based assignor and a producer with our partitioners, for aiokafka.
+"""aiokafka's consumer and producer with our assignors and partitioners, and assignors to plug into its own consumer.
 
-    consumer = AIOKafkaConsumer("orders", group_id="g", partition_assignment_strategy=[StickyAssignor()])
+`AIOKafkaConsumer` is aiokafka's, in whose group our member runs. `AIOKafkaProducer` is aiokafka's, with a partitioner
+that is sticky as in Java. The rest is for those who cannot change the class of their consumer:
+
+    consumer = aiokafka.AIOKafkaConsumer("orders", group_id="g", partition_assignment_strategy=[StickyAssignor()])
 
 Give each consumer an instance of its own. aiokafka also takes a class, but then all consumers of a process have the
 same state (aiokafka #1175).
 
-aiokafka does not pass the generation to an assignor (#1176). Ours takes it from the first of these that has it:
+aiokafka does not pass the generation to an assignor (#1176). A plug-in takes it from the first of these that has it:
 
 1. the consumer that it is attached to (`attach`, before `start()`; `consumer(...)` makes a consumer and attaches it);
 2. the caller of its methods;
@@ -13,8 +16,6 @@ aiokafka does not pass the generation to an assignor (#1176). Ours takes it from
 
 aiokafka's leaders see only the oldest fields of the members' metadata: topics and user data. The sticky strategy needs
 no others, but racks count only while a member of another client leads.
-
-`AIOKafkaProducer` is aiokafka's, with a partitioner that is sticky as in Java.
 """
 
 from kafka_assignors.errors import MissingDependencyError
@@ -30,6 +31,7 @@ try:
         consumer,
     )
     from kafka_assignors.clients.aiokafka.diff_listener import RebalanceDiffListener
+    from kafka_assignors.clients.aiokafka.drop_in import AIOKafkaConsumer
     from kafka_assignors.clients.aiokafka.lag import AdminLagSource
     from kafka_assignors.clients.aiokafka.producer import AIOKafkaProducer
 except ImportError as error:
@@ -38,6 +40,7 @@ except ImportError as error:
     ) from error
 
 __all__ = [
+    "AIOKafkaConsumer",
     "AIOKafkaProducer",
     "AdminLagSource",
     "LagBasedAssignor",

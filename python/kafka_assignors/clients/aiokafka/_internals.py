@@ -7,14 +7,17 @@ which it works as with the public API alone. A producer cannot work without them
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
+import time
 from abc import abstractmethod
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import aiokafka
 from aiokafka import cluster
-from aiokafka.consumer import group_coordinator
+from aiokafka.consumer import group_coordinator, subscription_state
 
 from kafka_assignors.clients.common.adapter import Membership
 from kafka_assignors.errors import IncompatibleClientError, PartitionerTypeError
@@ -22,11 +25,15 @@ from kafka_assignors.partitioners import register_cluster_type
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from kafka_assignors.clients.aiokafka.gate import Gate
 
 __all__ = [
     "HookedProducer",
     "Record",
+    "SubscriptionRules",
+    "Table",
     "accumulator_of",
     "as_coordinator",
     "assigning_method",
@@ -36,17 +43,28 @@ __all__ = [
     "client_settings",
     "coordinator_closed",
     "coordinator_of",
+    "count_gets_exactly",
+    "exchange_coordinator",
+    "fail_waiting_gets",
+    "idle_time",
     "is_closed",
     "last_batch",
     "loop_of",
     "membership_of",
+    "native_client",
+    "native_coordinator",
+    "own_loop",
     "queues",
     "reading_settings",
     "replace_assigning_method",
+    "replace_coordinator",
     "session_timeout",
+    "show_group",
     "strategy_count",
+    "table_of",
     "takes_records",
     "wake_sender",
+    "without_group",
 ]
 
 Record = tuple[str, Any, Any, Any, Any]
@@ -158,6 +176,306 @@ def reading_settings(consumer: Any) -> tuple[str, str]:
         AttributeError: this version does not show them.
     """
     return consumer._auto_offset_reset, consumer._isolation_level
+
+
+# Consumers whose group our member runs.
+
+
+class SubscriptionRules:
+    """What a consumer subscribes to, by the client's own rules: its errors are those of the installed release.
+
+    It calls the client's `subscribe` and `assign` on a stand-in, so that the consumer's own table has nothing of it.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._state: Any = subscription_state.SubscriptionState(loop=loop)
+
+    def subscribe(self, topics: Any, pattern: Any, listener: Any) -> None:
+        """As the client's method. Raises what that raises."""
+        stand_in: Any = SimpleNamespace(
+            _subscription=self._state,
+            _client=SimpleNamespace(set_topics=lambda _: None),
+            _group_id="",
+            _coordinator=None,
+        )
+        stand_in._validate_topics = lambda given: aiokafka.AIOKafkaConsumer._validate_topics(stand_in, given)
+        aiokafka.AIOKafkaConsumer.subscribe(stand_in, topics, pattern, listener)
+
+    def assign(self, partitions: Any) -> None:
+        """As the client's method. Raises what that raises."""
+        self._state.assign_from_user(partitions)
+
+    def unsubscribe(self) -> None:
+        """As the client's method."""
+        self._state.unsubscribe()
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the application has chosen partitions."""
+        return self._state.subscription is not None and not self._state.partitions_auto_assigned()
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether there are topics or a pattern."""
+        return bool(self._state.partitions_auto_assigned())
+
+    @property
+    def pattern(self) -> Any | None:
+        """The compiled pattern; None without one."""
+        return self._state.subscribed_pattern
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics by name."""
+        return frozenset(self._state.topics) if self.is_subscribed and self.pattern is None else frozenset()
+
+    @property
+    def listener(self) -> Any | None:
+        """The application's listener."""
+        return self._state.listener
+
+
+_ManualSubscription: Any = getattr(subscription_state, "ManualSubscription", object)
+
+
+class _Gated(_ManualSubscription):  # type: ignore[misc]
+    """The client's own gate in front of `getone` and `getmany`, which it shuts while a group of its own rebalances.
+
+    Records that are fetched stay where they are, and gets wait without a look at them.
+    """
+
+    gate: Gate
+
+    @property
+    def _reassignment_in_progress(self) -> bool:
+        # The client asks for each record, so this costs little while nothing is in doubt.
+        gate = self.gate
+        return gate.shut or (time.monotonic() >= gate.certain_until and gate.is_shut())
+
+    @_reassignment_in_progress.setter
+    def _reassignment_in_progress(self, _: bool) -> None:
+        """The client's constructor sets it."""
+
+
+class Table:
+    """The partitions that a consumer reads: the client's own table, changed in place.
+
+    The client's task does not notice, so what stays keeps its position, its records and its requests under way.
+    `assign` would throw all of them away. The table holds no reference to the consumer.
+
+    Args:
+        consumer: after its first `assign`, and its `start`.
+        gate: the client asks it before each look for records. It holds no consumer either, since the client's task
+            holds this table.
+    """
+
+    def __init__(self, consumer: Any, gate: Gate) -> None:
+        self._state = consumer._subscription
+        self._subscription = self._state.subscription
+        self._assignment = self._subscription.assignment
+        self._client = consumer._client
+        self._fetcher = consumer._fetcher
+        self._subscription.__class__ = _Gated
+        self._subscription.gate = gate
+
+    @property
+    def read(self) -> frozenset[Any]:
+        """The partitions in it."""
+        found: frozenset[Any] = self._assignment.tps
+        return found
+
+    def replace(
+        self, wanted: Collection[Any], fresh: Mapping[Any, int | None], topics: Iterable[str]
+    ) -> frozenset[Any]:
+        """Reads these partitions from now on.
+
+        Args:
+            wanted: all of them.
+            fresh: those that are new, or begin elsewhere, and at which offset; None for the client's reset rule.
+            topics: the topics whose metadata the client keeps.
+
+        Returns:
+            The partitions whose pause flag is lost: none.
+        """
+        states = self._assignment._tp_state
+        for gone in self.read.difference(wanted):
+            # Throws away what was fetched, an error among it.
+            self._fetcher.seek_to(gone, 0)
+            state = states[gone]
+            state.pause()
+            # Lets a request end that is under way for its position. The state stays in the table: such a request, or
+            # a fetch, looks for it when its answer comes, and ignores the answer.
+            state.update_committed(aiokafka.structs.OffsetAndMetadata(-1, ""))
+            state.await_reset(_LATEST)
+        for each in fresh.keys() - self.read:
+            states[each] = subscription_state.TopicPartitionState(self._assignment)
+        self._assignment._topic_partitions = frozenset(wanted)
+        names = frozenset(topics).union(each.topic for each in wanted)
+        self._subscription._topics = names
+        for each, offset in fresh.items():
+            # It wakes the client's task as well.
+            self._fetcher.seek_to(each, 0 if offset is None else offset)
+            if offset is None:
+                states[each] = subscription_state.TopicPartitionState(self._assignment)
+        if names:
+            # Without a topic the client would fetch the metadata of all topics of the cluster.
+            self._client.set_topics(names)
+        return frozenset()
+
+    def position(self, partition: Any) -> int | None:
+        """The offset after the last record that was handed out; None if it is not known."""
+        state = self._assignment.state_value(partition)
+        if state is None or partition not in self.read or not state.has_valid_position:
+            return None
+        found: int = state.position
+        return found
+
+    def open(self) -> None:
+        """Lets the gets that wait look again whether they have to."""
+        self._state._notify_assignment_waiters()
+
+
+_LATEST = -1
+
+
+def table_of(consumer: Any, gate: Gate) -> Table | None:
+    """The table of a consumer that has assigned and started; None if this version has another."""
+    try:
+        state = consumer._subscription
+        assignment = state.subscription.assignment
+        known = (
+            type(state.subscription) is _ManualSubscription,
+            isinstance(assignment._tp_state, dict) and assignment._tp_state.keys() == assignment._topic_partitions,
+            isinstance(assignment.tps, frozenset) and isinstance(state.subscription._topics, frozenset),
+            isinstance(_ManualSubscription.__dict__.get("_reassignment_in_progress"), property),
+            all(map(callable, (state._notify_assignment_waiters, consumer._fetcher.seek_to))),
+            callable(consumer._client.set_topics),
+        )
+        states = subscription_state.TopicPartitionState
+        for name in ("pause", "update_committed", "await_reset", "has_valid_position", "position"):
+            getattr(states, name)
+    except AttributeError:
+        return None
+    return Table(consumer, gate) if all(known) else None
+
+
+def show_group(consumer: Any, group_id: str | None) -> bool:
+    """Shows the group where others read it. Returns False if this version does not show it."""
+    if not hasattr(consumer, "_group_id"):
+        return False
+    consumer._group_id = group_id
+    return True
+
+
+@contextlib.contextmanager
+def without_group(consumer: Any, group_id: str) -> Iterator[None]:
+    """While it lasts the client believes that the consumer has no group, and makes no coordinator of its own."""
+    show_group(consumer, None)
+    try:
+        yield
+    finally:
+        show_group(consumer, group_id)
+
+
+def replace_coordinator(consumer: Any, make: Callable[[Any], Any]) -> Any | None:
+    """Puts what `make` makes of the consumer's coordinator in its place; None if this version has no such place."""
+    native = getattr(consumer, "_coordinator", None)
+    if native is None:
+        return None
+    consumer._coordinator = made = make(native)
+    return made
+
+
+def exchange_coordinator(consumer: Any, coordinator: Any) -> Any:
+    """Replaces a consumer's coordinator, and returns the one before. Only where `replace_coordinator` found one."""
+    before, consumer._coordinator = consumer._coordinator, coordinator
+    return before
+
+
+def native_coordinator(consumer: Any, *, in_group: bool) -> Any:
+    """A coordinator of the client's own, as `start` makes it.
+
+    Args:
+        consumer: that has started.
+        in_group: whether it is to look after the group, for partitions that the application has chosen.
+
+    Raises:
+        IncompatibleClientError: this version makes it in another way.
+    """
+    kind = "GroupCoordinator" if in_group else "NoGroupCoordinator"
+    try:
+        made = getattr(group_coordinator, kind)
+        spelled = {"assignors": "_partition_assignment_strategy"}
+        names = inspect.signature(group_coordinator.GroupCoordinator).parameters if in_group else []
+        given = {name: getattr(consumer, spelled.get(name, f"_{name}")) for name in list(names)[2:]}
+        given["exclude_internal_topics"] = consumer._exclude_internal_topics
+        return made(consumer._client, consumer._subscription, **given)
+    except (AttributeError, TypeError) as error:
+        raise IncompatibleClientError(
+            f"aiokafka {aiokafka.__version__} cannot change between a subscription and chosen partitions ({error}): "
+            f"stop the consumer and make another"
+        ) from error
+
+
+class _GetContext:
+    """The client's count of gets under way, which is right also after a get that was cancelled or has failed."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+
+    def __enter__(self) -> None:
+        self._state._fetch_count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._state._fetch_count -= 1
+        if self._state._fetch_count == 0:
+            self._state._last_fetch_ended = time.monotonic()
+
+
+def count_gets_exactly(consumer: Any) -> None:
+    """Mends the count of a consumer's gets, on which `idle_time` relies.
+
+    The client's own never goes down again after `asyncio.wait_for(consumer.getone(), 1)` had to give up: the
+    application would count as asking for ever, and `max_poll_interval_ms` as kept.
+    """
+    state = getattr(consumer, "_subscription", None)
+    if all(hasattr(state, name) for name in ("fetch_context", "_fetch_count", "_last_fetch_ended")):
+        assert state is not None
+        context = _GetContext(state)
+        state.fetch_context = lambda: context
+
+
+def idle_time(consumer: Any) -> float | None:
+    """For how many seconds the application has asked for no records; 0 while it asks. None if this version is mute.
+
+    Any thread may call it.
+    """
+    state = getattr(consumer, "_subscription", None)
+    idle: float | None = getattr(state, "fetcher_idle_time", None)
+    return idle
+
+
+def fail_waiting_gets(consumer: Any, error: Exception) -> bool:
+    """Raises an error in the gets that wait. Returns False if there are none, or this version has another way."""
+    state = getattr(consumer, "_subscription", None)
+    waiters = [*getattr(state, "_fetch_waiters", ()), *getattr(state, "_assignment_waiters", ())]
+    waiting = any(not each.done() for each in waiters)
+    abort = getattr(state, "abort_waiters", None)
+    if not waiting or abort is None:
+        return False
+    abort(error)
+    return True
+
+
+def own_loop(consumer: Any) -> asyncio.AbstractEventLoop | None:
+    """The event loop of a consumer; None if this version does not show it."""
+    loop: asyncio.AbstractEventLoop | None = getattr(consumer, "_loop", None)
+    return loop
+
+
+def native_client(consumer: Any) -> Any | None:
+    """A consumer's client of brokers; None if this version does not show it."""
+    return getattr(consumer, "_client", None)
 
 
 # Producers.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiokafka import ConsumerRebalanceListener
 
 from kafka_assignors.clients.aiokafka._internals import as_coordinator, membership_of
+from kafka_assignors.clients.aiokafka.data_path import AiokafkaPath
 from kafka_assignors.clients.common.adapter import calling
 from kafka_assignors.clients.common.diff_listener import DiffListener, run_async
 
@@ -21,9 +22,10 @@ class RebalanceDiffListener(DiffListener):
     """KIP-54's clean-up listener: it hears of partitions that really came or went.
 
     Subclass it and override `on_partitions_gained` and `on_partitions_given_up`, as functions or coroutines; both get
-    ascending lists of `TopicPartition`. Pass it as `consumer.subscribe(topics, listener=...)`. aiokafka is eager, so
-    the difference is known only after the rebalance, and `on_partitions_given_up` is called then. If the membership was
-    lost, it is called at once. After a generation without this consumer nothing counts as kept.
+    ascending lists of `TopicPartition`. Pass it as `consumer.subscribe(topics, listener=...)`, to our consumer or to
+    aiokafka's with a plug-in. In an eager group the difference is known only after the rebalance, and
+    `on_partitions_given_up` is called then; in a cooperative one, and if the membership was lost, at once. After a
+    generation without this consumer nothing counts as kept.
 
     aiokafka logs the errors of the callbacks, as of any listener. What is held stays right.
 
@@ -32,23 +34,44 @@ class RebalanceDiffListener(DiffListener):
     """
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        """For aiokafka to call."""
-        coordinator = calling(as_coordinator)
+        """For aiokafka, or our consumer, to call."""
+        path = calling(_as_path)
+        coordinator = calling(as_coordinator) if path is None else None
         now = None if coordinator is None else membership_of(coordinator)
-        # aiokafka calls this also after a lost membership.
-        gone = self._holdings.taken(self._holdings.held) if now is not None and now.lost else []
+        gone: list[Any] = []
+        if path is not None and path.is_cooperative:
+            gone = self._holdings.taken(revoked)
+        elif now is not None and now.lost:
+            # aiokafka calls this also after a lost membership.
+            gone = self._holdings.taken(self._holdings.held)
         await run_async(self._user("on_partitions_revoked", revoked) + self._due(gone))
 
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        """For aiokafka to call."""
-        coordinator = calling(as_coordinator)
-        now = None if coordinator is None else membership_of(coordinator)
-        given_up, gained = self._holdings.replaced(assigned, now)
-        await run_async(self._due(given_up, gained) + self._user("on_partitions_assigned", assigned))
+        """For aiokafka, or our consumer, to call."""
+        path = calling(_as_path)
+        if path is not None and path.is_cooperative:
+            due = self._due([], self._holdings.added(assigned, path.membership))
+        else:
+            coordinator = calling(as_coordinator) if path is None else None
+            now = path.membership if path is not None else None
+            if coordinator is not None:
+                now = membership_of(coordinator)
+            due = self._due(*self._holdings.replaced(assigned, now))
+        await run_async(due + self._user("on_partitions_assigned", assigned))
+
+    async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+        """For our consumer to call: other members may own these partitions already."""
+        name = "on_partitions_lost" if hasattr(self._listener, "on_partitions_lost") else "on_partitions_revoked"
+        await run_async(self._user(name, lost) + self._due(self._holdings.taken(lost)))
 
     async def close(self) -> None:
         """Gives up the partitions that are still held. Call it after `stop()`, of which aiokafka tells no listener."""
         await run_async(self._on_close())
+
+
+def _as_path(caller: object) -> AiokafkaPath | None:
+    """The data path of our consumer, if it is that."""
+    return caller if isinstance(caller, AiokafkaPath) else None
 
 
 ConsumerRebalanceListener.register(RebalanceDiffListener)

@@ -42,6 +42,11 @@ _SETTINGS = (
 )
 
 
+# Up to aiokafka 0.12 a request is a list of its versions; later it finds the broker's by itself.
+_FetchOffsets: Any = OffsetFetchRequest[2] if isinstance(OffsetFetchRequest, list) else OffsetFetchRequest
+_ListOffsets: Any = OffsetRequest[2] if isinstance(OffsetRequest, list) else OffsetRequest
+
+
 class AdminLagSource(ClusterLagSource):
     """The lags of a live cluster, through a client of aiokafka: a `LagSource`.
 
@@ -128,7 +133,7 @@ class _Client:
         asked: dict[str, list[int]] = defaultdict(list)
         for topic, number in partitions:
             asked[topic].append(number)
-        response = await self._client.send(coordinator, OffsetFetchRequest(group_id, list(asked.items())))
+        response = await self._client.send(coordinator, _FetchOffsets(group_id, list(asked.items())))
         _check(getattr(response, "error_code", 0))
         found: dict[Partition, int] = {}
         for topic, answers in response.topics:
@@ -145,7 +150,7 @@ class _Client:
                 raise LeaderNotAvailableError(f"partition {number} of {topic!r} has no leader")
             asked[leader][topic].append((number, timestamp))
         requests = [
-            self._client.send(leader, OffsetRequest(-1, self._isolation, list(of_leader.items())))
+            self._client.send(leader, _ListOffsets(-1, self._isolation, list(of_leader.items())))
             for leader, of_leader in asked.items()
         ]
         found: dict[Partition, int] = {}

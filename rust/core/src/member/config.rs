@@ -55,8 +55,11 @@ pub struct Config {
     /// How long after a new generation the first heartbeat comes, if that is earlier. A cooperative group rebalances twice, and
     /// hears of the second rebalance sooner.
     pub early_heartbeat_ms: u64,
-    /// `max.poll.interval.ms`; also the rebalance timeout.
+    /// `max.poll.interval.ms`: how long the application may do without asking for records.
     pub max_poll_interval_ms: u64,
+    /// How long the group waits for this member in a rebalance. None is `max.poll.interval.ms`, as in Java, where only the thread
+    /// that polls can join.
+    pub rebalance_timeout_ms: Option<u64>,
     /// `socket.timeout.ms`: how long a request may take.
     pub request_timeout_ms: u64,
     /// How long a connection may take to be made, handshakes included.
@@ -85,6 +88,7 @@ impl Default for Config {
             heartbeat_interval_ms: 3_000,
             early_heartbeat_ms: 500,
             max_poll_interval_ms: 300_000,
+            rebalance_timeout_ms: None,
             request_timeout_ms: 60_000,
             connect_timeout_ms: 30_000,
             metadata_refresh_ms: 300_000,
@@ -170,6 +174,7 @@ impl Config {
             ("session.timeout.ms", self.session_timeout_ms, 1, MOST_MS),
             ("heartbeat.interval.ms", self.heartbeat_interval_ms, 1, self.session_timeout_ms.saturating_sub(1)),
             ("max.poll.interval.ms", self.max_poll_interval_ms, 1, MOST_MS),
+            ("the rebalance timeout in ms", self.rebalance_timeout_ms(), 1, MOST_MS),
             ("socket.timeout.ms", self.request_timeout_ms, 1, MOST_MS),
             ("the connect timeout in ms", self.connect_timeout_ms, 1, MOST_MS),
             ("topic.metadata.refresh.interval.ms", self.metadata_refresh_ms, 1, MOST_MS),
@@ -208,8 +213,14 @@ impl Config {
         (self.session_timeout_ms / 2).min(LONGEST_THROTTLE_MS)
     }
 
-    /// How long JoinGroup and SyncGroup may take: the broker parks both until everybody is there.
+    /// How long the group waits for this member in a rebalance.
+    pub(super) fn rebalance_timeout_ms(&self) -> u64 {
+        self.rebalance_timeout_ms.unwrap_or(self.max_poll_interval_ms)
+    }
+
+    /// How long JoinGroup and SyncGroup may take: the broker parks both until everybody is there. It waits for the longest
+    /// rebalance timeout of the group, and members of other clients have max.poll.interval.ms for that.
     pub(super) fn parked_timeout_ms(&self) -> u64 {
-        self.request_timeout_ms.max(self.max_poll_interval_ms + 5_000)
+        self.request_timeout_ms.max(self.max_poll_interval_ms.max(self.rebalance_timeout_ms()) + 5_000)
     }
 }

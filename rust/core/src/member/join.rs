@@ -163,7 +163,7 @@ impl Membership {
             group_id: self.config.group_id.clone(),
             // Checked to fit when the member was made.
             session_timeout_ms: self.config.session_timeout_ms as i32,
-            rebalance_timeout_ms: self.config.max_poll_interval_ms as i32,
+            rebalance_timeout_ms: self.config.rebalance_timeout_ms() as i32,
             member_id: self.member_id.clone(),
             group_instance_id: self.config.group_instance_id.clone(),
             protocol_type: CONSUMER.to_owned(),

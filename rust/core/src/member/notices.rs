@@ -141,7 +141,7 @@ impl Membership {
         if self.subscription.as_ref().map(|wanted| wanted.epoch) == Some(epoch) && self.may_be_prepared() {
             self.attempt.prepared = Some(protocols);
             self.attempt.commits_until =
-                self.now + self.config.request_timeout_ms.min(self.config.max_poll_interval_ms);
+                self.now + self.config.request_timeout_ms.min(self.config.rebalance_timeout_ms());
         }
     }
 

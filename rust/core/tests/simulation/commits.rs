@@ -3,7 +3,7 @@
 use crate::script::{Asked, Script, owned, share};
 use crate::world::{Weather, World};
 use crate::{config, group};
-use kafka_assignors_core::member::{Action, CommitOffset, Event, Role, Stage};
+use kafka_assignors_core::member::{Action, CommitOffset, Config, Event, Role, Stage};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::offsets::{
     OffsetCommitRequest, OffsetFetchPartitionResponse, OffsetFetchRequest, OffsetFetchResponse,
@@ -139,6 +139,18 @@ fn scenario_35_what_a_cooperative_member_keeps_is_committed_after_the_rebalance(
 fn scenario_35_a_commit_that_comes_too_late_for_its_generation_is_sent_with_the_next() {
     let mut settings = config(1, &["cooperative-sticky"]);
     settings.max_poll_interval_ms = 7_000;
+    late_for_its_generation(settings);
+}
+
+#[test]
+fn scenario_35_no_commit_holds_a_rebalance_up_beyond_its_timeout() {
+    let mut settings = config(1, &["cooperative-sticky"]);
+    settings.rebalance_timeout_ms = Some(7_000);
+    late_for_its_generation(settings);
+}
+
+/// A member whose rebalances may take 7 seconds has a commit that takes longer.
+fn late_for_its_generation(settings: Config) {
     let mut script = Script::new(settings);
     script.stable(&[("t", &[0])]);
     script.commit(1, &[("t", 0, 5)]);

@@ -214,6 +214,29 @@ fn scenario_20_an_application_that_does_not_poll_leaves_and_comes_back_with_the_
 }
 
 #[test]
+fn scenario_20_the_poll_interval_and_the_rebalance_timeout_are_two_values() {
+    let mut settings = config(1, &["sticky"]);
+    settings.rebalance_timeout_ms = Some(4_000);
+    let mut script = Script::new(settings);
+    assert_eq!(script.joining().body.rebalance_timeout_ms, 4_000);
+    let mut script = Script::new(config(1, &["sticky"]));
+    assert_eq!(script.joining().body.rebalance_timeout_ms, 30_000, "max.poll.interval.ms, as in Java");
+
+    let mut settings = config(1, &["sticky"]);
+    settings.rebalance_timeout_ms = Some(4_000);
+    let mut script = Script::new(settings);
+    script.stable(&[("t", &[0])]);
+    script.tell(Event::Poll);
+    let exceeded = |script: &Script| script.actions.iter().any(|each| matches!(each, Action::MaxPollExceeded { .. }));
+    for _ in 0..9 {
+        script.heartbeat(ErrorCode::NONE);
+    }
+    assert!(!exceeded(&script), "the rebalance timeout expels nobody who is stable");
+    script.pass(6_000);
+    assert!(exceeded(&script));
+}
+
+#[test]
 fn scenario_20_a_static_member_that_does_not_poll_only_falls_silent() {
     let mut settings = config(1, &["sticky"]);
     settings.group_instance_id = Some("i".to_owned());

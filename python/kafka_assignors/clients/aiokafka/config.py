@@ -1,0 +1,171 @@
+"""The settings of a consumer: those of its membership, and those that the client gets for reading.
+
+| Setting | Who has it |
+| --- | --- |
+| of connections and of security | both |
+| of the group, of its times and of automatic commits | the membership; the client only shows them |
+| `client_rack` | both; before aiokafka 0.14 the membership alone |
+| `on_rebalance`, `on_broker_assignor` | the membership |
+| all others | the client |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import aiokafka
+
+from kafka_assignors.assignors import LagBasedAssignor
+from kafka_assignors.clients.aiokafka.lag import of_client
+from kafka_assignors.clients.common.connection import ask_provider, client_config
+from kafka_assignors.clients.common.strategy_setting import OwnAssignors, read_strategies
+from kafka_assignors.errors import OptionError
+from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["OURS", "ConsumerConfig", "is_ours_alone", "signature", "with_lags"]
+
+_OWN = OwnAssignors("aiokafka", "aiokafka", "roundrobin", frozenset(("range", "roundrobin", "sticky")))
+_ON_BROKER_ASSIGNOR: tuple[OnBrokerAssignor, ...] = ("fail", "carry-on")
+
+OURS: Mapping[str, Any] = {"client_rack": None, "on_rebalance": None, "on_broker_assignor": "fail"}
+"""The settings that the client's class lacks, at least in some releases, and their defaults."""
+
+
+def is_ours_alone(name: str) -> bool:
+    """Whether the client does not take this setting."""
+    return name in OURS and name not in inspect.signature(aiokafka.AIOKafkaConsumer).parameters
+
+
+def signature(*, with_self: bool = False) -> inspect.Signature:
+    """That of the client's class in the installed release, and `OURS`."""
+    own = inspect.signature(aiokafka.AIOKafkaConsumer.__init__)
+    further = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        for name, default in OURS.items()
+        if name not in own.parameters
+    ]
+    parameters = [*own.parameters.values(), *further]
+    return own.replace(parameters=parameters if with_self else parameters[1:])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerConfig(MemberConfig):
+    """The settings of a consumer with a group.
+
+    Attributes:
+        reset: `auto_offset_reset`: where a partition without a commit starts.
+        isolation_level: the client's.
+        exclude_internal_topics: whether a pattern matches none of Kafka's internal topics.
+    """
+
+    reset: str
+    isolation_level: str
+    exclude_internal_topics: bool
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any], loop: asyncio.AbstractEventLoop | None) -> ConsumerConfig:
+        """Reads the constructor's arguments.
+
+        Args:
+            settings: all of them, with the client's defaults.
+            loop: the consumer's event loop, on which a provider of tokens is asked.
+
+        Raises:
+            OptionError: a setting that the membership cannot honour; the message has a remedy.
+        """
+        chosen = read_strategies(settings["partition_assignment_strategy"], _OWN)
+        session = _milliseconds(settings, "session_timeout_ms")
+        heartbeat = _milliseconds(settings, "heartbeat_interval_ms")
+        if heartbeat >= session:
+            raise OptionError(
+                f"heartbeat_interval_ms is {heartbeat}, not below session_timeout_ms ({session}); give at most a third "
+                f"of it"
+            )
+        backoff = _milliseconds(settings, "retry_backoff_ms")
+        reaction = settings["on_broker_assignor"]
+        if reaction not in _ON_BROKER_ASSIGNOR:
+            raise OptionError(f"on_broker_assignor is {reaction!r}; give one of {', '.join(_ON_BROKER_ASSIGNOR)}")
+        callback = settings["on_rebalance"] or chosen.on_rebalance
+        if callback is not None and not callable(callback):
+            raise OptionError(f"on_rebalance is a {type(callback).__name__}; give a function")
+        rebalance = settings["rebalance_timeout_ms"]
+        return cls(
+            client=client_config(settings, client="aiokafka", token_of=_asking_on(loop)),
+            group_id=str(settings["group_id"]),
+            group_instance_id=settings["group_instance_id"],
+            assignors=chosen.assignors,
+            rack=settings["client_rack"] or chosen.rack,
+            session_timeout_ms=session,
+            heartbeat_interval_ms=heartbeat,
+            max_poll_interval_ms=_milliseconds(settings, "max_poll_interval_ms"),
+            # As the client: its task joins, not the application, so that the group need not wait for a poll.
+            rebalance_timeout_ms=session if rebalance is None else _milliseconds(settings, "rebalance_timeout_ms"),
+            metadata_refresh_ms=_milliseconds(settings, "metadata_max_age_ms"),
+            retry_backoff_ms=backoff,
+            retry_backoff_max_ms=max(backoff, 1_000),
+            auto_commit=bool(settings["enable_auto_commit"]),
+            auto_commit_interval=max(0.0, float(settings["auto_commit_interval_ms"]) / 1000),
+            on_rebalance=callback,
+            on_broker_assignor=reaction,
+            # Its listeners hear of the first rebalance, too, in which there is nothing to revoke.
+            tells_every_rebalance=True,
+            reset=str(settings["auto_offset_reset"]).lower(),
+            isolation_level=str(settings["isolation_level"]),
+            exclude_internal_topics=bool(settings["exclude_internal_topics"]),
+        )
+
+
+def _milliseconds(settings: Mapping[str, Any], name: str) -> int:
+    value = settings[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < 2**31:
+        raise OptionError(f"{name} is {value!r}; give milliseconds from 1 to {2**31 - 1}")
+    return int(value)
+
+
+def _asking_on(loop: asyncio.AbstractEventLoop | None) -> Any:
+    """Asks a provider whose `token` is a coroutine function on the consumer's loop, and waits on the asking thread."""
+
+    def ask(provider: Any) -> str:
+        if loop is None or not inspect.iscoroutinefunction(provider.token):
+            return ask_provider(provider)
+        token: str = asyncio.run_coroutine_threadsafe(provider.token(), loop).result()
+        return token
+
+    return ask
+
+
+def with_lags(config: ConsumerConfig, client: Any, loop: asyncio.AbstractEventLoop) -> ConsumerConfig:
+    """The settings, in which every assignor by lag has a source and a group.
+
+    Args:
+        config: the consumer's.
+        client: the consumer's client of brokers, whose settings a source takes that reads the cluster.
+        loop: the consumer's event loop.
+
+    Raises:
+        OptionError: an assignor by lag has no source, and this version of aiokafka shows no settings for one.
+    """
+
+    def complete(assignor: Any) -> Any:
+        if not isinstance(assignor, LagBasedAssignor):
+            return assignor
+        if assignor.lags is None:
+            reading = {"reset": config.reset, "isolation_level": config.isolation_level}
+            try:
+                source = of_client(client, loop, **reading, timeout=assignor.deadline)
+            except AttributeError as error:
+                raise OptionError(
+                    f"this version of aiokafka does not show its client's settings ({error}); give "
+                    f"LagBasedAssignor(lags=...)"
+                ) from error
+            assignor = dataclasses.replace(assignor, lags=source)
+        return assignor if assignor.group_id else dataclasses.replace(assignor, group_id=config.group_id)
+
+    return dataclasses.replace(config, assignors=tuple(complete(each) for each in config.assignors))

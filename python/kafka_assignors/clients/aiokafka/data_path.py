@@ -1,0 +1,377 @@
+"""aiokafka as the data path of a membership: what it reads, in which order its listeners are called, and its errors.
+
+    the application's getone, getmany ──► aiokafka ──── asks ────► AiokafkaPath.gate, .asked
+    the consumer's task, in a turn ─────► AiokafkaPath ──────────► the client's table of partitions
+    the membership's thread ────────────► AiokafkaPath.wake
+
+Everything but `wake` runs on the consumer's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import aiokafka
+from aiokafka import TopicPartition
+
+from kafka_assignors.clients.aiokafka import _internals
+from kafka_assignors.clients.aiokafka.errors import error_of, is_passing
+from kafka_assignors.clients.aiokafka.gate import Gate
+from kafka_assignors.clients.aiokafka.public_table import PublicTable, TrackedGets
+from kafka_assignors.clients.common.adapter import Membership
+from kafka_assignors.member.data_path import Position
+from kafka_assignors.printable import SENTENCE, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from kafka_assignors.clients.aiokafka.config import ConsumerConfig
+    from kafka_assignors.member.application_side import ApplicationSide
+    from kafka_assignors.member.data_path import CommitOutcome, Event, Failure, Partition, Share
+    from kafka_assignors.member.turn import Arrivals
+
+__all__ = ["AiokafkaPath", "Told", "plain"]
+
+logger = logging.getLogger("kafka_assignors")
+
+_METHODS = {"assigned": "on_partitions_assigned", "revoked": "on_partitions_revoked", "lost": "on_partitions_lost"}
+
+
+def plain(partitions: Iterable[Any]) -> set[Partition]:
+    """The client's partitions as the membership has them."""
+    return {(each.topic, each.partition) for each in partitions}
+
+
+@dataclass(eq=False)
+class Told:
+    """The listener of one subscription.
+
+    Attributes:
+        listener: the application's; None for none.
+        gate: in front of the gets.
+        is_over: whether the subscription is: then the listener hears of nothing, as in the client.
+    """
+
+    listener: Any
+    is_over: bool = False
+
+
+class AiokafkaPath:
+    """A consumer of aiokafka that reads what it is told. It holds the consumer weakly.
+
+    Args:
+        consumer: ours.
+        config: its settings.
+
+    Attributes:
+        config: likewise.
+        side: the application's side of the membership; set before the first turn.
+        arrivals: wakes the task that takes the turns; set by `start`.
+        table: what the client reads; None before the first share.
+        topics: what the consumer subscribes to by name.
+        is_over: whether the subscription has ended, and its partitions may not have gone yet.
+        held: partitions that `hold` has paused, and not the application.
+    """
+
+    side: ApplicationSide
+    arrivals: Arrivals
+
+    def __init__(self, consumer: aiokafka.AIOKafkaConsumer, config: ConsumerConfig) -> None:
+        self._consumer = weakref.ref(consumer)
+        self.config = config
+        self.table: _internals.Table | PublicTable | None = None
+        self.topics: frozenset[str] = frozenset()
+        self.is_over = False
+        self.gate = Gate(self.certain_for)
+        self.held: set[TopicPartition] = set()
+        # Gets that the client does not show; None where it does.
+        self._gets: TrackedGets | None = None
+        self._told = Told(None)
+        self._has_asked = False
+        # What the member's thread has put into the mailbox since the application last asked.
+        self._has_work = False
+        self._failure: Exception | None = None
+        self._is_fatal = False
+        # Done at the first share of a subscription, or when there will be none.
+        self._waits_for_share: asyncio.Future[None] | None = None
+        # Tasks wait here for the start of partitions.
+        self._next_share: asyncio.Future[None] | None = None
+        # Where partitions begin that the listener of an assignment has sought.
+        self._sought: dict[Partition, Position] = {}
+
+    @property
+    def consumer(self) -> Any | None:
+        """The consumer; None if nobody holds it any more."""
+        return self._consumer()
+
+    # What is read.
+
+    def has(self, partition: TopicPartition) -> bool:
+        """Whether the partition is this consumer's, also while an eager rebalance has taken it away."""
+        if self.is_over:
+            return False
+        return (partition.topic, partition.partition) in self.side.assigned.owned or self.is_read(partition)
+
+    def is_read(self, partition: TopicPartition) -> bool:
+        """Whether the client reads it. If it is this consumer's and is not read, it waits for its start."""
+        return self.table is not None and not self.is_over and partition in self.table.read
+
+    def begin_empty(self, topics: frozenset[str]) -> None:
+        """Takes what the consumer assigned before its start, of which nothing is to be read."""
+        self.topics = topics
+        self._adopt()
+        assert self.table is not None
+        self.table.replace(frozenset(), {}, topics)
+
+    def _adopt(self) -> None:
+        """Takes the table of the consumer, which has just assigned something and has started."""
+        consumer = self.consumer
+        assert consumer is not None
+        found = _internals.table_of(consumer, self.gate)
+        self.table = PublicTable(consumer) if found is None else found
+        if self._gets is None and (found is None or _internals.idle_time(consumer) is None):
+            self._gets = TrackedGets(consumer, self.gate, self.asked)
+
+    def let_go(self) -> None:
+        """Leaves the client's table to others: the application or, later, a new subscription."""
+        self.table = None
+        self.held.clear()
+
+    def share(self, share: Share) -> None:
+        """As `DataPath`."""
+        consumer = self.consumer
+        if consumer is None:
+            return
+        wanted = frozenset(TopicPartition(*each) for each in share.partitions)
+        if self.table is None:
+            if wanted:
+                aiokafka.AIOKafkaConsumer.assign(consumer, list(wanted))
+                self._adopt()
+            fresh = wanted
+        else:
+            fresh = wanted - self.table.read
+        starts: dict[Any, int | None] = dict.fromkeys(fresh)
+        for each, at in share.starts.items():
+            starts[TopicPartition(*each)] = None if at is None else at.offset
+        if self.table is not None:
+            kept_paused = self.table.replace(wanted, starts, self.topics)
+            paused = {TopicPartition(*each) for each in share.paused}
+            aiokafka.AIOKafkaConsumer.pause(consumer, *(paused & (fresh | kept_paused)))
+            aiokafka.AIOKafkaConsumer.resume(consumer, *((self.held & wanted) - paused))
+        self.held.clear()
+        self.gate.shut = self.is_over
+        if share.is_assigned:
+            self._sought.clear()
+            self.end_wait()
+        self._end_next_share()
+        if self._gets is not None:
+            self._gets.open()
+        if self.table is not None:
+            self.table.open()
+
+    def hold(self, partitions: frozenset[Partition]) -> None:
+        """As `DataPath`."""
+        table, consumer = self.table, self.consumer
+        if table is None or consumer is None:
+            return
+        held = {TopicPartition(*each) for each in partitions} & table.read
+        if table.read <= held:
+            self.gate.shut = True
+        if not self.gate.shut or isinstance(table, PublicTable):
+            # A get would throw away what was fetched for a paused partition. So the gate is better where all are held.
+            self.held |= held
+            aiokafka.AIOKafkaConsumer.pause(consumer, *held)
+
+    def certain_for(self) -> float | None:
+        """For how many seconds records may be handed out certainly; None for not at all."""
+        if not self.side.may_hand_out:
+            return None
+        member = self.side.member
+        return 1.0 if member is None else min(1.0, member.session_left)
+
+    def _end_next_share(self) -> None:
+        if self._next_share is not None and not self._next_share.done():
+            self._next_share.set_result(None)
+        self._next_share = None
+
+    async def next_share(self) -> None:
+        """Waits until the client is told to read something else, or the membership ends."""
+        if self._next_share is None:
+            self._next_share = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._next_share)
+
+    def start_at(self, partition: TopicPartition, offset: int) -> None:
+        """Begins a partition here, that is this consumer's and is not read yet."""
+        name, at = (partition.topic, partition.partition), Position(offset)
+        if not self.side.assigned.start_at(name, at):
+            # Within the listener of an assignment: it begins after that.
+            self._sought[name] = at
+            self.side.choose(dict.fromkeys(self.side.assigned.owned) | self._sought)
+
+    def sought_for(self, partition: TopicPartition) -> int | None:
+        """Where a partition will begin that is not read yet, if the application has said so."""
+        at = self._sought.get((partition.topic, partition.partition))
+        return None if at is None else at.offset
+
+    def positions(self, partitions: Collection[Partition]) -> dict[Partition, Position]:
+        """As `DataPath`."""
+        found: dict[Partition, Position] = {}
+        if self.table is not None:
+            for each in partitions:
+                offset = self.table.position(TopicPartition(*each))
+                if offset is not None:
+                    found[each] = Position(offset, -1, "")
+        return found
+
+    # The listener.
+
+    def listen(self, topics: frozenset[str], listener: Any) -> Told | None:
+        """Begins a subscription. Returns its listener for the membership."""
+        # Partitions of a subscription that has ended go in the next turn.
+        self.gate.shut = self.is_over and self.table is not None and bool(self.table.read)
+        self.topics, self.is_over = topics, False
+        self._told = Told(listener)
+        return None if listener is None else self._told
+
+    def end_subscription(self) -> None:
+        """Hands out nothing more of a subscription, whose partitions go in the next turn."""
+        self.end_listener()
+        self.is_over = self.gate.shut = True
+        self.end_wait()
+
+    def end_listener(self) -> None:
+        """The listener hears of nothing any more, not even that its partitions go."""
+        self._told.is_over = True
+
+    @property
+    def membership(self) -> Membership | None:
+        """The membership, for a listener that is being called; None before the first."""
+        member = self.side.member
+        return None if member is None else Membership(member.identity[1], member.identity[0])
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether the listener hears of differences only."""
+        return self.side.strategies.cooperative
+
+    def call(self, listener: Told | None, event: Event, partitions: frozenset[Partition]) -> object:
+        """As `DataPath`. The listener's errors are logged, as by the client."""
+        if listener is None or listener.is_over:
+            return None
+        return self._call(listener.listener, event, {TopicPartition(*each) for each in partitions})
+
+    async def _call(self, listener: Any, event: Event, partitions: set[TopicPartition]) -> None:
+        # aiokafka's own listeners have no method for lost partitions.
+        name = _METHODS[event if hasattr(listener, _METHODS[event]) else "revoked"]
+        try:
+            result = getattr(listener, name)(partitions)
+            if inspect.isawaitable(result):
+                await result
+        except Exception:
+            # As the client does. The rebalance goes on.
+            logger.exception("the listener %r of group %r failed in %s", listener, self.config.group_id, name)
+
+    # Commits and errors.
+
+    def told(self, outcome: CommitOutcome) -> None:
+        """As `DataPath`: nobody waits for an automatic commit, so its failure is logged."""
+        refused = set(outcome.refused.values()) | ({outcome.error_code} - {0})
+        for code in sorted(refused):
+            logger.error("group %r: an automatic commit failed with error code %d", self.config.group_id, code)
+
+    def fail(self, error: Failure | Exception) -> None:
+        """As `DataPath`."""
+        if isinstance(error, Exception):
+            logger.error("the membership of group %r failed", self.config.group_id, exc_info=error)
+            self._report(error)
+            return
+        message = printable(error.message, SENTENCE)
+        code = error.error_code
+        if code is None or error.is_missing or (is_passing(code) and not error.is_fatal):
+            # As the client: it logs that the poll interval is over, waits for topics, and tries again.
+            logger.warning("group %r: %s", self.config.group_id, message)
+            if error.is_missing:
+                # There is no share to wait for, if no topic matches a pattern.
+                self.end_wait()
+            return
+        logger.error("group %r: %s", self.config.group_id, message)
+        self._is_fatal = self._is_fatal or error.is_fatal
+        self._report(error_of(code, message, error.topic, self.config.group_id))
+
+    def _report(self, error: Exception) -> None:
+        """Raises an error in `start`, else in the gets that wait, else in the next one; a fatal one in each."""
+        waiting, consumer = self._waits_for_share, self.consumer
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(error)
+            if not self._is_fatal:
+                return
+        raised = consumer is not None and _internals.fail_waiting_gets(consumer, error)
+        if self._is_fatal or not raised:
+            self._failure = error
+
+    async def first_share(self) -> None:
+        """Waits for the first share. Raises the error for which there is none."""
+        self._waits_for_share = asyncio.get_running_loop().create_future()
+        try:
+            await self._waits_for_share
+        finally:
+            self._waits_for_share = None
+
+    def end_wait(self) -> None:
+        """Ends the wait for the first share."""
+        if self._waits_for_share is not None and not self._waits_for_share.done():
+            self._waits_for_share.set_result(None)
+
+    def end(self) -> None:
+        """Ends all waits, since the membership has ended."""
+        self.end_wait()
+        self._end_next_share()
+
+    # Signs of life.
+
+    def asked(self) -> None:
+        """Notes that the application asks for records, and raises the error that it has not got yet."""
+        self._has_asked = True
+        if self._has_work:
+            # A member that left since nobody polled comes back.
+            self._has_work = False
+            self.arrivals.ring()
+        if self._failure is not None:
+            failure = self._failure
+            if not self._is_fatal:
+                self._failure = None
+            raise failure
+
+    @property
+    def asks(self) -> bool:
+        """Whether the application asks for records, or has done so since the last look."""
+        has_asked, self._has_asked = self._has_asked, False
+        return has_asked or self._asks_now(self.consumer)
+
+    def _asks_now(self, consumer: Any) -> bool:
+        if self._gets is not None:
+            return self._gets.waiting > 0
+        return consumer is not None and _internals.idle_time(consumer) == 0
+
+    def wake(self) -> float | None:
+        """As `DataPath`."""
+        consumer = self.consumer
+        if consumer is None:
+            return None
+        # What the member's thread has done may be the end of the membership.
+        self.gate.certain_until = 0.0
+        self._has_work = bool(self.side.mailbox)
+        if self._has_work and not self.arrivals.ring():
+            return None
+        if self._asks_now(consumer):
+            return time.monotonic()
+        if self._gets is not None:
+            return self._gets.asked_at
+        idle = _internals.idle_time(consumer)
+        return time.monotonic() - (0.0 if idle is None else idle)
