@@ -24,6 +24,7 @@ try:
     import aiokafka  # noqa: F401
 
     from kafka_assignors.clients.aiokafka.assignors import (
+        CustomAssignor,
         LagBasedAssignor,
         StickyAssignor,
         StickyStreamJoinAssignor,
@@ -40,6 +41,7 @@ except ImportError as error:
 __all__ = [
     "AIOKafkaProducer",
     "AdminLagSource",
+    "CustomAssignor",
     "LagBasedAssignor",
     "RebalanceDiffListener",
     "RebalanceReport",

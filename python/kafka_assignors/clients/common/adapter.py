@@ -192,7 +192,7 @@ class ClientAdapter(ABC):
         if unknown and not plan.joins:
             # A stream join assigns each number of all its topics together, so it skips topics without metadata.
             kept, keeping = left_with_owners(
-                packed.members,
+                self._claiming(packed.members),
                 unknown,
                 generation,
                 self._handed_out.earlier_plans(),
@@ -200,7 +200,9 @@ class ClientAdapter(ABC):
             )
         assignments, longer = merged(assignments, kept)
         self._handed_out.planned(generation, *filter(None, (plan, keeping)))
-        self._reporter.planned = Planned(plan, plan.record_bytes + longer, time.perf_counter() - started)
+        seconds, search = time.perf_counter() - started, self._planning_seconds()
+        session = None if search is None else search / PLANNING_SHARE
+        self._reporter.planned = Planned(plan, plan.record_bytes + longer, seconds, session)
         return assignments
 
     def on_assignment(self, assignment: Any, generation: int | None = None) -> None:
@@ -255,6 +257,12 @@ class ClientAdapter(ABC):
     def _rewound(self, kept: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
         """Those of the kept partitions that the client reads from the group's commit after this rebalance."""
         return {}
+
+    # A subclass for a strategy whose user data is its own implements this.
+
+    def _claiming(self, members: Sequence[JoinedMember]) -> Sequence[JoinedMember]:
+        """The members, with their claims as the sticky strategy of the same protocol has them."""
+        return members
 
     # The rest is the same for all clients.
 

@@ -22,6 +22,7 @@ try:
 
     from kafka_assignors.clients.kafka_python.assignors import (
         CooperativeStickyAssignor,
+        CustomAssignor,
         LagBasedAssignor,
         StickyAssignor,
         StickyStreamJoinAssignor,
@@ -46,6 +47,7 @@ __all__ = [
     "AdminLagSource",
     "AsyncRebalanceDiffListener",
     "CooperativeStickyAssignor",
+    "CustomAssignor",
     "DefaultPartitioner",
     "KafkaProducer",
     "LagBasedAssignor",
