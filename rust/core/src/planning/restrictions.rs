@@ -6,7 +6,7 @@ use crate::planning::group::{Csr, Group, GroupBuilder, NONE, TopicSpec, Topics};
 use crate::planning::ownership::Ownership;
 
 /// The restrictions of a group, by its numbers of members and partitions.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restrictions {
     /// Sets of members, ascending.
     pub sets: Csr,
@@ -42,6 +42,12 @@ pub struct Narrowed {
     pub nobody: Option<u32>,
 }
 
+impl Default for Restrictions {
+    fn default() -> Self {
+        Self { sets: Csr::new(), set_of: Vec::new(), capacity: Vec::new() }
+    }
+}
+
 impl Restrictions {
     /// The set of a partition; [`NONE`] for every subscriber.
     #[must_use]
@@ -73,19 +79,28 @@ impl Restrictions {
         }
     }
 
-    /// The group with these restrictions as subscriptions. O(partitions + members × parts of topics × log members).
+    /// The group with these restrictions as subscriptions. O(partitions + members × sets of each topic × log members).
     #[must_use]
     pub fn narrow(&self, group: &Group, ownership: &Ownership) -> Narrowed {
         let topics = group.topics();
-        let mut parts: Vec<Vec<(u32, Vec<u32>)>> = Vec::with_capacity(topics.len());
+        let mut subscribers = vec![Vec::new(); topics.len()];
+        for member in 0..group.members() as u32 {
+            group.subscription(member).iter().for_each(|&topic| subscribers[topic as usize].push(member));
+        }
+        // By topic, who may have a part of it, and the partitions of the part. Sets that differ in other members than the topic's
+        // subscribers are one part, so that the plan does not depend on how restrictions were written.
+        let mut parts: Vec<Vec<(Vec<u32>, Vec<u32>)>> = Vec::with_capacity(topics.len());
         for topic in 0..topics.len() as u32 {
-            let mut of_topic: Vec<(u32, Vec<u32>)> = Vec::new();
+            let mut of_topic: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();
             let mut place: HashMap<u32, usize> = HashMap::new();
             for partition in topics.range(topic) {
-                let set = self.set(partition);
-                let at = *place.entry(set).or_insert_with(|| {
-                    of_topic.push((set, Vec::new()));
-                    of_topic.len() - 1
+                let at = *place.entry(self.set(partition)).or_insert_with(|| {
+                    let may = |&&member: &&u32| self.allow(member, partition);
+                    let able: Vec<u32> = subscribers[topic as usize].iter().filter(may).copied().collect();
+                    of_topic.iter().position(|(known, _)| *known == able).unwrap_or_else(|| {
+                        of_topic.push((able, Vec::new()));
+                        of_topic.len() - 1
+                    })
                 });
                 of_topic[at].1.push(partition);
             }
@@ -114,7 +129,8 @@ impl Restrictions {
             subscription.clear();
             for &topic in group.subscription(member) {
                 let of_topic = (first_part[topic as usize]..).zip(&parts[topic as usize]);
-                subscription.extend(of_topic.filter(|(_, (_, held))| self.allow(member, held[0])).map(|(part, _)| part));
+                subscription
+                    .extend(of_topic.filter(|(_, (able, _))| able.binary_search(&member).is_ok()).map(|(part, _)| part));
             }
             let subscribed = builder.subscription(&subscription);
             builder.member(&format!("{member:010}"), subscribed).finish();
