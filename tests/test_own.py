@@ -38,6 +38,8 @@ from support.offline import Group as OfflineGroup
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from kafka_assignors.assignors import Assignor
+
 TOPICS = {"orders": 4, "audit": 2}
 
 
@@ -55,7 +57,7 @@ class Lifted(CustomAssignor):
     """Plans with any function, and keeps the groups that it got."""
 
     name = "lifted"
-    fallback = StickyAssignor()
+    fallback: ClassVar[Assignor | None] = StickyAssignor()
 
     def __init__(self, does: Callable[[Group], Any], data: Any = b"") -> None:
         self.does = does
@@ -121,7 +123,12 @@ def test_members_come_with_all_that_they_said(kind: type[Lifted]) -> None:
     # subscribed to.
     assert (new.owned, old.owned, same.owned, mad.owned) == ({"orders": [1]}, {"orders": [2]}, {}, {})
     assert (new.generation, old.generation, mad.generation) == (7, 6, None)
-    assert (new.rack, new.instance_id, new.data, list(new.topics)) == ("rack-a", "static-new", b"\x00big\xff", ["orders"])
+    assert (new.rack, new.instance_id, new.data, list(new.topics)) == (
+        "rack-a",
+        "static-new",
+        b"\x00big\xff",
+        ["orders"],
+    )
     assert (mad.topics, mad.data) == ((), b"")
     assert group.partitions("orders") == 4
 
@@ -142,7 +149,10 @@ def test_data_that_is_too_long_does_not_count_and_costs_nothing_else() -> None:
     told = b"x" * (CustomUserData.MOST + 1)
     user_data = CustomUserData(told[1:], {"orders": [1]}, 4).encode()
     grown = user_data[: -len(told) + 1 - 4] + len(told).to_bytes(4) + told
-    members = [("a", None, Subscription(["orders"], grown).encode()), ("b", None, Subscription(["orders"], user_data).encode())]
+    members = [
+        ("a", None, Subscription(["orders"], grown).encode()),
+        ("b", None, Subscription(["orders"], user_data).encode()),
+    ]
     _, plan = assignor.plan_assignment(members, TOPICS)
     long, fits = assignor.groups[0].members
     assert (long.data, len(fits.data)) == (b"", CustomUserData.MOST)
@@ -325,10 +335,10 @@ def test_a_fallback_may_be_any_assignor_that_a_member_can_have() -> None:
     assert planned["falls-to-range"] == {"a": {"audit": [0, 1], "orders": [0, 1]}, "b": {"orders": [2, 3]}}
     assert planned["falls-to-own"] == {"a": {"audit": [0, 1], "orders": [0, 1, 2, 3]}, "b": {}}
     assert sorted(map(len, planned["falls-to-cooperative"]["a"].values())) == [1, 2]
+    broken = Broken(lambda group: 1 / 0)
     with pytest.raises(PlanError, match="failed as well"):
-        broken = Broken(lambda group: 1 / 0)
         broken.plan_assignment(pair(broken), TOPICS)
-    with pytest.raises(OptionError, match="UniformAssignor|uniform"):
+    with pytest.raises(OptionError, match="uniform"):
         type("Wrong", (Lifted,), {"name": "w", "fallback": UniformAssignor()})
     with pytest.raises(OptionError, match="give an assignor, or None"):
         type("Wrong", (Lifted,), {"name": "w", "fallback": "sticky"})
@@ -450,8 +460,26 @@ def test_user_data_is_read_whatever_it_is() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["sticky", "range", "lag", "uniform", "weighted", "StickyAssignor", "stream", "", " a", "a,b", "f(x)", "a\n", "x" * 250, "ü" * 125]
-    + [3, None, b"x", "\ud800"],
+    [
+        "sticky",
+        "range",
+        "lag",
+        "uniform",
+        "weighted",
+        "StickyAssignor",
+        "stream",
+        "",
+        " a",
+        "a,b",
+        "f(x)",
+        "a\n",
+        "x" * 250,
+        "ü" * 125,
+        3,
+        None,
+        b"x",
+        "\ud800",
+    ],
 )
 def test_names_that_no_group_may_agree_on_are_refused(name: Any) -> None:
     with pytest.raises(OptionError):
@@ -472,7 +500,8 @@ def test_names_that_no_group_may_agree_on_are_refused(name: Any) -> None:
 
 
 def test_a_name_may_be_as_long_as_a_topics() -> None:
-    assert type("Mine", (Lifted,), {"name": "ü" * 124}).name == "ü" * 124
+    long = "ü" * 124
+    assert vars(type("Mine", (Lifted,), {"name": long}))["name"] == long
 
 
 @dataclass(frozen=True)
@@ -540,9 +569,7 @@ def test_the_clients_lists_take_it(kind: str) -> None:
     own = (Cooperating if "cooperative" in kind else Lifted)(first_takes_all, b"zone")
 
     def member(name: str) -> Any:
-        room, member_class = (
-            (aiokafka, AiokafkaMember) if kind == "aiokafka" else (kafka_python, KafkaPythonMember)
-        )
+        room, member_class = (aiokafka, AiokafkaMember) if kind == "aiokafka" else (kafka_python, KafkaPythonMember)
         made.append(member_class(name, [room.CustomAssignor(own)], {"t": 4}))
         return made[-1]
 

@@ -1,4 +1,4 @@
-"""`sticky_within`: all plans of tiny groups, medium ones by OR-tools' min-cost flow, and a verification that notices."""
+"""`sticky_within`: compared with all plans of tiny groups, and with OR-tools' min-cost flow on medium ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 Partition = tuple[str, int]
 
 
-def scene(rng: random.Random, topics: int, most: int, members: int) -> tuple[Group, dict[Any, list[str]], dict[str, int]]:
+def scene(
+    rng: random.Random, topics: int, most: int, members: int
+) -> tuple[Group, dict[Any, list[str]], dict[str, int]]:
     """A group whose claims need no settling, with restrictions of all kinds."""
     counts = {f"t{i}": rng.randint(0, most) for i in range(topics)}
     ids = [f"m{i}" for i in range(members)]
@@ -39,7 +41,9 @@ def scene(rng: random.Random, topics: int, most: int, members: int) -> tuple[Gro
     group = Group(
         counts,
         [
-            Member(id_, rng.sample(sorted(counts), rng.randint(max(0, topics - 2), topics)), owned=owned[id_], generation=3)
+            Member(
+                id_, rng.sample(sorted(counts), rng.randint(max(0, topics - 2), topics)), owned=owned[id_], generation=3
+            )
             for id_ in ids
         ],
     )
@@ -63,7 +67,9 @@ def able(group: Group, allowed: Mapping[Any, list[str]]) -> dict[Partition, list
         for number in range(group.partitions(topic)):
             named = allowed.get((topic, number), allowed.get(topic))
             found[topic, number] = [
-                member.id for member in group.members if topic in member.topics and (named is None or member.id in named)
+                member.id
+                for member in group.members
+                if topic in member.topics and (named is None or member.id in named)
             ]
     return found
 
@@ -188,7 +194,7 @@ def test_it_is_deterministic_and_the_forms_of_restrictions_agree() -> None:
         rng = random.Random(seed)
         group, allowed, capacity = scene(rng, 4, 10, 5)
         plan = sticky_within(group, allowed=allowed, capacity=capacity)
-        shuffled = Group(dict(reversed(group.topics.items())), rng.sample(list(group.members), len(group.members)))
+        shuffled = Group(dict(reversed([*group.topics.items()])), rng.sample(list(group.members), len(group.members)))
         may = able(group, allowed)
         again = sticky_within(
             shuffled,

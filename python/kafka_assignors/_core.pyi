@@ -16,7 +16,9 @@ _EarlierPlans: TypeAlias = tuple[list[tuple[int | None, Plan]], bool]
 _Counts: TypeAlias = dict[str, int] | dict[str, int | Topic]
 _Lags: TypeAlias = dict[str, list[int]] | dict[str, Sequence[int]]
 
-_Reason: TypeAlias = Literal["no-subscriber", "withheld", "contested", "owner-not-subscribed", "beyond", "not-planned", "not-allowed", "full"]
+_Reason: TypeAlias = Literal[
+    "no-subscriber", "withheld", "contested", "owner-not-subscribed", "beyond", "not-planned", "not-allowed", "full"
+]
 
 __version__: str
 DEFAULT_RECORD_LIMIT: int
@@ -118,6 +120,7 @@ def assign_restricted(
     set_of: dict[str, list[int]],
     capacity: dict[str, int],
 ) -> Plan: ...
+
 @final
 class CustomGroup:
     def members(
@@ -125,7 +128,9 @@ class CustomGroup:
     ) -> list[tuple[str, list[str], dict[str, list[int]], int | None, str | None, str | None, bytes]]: ...
     def finish(self, shares: dict[str, dict[str, list[int]]]) -> tuple[dict[str, bytes] | None, Plan]: ...
 
-def open_group(cooperative: bool, topics: _Counts, members: Iterable[Member], generation: int | None) -> CustomGroup: ...
+def open_group(
+    cooperative: bool, topics: _Counts, members: Iterable[Member], generation: int | None
+) -> CustomGroup: ...
 def open_joined(
     cooperative: bool,
     members: Iterable[_JoinedMember],

@@ -462,8 +462,9 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         """Every partition without a new owner, by topic and partition, with the reason.
 
         `"no subscriber"`; `"not-planned"` if a `CustomAssignor` left it out; what restrictions of
-        `sticky_within` leave out; in cooperative rebalancing, which member must revoke it before it can be handed out; in a
-        stream join, which topic is too small for its number, or who owns its number but is not subscribed.
+        `sticky_within` leave out, and why; in cooperative rebalancing, which member must revoke it before it can be
+        handed out; in a stream join, which topic is too small for its number, or who owns its number but is not
+        subscribed.
         """
         reasons: dict[tuple[str, str | None, str | None], str] = {}
         unassigned = []

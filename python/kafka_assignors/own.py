@@ -151,9 +151,9 @@ class CustomAssignor(Assignor, ABC):
         with its first plans.
 
         Args:
-            group: the members with their subscriptions, instance ids, racks and `data`, in byte order of their ids. What
-                they own is settled: by the newest generation, and without what nobody may keep. A member whose metadata
-                cannot be read has no topics.
+            group: the members with their subscriptions, instance ids, racks and `data`, in byte order of their ids.
+                What they own is settled: by the newest generation, and without what nobody may keep. A member whose
+                metadata cannot be read has no topics.
         """
 
     def member_data(self) -> bytes:
@@ -293,7 +293,10 @@ class CustomAssignor(Assignor, ABC):
             text = _described(raised)
             if self._watch.first(text):
                 logger.error(
-                    "member_data() of %s failed (%s); the member joins without data", self._shown(), text, exc_info=raised
+                    "member_data() of %s failed (%s); the member joins without data",
+                    self._shown(),
+                    text,
+                    exc_info=raised,
                 )
             return b""
         return data
@@ -312,9 +315,7 @@ class CustomAssignor(Assignor, ABC):
     @property
     def _watch(self) -> _Watch:
         # In the object, and not a field of it: it is no option, and is neither compared nor pickled.
-        found = self.__dict__.get("_seen")
-        if found is None:
-            found = self.__dict__.setdefault("_seen", _Watch())
+        found: _Watch = self.__dict__.get("_seen") or self.__dict__.setdefault("_seen", _Watch())
         return found
 
     def __getstate__(self) -> object:
@@ -328,7 +329,7 @@ class CustomAssignor(Assignor, ABC):
 
 
 def _pass_on(raised: BaseException) -> None:
-    """Raises a Ctrl-C again. Python delivers it to the main thread only; on another thread the user's code raised it."""
+    """Raises a Ctrl-C again. Python delivers it to the main thread; on another thread the user's code raised it."""
     if isinstance(raised, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
         raise raised
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import Field, fields, is_dataclass, replace
 from typing import Any
 
 from kafka_assignors.assignors import Assignor, by_name
@@ -117,9 +117,10 @@ def _own(text: str, module: str, name: str, options: str) -> CustomAssignor:
             raise OptionError(f"strategy {text!r}: {option!r} is no option; give each once, with its value: zone=a")
         given[key] = _literal(value)
     try:
-        return found(**given)  # type: ignore[no-any-return]
+        made: CustomAssignor = found(**given)
     except Exception as error:
         raise OptionError(f"strategy {text!r}: {type(error).__name__}: {error}") from error
+    return made
 
 
 _WORDS = {"none": None, "true": True, "false": False}
@@ -143,8 +144,9 @@ def _literal(value: str) -> str | int | float | bool | None:
 def _own_text(assignor: CustomAssignor) -> str:
     """The text of an own assignor. Without a dataclass, what its constructor was given is not known."""
     kind = type(assignor)
-    changed = []
-    for each in fields(assignor) if is_dataclass(assignor) else ():
+    options: tuple[Field[Any], ...] = fields(assignor) if is_dataclass(assignor) else ()
+    changed: list[str] = []
+    for each in options:
         value = getattr(assignor, each.name)
         if each.init and value != each.default:
             changed.append(f"{each.name}={str(value).lower() if value is None or isinstance(value, bool) else value}")

@@ -226,7 +226,8 @@ class CustomUserData:
 
     Args:
         data: what `member_data()` said of this member, at most `MOST` bytes.
-        assignments: what an eager member held; kept as in `StickyUserData`. A cooperative one has it in its subscription.
+        assignments: what an eager member held; kept as in `StickyUserData`. A cooperative one has it in its
+            subscription.
         generation: of what it held; any negative number means none.
 
     Raises:

@@ -29,8 +29,8 @@ Allowed: TypeAlias = "Callable[[Member, str, int], bool] | Mapping[str | tuple[s
 partition number, to member ids. What the mapping does not name, every subscriber may have."""
 
 Capacity: TypeAlias = "Callable[[Member], int | None] | Mapping[str, int] | int"
-"""The most partitions of a member: one number for all, a mapping of member id to it, or a function of the member. A member
-that the mapping does not name, and one for which the function gives None, may have any number."""
+"""The most partitions of a member: one number for all, a mapping of member id to it, or a function of the member. A
+member that the mapping does not name, and one for which the function gives None, may have any number."""
 
 _MOST = 2**32 - 2
 
@@ -39,8 +39,8 @@ def sticky_within(group: Group, *, allowed: Allowed | None = None, capacity: Cap
     """The best plan in which no member has what it may not have, nor more than it can take.
 
     Of all such plans it assigns the most partitions; of these it has the least KIP-54 balance score, and of these it
-    moves the fewest partitions. Exact and deterministic, as [`StickyAssignor`][kafka_assignors.assignors.StickyAssignor]:
-    the restrictions are arcs and limits of its own search. `Plan.verify()` proves it, under the same restrictions. A
+    moves the fewest partitions. Exact and deterministic, as
+    [`StickyAssignor`][kafka_assignors.assignors.StickyAssignor]: the restrictions are arcs and limits of its own search. `Plan.verify()` proves it, under the same restrictions. A
     partition that no member may have, or for which none has room, is in `Plan.unassigned` with the reason. A
     [`CustomAssignor`][kafka_assignors.own.CustomAssignor] may return the plan as it is. Racks do not count: make a rule
     of them in `allowed`.

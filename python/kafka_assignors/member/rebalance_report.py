@@ -52,10 +52,9 @@ class RebalanceReport:
         faults: member id to the part of its metadata that could not be read.
         limited: the search for a better plan that ended early, and why, as a sentence; None if none did. It may take a
             quarter of the session timeout, and a number of steps. The plan is valid all the same.
-        error: why the group's own assignor failed and its fallback planned, as a sentence; None otherwise. Only of a
-            `CustomAssignor`.
-        warnings: what else is odd about the plan or took too long, as sentences: partitions that a `CustomAssignor` left
-            out, a plan that changes from call to call, planning that took more than a third of the session timeout.
+        error: why a `CustomAssignor` failed and its fallback planned, as a sentence; None if nothing failed.
+        warnings: what else is odd, as sentences: partitions that a `CustomAssignor` left out, a plan of it that changes
+            from call to call, planning that took more than a third of the session timeout.
         plan: the whole plan, without topics that the leader's client did not know yet. Their partitions stay with their
             owners, and are not counted in `moved` and `least_moves`.
     """
@@ -118,8 +117,8 @@ class Planned:
         if self.session is None or self.seconds <= self.session * LONG_SHARE:
             return self.plan.warnings
         slow = (
-            f"planning took {self.seconds:.1f} s of a session timeout of {self.session:g} s: a leader whose client sends no "
-            "heartbeats meanwhile is expelled; raise the timeout, or plan faster"
+            f"planning took {self.seconds:.1f} s of a session timeout of {self.session:g} s: a leader whose client "
+            "sends no heartbeats meanwhile is expelled; raise the timeout, or plan faster"
         )
         return (*self.plan.warnings, slow)
 
@@ -269,10 +268,9 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
         }
         _warn_of_leftovers(report.plan)
     shown = " ".join(f"{name}={value}" for name, value in fields.items() if name != "limited")
-    problems = [] if report.plan is None else [record_size_problem(report.plan)]
+    problems = [] if report.plan is None else [record_size_problem(report.plan), *report.warnings]
     if report.limited is not None:
         problems.append(f"the plan is valid, but a better one may exist: {report.limited}")
-    problems += [report.error, *report.warnings]
     warnings = [problem for problem in problems if problem is not None]
     logger.log(
         logging.WARNING if report.faults or warnings else logging.INFO,

@@ -4,7 +4,9 @@ use kafka_assignors_core::protocol::assignment::Assignment;
 use kafka_assignors_core::protocol::reader::ReadError;
 use kafka_assignors_core::protocol::subscription::Subscription;
 use kafka_assignors_core::protocol::topic_partitions::TopicPartitions;
-use kafka_assignors_core::protocol::user_data::{CustomUserData, StickyUserData, StreamJoinUserData, read_cooperative_generation};
+use kafka_assignors_core::protocol::user_data::{
+    CustomUserData, StickyUserData, StreamJoinUserData, read_cooperative_generation,
+};
 use pyo3::prelude::*;
 
 use crate::errors::UserDataError;

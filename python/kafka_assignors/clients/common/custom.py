@@ -27,7 +27,8 @@ class CustomAdapter(ClientAdapter):
         on_rebalance: as for `ClientAdapter`.
 
     Raises:
-        OptionError: no `CustomAssignor`, a name that is taken, or a cooperative one where the client has no such protocol.
+        OptionError: no `CustomAssignor`, a name that is taken, or a cooperative one where the client has no such
+            protocol.
     """
 
     _cooperates: ClassVar[bool]
@@ -62,4 +63,4 @@ def _as_sticky(member: JoinedMember, *, cooperative: bool) -> JoinedMember:
     if cooperative:
         user_data = CooperativeStickyUserData(told.generation)
     same = Subscription(read.topics, user_data.encode(), read.owned, read.generation, read.rack)
-    return (*who, same.encode())  # type: ignore[return-value]
+    return (*who, same.encode())

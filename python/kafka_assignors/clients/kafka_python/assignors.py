@@ -235,7 +235,10 @@ class LagBasedAssignor(LagAdapter, _KafkaPythonAdapter):
 
 
 class CustomAssignor(CustomAdapter, _KafkaPythonAdapter):
-    """Your own `kafka_assignors.CustomAssignor` for kafka-python: `CustomAssignor(Failover())`, eager or cooperative."""
+    """Your own `kafka_assignors.CustomAssignor` for kafka-python: `CustomAssignor(Failover())`.
+
+    Eager or cooperative, as yours is.
+    """
 
     _cooperates = True
 

@@ -83,12 +83,7 @@ impl<'a> Draft<'a> {
     ///
     /// # Errors
     /// The first partition that cannot be given; those before it are.
-    pub fn give(
-        &mut self,
-        member: u32,
-        topic: &str,
-        numbers: impl IntoIterator<Item = i64>,
-    ) -> Result<(), DraftError> {
+    pub fn give(&mut self, member: u32, topic: &str, numbers: impl IntoIterator<Item = i64>) -> Result<(), DraftError> {
         let (group, name) = (self.group, |member: u32| self.group.member_ids().get(member).to_owned());
         let mut numbers = numbers.into_iter().peekable();
         let Some(id) = group.topics().find(topic.as_bytes()) else {
@@ -119,11 +114,8 @@ impl<'a> Draft<'a> {
     #[must_use]
     pub fn finish(self, ownership: Ownership, cooperative: bool) -> Outcome {
         let target = Plan { owner: self.owner };
-        let (plan, withholding) = if cooperative {
-            (cooperative::withhold(&target, &ownership), Some(target))
-        } else {
-            (target, None)
-        };
+        let (plan, withholding) =
+            if cooperative { (cooperative::withhold(&target, &ownership), Some(target)) } else { (target, None) };
         Outcome { plan, withholding, ownership, join: None, limited: None, leaves_out: LeavesOut::Anything }
     }
 }

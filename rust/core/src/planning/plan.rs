@@ -151,9 +151,8 @@ impl Outcome {
         for &subscription in group.subscription_of().iter().filter(|_| may) {
             group.subscriptions().row(subscription).iter().for_each(|&topic| subscribed[topic as usize] = true);
         }
-        let left_out = move |partition: u32| {
-            !subscribed.is_empty() && subscribed[group.topics().locate(partition).0 as usize]
-        };
+        let left_out =
+            move |partition: u32| !subscribed.is_empty() && subscribed[group.topics().locate(partition).0 as usize];
         let open = (0u32..).zip(&plan.owner).filter(|(_, owner)| **owner == NONE).map(|(partition, _)| partition);
         open.map(move |partition| {
             let holder = ownership.held.get(partition as usize).copied().unwrap_or(NONE);

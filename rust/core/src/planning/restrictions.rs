@@ -129,8 +129,9 @@ impl Restrictions {
             subscription.clear();
             for &topic in group.subscription(member) {
                 let of_topic = (first_part[topic as usize]..).zip(&parts[topic as usize]);
-                subscription
-                    .extend(of_topic.filter(|(_, (able, _))| able.binary_search(&member).is_ok()).map(|(part, _)| part));
+                subscription.extend(
+                    of_topic.filter(|(_, (able, _))| able.binary_search(&member).is_ok()).map(|(part, _)| part),
+                );
             }
             let subscribed = builder.subscription(&subscription);
             builder.member(&format!("{member:010}"), subscribed).finish();

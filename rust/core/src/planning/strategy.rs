@@ -72,7 +72,9 @@ pub fn assign(group: &Group, strategy: Strategy, forming: Option<i32>) -> Outcom
 pub fn settle(group: &Group, strategy: Strategy, forming: Option<i32>) -> Ownership {
     match strategy.rules() {
         Rules::StreamJoin { cooperative } => stream_join::settle(group, forming, cooperative),
-        Rules::Partitions { cooperative, .. } | Rules::Custom { cooperative } => settlement::settle(group, forming, cooperative),
+        Rules::Partitions { cooperative, .. } | Rules::Custom { cooperative } => {
+            settlement::settle(group, forming, cooperative)
+        }
     }
 }
 

@@ -132,8 +132,7 @@ impl ChainSearch {
     /// Moves partitions along the chain that [`ChainSearch::run`] found, as many as level its two ends, and clears the marks.
     fn apply(&mut self, scratch: &mut ScratchPlan, source: u32, target: u32) {
         let mut chain = Vec::new();
-        let mut count =
-            ((scratch.weight(source) - scratch.loads[target as usize]) / 2).min(u64::from(u32::MAX));
+        let mut count = ((scratch.weight(source) - scratch.loads[target as usize]) / 2).min(u64::from(u32::MAX));
         count = count.min(scratch.room(target));
         let mut member = target;
         while member != source {

@@ -200,7 +200,8 @@ impl Certificate {
         let sticky = self.objective.mode == Mode::Fair || Some(self.moved) == self.moved_bound;
         self.left_out == 0
             && Some(self.score) == self.score_bound
-            && Some(self.rack_misses) == self.rack_misses_bound && sticky
+            && Some(self.rack_misses) == self.rack_misses_bound
+            && sticky
     }
 }
 

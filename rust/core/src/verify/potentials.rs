@@ -75,8 +75,7 @@ impl Nodes {
         let mut loads = weights.clone();
         loads.sort_unstable();
         loads.dedup();
-        let level: Vec<u32> =
-            weights.iter().map(|load| loads.partition_point(|other| other < load) as u32).collect();
+        let level: Vec<u32> = weights.iter().map(|load| loads.partition_point(|other| other < load) as u32).collect();
         let by_load: Vec<Vec<u32>> = Csr::group_by(&level, loads.len()).rows().map(<[u32]>::to_vec).collect();
         let mut place = vec![(0, 0); level.len()];
         for (level, members) in (0u32..).zip(&by_load) {

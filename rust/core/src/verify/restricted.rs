@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use super::scratch_plan::ScratchPlan;
 use super::{
-    Certificate, PlanFault, STEPS, STEPS_PER_ARC, Stop, check_ownership, check_plan, claims, improve, member_name, name,
-    subscribed_topics,
+    Certificate, PlanFault, STEPS, STEPS_PER_ARC, Stop, check_ownership, check_plan, claims, improve, member_name,
+    name, subscribed_topics,
 };
 use crate::planning::budget::{Goal, Limit};
 use crate::planning::group::{Group, NONE};

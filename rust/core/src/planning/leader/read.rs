@@ -67,7 +67,9 @@ impl ClaimSource {
         match self {
             Self::None => None,
             Self::StreamJoin { .. } => Some(after(max_generation.max(0), 1)),
-            Self::Sticky | Self::Cooperative | Self::Custom { .. } => Some(forming.unwrap_or_else(|| after(max_generation, 0))),
+            Self::Sticky | Self::Cooperative | Self::Custom { .. } => {
+                Some(forming.unwrap_or_else(|| after(max_generation, 0)))
+            }
         }
     }
 }

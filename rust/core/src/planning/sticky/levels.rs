@@ -214,13 +214,7 @@ impl<'a> ChainFlow<'a> {
 
     /// Takes as many partitions from nobody as chains allow. What chains still reach is full in every plan that leaves out as few
     /// partitions: a block of its own. Returns the rest.
-    fn fill(
-        &mut self,
-        whole: &Piece,
-        nobody: u32,
-        blocks: &mut Blocks,
-        budget: &Budget<'_>,
-    ) -> Result<Piece, Spent> {
+    fn fill(&mut self, whole: &Piece, nobody: u32, blocks: &mut Blocks, budget: &Budget<'_>) -> Result<Piece, Spent> {
         self.emptied = Some(nobody);
         self.level(whole, u32::MAX, budget)?;
         self.emptied = None;

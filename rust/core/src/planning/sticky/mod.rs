@@ -27,8 +27,8 @@ use crate::planning::objective::{Mode, Objective};
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 use flow::Detours;
-pub use within::assign_restricted;
 use rows::{Lineups, Problem, Rows};
+pub use within::assign_restricted;
 
 /// The steps that the searches may take, and the additional ones for each arc. Groups whose members join and leave stay far
 /// below.
