@@ -4,7 +4,7 @@
 >>> group = Group({"gold": 2, "bulk": 4}, [Member(id, ["gold", "bulk"]) for id in ("big", "small")])
 >>> plan = sticky_within(group, allowed={"gold": ["big"]}, capacity={"small": 2})
 >>> plan.assignment
-{'big': {'bulk': [0, 1], 'gold': [0, 1]}, 'small': {'bulk': [2, 3]}}
+{'big': {'bulk': [2, 3], 'gold': [0, 1]}, 'small': {'bulk': [0, 1]}}
 >>> plan.verify(require_optimal=True).balance_score
 2
 """
@@ -40,8 +40,9 @@ def sticky_within(group: Group, *, allowed: Allowed | None = None, capacity: Cap
 
     Of all such plans it assigns the most partitions; of these it has the least KIP-54 balance score, and of these it
     moves the fewest partitions. Exact and deterministic, as
-    [`StickyAssignor`][kafka_assignors.assignors.StickyAssignor]: the restrictions are arcs and limits of its own search. `Plan.verify()` proves it, under the same restrictions. A
-    partition that no member may have, or for which none has room, is in `Plan.unassigned` with the reason. A
+    [`StickyAssignor`][kafka_assignors.assignors.StickyAssignor]: the restrictions are arcs and limits of its search.
+    `Plan.verify()` proves it, under the same restrictions. A partition that no member may have, or for which none has
+    room, is in `Plan.unassigned` with the reason. A
     [`CustomAssignor`][kafka_assignors.own.CustomAssignor] may return the plan as it is. Racks do not count: make a rule
     of them in `allowed`.
 

@@ -200,9 +200,8 @@ class ClientAdapter(ABC):
             )
         assignments, longer = merged(assignments, kept)
         self._handed_out.planned(generation, *filter(None, (plan, keeping)))
-        seconds, search = time.perf_counter() - started, self._planning_seconds()
-        session = None if search is None else search / PLANNING_SHARE
-        self._reporter.planned = Planned(plan, plan.record_bytes + longer, seconds, session)
+        seconds = time.perf_counter() - started
+        self._reporter.planned = Planned(plan, plan.record_bytes + longer, seconds, self._session_seconds())
         return assignments
 
     def on_assignment(self, assignment: Any, generation: int | None = None) -> None:
@@ -281,9 +280,14 @@ class ClientAdapter(ABC):
 
     def _planning_seconds(self) -> float | None:
         """How long the leader may search for the best plan; None if its session timeout is not known."""
+        session = self._session_seconds()
+        return None if session is None else session * PLANNING_SHARE
+
+    def _session_seconds(self) -> float | None:
+        """The session timeout; None if it is not known."""
         coordinator = self._serving()
         session = math.inf if coordinator is None else self._session(coordinator)[1]
-        return session * PLANNING_SHARE if math.isfinite(session) else None
+        return session if math.isfinite(session) else None
 
     @staticmethod
     def _deref(reference: weakref.ref[Any] | None) -> Any:
