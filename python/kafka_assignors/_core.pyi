@@ -92,7 +92,10 @@ class ServerSideGroup:
 @final
 class Replay:
     def __new__(
-        cls, strategies: Sequence[tuple[str, tuple[str, str, str] | tuple[str, int | None, int | None]]]
+        cls,
+        strategies: Sequence[
+            tuple[str, tuple[str, str, str] | tuple[str, int | None, int | None] | tuple[bool, Callable[..., Any]]]
+        ],
     ) -> Replay: ...
     def run(self, batch: Any) -> Any: ...
     def floor(self, batch: Any) -> Any: ...

@@ -328,6 +328,21 @@ class CustomAssignor(Assignor, ABC):
         return state
 
 
+@dataclass(frozen=True, slots=True)
+class PlanOf:
+    """What the core calls in a replay: the plan of an assignor for partition counts and members.
+
+    Args:
+        assignor: the assignor, which goes to the workers with this object.
+    """
+
+    assignor: CustomAssignor
+
+    def __call__(self, topics: dict[str, int], members: list[tuple[Any, ...]]) -> Shares:
+        group = Group(topics, [Member(*each) for each in members])
+        return checked_shares(self.assignor.plan(group), group)
+
+
 def _pass_on(raised: BaseException) -> None:
     """Raises a Ctrl-C again. Python delivers it to the main thread; on another thread the user's code raised it."""
     if isinstance(raised, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():

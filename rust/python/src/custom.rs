@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use kafka_assignors_core::planning::custom::Draft;
+use kafka_assignors_core::planning::custom::{Draft, outcome};
 use kafka_assignors_core::planning::group::{Csr, Group, MANY_CLAIMS, NONE};
 use kafka_assignors_core::planning::leader::{
     HandedOut, JoinedMember, Memory, Opened, Performed, member_data, open, record_bytes_of_plan,
 };
 use kafka_assignors_core::planning::objective::Objective;
 use kafka_assignors_core::planning::ownership::Ownership;
-use kafka_assignors_core::planning::plan::Outcome;
+use kafka_assignors_core::planning::plan::{Outcome, Plan as CorePlan};
 use kafka_assignors_core::planning::restrictions::Restrictions;
 use kafka_assignors_core::planning::strategy::{Strategy, plan_restricted, settle};
 use pyo3::prelude::*;
@@ -66,54 +66,84 @@ impl CustomGroup {
     }
 
     fn outcome(&self, shares: &Bound<'_, PyDict>) -> PyResult<Outcome> {
-        let mut draft = Draft::new(self.group());
-        for (member, topics) in shares {
-            let id: String = member.extract()?;
-            let member = draft.member(&id).map_err(|error| PlanError::new_err(error.to_string()))?;
-            for (topic, numbers) in topics.cast::<PyDict>()? {
-                let (topic, numbers): (String, Vec<i64>) = (topic.extract()?, numbers.extract()?);
-                draft.give(member, &topic, numbers).map_err(|error| PlanError::new_err(error.to_string()))?;
-            }
-        }
-        Ok(draft.finish(self.ownership.clone(), self.cooperative))
+        Ok(outcome(read_plan(self.group(), shares)?, self.ownership.clone(), self.cooperative))
     }
+}
+
+/// What Python planned, checked.
+fn read_plan(group: &Group, shares: &Bound<'_, PyDict>) -> PyResult<CorePlan> {
+    let mut draft = Draft::new(group);
+    for (member, topics) in shares {
+        let id: String = member.extract()?;
+        let member = draft.member(&id).map_err(|error| PlanError::new_err(error.to_string()))?;
+        for (topic, numbers) in topics.cast::<PyDict>()? {
+            let (topic, numbers): (String, Vec<i64>) = (topic.extract()?, numbers.extract()?);
+            draft.give(member, &topic, numbers).map_err(|error| PlanError::new_err(error.to_string()))?;
+        }
+    }
+    Ok(draft.finish())
+}
+
+/// Plans a group of a replay with a function of Python: of the partition counts and the members, as [`CustomGroup::members`].
+pub(crate) fn plan_with(
+    py: Python<'_>,
+    planner: &Bound<'_, PyAny>,
+    group: &Group,
+    ownership: &Ownership,
+) -> PyResult<CorePlan> {
+    let topics = PyDict::new(py);
+    for (topic, name) in (0u32..).zip(group.topics().names().iter()) {
+        topics.set_item(name, group.topics().count(topic))?;
+    }
+    let shares = planner.call1((topics, member_fields(py, group, ownership, |_| &[])?))?;
+    read_plan(group, shares.cast::<PyDict>()?)
+}
+
+/// The members with what they own, in byte order of their ids; `data` has what the assignor says of each.
+fn member_fields<'py, 'a>(
+    py: Python<'py>,
+    group: &Group,
+    ownership: &Ownership,
+    data: impl Fn(u32) -> &'a [u8],
+) -> PyResult<Vec<MemberFields<'py>>> {
+    let topics: Vec<_> = group.topics().names().iter().map(|name| PyString::new(py, name)).collect();
+    let owned_by = Csr::group_by(&ownership.owner, group.members());
+    let racks = group.topics().racks().names.names();
+    let mut members = Vec::with_capacity(group.members());
+    for (member, id) in (0u32..).zip(group.member_ids().iter()) {
+        let owned = PyDict::new(py);
+        let mut row = owned_by.row(member);
+        while let Some(&first) = row.first() {
+            let topic = group.topics().locate(first).0;
+            let range = group.topics().range(topic);
+            let (here, rest) = row.split_at(row.partition_point(|&partition| partition < range.end));
+            let numbers = PyList::new(py, here.iter().map(|&partition| partition - range.start))?;
+            owned.set_item(&topics[topic as usize], numbers)?;
+            row = rest;
+        }
+        let rack = group.racks()[member as usize];
+        members.push((
+            PyString::new(py, id),
+            group.subscription(member).iter().map(|&topic| topics[topic as usize].clone()).collect(),
+            owned,
+            Some(group.generations()[member as usize]).filter(|&generation| generation >= 0),
+            group.instance_id(member).map(str::to_owned),
+            (rack != NONE).then(|| racks.get(rack).to_owned()),
+            PyBytes::new(py, data(member)),
+        ));
+    }
+    Ok(members)
 }
 
 #[pymethods]
 impl CustomGroup {
     /// The members with their settled claims, in byte order of their ids.
     fn members<'py>(&self, py: Python<'py>) -> PyResult<Vec<MemberFields<'py>>> {
-        let group = self.group();
-        let topics: Vec<_> = group.topics().names().iter().map(|name| PyString::new(py, name)).collect();
-        let owned_by = Csr::group_by(&self.ownership.owner, group.members());
-        let racks = group.topics().racks().names.names();
-        let mut members = Vec::with_capacity(group.members());
-        for (member, id) in (0u32..).zip(group.member_ids().iter()) {
-            let owned = PyDict::new(py);
-            let mut row = owned_by.row(member);
-            while let Some(&first) = row.first() {
-                let topic = group.topics().locate(first).0;
-                let range = group.topics().range(topic);
-                let (here, rest) = row.split_at(row.partition_point(|&partition| partition < range.end));
-                let numbers = PyList::new(py, here.iter().map(|&partition| partition - range.start))?;
-                owned.set_item(&topics[topic as usize], numbers)?;
-                row = rest;
-            }
-            let rack = group.racks()[member as usize];
-            let data = self.joined.as_ref().map_or(&[][..], |joined| {
+        member_fields(py, self.group(), &self.ownership, |member| {
+            self.joined.as_ref().map_or(&[][..], |joined| {
                 member_data(&joined.members[joined.opened.order[member as usize] as usize].metadata)
-            });
-            members.push((
-                PyString::new(py, id),
-                group.subscription(member).iter().map(|&topic| topics[topic as usize].clone()).collect(),
-                owned,
-                Some(group.generations()[member as usize]).filter(|&generation| generation >= 0),
-                group.instance_id(member).map(str::to_owned),
-                (rack != NONE).then(|| racks.get(rack).to_owned()),
-                PyBytes::new(py, data),
-            ));
-        }
-        Ok(members)
+            })
+        })
     }
 
     /// The plan that gives each member these partitions, and the bytes of the assignments where the members were bytes.

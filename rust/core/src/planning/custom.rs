@@ -110,12 +110,17 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// The plan as a rebalance's outcome: a cooperative one withholds what another member still holds.
+    /// The plan.
     #[must_use]
-    pub fn finish(self, ownership: Ownership, cooperative: bool) -> Outcome {
-        let target = Plan { owner: self.owner };
-        let (plan, withholding) =
-            if cooperative { (cooperative::withhold(&target, &ownership), Some(target)) } else { (target, None) };
-        Outcome { plan, withholding, ownership, join: None, limited: None, leaves_out: LeavesOut::Anything }
+    pub fn finish(self) -> Plan {
+        Plan { owner: self.owner }
     }
+}
+
+/// A plan that was made outside as a rebalance's outcome: a cooperative one withholds what another member still holds.
+#[must_use]
+pub fn outcome(target: Plan, ownership: Ownership, cooperative: bool) -> Outcome {
+    let (plan, withholding) =
+        if cooperative { (cooperative::withhold(&target, &ownership), Some(target)) } else { (target, None) };
+    Outcome { plan, withholding, ownership, join: None, limited: None, leaves_out: LeavesOut::Anything }
 }
