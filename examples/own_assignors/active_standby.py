@@ -19,4 +19,4 @@ class ActiveStandby(CustomAssignor):
 
 
 def held(member: Member) -> int:
-    return sum(map(len, (member.owned or {}).values()))
+    return sum(len(list(numbers)) for numbers in (member.owned or {}).values())

@@ -202,7 +202,7 @@ impl<C: Cost> Flow<C> {
         }
         for (member, &block) in (0u32..).zip(&blocks.of_member).filter(|(_, block)| **block != NONE) {
             // A member that is full at `low` has no right to more.
-            if blocks.at_level(member, u32::MAX) > blocks.blocks[block as usize].low {
+            if blocks.most.is_empty() || blocks.at_level(member, u32::MAX) > blocks.blocks[block as usize].low {
                 visit(self.first_block + block, member, NONE);
             }
         }

@@ -45,6 +45,19 @@ struct Piece {
 /// # Errors
 /// The budget is spent. The error has the plan reached so far, which is at least as even as `proposed`.
 pub(super) fn split(problem: &Problem, proposed: &[u32], budget: &Budget<'_>) -> Result<Blocks, (Vec<u32>, Spent)> {
+    // The searches of a group without limits are compiled without them: they are most of the time of an uneven group.
+    if problem.capacity.is_empty() {
+        split_pieces::<false>(problem, proposed, budget)
+    } else {
+        split_pieces::<true>(problem, proposed, budget)
+    }
+}
+
+fn split_pieces<const LIMITED: bool>(
+    problem: &Problem,
+    proposed: &[u32],
+    budget: &Budget<'_>,
+) -> Result<Blocks, (Vec<u32>, Spent)> {
     let members: Vec<u32> =
         (0..problem.members as u32).filter(|&member| !problem.arcs_of.row(member).is_empty()).collect();
     let loads = problem.loads(proposed);
@@ -59,7 +72,7 @@ pub(super) fn split(problem: &Problem, proposed: &[u32], budget: &Budget<'_>) ->
     let mut chains = None;
     let mut whole = Piece::new(members, rows, &loads);
     if let Some(nobody) = problem.nobody {
-        let mut filling = ChainFlow::new(problem, proposed.to_vec(), loads.clone());
+        let mut filling = ChainFlow::<LIMITED>::new(problem, proposed.to_vec(), loads.clone());
         match filling.fill(&whole, nobody, &mut blocks, budget) {
             Err(spent) => return Err((filling.flow, spent)),
             Ok(rest) => whole = rest,
@@ -179,7 +192,7 @@ impl Piece {
 const UNREACHED: u32 = u32::MAX;
 
 /// Rows and members with the present flow, and the layers of the last search.
-struct ChainFlow<'a> {
+struct ChainFlow<'a, const LIMITED: bool> {
     problem: &'a Problem,
     flow: Vec<u32>,
     loads: Vec<u32>,
@@ -195,7 +208,7 @@ struct ChainFlow<'a> {
     emptied: Option<u32>,
 }
 
-impl<'a> ChainFlow<'a> {
+impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
     fn new(problem: &'a Problem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
         Self {
             flow,
@@ -233,6 +246,9 @@ impl<'a> ChainFlow<'a> {
 
     /// How many partitions more than the threshold a member has.
     fn surplus(&self, member: u32, threshold: u32) -> u32 {
+        if !LIMITED {
+            return self.loads[member as usize].saturating_sub(threshold);
+        }
         match self.emptied {
             Some(emptied) if member != emptied => 0,
             Some(_) => self.loads[member as usize],
@@ -242,6 +258,9 @@ impl<'a> ChainFlow<'a> {
 
     /// How many partitions a member may get up to the threshold.
     fn room(&self, member: u32, threshold: u32) -> u32 {
+        if !LIMITED {
+            return threshold.saturating_sub(self.loads[member as usize]);
+        }
         if self.emptied == Some(member) {
             return 0;
         }
