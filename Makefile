@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars browser class-archives demo example-join pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names release lock clean FORCE
+.PHONY: help setup build jars browser class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ demo: $(WORKS) ## a group at work, live: members join, die and change their mind
 
 example-join: $(WORKS) ## impressions joined with clicks: what members rebuild with each assignor
 	@PYTHONPATH=examples $(BIN)/python -P -m stream_join
+
+example-own: $(WORKS) ## four assignors of one's own, live: who has what, and why
+	@PYTHONPATH=examples $(BIN)/python -P -m own_assignors
 
 # Needs Java, and no Kafka. The first line says where the report will be, before anything is set up.
 PIPELINE := target/pipeline

@@ -29,7 +29,19 @@ LEVELS = (
     ("planner", "spark"),
     ("report", "cluster", "clients", "embedded"),
     ("member",),
-    ("net", "strategies", "assignors", "server_side", "assignor", "partitioners", "key_hash", "lag"),
+    (
+        "net",
+        "strategies",
+        "own",
+        "own_plan",
+        "within",
+        "assignors",
+        "server_side",
+        "assignor",
+        "partitioners",
+        "key_hash",
+        "lag",
+    ),
     ("userdata", "group", "properties"),
     ("errors", "printable", "stdout", "_core"),
 )
@@ -39,6 +51,11 @@ KAFKA_CLIENTS = {"kafka", "aiokafka", "confluent_kafka"}
 # The allowed imports between parts of one level, in one direction each.
 SIDEWAYS = {
     ("strategies", "assignors"),
+    ("strategies", "own"),
+    ("own", "own_plan"),
+    ("own", "assignors"),
+    ("own", "assignor"),
+    ("own", "server_side"),
     ("assignors", "server_side"),
     ("assignors", "assignor"),
     ("server_side", "assignor"),

@@ -22,7 +22,7 @@ ROOMS: dict[str, set[str]] = {
 }
 # The verification shares values and the count of steps with the solvers. It shares no code that plans or settles
 # claims: a defect there would otherwise pass its own check.
-VALUES = {"budget", "group", "objective", "ownership", "plan", "score"}
+VALUES = {"budget", "group", "objective", "ownership", "plan", "restrictions", "score"}
 
 # `("planning", "lag", "bound")` for rust/core/src/planning/lag/bound.rs.
 Module = tuple[str, ...]

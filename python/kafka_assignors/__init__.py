@@ -65,6 +65,7 @@ from kafka_assignors.group import (
     balance_score,
 )
 from kafka_assignors.lag import LagSource
+from kafka_assignors.own import CustomAssignor
 from kafka_assignors.partitioners import (
     AdaptivePartitioner,
     DefaultPartitioner,
@@ -74,6 +75,7 @@ from kafka_assignors.partitioners import (
     murmur2,
 )
 from kafka_assignors.server_side import ServerSideGroup
+from kafka_assignors.within import sticky_within
 
 __all__ = [
     "AdaptivePartitioner",
@@ -83,6 +85,7 @@ __all__ = [
     "ClusterError",
     "ConnectorError",
     "CooperativeStickyAssignor",
+    "CustomAssignor",
     "DefaultPartitioner",
     "EmbeddedKafkaError",
     "Group",
@@ -130,4 +133,5 @@ __all__ = [
     "balance_score",
     "by_name",
     "murmur2",
+    "sticky_within",
 ]

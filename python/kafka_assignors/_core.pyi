@@ -16,7 +16,9 @@ _EarlierPlans: TypeAlias = tuple[list[tuple[int | None, Plan]], bool]
 _Counts: TypeAlias = dict[str, int] | dict[str, int | Topic]
 _Lags: TypeAlias = dict[str, list[int]] | dict[str, Sequence[int]]
 
-_Reason: TypeAlias = Literal["no-subscriber", "withheld", "contested", "owner-not-subscribed", "beyond"]
+_Reason: TypeAlias = Literal[
+    "no-subscriber", "withheld", "contested", "owner-not-subscribed", "beyond", "not-planned", "not-allowed", "full"
+]
 
 __version__: str
 DEFAULT_RECORD_LIMIT: int
@@ -39,7 +41,7 @@ class Plan:
     def limited(self) -> str | None: ...
     def verify(
         self,
-    ) -> tuple[tuple[int, int | None], tuple[int, int | None], int, tuple[int, int | None], bool, str | None]: ...
+    ) -> tuple[tuple[int, int | None], tuple[int, int | None], int, tuple[int, int | None], bool, str | None, int]: ...
     def lag_by_member(self) -> list[int] | None: ...
     def lag_bound(self) -> tuple[int, str | None] | None: ...
     @property
@@ -90,7 +92,10 @@ class ServerSideGroup:
 @final
 class Replay:
     def __new__(
-        cls, strategies: Sequence[tuple[str, tuple[str, str, str] | tuple[str, int | None, int | None]]]
+        cls,
+        strategies: Sequence[
+            tuple[str, tuple[str, str, str] | tuple[str, int | None, int | None] | tuple[bool, Callable[..., Any]]]
+        ],
     ) -> Replay: ...
     def run(self, batch: Any) -> Any: ...
     def floor(self, batch: Any) -> Any: ...
@@ -111,6 +116,31 @@ class Assignments:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Any: ...
 
+def assign_restricted(
+    topics: _Counts,
+    members: Iterable[Member],
+    sets: list[list[str]],
+    set_of: dict[str, list[int]],
+    capacity: dict[str, int],
+) -> Plan: ...
+
+@final
+class CustomGroup:
+    def members(
+        self,
+    ) -> list[tuple[str, list[str], dict[str, list[int]], int | None, str | None, str | None, bytes]]: ...
+    def finish(self, shares: dict[str, dict[str, list[int]]]) -> tuple[dict[str, bytes] | None, Plan]: ...
+
+def open_group(
+    cooperative: bool, topics: _Counts, members: Iterable[Member], generation: int | None
+) -> CustomGroup: ...
+def open_joined(
+    cooperative: bool,
+    members: Iterable[_JoinedMember],
+    partitions: _Counts,
+    generation: int | None,
+    handed_out: _EarlierPlans | None = None,
+) -> CustomGroup: ...
 def assign(
     name: str,
     mode: str,
@@ -198,6 +228,7 @@ def decode_subscription(
 def decode_assignment(data: bytes) -> tuple[int, list[tuple[str, list[int]]], bytes | None, str | None]: ...
 def decode_sticky_user_data(data: bytes | None) -> tuple[list[tuple[str, list[int]]], int]: ...
 def decode_cooperative_user_data(data: bytes | None) -> int: ...
+def decode_custom_user_data(data: bytes | None) -> tuple[list[tuple[str, list[int]]], int, bytes]: ...
 def decode_stream_join_user_data(data: bytes | None) -> tuple[list[int], int]: ...
 
 # ---- requests and responses of the Kafka protocol -----------------------------------------------------------------

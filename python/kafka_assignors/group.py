@@ -108,6 +108,8 @@ class Member:
             claim one partition, the claim with the newer generation counts; of equal generations neither does.
         instance_id: `group.instance.id` of a static member.
         rack: the rack where it runs, for assignors that prefer replicas nearby.
+        data: what the member's own [`CustomAssignor`][kafka_assignors.own.CustomAssignor] says of it: see its
+            `member_data`. Other assignors ignore it.
 
     Raises:
         GroupTypeError: a field has the wrong type.
@@ -122,6 +124,7 @@ class Member:
     generation: int | None = None
     instance_id: str | None = None
     rack: str | None = None
+    data: bytes = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
         _check_text(self.id, "a member's id")
@@ -135,6 +138,8 @@ class Member:
                 raise GroupError(f"generation {of} is {self.generation}; generations are 32-bit integers")
         _check_text(self.instance_id, f"instance_id {of}", optional=True)
         _check_text(self.rack, f"rack {of}", optional=True)
+        if not isinstance(self.data, bytes):
+            raise GroupTypeError(f"data {of} is of type {_type_name(self.data)}; give bytes")
 
 
 def checked_names(topics: Collection[str], of: str) -> tuple[str, ...]:
@@ -205,6 +210,20 @@ class Group:
                 raise GroupError(f"member id {member.id!r} is given twice; ids must be unique in a group")
             seen.add(member.id)
         object.__setattr__(self, "members", members)
+
+    def partitions(self, topic: str) -> int:
+        """The partition count of a topic.
+
+        Raises:
+            GroupError: the group has no such topic.
+
+        >>> Group(topics={"orders": Topic(3)}, members=[]).partitions("orders")
+        3
+        """
+        found = self.topics.get(topic)
+        if found is None:
+            raise GroupError(f"the group has no topic {topic!r}")
+        return found.partitions if isinstance(found, Topic) else found
 
 
 def checked_topics(topics: Mapping[str, int | Topic]) -> dict[str, int | Topic]:
@@ -305,6 +324,8 @@ class Certificate:
         rack_misses_bound: the least possible number of them.
         optimal: whether it is proven that the plan meets every bound that its mode promises.
         limited: the search for a bound that reached the limit of steps, and why; None if none did.
+        left_out: partitions that a member could have and that a [`CustomAssignor`][kafka_assignors.own.CustomAssignor]
+            gives to nobody. Such a plan is not optimal.
     """
 
     balance_score: int
@@ -316,9 +337,11 @@ class Certificate:
     rack_misses_bound: int | None
     optimal: bool
     limited: str | None = None
+    left_out: int = 0
 
 
 NO_SUBSCRIBER = "no subscriber"
+NOT_PLANNED = "not-planned"
 
 
 def _reason(kind: str, who: str | None, other: str | None) -> str:
@@ -329,6 +352,12 @@ def _reason(kind: str, who: str | None, other: str | None) -> str:
             return f"withheld from {who!r} until the members that claim it have revoked it"
         case "owner-not-subscribed":
             return f"its number belongs to {who!r}, which does not subscribe to the topic"
+        case "not-planned":
+            return NOT_PLANNED
+        case "not-allowed":
+            return "no subscriber is allowed to have it"
+        case "full":
+            return "all members that may have it are at their capacity"
         case "beyond":
             return f"its number is beyond the partition count of {other!r}, the smallest topic of the join"
         case _:
@@ -360,8 +389,10 @@ class Plan(Mapping[str, dict[str, list[int]]]):
     [Unassigned(topic='audit', partition=0, reason='no subscriber')]
     """
 
-    def __init__(self, core: _core.Plan) -> None:
+    def __init__(self, core: _core.Plan, *, error: str | None = None, warnings: tuple[str, ...] = ()) -> None:
         self._core = core
+        self._error = error
+        self._warnings = warnings
 
     def __getitem__(self, member_id: str) -> dict[str, list[int]]:
         """The partitions of one member. O(members' log + its partitions) until `assignment` has been asked for."""
@@ -430,8 +461,10 @@ class Plan(Mapping[str, dict[str, list[int]]]):
     def unassigned(self) -> list[Unassigned]:
         """Every partition without a new owner, by topic and partition, with the reason.
 
-        `"no subscriber"`; in cooperative rebalancing, which member must revoke it before it can be handed out; in a
-        stream join, which topic is too small for its number, or who owns its number but is not subscribed.
+        `"no subscriber"`; `"not-planned"` if a `CustomAssignor` left it out; what restrictions of
+        `sticky_within` leave out, and why; in cooperative rebalancing, which member must revoke it before it can be
+        handed out; in a stream join, which topic is too small for its number, or who owns its number but is not
+        subscribed.
         """
         reasons: dict[tuple[str, str | None, str | None], str] = {}
         unassigned = []
@@ -453,6 +486,19 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         return self._core.limited
 
     @property
+    def error(self) -> str | None:
+        """Why the group's own assignor did not make this plan, and its fallback did; None if nothing failed.
+
+        Only of a [`CustomAssignor`][kafka_assignors.own.CustomAssignor].
+        """
+        return self._error
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the plan of a [`CustomAssignor`][kafka_assignors.own.CustomAssignor], as sentences."""
+        return self._warnings
+
+    @property
     def joins(self) -> bool:
         """Whether this is the plan of a stream join."""
         return self._core.joins
@@ -468,8 +514,8 @@ class Plan(Mapping[str, dict[str, list[int]]]):
 
     @cached_property
     def _certificate(self) -> Certificate:
-        score, moved, kept, misses, optimal, limited = self._core.verify()
-        return Certificate(*score, *moved, kept, *misses, optimal, limited)
+        score, moved, kept, misses, optimal, limited, left_out = self._core.verify()
+        return Certificate(*score, *moved, kept, *misses, optimal, limited, left_out)
 
     def verify(self, require_optimal: bool = False) -> Certificate:
         """Checks the plan with code that shares nothing with the solver.
@@ -503,6 +549,8 @@ class Plan(Mapping[str, dict[str, list[int]]]):
                 )
                 if bound is not None and value > bound
             )
+            if certificate.left_out:
+                found = ", ".join(filter(None, [f"{certificate.left_out} partitions left out", found]))
             if not found:
                 raise PlanError(f"the plan is valid, but not proven optimal: {certificate.limited}")
             raise PlanError(f"the plan is valid but not optimal: {found}; assign with StickyAssignor for the best one")

@@ -3,9 +3,12 @@
     range
     sticky(mode=fair)
     lag(scope=group, max_skew=none, keep=owners)
+    my_module:Failover(zone=a)
 
 A name is one that [`by_name`][kafka_assignors.assignors.by_name] knows. Options stand in parentheses, each with its
-value; an option that is left out has its default.
+value; an option that is left out has its default. With a colon it is an assignor of your own: the module, which is
+imported, the class, and what its constructor gets by name. There a value that is written as a number, `true`, `false`
+or `none` is that, and anything else is text.
 
 | Strategy | Options |
 |---|---|
@@ -17,12 +20,15 @@ value; an option that is left out has its default.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
-from dataclasses import replace
+from dataclasses import Field, fields, is_dataclass, replace
 from typing import Any
 
 from kafka_assignors.assignors import Assignor, by_name
 from kafka_assignors.errors import OptionError
+from kafka_assignors.own import CustomAssignor
 
 __all__ = ["OPTIONS", "parse_strategy", "split_strategies", "strategy_name", "strategy_text"]
 
@@ -39,6 +45,7 @@ OPTIONS = {
 _NUMBERS = ("max_skew", "threshold")
 _GRAMMAR = re.compile(r"\s*([\w.-]+)\s*(?:\(([^()]*)\))?\s*")
 _WITH_COLON = re.compile(r"\s*([\w.-]+)\s*:\s*([^()]*?)\s*")
+_OWN = re.compile(r"\s*([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)\s*(?:\(([^()]*)\))?\s*")
 _COMMA_OUTSIDE = re.compile(r",(?![^()]*\))")
 
 
@@ -58,7 +65,8 @@ def parse_strategy(text: str) -> Assignor:
         text: a name, or a name and options in parentheses.
 
     Raises:
-        OptionError: no strategy has this name, it has no such option, or the option cannot have this value.
+        OptionError: no strategy has this name, it has no such option, or the option cannot have this value; the module
+            cannot be imported, or the class is no `CustomAssignor`.
 
     >>> parse_strategy("sticky(mode=sticky-yet-fair)")
     StickyAssignor(mode='sticky-yet-fair', racks='before-stickiness')
@@ -66,6 +74,9 @@ def parse_strategy(text: str) -> Assignor:
     True
     """
     found = _GRAMMAR.fullmatch(text) if isinstance(text, str) else None
+    own = _OWN.fullmatch(text) if isinstance(text, str) else None
+    if found is None and own is not None and not _is_named(own[1]):
+        return _own(text, own[1], own[2], own[3] or "")
     if found is None:
         raise OptionError(f"the strategy is {text!r}; {_correction(text)}")
     default = by_name(found[1])
@@ -79,6 +90,68 @@ def parse_strategy(text: str) -> Assignor:
             raise OptionError(f"strategy {text!r}: {option!r} is no option of {default.name}; {hint}")
         given[name] = _value(text, name, value)
     return replace(default, **given) if given else default  # type: ignore[type-var]
+
+
+def _is_named(name: str) -> bool:
+    try:
+        by_name(name)
+    except OptionError:
+        return False
+    return True
+
+
+def _own(text: str, module: str, name: str, options: str) -> CustomAssignor:
+    """An assignor of the user's: imported, and made with these options."""
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise OptionError(f"strategy {text!r}: {type(error).__name__}: {error}") from error
+    if not (inspect.isclass(found) and issubclass(found, CustomAssignor)):
+        raise OptionError(f"strategy {text!r}: {module}:{name} is no subclass of kafka_assignors.CustomAssignor")
+    given: dict[str, Any] = {}
+    for option in filter(None, map(str.strip, options.split(","))):
+        key, equals, value = (part.strip() for part in option.partition("="))
+        if not equals or not key.isidentifier() or key in given:
+            raise OptionError(f"strategy {text!r}: {option!r} is no option; give each once, with its value: zone=a")
+        given[key] = _literal(value)
+    try:
+        made: CustomAssignor = found(**given)
+    except Exception as error:
+        raise OptionError(f"strategy {text!r}: {type(error).__name__}: {error}") from error
+    return made
+
+
+_WORDS = {"none": None, "true": True, "false": False}
+
+
+def _literal(value: str) -> str | int | float | bool | None:
+    """A value of an own assignor's option.
+
+    >>> [_literal(each) for each in ("a", "12", "0.5", "none", "true")]
+    ['a', 12, 0.5, None, True]
+    """
+    if value.lower() in _WORDS:
+        return _WORDS[value.lower()]
+    if re.fullmatch(r"[+-]?[0-9]{1,20}", value):
+        return int(value)
+    if re.fullmatch(r"[+-]?[0-9]{1,20}\.[0-9]{1,20}", value):
+        return float(value)
+    return value
+
+
+def _own_text(assignor: CustomAssignor) -> str:
+    """The text of an own assignor. Without a dataclass, what its constructor was given is not known."""
+    kind = type(assignor)
+    options: tuple[Field[Any], ...] = fields(assignor) if is_dataclass(assignor) else ()
+    changed: list[str] = []
+    for each in options:
+        value = getattr(assignor, each.name)
+        if each.init and value != each.default:
+            changed.append(f"{each.name}={str(value).lower() if value is None or isinstance(value, bool) else value}")
+    text = f"{kind.__module__}:{kind.__qualname__}"
+    return f"{text}({', '.join(changed)})" if changed else text
 
 
 def _correction(text: object) -> str:
@@ -104,6 +177,8 @@ def strategy_text(assignor: Assignor) -> str:
     >>> strategy_text(parse_strategy("lag( max_skew=2,scope=group )"))
     'lag(scope=group, max_skew=2)'
     """
+    if isinstance(assignor, CustomAssignor):
+        return _own_text(assignor)
     default = by_name(assignor.name)
     changed = [
         f"{name}={'none' if value is None else value}"

@@ -2,7 +2,8 @@
 
 The assignors' own data ([`StickyUserData`][kafka_assignors.userdata.StickyUserData],
 [`CooperativeStickyUserData`][kafka_assignors.userdata.CooperativeStickyUserData],
-[`StreamJoinUserData`][kafka_assignors.userdata.StreamJoinUserData]) and the structures around
+[`StreamJoinUserData`][kafka_assignors.userdata.StreamJoinUserData],
+[`CustomUserData`][kafka_assignors.userdata.CustomUserData]) and the structures around
 it ([`Subscription`][kafka_assignors.userdata.Subscription], [`Assignment`][kafka_assignors.userdata.Assignment]), as
 values with `encode()` and `decode()`. The core reads the bytes, as it does for a leader; one member's few bytes are
 written here.
@@ -24,7 +25,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from operator import index
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafka_assignors import _core
 from kafka_assignors.errors import UserDataError
@@ -37,6 +38,7 @@ __all__ = [
     "NO_GENERATION",
     "Assignment",
     "CooperativeStickyUserData",
+    "CustomUserData",
     "StickyUserData",
     "StreamJoinUserData",
     "Subscription",
@@ -209,6 +211,79 @@ class StreamJoinUserData:
             if strict:
                 raise _unreadable(data) from None
             return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class CustomUserData:
+    """The user data of a member of a [`CustomAssignor`][kafka_assignors.own.CustomAssignor], version 0.
+
+    | Field | Type |
+    |---|---|
+    | version | INT16: 0; a newer one begins with the same fields |
+    | generation | INT32; -1 is none |
+    | assignments | ARRAY of (topic STRING, partitions ARRAY of INT32) |
+    | data | BYTES |
+
+    Args:
+        data: what `member_data()` said of this member, at most `MOST` bytes.
+        assignments: what an eager member held; kept as in `StickyUserData`. A cooperative one has it in its
+            subscription.
+        generation: of what it held; any negative number means none.
+
+    Raises:
+        UserDataError: a number that does not fit 32 bits, or data that is no bytes or has more of them.
+    """
+
+    MOST: ClassVar[int] = 65_536
+
+    data: bytes = b""
+    assignments: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    generation: int = NO_GENERATION
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.data, bytes):
+            raise UserDataError(f"data is of type {type(self.data).__name__}; give bytes")
+        if len(self.data) > self.MOST:
+            raise UserDataError(f"data has {len(self.data):,} bytes; at most {self.MOST:,} may be")
+        object.__setattr__(self, "assignments", _canonical(self.assignments, "assignments"))
+        object.__setattr__(self, "generation", max(_int32(self.generation, "generation"), NO_GENERATION))
+
+    def encode(self) -> bytes:
+        """The bytes, version 0.
+
+        Raises:
+            UserDataError: a topic's name that the protocol cannot carry.
+
+        >>> CustomUserData(b"big", {"t": [2]}, generation=5).encode().hex()
+        '00000000000500000001000174000000010000000200000003626967'
+        """
+        partitions = _encode_partitions(self.assignments)
+        return struct.pack(">hi", 0, self.generation) + partitions + _encode_bytes(self.data)
+
+    @classmethod
+    def decode(cls, data: bytes | None, *, strict: bool = False) -> Self:
+        """Reads version 0, and what a newer version has of it.
+
+        Args:
+            data: the user data; None and zero bytes are neither history nor data.
+            strict: whether to raise if the bytes cannot be read, or if the data in them is too long; else they count as
+                none, and data that is too long as empty.
+
+        Raises:
+            UserDataError: the bytes cannot be read, and `strict` is set.
+
+        >>> CustomUserData.decode(CustomUserData(b"big", generation=5).encode())
+        CustomUserData(data=b'big', assignments={}, generation=5)
+        """
+        if not data:
+            return cls()
+        try:
+            lists, generation, told = _core.decode_custom_user_data(bytes(data))
+        except UserDataError:
+            if strict:
+                raise _unreadable(data) from None
+            return cls()
+        return cls(told if strict or len(told) <= cls.MOST else b"", _merged(lists), generation)
 
 
 @dataclass(frozen=True, slots=True)

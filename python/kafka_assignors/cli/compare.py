@@ -14,7 +14,6 @@ from kafka_assignors.planner.compare import ComparedStrategy, Comparison
 from kafka_assignors.planner.compare import compare as compare_strategies
 from kafka_assignors.planner.strategies import STANDARD
 from kafka_assignors.report.terminal import number, table
-from kafka_assignors.strategies import parse_strategy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +47,7 @@ def compare(
     """
     with exit_on_error():
         change = parse_change(join or (), leave or (), partitions or (), subscribe or ())
-        assignors = [parse_strategy(text) for text in strategy] if strategy else list(STANDARD)
+        assignors = [options.strategy_of(text) for text in strategy] if strategy else list(STANDARD)
         observed = options.observed_group_of(
             bootstrap, group, snapshot, settings, config, timeout, topics=change.topics, reset=reset
         )

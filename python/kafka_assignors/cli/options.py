@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +16,12 @@ from kafka_assignors.cluster import Snapshot, read_snapshot
 from kafka_assignors.errors import OptionError
 from kafka_assignors.net.command_line import BOOTSTRAP_VARIABLE, connection_settings
 from kafka_assignors.planner.observed_group import ObservedGroup
+from kafka_assignors.strategies import parse_strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from kafka_assignors.assignors import Assignor
 
 __all__ = [
     "BootstrapServer",
@@ -36,6 +41,7 @@ __all__ = [
     "check_reset",
     "observed_group_of",
     "settings_of",
+    "strategy_of",
 ]
 
 BootstrapServer = Annotated[
@@ -108,6 +114,13 @@ Strategies = Annotated[
 ]
 
 _RESETS = ("latest", "earliest")
+
+
+def strategy_of(text: str) -> Assignor:
+    """A strategy as text; the module of an own assignor may be in the current folder."""
+    if ":" in text and "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    return parse_strategy(text)
 
 
 def settings_of(bootstrap: str | None, settings: Sequence[str] | None, config: str | None) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from kafka_assignors.planner.findings import ranges
 from kafka_assignors.planner.plan import PlannedGroup, plan_change
 from kafka_assignors.report.names import natural
 from kafka_assignors.report.terminal import number, table
-from kafka_assignors.strategies import parse_strategy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,7 +77,7 @@ def plan(
     """
     with exit_on_error():
         change = parse_change(join or (), leave or (), partitions or (), subscribe or ())
-        assignor = None if strategy is None else parse_strategy(strategy)
+        assignor = None if strategy is None else options.strategy_of(strategy)
         observed = options.observed_group_of(
             bootstrap, group, snapshot, settings, config, timeout, topics=change.topics, reset=reset
         )

@@ -14,7 +14,6 @@ from kafka_assignors.planner import cost
 from kafka_assignors.planner.change import Situation
 from kafka_assignors.planner.strategies import STANDARD
 from kafka_assignors.report.terminal import table
-from kafka_assignors.strategies import parse_strategy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +62,7 @@ def rebalance_cost(
             raise OptionError("give exactly one of --rolling-restart, --scale and --deploy")
         if (at_once and scale is None) or (old_first and deploy is None):
             raise OptionError("--at-once goes with --scale, and --old-first with --deploy")
-        assignors = [parse_strategy(text) for text in strategy] if strategy else list(STANDARD)
+        assignors = [options.strategy_of(text) for text in strategy] if strategy else list(STANDARD)
         observed = options.observed_group_of(bootstrap, group, snapshot, settings, config, timeout, reset=reset)
         situation = Situation(observed)
         if restart:

@@ -23,6 +23,9 @@ logger = logging.getLogger("kafka_assignors")
 # meanwhile, and the rest of the session must last for reading the lags and for the requests.
 PLANNING_SHARE = 0.25
 
+# The part of its session timeout from which on the time of planning, that of the user's own assignor too, is reported.
+LONG_SHARE = 1 / 3
+
 Partitions = MappingProxyType[str, tuple[int, ...]]
 """Topic to ascending partition numbers; topics without any are left out."""
 
@@ -49,6 +52,9 @@ class RebalanceReport:
         faults: member id to the part of its metadata that could not be read.
         limited: the search for a better plan that ended early, and why, as a sentence; None if none did. It may take a
             quarter of the session timeout, and a number of steps. The plan is valid all the same.
+        error: why a `CustomAssignor` failed and its fallback planned, as a sentence; None if nothing failed.
+        warnings: what else is odd, as sentences: partitions that a `CustomAssignor` left out, a plan of it that changes
+            from call to call, planning that took more than a third of the session timeout.
         plan: the whole plan, without topics that the leader's client did not know yet. Their partitions stay with their
             owners, and are not counted in `moved` and `least_moves`.
     """
@@ -65,6 +71,8 @@ class RebalanceReport:
     record_bytes: int | None = None
     faults: Mapping[str, str] = field(default_factory=dict)
     limited: str | None = None
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
     plan: Plan | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -95,11 +103,24 @@ class Planned:
         plan: the plan.
         record_bytes: the size of the group's record with it.
         seconds: how long planning took.
+        session: the member's session timeout in seconds; None if it is not known.
     """
 
     plan: Plan
     record_bytes: int
     seconds: float
+    session: float | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the plan, and planning that took too long."""
+        if self.session is None or self.seconds <= self.session * LONG_SHARE:
+            return self.plan.warnings
+        slow = (
+            f"planning took {self.seconds:.1f} s of a session timeout of {self.session:g} s: a leader whose client "
+            "sends no heartbeats meanwhile is expelled; raise the timeout, or plan faster"
+        )
+        return (*self.plan.warnings, slow)
 
 
 class RebalanceReporter:
@@ -167,6 +188,8 @@ def _report_of(
         record_bytes=None if planned is None else planned.record_bytes,
         faults={} if planned is None else planned.plan.faults,
         limited=None if planned is None else planned.plan.limited,
+        error=None if planned is None else planned.plan.error,
+        warnings=() if planned is None else planned.warnings,
         plan=None if planned is None else planned.plan,
     )
 
@@ -245,7 +268,7 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
         }
         _warn_of_leftovers(report.plan)
     shown = " ".join(f"{name}={value}" for name, value in fields.items() if name != "limited")
-    problems = [] if report.plan is None else [record_size_problem(report.plan)]
+    problems = [] if report.plan is None else [record_size_problem(report.plan), *report.warnings]
     if report.limited is not None:
         problems.append(f"the plan is valid, but a better one may exist: {report.limited}")
     warnings = [problem for problem in problems if problem is not None]

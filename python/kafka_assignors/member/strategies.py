@@ -17,7 +17,8 @@ from kafka_assignors.assignors import (
 from kafka_assignors.errors import OptionError
 from kafka_assignors.group import MemberState, Topic
 from kafka_assignors.member.handed_out import HandedOut
-from kafka_assignors.member.rebalance_report import Planned, RebalanceReporter, publish
+from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Planned, RebalanceReporter, publish
+from kafka_assignors.own import CustomAssignor, checked_name
 from kafka_assignors.server_side import ServerSideAssignor
 from kafka_assignors.strategies import parse_strategy, split_strategies
 
@@ -31,7 +32,10 @@ __all__ = ["Strategies", "strategies_of"]
 
 _NULL = struct.pack(">i", -1)
 # The strategies whose leader begins a rebalance when replicas move to other racks.
-_RACK_AWARE = (StickyAssignor, CooperativeStickyAssignor, RangeAssignor)
+_RACK_AWARE = (StickyAssignor, CooperativeStickyAssignor, RangeAssignor, CustomAssignor)
+# The strategies whose leader settles claims by generation, so that a plan of theirs needs no check for partitions that
+# are still owned.
+_SETTLING = (CooperativeStickyAssignor, CustomAssignor)
 
 
 def strategies_of(
@@ -73,6 +77,8 @@ def strategies_of(
     for each in found:
         if isinstance(each, ServerSideAssignor):
             raise OptionError(f"{setting} has {each.name!r}: {each.refusal()}")
+        if isinstance(each, CustomAssignor):
+            checked_name(getattr(each, "name", None), type(each).__qualname__)
     if not found:
         raise OptionError(f"{setting} is {value!r}; give at least one name or assignor")
     names = [each.name for each in found]
@@ -108,7 +114,12 @@ class Strategies:
     def described(self) -> list[tuple[str, bool, bool, bool]]:
         """For the core: name, cooperative, whether its claims are compared by generation, whether racks count."""
         return [
-            (name, each.cooperative, isinstance(each, CooperativeStickyAssignor), isinstance(each, _RACK_AWARE))
+            (
+                name,
+                each.cooperative,
+                each.cooperative and isinstance(each, _SETTLING),
+                isinstance(each, _RACK_AWARE),
+            )
             for name, each in self.assignors.items()
         ]
 
@@ -190,7 +201,9 @@ class Strategies:
         with self._lock:
             self._handed_out.planned(generation, plan)
             self._written = frozenset(guarded.values())
-            self._reporter.planned = Planned(plan, plan.record_bytes, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            session = None if self._planning_seconds is None else self._planning_seconds / PLANNING_SHARE
+            self._reporter.planned = Planned(plan, plan.record_bytes, seconds, session)
             self._planned_generation = generation
         self.last_plan = plan
         return guarded

@@ -90,7 +90,8 @@ def replay(
             `observed`, for events with a generation.
         reset: for `offset_snapshots`, the groups' `auto_offset_reset`, as for `kafka_assignors.lag.partition_lag`.
         strategies: texts as for `kafka_assignors.strategies.parse_strategy`, such as `"lag(scope=group, max_skew=2)"`,
-            or assignors.
+            or assignors. A `CustomAssignor` goes to the workers, and gets members without racks and data; where it
+            fails, `error` says so and the figures are those of the sticky plan.
         tasks: the number of tasks; None leaves it to Spark.
         large: a worker puts a group with more rows in all tables together, since Spark holds a row in its heap as a
             whole, up to 2 GiB. To find such groups Spark counts rows once, during this call. None: there is no such

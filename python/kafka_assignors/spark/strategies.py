@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kafka_assignors.assignors import Assignor, LagBasedAssignor, by_name
 from kafka_assignors.errors import OptionError
+from kafka_assignors.own import CustomAssignor, PlanOf, checked_name
 from kafka_assignors.strategies import OPTIONS, parse_strategy, split_strategies, strategy_text
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky", "sticky-joi
 OBSERVED = "observed"
 """The value of the column `strategy` in rows about the assignments that the group really had."""
 
-KernelOptions: TypeAlias = tuple[str, tuple[str, str, str] | tuple[str, int | None, int | None]]
+KernelOptions: TypeAlias = tuple[str, tuple[str, str, str] | tuple[str, int | None, int | None] | tuple[bool, PlanOf]]
 
 
 def kernel_options(strategies: str | Iterable[str | Assignor]) -> list[KernelOptions]:
@@ -42,15 +43,25 @@ def kernel_options(strategies: str | Iterable[str | Assignor]) -> list[KernelOpt
         name = strategy_text(assignor)
         if name in found:
             raise OptionError(f"strategy {name!r} is given twice; name each once")
-        options = assignor._lag_options() if isinstance(assignor, LagBasedAssignor) else assignor._options()
-        found[name] = (name, options)
+        found[name] = (name, _options(assignor))
     if not found:
         raise OptionError(f"no strategy is given; give some of {', '.join(STRATEGIES)}")
     return list(found.values())
 
 
+def _options(assignor: Assignor) -> tuple[str, str, str] | tuple[str, int | None, int | None] | tuple[bool, PlanOf]:
+    if isinstance(assignor, LagBasedAssignor):
+        return assignor._lag_options()
+    if isinstance(assignor, CustomAssignor):
+        return bool(assignor.cooperative), PlanOf(assignor)
+    return assignor._options()
+
+
 def _check_counting(assignor: Assignor) -> None:
     """Refuses a changed option without effect: the tables have no racks, and the lags come from a table."""
+    if isinstance(assignor, CustomAssignor):
+        checked_name(getattr(assignor, "name", None), type(assignor).__qualname__)
+        return
     default = by_name(assignor.name)
     counting = {*OPTIONS.get(assignor.name, ()), "protocol"} - {"racks"}
     for field in fields(default):  # type: ignore[arg-type]

@@ -18,10 +18,10 @@ use crate::plan::Plan;
 const SHAPE: &str = "(member id, metadata) or (member id, instance id, metadata)";
 
 /// One member as the coordinator listed it. Its strings and bytes are borrowed from Python.
-struct Member {
+pub(crate) struct Member {
     id: PyBackedStr,
     instance_id: Option<PyBackedStr>,
-    metadata: PyBackedBytes,
+    pub(crate) metadata: PyBackedBytes,
 }
 
 impl Member {
@@ -43,21 +43,21 @@ impl Member {
         Ok(Self { id, instance_id, metadata })
     }
 
-    fn joined(&self) -> JoinedMember<'_> {
+    pub(crate) fn joined(&self) -> JoinedMember<'_> {
         JoinedMember { id: &self.id, instance_id: self.instance_id.as_deref(), metadata: &self.metadata }
     }
 }
 
-fn read_members(members: &Bound<'_, PyAny>) -> PyResult<Vec<Member>> {
+pub(crate) fn read_members(members: &Bound<'_, PyAny>) -> PyResult<Vec<Member>> {
     members.try_iter()?.enumerate().map(|(position, entry)| Member::read(&entry?, position)).collect()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn write_error(error: WriteError) -> PyErr {
+pub(crate) fn write_error(error: WriteError) -> PyErr {
     GroupError::new_err(error.to_string())
 }
 
-fn to_dict<'py>(py: Python<'py>, group: &Group, assignments: Assignments) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn to_dict<'py>(py: Python<'py>, group: &Group, assignments: Assignments) -> PyResult<Bound<'py, PyDict>> {
     let mut backwards = Vec::with_capacity(assignments.len());
     assignments.consume_backwards(|assignment| backwards.push(PyBytes::new(py, assignment)));
     let bytes = PyDict::new(py);

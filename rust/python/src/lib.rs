@@ -2,6 +2,7 @@
 
 mod arrow;
 mod callback;
+mod custom;
 mod embedded;
 mod errors;
 mod expression;
@@ -31,6 +32,8 @@ mod _core {
     use crate::arrow::{Assignments, DecodedBatches, OffsetsTopic, Replay};
     #[pymodule_export]
     use crate::callback::Uninterrupted;
+    #[pymodule_export]
+    use crate::custom::{CustomGroup, assign_restricted, open_group, open_joined};
     #[pymodule_export]
     use crate::embedded::EmbeddedBroker;
     #[pymodule_export]
@@ -76,8 +79,8 @@ mod _core {
     use crate::server_side::ServerSideGroup;
     #[pymodule_export]
     use crate::wire::{
-        decode_assignment, decode_cooperative_user_data, decode_sticky_user_data, decode_stream_join_user_data,
-        decode_subscription,
+        decode_assignment, decode_cooperative_user_data, decode_custom_user_data, decode_sticky_user_data,
+        decode_stream_join_user_data, decode_subscription,
     };
 
     #[pymodule_init]

@@ -7,11 +7,11 @@ use kafka_assignors_core::planning::budget::Limit;
 use kafka_assignors_core::planning::group::{Csr, Group, MANY_CLAIMS, Topics};
 use kafka_assignors_core::planning::lag;
 use kafka_assignors_core::planning::leader::{HandedOut, record_bytes_of_plan};
-use kafka_assignors_core::planning::plan::{Outcome, UnassignedReason};
+use kafka_assignors_core::planning::plan::{LeavesOut, Outcome, UnassignedReason};
 use kafka_assignors_core::planning::score;
 use kafka_assignors_core::planning::strategy::{Strategy, near_optimum, plan, settle};
 use kafka_assignors_core::planning::stream_join::{self, Notice};
-use kafka_assignors_core::verify::verify_outcome_from;
+use kafka_assignors_core::verify::{verify_outcome_from, verify_restricted};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
@@ -31,8 +31,9 @@ type Move<'py> = (Bound<'py, PyString>, u32, Option<Bound<'py, PyString>>, Optio
 type Unassigned<'py> =
     (Bound<'py, PyString>, u32, &'static str, Option<Bound<'py, PyString>>, Option<Bound<'py, PyString>>);
 
-/// Balance score, moved, kept, rack misses, optimal, and the search that ended early. A pair is a value and its bound.
-type Certificate = ((u128, Option<u128>), (u64, Option<u64>), u64, (u64, Option<u64>), bool, Option<String>);
+/// Balance score, moved, kept, rack misses, optimal, the search that ended early, and how many partitions an assignor of the
+/// user's left out. A pair is a value and its bound.
+type Certificate = ((u128, Option<u128>), (u64, Option<u64>), u64, (u64, Option<u64>), bool, Option<String>, u64);
 
 /// A plan for a group.
 #[pyclass(frozen, module = "kafka_assignors._core")]
@@ -259,6 +260,9 @@ impl Plan {
             let target = member(self.outcome.target().owner[partition as usize]);
             let (kind, who, other) = match reason {
                 UnassignedReason::NoSubscriber => ("no-subscriber", None, None),
+                UnassignedReason::NotPlanned => ("not-planned", None, None),
+                UnassignedReason::NotAllowed => ("not-allowed", None, None),
+                UnassignedReason::Full => ("full", None, None),
                 UnassignedReason::Withheld { holder } => ("withheld", target, member(holder)),
                 UnassignedReason::Contested => ("contested", target, None),
                 UnassignedReason::OwnerNotSubscribed { owner } => ("owner-not-subscribed", member(owner), None),
@@ -299,9 +303,13 @@ impl Plan {
 
     /// Settles the claims again and checks the plan, with code that shares nothing with the solver. Other Python
     /// threads run meanwhile. Returns balance score and its bound, moved and its bound, kept, rack misses and their
-    /// bound, whether the plan is proven optimal, and the search for a bound that ended early.
+    /// bound, whether the plan is proven optimal, the search for a bound that ended early, and how many partitions an assignor
+    /// of the user's left out.
     fn verify(&self, py: Python<'_>) -> PyResult<Certificate> {
         let verify = |limit: &Limit<'_>| {
+            if let LeavesOut::Restricted(restrictions) = &self.outcome.leaves_out {
+                return verify_restricted(&self.group, restrictions, self.forming, &self.outcome, limit);
+            }
             let start = near_optimum(&self.group, self.strategy, &self.outcome, limit);
             verify_outcome_from(&self.group, self.strategy.rules(), self.forming, &self.outcome, &start, limit)
         };
@@ -314,6 +322,7 @@ impl Plan {
             (certificate.rack_misses, certificate.rack_misses_bound),
             certificate.is_optimal(),
             certificate.limited.map(|limited| limited.to_string()),
+            certificate.left_out,
         ))
     }
 

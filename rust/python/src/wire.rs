@@ -4,7 +4,9 @@ use kafka_assignors_core::protocol::assignment::Assignment;
 use kafka_assignors_core::protocol::reader::ReadError;
 use kafka_assignors_core::protocol::subscription::Subscription;
 use kafka_assignors_core::protocol::topic_partitions::TopicPartitions;
-use kafka_assignors_core::protocol::user_data::{StickyUserData, StreamJoinUserData, read_cooperative_generation};
+use kafka_assignors_core::protocol::user_data::{
+    CustomUserData, StickyUserData, StreamJoinUserData, read_cooperative_generation,
+};
 use pyo3::prelude::*;
 
 use crate::errors::UserDataError;
@@ -55,6 +57,13 @@ pub(crate) fn decode_assignment(data: &[u8]) -> PyResult<AssignmentFields<'_>> {
 pub(crate) fn decode_sticky_user_data(data: Option<&[u8]>) -> PyResult<(Lists, i32)> {
     let read = StickyUserData::read(data).map_err(unreadable)?;
     Ok((lists(read.partitions), read.generation))
+}
+
+/// Reads the user data of a member whose assignor is the user's own: partitions, generation, and what the assignor says of it.
+#[pyfunction]
+pub(crate) fn decode_custom_user_data(data: Option<&[u8]>) -> PyResult<(Lists, i32, &[u8])> {
+    let read = CustomUserData::read(data).map_err(unreadable)?;
+    Ok((lists(read.partitions), read.generation, read.data))
 }
 
 /// Reads the user data of a `cooperative-sticky` member: the generation.

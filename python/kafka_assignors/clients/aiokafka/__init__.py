@@ -25,6 +25,7 @@ try:
     import aiokafka  # noqa: F401
 
     from kafka_assignors.clients.aiokafka.assignors import (
+        CustomAssignor,
         LagBasedAssignor,
         StickyAssignor,
         StickyStreamJoinAssignor,
@@ -43,6 +44,7 @@ __all__ = [
     "AIOKafkaConsumer",
     "AIOKafkaProducer",
     "AdminLagSource",
+    "CustomAssignor",
     "LagBasedAssignor",
     "RebalanceDiffListener",
     "RebalanceReport",

@@ -16,6 +16,7 @@ from kafka_assignors.clients.aiokafka import _internals
 from kafka_assignors.clients.aiokafka.lag import of_client
 from kafka_assignors.clients.common.adapter import ClientAdapter, Membership, Packed, StreamJoinAdapter
 from kafka_assignors.clients.common.codec import SubscriptionWriter
+from kafka_assignors.clients.common.custom import CustomAdapter
 from kafka_assignors.clients.common.lag import LagAdapter, failing_source
 from kafka_assignors.errors import LagError
 from kafka_assignors.lag import Inquiry
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kafka_assignors.lag import LagFunction, LagSource
 
 __all__ = [
+    "CustomAssignor",
     "LagBasedAssignor",
     "StickyAssignor",
     "StickyStreamJoinAssignor",
@@ -123,6 +125,15 @@ class StickyStreamJoinAssignor(StreamJoinAdapter, _AiokafkaAdapter):
 
     def on_generation_assignment(self, generation: int) -> None:
         """For versions of aiokafka that call it (#1185). The group's generation is no epoch, and does not count."""
+
+
+class CustomAssignor(CustomAdapter, _GenerationAdapter):
+    """Your own `kafka_assignors.CustomAssignor` for aiokafka: `CustomAssignor(Failover())`; eager only.
+
+    One instance per consumer, and no other strategy with it, as for `StickyAssignor`.
+    """
+
+    _cooperates = False
 
 
 class _UnansweredError(Exception):
@@ -262,7 +273,9 @@ class LagBasedAssignor(LagAdapter, _GenerationAdapter):
 
 
 def consumer(
-    *topics: str, assignor: StickyAssignor | StickyStreamJoinAssignor | LagBasedAssignor | None = None, **config: Any
+    *topics: str,
+    assignor: StickyAssignor | StickyStreamJoinAssignor | LagBasedAssignor | CustomAssignor | None = None,
+    **config: Any,
 ) -> AIOKafkaConsumer:
     """An `AIOKafkaConsumer` with an assignor attached. Call it where the event loop runs.
 

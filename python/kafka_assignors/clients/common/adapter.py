@@ -211,7 +211,7 @@ class ClientAdapter(ABC):
         if unknown and not plan.joins:
             # A stream join assigns each number of all its topics together, so it skips topics without metadata.
             kept, keeping = left_with_owners(
-                packed.members,
+                self._claiming(packed.members),
                 unknown,
                 generation,
                 self._handed_out.earlier_plans(),
@@ -219,7 +219,8 @@ class ClientAdapter(ABC):
             )
         assignments, longer = merged(assignments, kept)
         self._handed_out.planned(generation, *filter(None, (plan, keeping)))
-        self._reporter.planned = Planned(plan, plan.record_bytes + longer, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        self._reporter.planned = Planned(plan, plan.record_bytes + longer, seconds, self._session_seconds())
         return assignments
 
     def on_assignment(self, assignment: Any, generation: int | None = None) -> None:
@@ -275,6 +276,12 @@ class ClientAdapter(ABC):
         """Those of the kept partitions that the client reads from the group's commit after this rebalance."""
         return {}
 
+    # A subclass for a strategy whose user data is its own implements this.
+
+    def _claiming(self, members: Sequence[JoinedMember]) -> Sequence[JoinedMember]:
+        """The members, with their claims as the sticky strategy of the same protocol has them."""
+        return members
+
     # The rest is the same for all clients.
 
     def _plan(
@@ -292,9 +299,14 @@ class ClientAdapter(ABC):
 
     def _planning_seconds(self) -> float | None:
         """How long the leader may search for the best plan; None if its session timeout is not known."""
+        session = self._session_seconds()
+        return None if session is None else session * PLANNING_SHARE
+
+    def _session_seconds(self) -> float | None:
+        """The session timeout; None if it is not known."""
         coordinator = self._serving()
         session = math.inf if coordinator is None else self._session(coordinator)[1]
-        return session * PLANNING_SHARE if math.isfinite(session) else None
+        return session if math.isfinite(session) else None
 
     @staticmethod
     def _deref(reference: weakref.ref[Any] | None) -> Any:

@@ -45,6 +45,7 @@ else:
 
     from kafka_assignors.clients.kafka_python.assignors import (
         CooperativeStickyAssignor,
+        CustomAssignor,
         LagBasedAssignor,
         StickyAssignor,
         StickyStreamJoinAssignor,
@@ -65,6 +66,7 @@ __all__ = [
     "AdminLagSource",
     "AsyncRebalanceDiffListener",
     "CooperativeStickyAssignor",
+    "CustomAssignor",
     "DefaultPartitioner",
     "KafkaConsumer",
     "KafkaProducer",

@@ -14,6 +14,7 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Reba
 from kafka_assignors import assignors
 from kafka_assignors.clients.common.adapter import ClientAdapter, Membership, Packed, StreamJoinAdapter, calling
 from kafka_assignors.clients.common.codec import SubscriptionWriter
+from kafka_assignors.clients.common.custom import CustomAdapter
 from kafka_assignors.clients.common.lag import LagAdapter, failing_source
 from kafka_assignors.clients.kafka_python._internals import (
     as_coordinator,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CooperativeStickyAssignor",
+    "CustomAssignor",
     "LagBasedAssignor",
     "StickyAssignor",
     "StickyStreamJoinAssignor",
@@ -230,6 +232,20 @@ class LagBasedAssignor(LagAdapter, _KafkaPythonAdapter):
 
     def _planner(self) -> assignors.LagBasedAssignor:
         return self._asking()
+
+
+class CustomAssignor(CustomAdapter, _KafkaPythonAdapter):
+    """Your own `kafka_assignors.CustomAssignor` for kafka-python: `CustomAssignor(Failover())`.
+
+    Eager or cooperative, as yours is.
+    """
+
+    _cooperates = True
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        """The protocol of the assignor."""
+        self._greet()
+        return [RebalanceProtocol.COOPERATIVE if self._assignor.cooperative else RebalanceProtocol.EAGER]
 
 
 AbstractPartitionAssignor.register(_KafkaPythonAdapter)

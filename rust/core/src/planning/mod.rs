@@ -6,6 +6,7 @@
 
 pub mod budget;
 pub mod cooperative;
+pub mod custom;
 pub mod group;
 pub mod lag;
 pub mod leader;
@@ -14,6 +15,7 @@ pub mod ownership;
 pub mod plan;
 pub mod range;
 pub mod replay;
+pub mod restrictions;
 pub mod round_robin;
 pub mod score;
 pub mod server_side;

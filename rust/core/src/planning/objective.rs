@@ -41,6 +41,11 @@ pub enum Rules {
         /// Whether a partition waits until its holder has revoked it (KIP-429).
         cooperative: bool,
     },
+    /// The user's own assignor: it may leave out partitions that have subscribers. The best plan is a sticky one.
+    Custom {
+        /// Whether a partition waits until its holder has revoked it (KIP-429).
+        cooperative: bool,
+    },
     /// KIP-315: partitions of equal number go to one member. The best plan is fair in numbers and keeps the most of them.
     StreamJoin {
         /// Whether a partition waits until its holder has revoked it (KIP-429).
@@ -53,7 +58,9 @@ impl Rules {
     #[must_use]
     pub fn cooperative(self) -> bool {
         match self {
-            Self::Partitions { cooperative, .. } | Self::StreamJoin { cooperative } => cooperative,
+            Self::Partitions { cooperative, .. } | Self::Custom { cooperative } | Self::StreamJoin { cooperative } => {
+                cooperative
+            }
         }
     }
 }

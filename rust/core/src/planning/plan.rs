@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::planning::budget::Limited;
 use crate::planning::group::{Group, NONE};
 use crate::planning::ownership::{CONTESTED, Ownership};
+use crate::planning::restrictions::{LeftOutReason, Restrictions};
 
 /// Who gets which partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +54,12 @@ pub enum UnassignedReason {
         /// The member.
         owner: u32,
     },
+    /// The user's own assignor left it out.
+    NotPlanned,
+    /// No subscriber may have it, by restrictions.
+    NotAllowed,
+    /// All members that may have it, by restrictions, have as many partitions as they may.
+    Full,
     /// Several members claim the partition with the same generation. All of them must revoke it first (KIP-429).
     Contested,
 }
@@ -93,6 +100,33 @@ pub struct Outcome {
     pub join: Option<Numbers>,
     /// The search of the strategy that ended early, if one did: a better plan may exist.
     pub limited: Option<Limited>,
+    /// Whether partitions that have subscribers may be without an owner.
+    pub leaves_out: LeavesOut,
+}
+
+/// Whether, and why, a plan may leave out partitions that have subscribers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum LeavesOut {
+    /// It may not.
+    #[default]
+    Nothing,
+    /// The user's own assignor made the plan, and may leave out anything.
+    Anything,
+    /// Those for which these restrictions leave no member.
+    Restricted(Box<Restrictions>),
+}
+
+impl LeavesOut {
+    /// Why a partition with subscribers is left out.
+    fn why(&self, group: &Group, partition: u32) -> UnassignedReason {
+        match self {
+            Self::Nothing | Self::Anything => UnassignedReason::NotPlanned,
+            Self::Restricted(restrictions) => match restrictions.why_left_out(group, partition) {
+                LeftOutReason::NotAllowed => UnassignedReason::NotAllowed,
+                LeftOutReason::Full => UnassignedReason::Full,
+            },
+        }
+    }
 }
 
 impl Outcome {
@@ -112,10 +146,18 @@ impl Outcome {
     /// O(partitions).
     pub fn unassigned(&self, group: &Group) -> impl Iterator<Item = (u32, UnassignedReason)> {
         let (plan, target, ownership) = (&self.plan, self.target(), &self.ownership);
+        let may = self.leaves_out != LeavesOut::Nothing;
+        let mut subscribed = vec![false; if may { group.topics().len() } else { 0 }];
+        for &subscription in group.subscription_of().iter().filter(|_| may) {
+            group.subscriptions().row(subscription).iter().for_each(|&topic| subscribed[topic as usize] = true);
+        }
+        let left_out =
+            move |partition: u32| !subscribed.is_empty() && subscribed[group.topics().locate(partition).0 as usize];
         let open = (0u32..).zip(&plan.owner).filter(|(_, owner)| **owner == NONE).map(|(partition, _)| partition);
-        open.map(|partition| {
+        open.map(move |partition| {
             let holder = ownership.held.get(partition as usize).copied().unwrap_or(NONE);
             let reason = match (target.owner[partition as usize], holder) {
+                (NONE, _) if left_out(partition) => self.leaves_out.why(group, partition),
                 (NONE, _) => self
                     .join
                     .as_ref()

@@ -8,8 +8,9 @@ use crate::planning::group::Group;
 use crate::planning::lag;
 use crate::planning::objective::{Objective, Rules};
 use crate::planning::ownership::Ownership;
-use crate::planning::plan::{Outcome, Plan};
+use crate::planning::plan::{LeavesOut, Outcome, Plan};
 use crate::planning::range;
+use crate::planning::restrictions::Restrictions;
 use crate::planning::round_robin;
 use crate::planning::server_side;
 use crate::planning::settlement;
@@ -34,6 +35,11 @@ pub enum Strategy {
     RoundRobin,
     /// KAFKA-5337: by the lag of the partitions, which the topics carry.
     Lag(lag::Options),
+    /// The user's own, which plans outside of the core: see [`custom`](crate::planning::custom). Run by the core, it is the sticky strategy.
+    Custom {
+        /// Whether in the two phases of KIP-429.
+        cooperative: bool,
+    },
     /// KIP-848: what a broker's own assignor would plan. For reading only: no member can join a group with it.
     ServerSide(server_side::Assignor, server_side::Release),
 }
@@ -47,6 +53,7 @@ impl Strategy {
             Strategy::Sticky(objective) => eager(objective),
             Strategy::CooperativeSticky(objective) => Rules::Partitions { objective, cooperative: true },
             Strategy::StreamJoin { cooperative } => Rules::StreamJoin { cooperative },
+            Strategy::Custom { cooperative } => Rules::Custom { cooperative },
             Strategy::Range | Strategy::RoundRobin | Strategy::Lag(_) | Strategy::ServerSide(..) => {
                 eager(Objective::default())
             }
@@ -65,7 +72,9 @@ pub fn assign(group: &Group, strategy: Strategy, forming: Option<i32>) -> Outcom
 pub fn settle(group: &Group, strategy: Strategy, forming: Option<i32>) -> Ownership {
     match strategy.rules() {
         Rules::StreamJoin { cooperative } => stream_join::settle(group, forming, cooperative),
-        Rules::Partitions { cooperative, .. } => settlement::settle(group, forming, cooperative),
+        Rules::Partitions { cooperative, .. } | Rules::Custom { cooperative } => {
+            settlement::settle(group, forming, cooperative)
+        }
     }
 }
 
@@ -87,10 +96,15 @@ pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership, limit: &Lim
             join = Some(numbers);
             target
         }
+        Strategy::Custom { .. } => noted(sticky::assign_within(group, &ownership, Objective::default(), limit)),
         Strategy::Range => range::assign(group),
         Strategy::RoundRobin => round_robin::assign(group),
         Strategy::ServerSide(assignor, release) => server_side::assign(group, &ownership, assignor, release),
         Strategy::Lag(options) => noted(lag::assign_within(group, &ownership, options, limit)),
+    };
+    let leaves_out = match strategy {
+        Strategy::Custom { .. } => LeavesOut::Anything,
+        _ => LeavesOut::Nothing,
     };
     if strategy.rules().cooperative() {
         Outcome {
@@ -99,10 +113,19 @@ pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership, limit: &Lim
             ownership,
             join,
             limited,
+            leaves_out,
         }
     } else {
-        Outcome { plan: target, withholding: None, ownership, join, limited }
+        Outcome { plan: target, withholding: None, ownership, join, limited, leaves_out }
     }
+}
+
+/// The sticky plan under restrictions, of a group whose claims are settled, within a limit. Racks do not count.
+#[must_use]
+pub fn plan_restricted(group: &Group, ownership: Ownership, restrictions: Restrictions, limit: &Limit<'_>) -> Outcome {
+    let (plan, limited) = sticky::assign_restricted(group, &ownership, &restrictions, limit);
+    let leaves_out = LeavesOut::Restricted(Box::new(restrictions));
+    Outcome { plan, withholding: None, ownership, join: None, limited, leaves_out }
 }
 
 /// The plan from which a verification starts its search for the bounds. The search is short near an optimum: so it starts from
@@ -110,7 +133,11 @@ pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership, limit: &Lim
 #[must_use]
 pub fn near_optimum<'a>(group: &Group, strategy: Strategy, outcome: &'a Outcome, limit: &Limit<'_>) -> Cow<'a, Plan> {
     match strategy {
-        Strategy::Range | Strategy::RoundRobin | Strategy::Lag(_) | Strategy::ServerSide(..) => {
+        Strategy::Range
+        | Strategy::RoundRobin
+        | Strategy::Lag(_)
+        | Strategy::Custom { .. }
+        | Strategy::ServerSide(..) => {
             Cow::Owned(sticky::assign_within(group, &outcome.ownership, Objective::default(), limit).0)
         }
         Strategy::Sticky(_) | Strategy::CooperativeSticky(_) | Strategy::StreamJoin { .. } => {

@@ -4,7 +4,7 @@
 
 use thiserror::Error;
 
-use super::reader::Reader;
+use super::reader::{ReadError, Reader};
 use super::subscription::{NO_GENERATION, Subscription};
 use super::topic_partitions::{Elements, Numbers, TopicPartitions};
 
@@ -137,6 +137,48 @@ impl<'a> StreamJoinUserData<'a> {
         let read = Numbers::read(&mut reader, "numbers").and_then(|numbers| Ok((numbers, reader.i32("epoch")?)));
         let (numbers, epoch) = read.or(Err(UnknownForm(bytes.len())))?;
         Ok(Self { numbers, epoch: epoch.max(0) })
+    }
+}
+
+/// The most bytes that a custom assignor may say of one member.
+pub const MOST_MEMBER_DATA: usize = 65_536;
+
+/// The user data of a member whose assignor is the user's own, version 0.
+///
+/// ```text
+/// version INT16 · generation INT32 · partitions ARRAY (topic STRING, ARRAY INT32) · data BYTES
+/// ```
+///
+/// A newer version begins with the same fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CustomUserData<'a> {
+    /// The generation of the claim; [`NO_GENERATION`] if absent.
+    pub generation: i32,
+    /// The claimed partitions of an eager member. A cooperative one has them in its subscription.
+    pub partitions: TopicPartitions<'a>,
+    /// What the assignor says of this member.
+    pub data: &'a [u8],
+}
+
+impl<'a> CustomUserData<'a> {
+    /// Reads the data. `None` and zero bytes are no claims and no data. Bytes after the last field are ignored.
+    ///
+    /// # Errors
+    /// A negative version, or a field that cannot be read. Callers treat such data as absent.
+    pub fn read(data: Option<&'a [u8]>) -> Result<Self, UnknownForm> {
+        let Some(bytes) = data.filter(|bytes| !bytes.is_empty()) else {
+            return Ok(Self { generation: NO_GENERATION, ..Self::default() });
+        };
+        Self::read_fields(&mut Reader::new(bytes)).or(Err(UnknownForm(bytes.len())))
+    }
+
+    fn read_fields(reader: &mut Reader<'a>) -> Result<Self, ReadError> {
+        reader.version()?;
+        Ok(Self {
+            generation: reader.i32("generation")?.max(NO_GENERATION),
+            partitions: TopicPartitions::read(reader, "user_data")?,
+            data: reader.nullable_bytes("data")?.unwrap_or_default(),
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::planning::group::NONE;
 /// round without success, which is the proof, costs one pass over the scratch plan.
 pub(super) fn level(scratch: &mut ScratchPlan, patience: usize, budget: &Budget<'_>) -> Result<(), Stop> {
     let mut applied = 0;
-    if patience == usize::MAX {
+    if patience == usize::MAX && scratch.most.is_empty() {
         // The plan may be far from level: whole sets of rows are levelled first.
         for _ in 0..64 {
             if !scratch.level_sets(budget)? {
@@ -51,7 +51,7 @@ pub(super) fn is_level(scratch: &ScratchPlan, budget: &Budget<'_>) -> Result<boo
 
 fn heaviest_first(scratch: &ScratchPlan) -> Vec<u32> {
     let mut order: Vec<u32> = (0..scratch.loads.len() as u32).collect();
-    order.sort_by_key(|&member| std::cmp::Reverse(scratch.loads[member as usize]));
+    order.sort_by_key(|&member| std::cmp::Reverse(scratch.weight(member)));
     order
 }
 
@@ -84,6 +84,7 @@ impl ChainSearch {
         self.queue.clear();
         self.sets.clear();
         self.classes.clear();
+        let weight = scratch.weight(source);
         if self.reached[source as usize] {
             return Ok(None);
         }
@@ -110,8 +111,9 @@ impl ChainSearch {
                     self.classes.push(class);
                     let members = scratch.members_of.row(class);
                     budget.spend(members.len() as u64)?;
-                    let lightest = members.iter().min_by_key(|&&member| scratch.loads[member as usize]);
-                    let light = |&&member: &&u32| scratch.loads[member as usize] + 2 <= scratch.loads[source as usize];
+                    let with_room = members.iter().filter(|&&member| scratch.room(member) > 0);
+                    let lightest = with_room.min_by_key(|&&member| scratch.loads[member as usize]);
+                    let light = |&&member: &&u32| scratch.loads[member as usize] + 2 <= weight;
                     if let Some(&target) = lightest.filter(light) {
                         return Ok(Some(target));
                     }
@@ -130,8 +132,8 @@ impl ChainSearch {
     /// Moves partitions along the chain that [`ChainSearch::run`] found, as many as level its two ends, and clears the marks.
     fn apply(&mut self, scratch: &mut ScratchPlan, source: u32, target: u32) {
         let mut chain = Vec::new();
-        let mut count =
-            ((scratch.loads[source as usize] - scratch.loads[target as usize]) / 2).min(u64::from(u32::MAX));
+        let mut count = ((scratch.weight(source) - scratch.loads[target as usize]) / 2).min(u64::from(u32::MAX));
+        count = count.min(scratch.room(target));
         let mut member = target;
         while member != source {
             let set = self.class_from[scratch.class_of[member as usize] as usize];

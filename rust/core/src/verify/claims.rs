@@ -74,7 +74,7 @@ fn settled(group: &Group, rules: Rules, forming: Option<i32>, owner: &[u32]) -> 
     let mut holders = Newest::new(if rules.cooperative() { partitions } else { 0 });
     let mut place = Place { group, topic: 0 };
     let owner = match rules {
-        Rules::Partitions { .. } => {
+        Rules::Partitions { .. } | Rules::Custom { .. } => {
             let mut owners = Newest::new(partitions);
             let complete = group.each_claim(owner, |member, partition| {
                 let Some(age) = ages[member as usize] else { return };

@@ -21,6 +21,7 @@
 mod balance;
 mod claims;
 mod potentials;
+mod restricted;
 mod scratch_plan;
 mod stream_join;
 
@@ -32,6 +33,7 @@ use crate::planning::objective::{Mode, Objective, Rules};
 use crate::planning::ownership::{CONTESTED, Ownership};
 use crate::planning::plan::{Outcome, Plan, UnassignedReason};
 use crate::planning::score::balance_score;
+pub use restricted::verify_restricted;
 use scratch_plan::ScratchPlan;
 
 /// Why a plan is not valid.
@@ -83,6 +85,24 @@ pub enum PlanFault {
         partition: String,
         /// The owner.
         member: String,
+    },
+    /// A partition whose owner may not have it, by restrictions.
+    #[error("partition {partition} goes to member {member:?}, which is not allowed to have it")]
+    NotAllowed {
+        /// Topic and number.
+        partition: String,
+        /// The owner.
+        member: String,
+    },
+    /// A member with more partitions than its capacity.
+    #[error("member {member:?} gets {load} partitions, and its capacity is {most}")]
+    OverCapacity {
+        /// The member.
+        member: String,
+        /// Its partitions.
+        load: u32,
+        /// The most that it may have.
+        most: u32,
     },
     /// A partition without an owner although a member could have it.
     #[error("partition {partition} goes to nobody, although its topic has subscribers and no other member holds it")]
@@ -167,6 +187,8 @@ pub struct Certificate {
     pub rack_misses: u64,
     /// The least possible number of them.
     pub rack_misses_bound: Option<u64>,
+    /// Partitions that have subscribers and that an assignor of the user's gives to nobody. Such a plan is not the best one.
+    pub left_out: u64,
     /// The search that ended early, if one did. The bounds that it, and the searches after it, were to prove are `None`.
     pub limited: Option<Limited>,
 }
@@ -176,7 +198,10 @@ impl Certificate {
     #[must_use]
     pub fn is_optimal(&self) -> bool {
         let sticky = self.objective.mode == Mode::Fair || Some(self.moved) == self.moved_bound;
-        Some(self.score) == self.score_bound && Some(self.rack_misses) == self.rack_misses_bound && sticky
+        self.left_out == 0
+            && Some(self.score) == self.score_bound
+            && Some(self.rack_misses) == self.rack_misses_bound
+            && sticky
     }
 }
 
@@ -252,12 +277,34 @@ pub fn verify_from(
     start: &Plan,
     limit: &Limit<'_>,
 ) -> Result<Certificate, PlanFault> {
-    check_ownership(group, ownership)?;
     let rules = Rules::Partitions { objective, cooperative: !ownership.held.is_empty() };
+    certify(group, forming, ownership, plan, rules, start, limit)
+}
+
+/// As [`verify_from`], by rules that may let the plan leave out partitions.
+fn certify(
+    group: &Group,
+    forming: Option<i32>,
+    ownership: &Ownership,
+    plan: &Plan,
+    rules: Rules,
+    start: &Plan,
+    limit: &Limit<'_>,
+) -> Result<Certificate, PlanFault> {
+    let objective = match rules {
+        Rules::Partitions { objective, .. } => objective,
+        Rules::Custom { .. } | Rules::StreamJoin { .. } => Objective::default(),
+    };
+    check_ownership(group, ownership)?;
     claims::check(group, rules, forming, ownership)?;
     check_plan(group, plan)?;
-    if !std::ptr::eq(plan, start) {
+    let complete = matches!(rules, Rules::Partitions { .. });
+    if complete {
+        check_complete(group, plan)?;
+    }
+    if !complete || !std::ptr::eq(plan, start) {
         check_plan(group, start)?;
+        check_complete(group, start)?;
     }
     let loads: Vec<u64> = plan.loads(group.members()).into_iter().map(u64::from).collect();
     let (mut kept, mut moved) = (0, 0);
@@ -275,6 +322,7 @@ pub fn verify_from(
         moved_bound: best.moved,
         rack_misses: if racks_matter(group) { rack_misses(group, plan) } else { 0 },
         rack_misses_bound: best.misses,
+        left_out: left_out(group, plan),
         limited: best.limited,
     })
 }
@@ -314,12 +362,13 @@ pub fn verify_outcome_from(
     if rules.cooperative() && ownership.held.len() != group.topics().partitions() {
         return Err(PlanFault::Ownership { partition: "the list of holders".to_owned() });
     }
-    let objective = match rules {
-        Rules::Partitions { objective, .. } => objective,
+    let complete = match rules {
+        Rules::Partitions { .. } => true,
+        Rules::Custom { .. } => false,
         Rules::StreamJoin { .. } => return stream_join::verify(group, rules, forming, outcome),
     };
-    let certificate = verify_from(group, forming, ownership, target, objective, start, limit)?;
-    let derived = unassigned(group, ownership, target, plan)?;
+    let certificate = certify(group, forming, ownership, target, rules, start, limit)?;
+    let derived = reasons(group, ownership, target, plan, complete)?;
     match outcome.unassigned(group).zip(&derived).find(|(given, derived)| given != *derived) {
         Some(((partition, _), _)) => Err(PlanFault::WrongReason { partition: name(group, partition) }),
         None => Ok(certificate),
@@ -337,6 +386,17 @@ pub fn unassigned(
     ownership: &Ownership,
     target: &Plan,
     plan: &Plan,
+) -> Result<Vec<(u32, UnassignedReason)>, PlanFault> {
+    reasons(group, ownership, target, plan, true)
+}
+
+/// As [`unassigned`]; a plan that need not be complete may leave out partitions.
+fn reasons(
+    group: &Group,
+    ownership: &Ownership,
+    target: &Plan,
+    plan: &Plan,
+    complete: bool,
 ) -> Result<Vec<(u32, UnassignedReason)>, PlanFault> {
     let partitions = group.topics().partitions();
     for given in [target.owner.len(), plan.owner.len()] {
@@ -374,6 +434,8 @@ pub fn unassigned(
             }
         } else if !subscribed[partition as usize] {
             reasons.push((partition, UnassignedReason::NoSubscriber));
+        } else if then == NONE && !complete {
+            reasons.push((partition, UnassignedReason::NotPlanned));
         } else if !blocked {
             return Err(PlanFault::Incomplete { partition: name(group, partition) });
         } else if holder == CONTESTED {
@@ -523,6 +585,17 @@ fn check_plan(group: &Group, plan: &Plan) -> Result<(), PlanFault> {
         let (partition, member) = (name(group, partition), member_name(group, owner));
         return Err(PlanFault::NotSubscribed { partition, member });
     }
+    Ok(())
+}
+
+/// How many partitions with subscribers have no owner.
+fn left_out(group: &Group, plan: &Plan) -> u64 {
+    let open = |topic| group.topics().range(topic).filter(|&p| plan.owner[p as usize] == NONE).count() as u64;
+    subscribed_topics(group).map(open).sum()
+}
+
+/// That every partition with subscribers has an owner.
+fn check_complete(group: &Group, plan: &Plan) -> Result<(), PlanFault> {
     for topic in subscribed_topics(group) {
         if let Some(partition) = group.topics().range(topic).find(|&p| plan.owner[p as usize] == NONE) {
             return Err(PlanFault::Incomplete { partition: name(group, partition) });

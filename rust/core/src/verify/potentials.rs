@@ -71,11 +71,11 @@ struct Nodes {
 
 impl Nodes {
     fn new(scratch: &ScratchPlan) -> Self {
-        let mut loads = scratch.loads.clone();
+        let weights: Vec<u64> = (0..scratch.loads.len() as u32).map(|member| scratch.weight(member)).collect();
+        let mut loads = weights.clone();
         loads.sort_unstable();
         loads.dedup();
-        let level: Vec<u32> =
-            scratch.loads.iter().map(|load| loads.partition_point(|other| other < load) as u32).collect();
+        let level: Vec<u32> = weights.iter().map(|load| loads.partition_point(|other| other < load) as u32).collect();
         let by_load: Vec<Vec<u32>> = Csr::group_by(&level, loads.len()).rows().map(<[u32]>::to_vec).collect();
         let mut place = vec![(0, 0); level.len()];
         for (level, members) in (0u32..).zip(&by_load) {
@@ -143,7 +143,7 @@ impl Nodes {
                 }
             }
             let above = self.place[node as usize].0 + 1;
-            if self.has_hub(above) {
+            if self.has_hub(above) && scratch.room(node) > 0 {
                 visit(self.hub(above), 0, NONE);
             }
         } else if node < self.set(0) {
@@ -327,7 +327,7 @@ impl CycleSearch {
         for &node in cycle {
             self.enqueue(node);
             if node < self.nodes.members {
-                self.nodes.replace(node, scratch.loads[node as usize])?;
+                self.nodes.replace(node, scratch.weight(node))?;
                 self.enqueue(self.nodes.hub(self.nodes.place[node as usize].0));
             }
         }

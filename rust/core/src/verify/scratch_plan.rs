@@ -53,6 +53,10 @@ pub(super) struct ScratchPlan<'a> {
     pinned_misses: u64,
     /// How many partitions of the rows were owned.
     owned: u64,
+    /// By member, the most partitions that it may have. Empty where no member has a limit.
+    pub(super) most: Vec<u64>,
+    /// The member that is nobody: what it has is left out, and its load does not count.
+    pub(super) nobody: Option<u32>,
 }
 
 /// The partitions of one row that one member has.
@@ -194,6 +198,8 @@ impl<'a> ScratchPlan<'a> {
             pinned: vec![0; group.members()],
             pinned_misses: 0,
             owned: 0,
+            most: Vec::new(),
+            nobody: None,
         };
         (row_of, scratch)
     }
@@ -336,7 +342,28 @@ impl<'a> ScratchPlan<'a> {
     }
 
     pub(super) fn score(&self) -> u128 {
-        balance_score(&self.loads)
+        match self.nobody {
+            Some(nobody) => balance_score(&self.loads[..nobody as usize]),
+            None => balance_score(&self.loads),
+        }
+    }
+
+    /// The load of a member, where that of nobody is above all others: whatever it has, another member had better have.
+    pub(super) fn weight(&self, member: u32) -> u64 {
+        if self.nobody == Some(member) { u64::MAX } else { self.loads[member as usize] }
+    }
+
+    /// How many more partitions a member may have.
+    pub(super) fn room(&self, member: u32) -> u64 {
+        if self.nobody == Some(member) {
+            return 0;
+        }
+        self.most.get(member as usize).map_or(u64::MAX, |most| most.saturating_sub(self.loads[member as usize]))
+    }
+
+    /// How many partitions nobody has.
+    pub(super) fn left_out(&self) -> u64 {
+        self.nobody.map_or(0, |nobody| self.loads[nobody as usize])
     }
 
     /// Owned partitions that change their owner.

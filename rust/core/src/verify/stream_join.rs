@@ -156,6 +156,7 @@ fn certify(group: &Group, before: &[u32], after: &[u32]) -> Certificate {
         moved_bound: Some(owned - most),
         rack_misses: 0,
         rack_misses_bound: Some(0),
+        left_out: 0,
         limited: None,
     }
 }

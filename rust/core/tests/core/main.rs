@@ -7,6 +7,7 @@ mod encode;
 #[path = "../oracle/mod.rs"]
 mod oracle;
 
+mod custom;
 mod fuzz_cases;
 mod handed_out;
 mod kafka_assignors;

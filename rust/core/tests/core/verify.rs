@@ -6,7 +6,7 @@ use kafka_assignors_core::planning::budget::Limit;
 use kafka_assignors_core::planning::group::{Group, NONE};
 use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
 use kafka_assignors_core::planning::ownership::Ownership;
-use kafka_assignors_core::planning::plan::{Outcome, Plan, UnassignedReason};
+use kafka_assignors_core::planning::plan::{LeavesOut, Outcome, Plan, UnassignedReason};
 use kafka_assignors_core::planning::settlement::settle;
 use kafka_assignors_core::planning::strategy::{Strategy, assign};
 use kafka_assignors_core::planning::{cooperative, range, round_robin};
@@ -243,6 +243,7 @@ fn reasons_are_derived_and_false_ones_refused() {
         ownership: ownership.clone(),
         join: None,
         limited: None,
+        leaves_out: LeavesOut::Nothing,
     };
     let strategy = Strategy::CooperativeSticky(Objective::default());
     assert!(verify_outcome(&group, strategy.rules(), None, &outcome).is_ok());

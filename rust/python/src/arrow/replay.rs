@@ -8,7 +8,10 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use kafka_assignors_core::planning::replay::{Assigned, Row, Source, replay, replay_plans};
+use kafka_assignors_core::planning::group::Group;
+use kafka_assignors_core::planning::ownership::Ownership;
+use kafka_assignors_core::planning::plan::Plan;
+use kafka_assignors_core::planning::replay::{Assigned, Row, Source, replay_planned};
 use kafka_assignors_core::planning::strategy::Strategy;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -17,6 +20,7 @@ use pyo3_arrow::PyRecordBatch;
 use super::check_schema;
 use super::histories::{self, Histories};
 use super::outcomes::{Rebalances, Shares};
+use crate::custom::plan_with;
 use crate::errors::{OptionError, TableError};
 use crate::options::{lag_strategy, strategy};
 
@@ -33,15 +37,27 @@ enum Options {
     Named(String, (String, String, String)),
     /// Scope, skew and threshold of the lag-based strategy.
     Lag(String, (String, Option<u32>, Option<u64>)),
+    /// Whether cooperative, and the function that plans, of a user's own.
+    Custom(String, (bool, Py<PyAny>)),
 }
 
 /// The strategies and, at the same index, their labels.
 struct Strategies {
     labels: Vec<String>,
     strategies: Vec<Strategy>,
+    /// The functions of the users' own.
+    planners: Vec<Option<Py<PyAny>>>,
 }
 
 impl Strategies {
+    /// Plans with a user's own assignor; what it raises is the error.
+    fn plan(&self, index: usize, group: &Group, ownership: &Ownership) -> Result<Plan, String> {
+        Python::attach(|py| {
+            let planner = self.planners[index].as_ref().ok_or("it has no function that plans")?;
+            plan_with(py, planner.bind(py), group, ownership).map_err(|error| error.to_string())
+        })
+    }
+
     fn label(&self, row: &Row) -> &str {
         match row.source {
             Source::Strategy(index) => &self.labels[index],
@@ -63,12 +79,17 @@ pub(crate) struct Replay {
 impl Replay {
     #[new]
     fn new(strategies: Vec<Options>) -> PyResult<Self> {
-        let mut known = Strategies { labels: Vec::new(), strategies: Vec::new() };
+        let mut known = Strategies { labels: Vec::new(), strategies: Vec::new(), planners: Vec::new() };
         for options in strategies {
+            let mut planner = None;
             let (label, strategy) = match options {
                 Options::Named(label, (name, mode, racks)) => (label, strategy(&name, &mode, &racks)?),
                 Options::Lag(label, (scope, max_skew, threshold)) => {
                     (label, lag_strategy(&scope, max_skew, threshold)?)
+                }
+                Options::Custom(label, (cooperative, plans)) => {
+                    planner = Some(plans);
+                    (label, Strategy::Custom { cooperative })
                 }
             };
             if label == OBSERVED {
@@ -80,6 +101,7 @@ impl Replay {
             }
             known.labels.push(label);
             known.strategies.push(strategy);
+            known.planners.push(planner);
         }
         Ok(Self {
             strategies: Arc::new(known),
@@ -184,7 +206,12 @@ fn run(known: &Strategies, batch: &RecordBatch, schema: &SchemaRef) -> Result<Re
             Err(error) => Err(error),
         };
         let replayed = history.and_then(|history| {
-            replay(history, &known.strategies, nanoseconds(), |row| rows.push(key, known.label(&row), &row))
+            let mut planner = |index, group: &Group, ownership: &Ownership| known.plan(index, group, ownership);
+            let each = |row: Row, _: Assigned<'_>| {
+                rows.push(key, known.label(&row), &row);
+                ControlFlow::Continue(())
+            };
+            replay_planned(history, &known.strategies, nanoseconds(), &mut planner, each)
                 .map_err(|error| error.to_string())
         });
         if let Err(error) = replayed {
@@ -222,7 +249,8 @@ fn assignments(
             if wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         // After an error, the rebalances before it stay in the output.
-        let _ = replay_plans(history, &known.strategies, || 0, each);
+        let mut planner = |index, group: &Group, ownership: &Ownership| known.plan(index, group, ownership);
+        let _ = replay_planned(history, &known.strategies, || 0, &mut planner, each);
         if !wanted {
             return;
         }

@@ -192,7 +192,12 @@ impl<'a> RememberedPlans<'a> {
         Self {
             pasts,
             joins: matches!(source, ClaimSource::StreamJoin { .. }),
-            holds: matches!(source, ClaimSource::Cooperative | ClaimSource::StreamJoin { cooperative: true }),
+            holds: matches!(
+                source,
+                ClaimSource::Cooperative
+                    | ClaimSource::StreamJoin { cooperative: true }
+                    | ClaimSource::Custom { cooperative: true }
+            ),
             anonymous: memory.anonymous,
             complete,
         }

@@ -16,7 +16,7 @@ mod write;
 #[cfg(feature = "bench")]
 pub use floor::codec_floor;
 pub use handed_out::{HandedOut, Memory};
-pub use read::{ClaimSource, Fault, FaultReason, Joined, JoinedMember, read_group};
+pub use read::{ClaimSource, Fault, FaultReason, Joined, JoinedMember, member_data, read_group};
 pub use record::{CLIENT_ID_ALLOWANCE, GROUP_ID_ALLOWANCE, HOST_ALLOWANCE, record_bytes, record_bytes_of_plan};
 pub use write::{Assignments, write_assignments};
 
@@ -24,6 +24,7 @@ use handed_out::void_false_claims;
 
 use crate::planning::budget::Limit;
 use crate::planning::group::{Group, MANY_CLAIMS, Topics};
+use crate::planning::ownership::Ownership;
 use crate::planning::plan::Outcome;
 use crate::planning::strategy::{self, Strategy};
 use crate::protocol::writer::WriteError;
@@ -96,6 +97,35 @@ fn perform(
     limit: &Limit<'_>,
     memory: &Memory<'_>,
 ) -> Result<Performed, WriteError> {
+    let (opened, ownership) = open(members, topics, strategy, forming, memory);
+    let outcome = strategy::plan(&opened.group, strategy, ownership, limit);
+    opened.close(members, outcome)
+}
+
+/// A group as its leader has read it: all of a [`Performed`] but the plan.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// As [`Performed::group`].
+    pub group: Group,
+    /// As [`Performed::order`].
+    pub order: Vec<u32>,
+    /// As [`Performed::faults`].
+    pub faults: Vec<Fault>,
+    /// As [`Performed::forming`].
+    pub forming: Option<i32>,
+    /// As [`Performed::generation`].
+    pub generation: Option<i32>,
+}
+
+/// The first half of [`perform_assignment_knowing`], before the plan: reads the members and settles their claims.
+#[must_use]
+pub fn open(
+    members: &[JoinedMember<'_>],
+    topics: Topics,
+    strategy: Strategy,
+    forming: Option<i32>,
+    memory: &Memory<'_>,
+) -> (Opened, Ownership) {
     let source = ClaimSource::of(strategy);
     let forming = forming.filter(|&generation| generation >= 0);
     let Joined { mut group, order, mut faults, mut max_generation } = read_group(members, topics, source);
@@ -106,9 +136,19 @@ fn perform(
     faults.sort_by_key(|fault| fault.position);
     let ownership = strategy::settle(&group, strategy, forming);
     group.pack_claims(&ownership.owner, MANY_CLAIMS);
-    let outcome = strategy::plan(&group, strategy, ownership, limit);
     let generation = source.generation(forming, max_generation);
-    let assignments = write_assignments(&group, &outcome.plan, generation)?;
-    let record_bytes = record_bytes(members, &order, &assignments);
-    Ok(Performed { outcome, group, forming, order, assignments, generation, faults, record_bytes })
+    (Opened { group, order, faults, forming, generation }, ownership)
+}
+
+impl Opened {
+    /// The second half, after the plan: writes the assignments. `members` are those that were opened.
+    ///
+    /// # Errors
+    /// As [`perform_assignment`].
+    pub fn close(self, members: &[JoinedMember<'_>], outcome: Outcome) -> Result<Performed, WriteError> {
+        let Self { group, order, faults, forming, generation } = self;
+        let assignments = write_assignments(&group, &outcome.plan, generation)?;
+        let record_bytes = record_bytes(members, &order, &assignments);
+        Ok(Performed { outcome, group, forming, order, assignments, generation, faults, record_bytes })
+    }
 }

@@ -7,7 +7,9 @@ use crate::planning::ownership::NEVER;
 use crate::planning::strategy::Strategy;
 use crate::protocol::reader::ReadError;
 use crate::protocol::subscription::{NO_GENERATION, Subscription, TopicNames};
-use crate::protocol::user_data::{StickyUserData, StreamJoinUserData, UnknownForm, cooperative_generation};
+use crate::protocol::user_data::{
+    CustomUserData, MOST_MEMBER_DATA, StickyUserData, StreamJoinUserData, UnknownForm, cooperative_generation,
+};
 
 /// A member as the coordinator lists it to the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,12 @@ pub enum ClaimSource {
         /// Whether partitions in `owned_partitions` must be revoked first (KIP-429).
         cooperative: bool,
     },
+    /// The user's own assignor: partitions and generation from [`CustomUserData`], or where members keep their partitions
+    /// (KIP-429) from the subscription's fields.
+    Custom {
+        /// Whether partitions in `owned_partitions` must be revoked first (KIP-429).
+        cooperative: bool,
+    },
     /// Nowhere: the assignor does not use claims.
     None,
 }
@@ -46,6 +54,7 @@ impl ClaimSource {
             Strategy::Sticky(_) | Strategy::Lag(_) | Strategy::ServerSide(..) => Self::Sticky,
             Strategy::CooperativeSticky(_) => Self::Cooperative,
             Strategy::StreamJoin { cooperative } => Self::StreamJoin { cooperative },
+            Strategy::Custom { cooperative } => Self::Custom { cooperative },
             Strategy::Range | Strategy::RoundRobin => Self::None,
         }
     }
@@ -58,7 +67,9 @@ impl ClaimSource {
         match self {
             Self::None => None,
             Self::StreamJoin { .. } => Some(after(max_generation.max(0), 1)),
-            Self::Sticky | Self::Cooperative => Some(forming.unwrap_or_else(|| after(max_generation, 0))),
+            Self::Sticky | Self::Cooperative | Self::Custom { .. } => {
+                Some(forming.unwrap_or_else(|| after(max_generation, 0)))
+            }
         }
     }
 }
@@ -90,6 +101,9 @@ pub enum FaultReason {
     /// The user data has no form that the assignor knows.
     #[error("it counts as without history: {0}")]
     UserData(UnknownForm),
+    /// The user's own assignor says more of the member than it may: the number of bytes.
+    #[error("its assignor says {0} bytes of it, which do not count: at most {MOST_MEMBER_DATA} may be")]
+    MemberData(usize),
     /// The number of claims on partitions, or numbers, that the leader knows not to have handed out to the member.
     #[error(
         "{0} of its claims are false and do not count: the leader knows that it did not hand these partitions to it"
@@ -196,11 +210,18 @@ impl<'a> Reading<'a> {
             ClaimSource::Sticky => read_sticky(&mut joining, &subscription),
             ClaimSource::Cooperative => read_cooperative(&mut joining, &subscription),
             ClaimSource::StreamJoin { cooperative } => read_numbers(&mut joining, &subscription, cooperative),
+            ClaimSource::Custom { cooperative } => read_custom(&mut joining, &subscription, cooperative),
         };
         let rack = String::from_utf8_lossy(subscription.rack.unwrap_or_default());
         joining.generation(history.generation).rack(&rack).finish();
         if let Some(error) = fault {
             self.add_fault(position, member.id, FaultReason::UserData(error));
+        }
+        if matches!(self.source, ClaimSource::Custom { .. })
+            && let Ok(CustomUserData { data, .. }) = CustomUserData::read(subscription.user_data)
+            && data.len() > MOST_MEMBER_DATA
+        {
+            self.add_fault(position, member.id, FaultReason::MemberData(data.len()));
         }
         // A false generation, or epoch, would fix the next one for good.
         if !history.stands_in && history.generation < NEVER {
@@ -274,6 +295,36 @@ fn read_cooperative(member: &mut MemberBuilder<'_>, subscription: &Subscription<
         Ok(generation) => (History::of(generation), None),
         Err(error) => (History::default(), Some(error)),
     }
+}
+
+/// Adds the claims of a member whose assignor is the user's own. The second value is the error if its user data could not be read.
+fn read_custom(
+    member: &mut MemberBuilder<'_>,
+    subscription: &Subscription<'_>,
+    cooperative: bool,
+) -> (History, Option<UnknownForm>) {
+    let (told, fault) = match CustomUserData::read(subscription.user_data) {
+        Ok(told) => (Some(told), None),
+        Err(error) => (None, Some(error)),
+    };
+    let generation = told.map_or(NO_GENERATION, |told| told.generation);
+    if cooperative {
+        member.claim_named(subscription.owned.iter().map(|(name, numbers)| (name, numbers.iter())));
+        let own = subscription.generation;
+        return (History::of(if own == NO_GENERATION { generation } else { own }), fault);
+    }
+    if let Some(told) = told {
+        member.claim_named(told.partitions.iter());
+    }
+    (History::of(generation), fault)
+}
+
+/// What the user's own assignor says of a member, from the member's metadata; nothing where it cannot be read or is too long.
+#[must_use]
+pub fn member_data(metadata: &[u8]) -> &[u8] {
+    let subscription = Subscription::read(metadata).ok();
+    let told = subscription.and_then(|subscription| CustomUserData::read(subscription.user_data).ok());
+    told.map(|told| told.data).filter(|data| data.len() <= MOST_MEMBER_DATA).unwrap_or_default()
 }
 
 /// Adds the numbers that a member of a stream join claims. The second value is the error if its user data could not be read.

@@ -22,8 +22,10 @@ pub use measure::Figures;
 use owners::Owners;
 
 use crate::planning::budget::Limit;
+use crate::planning::custom;
 use crate::planning::group::{Group, GroupBuilder, GroupError, NONE, Topics};
 use crate::planning::objective::Objective;
+use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 use crate::planning::sticky;
 use crate::planning::strategy::{self, Strategy};
@@ -124,7 +126,27 @@ pub fn replay(
 pub fn replay_plans(
     history: History<'_>,
     strategies: &[Strategy],
+    clock: impl FnMut() -> u64,
+    row: impl FnMut(Row, Assigned<'_>) -> ControlFlow<()>,
+) -> Result<(), ReplayError> {
+    let mut planner =
+        |_: usize, group: &Group, owned: &Ownership| Ok(sticky::assign(group, owned, Objective::default()));
+    replay_planned(history, strategies, clock, &mut planner, row)
+}
+
+/// Plans a group for a [`Strategy::Custom`], by its index in the list of strategies; or says why there is no plan.
+pub type Planner<'a> = dyn FnMut(usize, &Group, &Ownership) -> Result<Plan, String> + 'a;
+
+/// As [`replay_plans`], with the plans of the user's own assignors. Where there is no plan, the row has the reason as an error,
+/// and the figures of the sticky plan, as a leader would fall back to it.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_planned(
+    history: History<'_>,
+    strategies: &[Strategy],
     mut clock: impl FnMut() -> u64,
+    planner: &mut Planner<'_>,
     mut row: impl FnMut(Row, Assigned<'_>) -> ControlFlow<()>,
 ) -> Result<(), ReplayError> {
     let mut timeline = Timeline::new(history)?;
@@ -146,7 +168,7 @@ pub fn replay_plans(
         }
         let moment = Moment::new(topics, &mut timeline);
         for track in &mut tracks {
-            if let Some((result, plan)) = track.rebalance(&moment, &timeline, strategies, &step, &mut clock)
+            if let Some((result, plan)) = track.rebalance(&moment, &timeline, strategies, &step, &mut clock, planner)
                 && row(result, Assigned { group: &moment.group, plan: &plan }).is_break()
             {
                 return Ok(());
@@ -247,6 +269,7 @@ impl Track {
         strategies: &[Strategy],
         step: &Step,
         clock: &mut impl FnMut() -> u64,
+        planner: &mut Planner<'_>,
     ) -> Option<(Row, Plan)> {
         let group = &moment.group;
         if !step.counted {
@@ -260,12 +283,22 @@ impl Track {
                     || Strategy::CooperativeSticky(Objective::default()) == strategy;
                 let best = (!optimal).then(|| sticky::assign(group, &ownership, Objective::default()));
                 let start = clock();
-                let outcome = strategy::plan(group, strategy, ownership, &Limit::default());
+                let mut failed = None;
+                let outcome = match strategy {
+                    Strategy::Custom { cooperative } => {
+                        let target = planner(index, group, &ownership).unwrap_or_else(|error| {
+                            failed = Some(error);
+                            sticky::assign(group, &ownership, Objective::default())
+                        });
+                        custom::outcome(target, ownership, cooperative)
+                    }
+                    _ => strategy::plan(group, strategy, ownership, &Limit::default()),
+                };
                 let kernel_ns = clock().saturating_sub(start);
                 let rounds = 1 + i32::from(outcome.withheld().next().is_some());
                 let target = outcome.withholding.unwrap_or(outcome.plan);
                 let needed = best.map(|best| self.owners.moved(moment, &best));
-                (target, rounds, kernel_ns, step.error.clone(), needed)
+                (target, rounds, kernel_ns, history::joined(step.error.clone(), failed), needed)
             }
             Source::Observed => {
                 let generation = step.generation?;

@@ -201,7 +201,10 @@ impl<C: Cost> Flow<C> {
             visit(node(detour.from), node(detour.to), arc);
         }
         for (member, &block) in (0u32..).zip(&blocks.of_member).filter(|(_, block)| **block != NONE) {
-            visit(self.first_block + block, member, NONE);
+            // A member that is full at `low` has no right to more.
+            if blocks.most.is_empty() || blocks.at_level(member, u32::MAX) > blocks.blocks[block as usize].low {
+                visit(self.first_block + block, member, NONE);
+            }
         }
     }
 
@@ -254,6 +257,15 @@ impl<C: Cost> Flow<C> {
                 self.raised[member] = above > 0;
                 self.excess[hub as usize] += i64::from(above > 0);
                 self.excess[member] = above - i64::from(above > 0);
+            }
+        }
+        if !blocks.most.is_empty() {
+            for (member, &block) in (0u32..).zip(&blocks.of_member).filter(|(_, block)| **block != NONE) {
+                let low = blocks.blocks[block as usize].low;
+                if blocks.at_level(member, u32::MAX) <= low {
+                    let above = i64::from(loads[member as usize]) - i64::from(blocks.at_level(member, low));
+                    self.excess[member as usize] = above;
+                }
             }
         }
     }
@@ -505,7 +517,8 @@ mod tests {
     }
 
     fn solved(block: Block) -> Result<Vec<u32>, Limited> {
-        let blocks = Blocks { blocks: vec![block], of_member: vec![0, 0], of_row: vec![0], flow: None };
+        let blocks =
+            Blocks { blocks: vec![block], of_member: vec![0, 0], of_row: vec![0], flow: None, most: Vec::new() };
         let (order, budget) = (RackOrder::default(), Limit::default().budget(1 << 20));
         cheapest(&problem(), &blocks, &[1, 1], order, &Detours::default(), &budget)
     }

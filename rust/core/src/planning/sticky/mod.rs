@@ -19,6 +19,7 @@ mod proposal;
 mod rows;
 mod uniform;
 mod wide;
+mod within;
 
 use crate::planning::budget::{Goal, Limit, Limited};
 use crate::planning::group::{Group, NONE};
@@ -27,6 +28,7 @@ use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 use flow::Detours;
 use rows::{Lineups, Problem, Rows};
+pub use within::assign_restricted;
 
 /// The steps that the searches may take, and the additional ones for each arc. Groups whose members join and leave stay far
 /// below.

@@ -201,6 +201,10 @@ pub(super) struct Problem {
     pub segments_of: Csr,
     /// By segment, the number of its partitions without an owner.
     pub free: Vec<u32>,
+    /// By member, the most partitions that it may have. Empty where no member has a limit.
+    pub capacity: Vec<u32>,
+    /// The member that is nobody: it has the partitions for which others have no room.
+    pub nobody: Option<u32>,
 }
 
 /// Whether racks can make a difference: some member is on a rack that has replicas, and not every partition has replicas on all
@@ -265,6 +269,8 @@ impl Problem {
             fixed: vec![0; members],
             free: vec![0; segments.len()],
             segments,
+            capacity: Vec::new(),
+            nobody: None,
         }
     }
 
@@ -309,6 +315,11 @@ impl Problem {
     /// The arc of a row and a member. O(log arcs).
     pub(super) fn arc(&self, row: u32, member: u32) -> Option<u32> {
         self.arcs.row(row).binary_search(&member).ok().map(|at| self.arcs.start(row) + at as u32)
+    }
+
+    /// The most partitions that a member may have.
+    pub(super) fn most(&self, member: u32) -> u32 {
+        self.capacity.get(member as usize).copied().unwrap_or(u32::MAX)
     }
 
     pub(super) fn mismatched(&self, arc: u32) -> bool {

@@ -119,7 +119,7 @@ pub(super) fn assign(
         Ok(blocks) => {
             let of_row = lanes.merged_row.iter().map(|&row| blocks.of_row[row as usize]).collect();
             let Blocks { blocks, of_member, flow, .. } = blocks;
-            let blocks = Blocks { blocks, of_member, of_row, flow: None };
+            let blocks = Blocks { blocks, of_member, of_row, flow: None, most: Vec::new() };
             let detours = lay::lay(&lanes, lineups, &blocks);
             match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &detours, &budget) {
                 Ok(mut share) => {

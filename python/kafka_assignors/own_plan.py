@@ -1,0 +1,85 @@
+"""What the `plan` of a user's own assignor returns, checked before anything of it is used.
+
+It may be anything: the user wrote it. Its types are checked here, and bounded, so that an endless iterator ends; names
+and numbers are checked in the core (`planning/custom.rs`), which writes only plans that passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, SupportsIndex
+
+from kafka_assignors.errors import PlanError
+from kafka_assignors.group import Plan
+from kafka_assignors.printable import printable
+
+if TYPE_CHECKING:
+    from kafka_assignors.group import Group
+
+__all__ = ["Shares", "checked_shares"]
+
+Shares = dict[str, dict[str, list[int]]]
+"""Member id to topic to ascending partition numbers; members and topics without any are left out."""
+
+_INT64 = range(-(2**63), 2**63)
+
+
+def checked_shares(returned: object, group: Group) -> Shares:
+    """The plan as plain dictionaries and lists, in an order that does not depend on that of the plan.
+
+    Raises:
+        PlanError: it is no mapping of member id to a mapping of topic to partition numbers, or is larger than any plan.
+    """
+    if isinstance(returned, Plan):
+        returned = returned.assignment
+    shares: Shares = {}
+    for member, topics in _entries(returned, len(group.members), "plan() returned", "member id"):
+        of = f"what plan() gives to member {printable(member)!r}"
+        share = shares.setdefault(member, {})
+        for topic, numbers in _entries(topics, len(group.topics), f"{of} is", "topic"):
+            share[topic] = _numbers(numbers, group, topic, of)
+    return {
+        member: {topic: share[topic] for topic in sorted(share) if share[topic]}
+        for member, share in sorted(shares.items())
+    }
+
+
+def _entries(value: object, most: int, what: str, key: str) -> Iterable[tuple[str, object]]:
+    """The entries of a mapping whose keys are distinct names, at most so many."""
+    if not isinstance(value, Mapping):
+        raise PlanError(f"{what} a {type(value).__name__}; give a mapping with each {key} as a key")
+    seen: set[str] = set()
+    for entry in islice(iter(value.items()), most + 1):
+        name, item = entry
+        if not isinstance(name, str):
+            raise PlanError(f"{what} a mapping with a {type(name).__name__} as a key; give a {key}")
+        # A subclass of str may compare as it likes.
+        plain = str.__str__(name)
+        if plain in seen:
+            raise PlanError(f"{what} a mapping with {printable(plain)!r} twice")
+        seen.add(plain)
+        yield plain, item
+    if len(seen) > most:
+        raise PlanError(f"{what} a mapping with more than {most} keys, and the group has no more of them")
+
+
+def _numbers(value: object, group: Group, topic: str, of: str) -> list[int]:
+    shown = printable(topic)
+    if topic not in group.topics:
+        raise PlanError(f"{of} has topic {shown!r}, which the group has not")
+    if isinstance(value, str | bytes | bytearray | memoryview | Mapping) or not isinstance(value, Iterable):
+        raise PlanError(f"{of} has a {type(value).__name__} for topic {shown!r}; give its partition numbers")
+    count = group.partitions(topic)
+    numbers: list[int] = []
+    # A range may be far too long for a list.
+    for number in islice(iter(value), count + 1):
+        if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+            raise PlanError(f"{of} has a {type(number).__name__} as a partition number of {shown!r}; give an integer")
+        plain = int(number.__index__())
+        if plain not in _INT64:
+            raise PlanError(f"{of} has a partition number of {shown!r} that is far too large")
+        numbers.append(plain)
+    if len(numbers) > count:
+        raise PlanError(f"{of} has more than {count} partition numbers of {shown!r}, which has no more partitions")
+    return sorted(numbers)

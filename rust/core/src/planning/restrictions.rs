@@ -1,0 +1,157 @@
+//! Who may have which partitions, and how many a member may have at most: a value that narrows a group.
+
+use hashbrown::HashMap;
+
+use crate::planning::group::{Csr, Group, GroupBuilder, NONE, TopicSpec, Topics};
+use crate::planning::ownership::Ownership;
+
+/// The restrictions of a group, by its numbers of members and partitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restrictions {
+    /// Sets of members, ascending.
+    pub sets: Csr,
+    /// By flat partition, the set of the members that may have it, if they subscribe; [`NONE`] for every subscriber. Empty where
+    /// no partition is restricted.
+    pub set_of: Vec<u32>,
+    /// By member, the most partitions that it may have; `u32::MAX` for any number. Empty where no member is limited.
+    pub capacity: Vec<u32>,
+}
+
+/// Why a restricted plan leaves out a partition that has subscribers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftOutReason {
+    /// No subscriber may have it.
+    NotAllowed,
+    /// All that may have it have as many partitions as they may.
+    Full,
+}
+
+/// A group in which the subscribers of a topic are those that may have its partitions: a topic whose partitions have several
+/// sets of members is several topics. Its last member is nobody, who may have every partition, where capacities are limited.
+#[derive(Debug, Clone)]
+pub struct Narrowed {
+    /// The group. It has no claims; the names of topics and members are numbers.
+    pub group: Group,
+    /// The owners so far that may keep their partitions.
+    pub owner: Vec<u32>,
+    /// By flat partition of this group, the flat partition of the group that was narrowed.
+    pub partition_of: Vec<u32>,
+    /// By member, as [`Restrictions::capacity`]; nobody has no limit.
+    pub capacity: Vec<u32>,
+    /// The number of nobody, where capacities are limited.
+    pub nobody: Option<u32>,
+}
+
+impl Default for Restrictions {
+    fn default() -> Self {
+        Self { sets: Csr::new(), set_of: Vec::new(), capacity: Vec::new() }
+    }
+}
+
+impl Restrictions {
+    /// The set of a partition; [`NONE`] for every subscriber.
+    #[must_use]
+    pub fn set(&self, partition: u32) -> u32 {
+        self.set_of.get(partition as usize).copied().unwrap_or(NONE)
+    }
+
+    /// Whether the restrictions let the member have the partition, whatever it subscribes to. O(log members).
+    #[must_use]
+    pub fn allow(&self, member: u32, partition: u32) -> bool {
+        let set = self.set(partition);
+        set == NONE || self.sets.row(set).binary_search(&member).is_ok()
+    }
+
+    /// The most partitions that a member may have.
+    #[must_use]
+    pub fn most(&self, member: u32) -> u32 {
+        self.capacity.get(member as usize).copied().unwrap_or(u32::MAX)
+    }
+
+    /// Why the partition, which has subscribers, is left out. O(members of its set).
+    #[must_use]
+    pub fn why_left_out(&self, group: &Group, partition: u32) -> LeftOutReason {
+        let (set, topic) = (self.set(partition), group.topics().locate(partition).0);
+        if set != NONE && !self.sets.row(set).iter().any(|&member| group.subscribes(member, topic)) {
+            LeftOutReason::NotAllowed
+        } else {
+            LeftOutReason::Full
+        }
+    }
+
+    /// The group with these restrictions as subscriptions. O(partitions + members × sets of each topic × log members).
+    #[must_use]
+    pub fn narrow(&self, group: &Group, ownership: &Ownership) -> Narrowed {
+        let topics = group.topics();
+        let mut subscribers = vec![Vec::new(); topics.len()];
+        for member in 0..group.members() as u32 {
+            group.subscription(member).iter().for_each(|&topic| subscribers[topic as usize].push(member));
+        }
+        // By topic, who may have a part of it, and the partitions of the part. Sets that differ in other members than the topic's
+        // subscribers are one part, so that the plan does not depend on how restrictions were written.
+        let mut parts: Vec<Vec<(Vec<u32>, Vec<u32>)>> = Vec::with_capacity(topics.len());
+        for topic in 0..topics.len() as u32 {
+            let mut of_topic: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();
+            let mut place: HashMap<u32, usize> = HashMap::new();
+            for partition in topics.range(topic) {
+                let at = *place.entry(self.set(partition)).or_insert_with(|| {
+                    let may = |&&member: &&u32| self.allow(member, partition);
+                    let able: Vec<u32> = subscribers[topic as usize].iter().filter(may).copied().collect();
+                    of_topic.iter().position(|(known, _)| *known == able).unwrap_or_else(|| {
+                        of_topic.push((able, Vec::new()));
+                        of_topic.len() - 1
+                    })
+                });
+                of_topic[at].1.push(partition);
+            }
+            parts.push(of_topic);
+        }
+        let numbered = || parts.iter().flatten();
+        let names: Vec<String> = (0..numbered().count()).map(|part| format!("{part:010}")).collect();
+        let specs = numbered().zip(&names).map(|((_, partitions), name)| TopicSpec {
+            name,
+            partitions: partitions.len() as i64,
+            racks: None,
+        });
+        // Its names are in order and distinct, and it has as many partitions as the group.
+        let narrowed = Topics::new(specs.collect()).expect("the topics of a group, in parts, are topics");
+        let first_part: Vec<u32> = parts
+            .iter()
+            .scan(0, |next, of_topic| {
+                let first = *next;
+                *next += of_topic.len() as u32;
+                Some(first)
+            })
+            .collect();
+        let mut builder = GroupBuilder::new(narrowed);
+        let mut subscription = Vec::new();
+        for member in 0..group.members() as u32 {
+            subscription.clear();
+            for &topic in group.subscription(member) {
+                let of_topic = (first_part[topic as usize]..).zip(&parts[topic as usize]);
+                subscription.extend(
+                    of_topic.filter(|(_, (able, _))| able.binary_search(&member).is_ok()).map(|(part, _)| part),
+                );
+            }
+            let subscribed = builder.subscription(&subscription);
+            builder.member(&format!("{member:010}"), subscribed).finish();
+        }
+        let limited = self.capacity.iter().any(|&most| most < u32::MAX);
+        let nobody = limited.then_some(group.members() as u32);
+        let mut capacity = Vec::new();
+        if let Some(nobody) = nobody {
+            let every: Vec<u32> = (0..names.len() as u32).collect();
+            let subscribed = builder.subscription(&every);
+            builder.member(&format!("{nobody:010}"), subscribed).finish();
+            capacity.clone_from(&self.capacity);
+            capacity.push(u32::MAX);
+        }
+        let partition_of: Vec<u32> = numbered().flat_map(|(_, partitions)| partitions).copied().collect();
+        let owner = partition_of.iter().map(|&partition| {
+            let owner = ownership.owner[partition as usize];
+            if owner != NONE && self.allow(owner, partition) { owner } else { NONE }
+        });
+        let owner = owner.collect();
+        Narrowed { group: builder.finish(), owner, partition_of, capacity, nobody }
+    }
+}

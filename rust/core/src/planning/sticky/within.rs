@@ -1,0 +1,109 @@
+//! The sticky strategy under restrictions: the most partitions that can be given away, then the least balance score, then the
+//! most partitions kept.
+//!
+//! It is the same search. Who may have what are the arcs; a limit is the most that a member's load may grow to. Partitions for
+//! which there is no room go to a member that is nobody. First as many as possible are taken from it, by chains (`levels`): what
+//! chains reach then is full in every plan that gives away the most, and is cut off from the rest.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::flow::{self, Detours};
+use super::levels;
+use super::rows::{Lineups, Problem, Rows};
+use super::{STEPS, STEPS_PER_ARC, assign_within, deal};
+use crate::planning::budget::{Goal, Limit, Limited};
+use crate::planning::group::{Group, NONE};
+use crate::planning::objective::Objective;
+use crate::planning::ownership::Ownership;
+use crate::planning::plan::Plan;
+use crate::planning::restrictions::{Narrowed, Restrictions};
+
+/// Plans a group under restrictions, within a limit. Racks do not count. The second value says which search ended early.
+#[must_use]
+pub fn assign_restricted(
+    group: &Group,
+    ownership: &Ownership,
+    restrictions: &Restrictions,
+    limit: &Limit<'_>,
+) -> (Plan, Option<Limited>) {
+    let narrowed = restrictions.narrow(group, ownership);
+    let owned = Ownership { owner: narrowed.owner.clone(), held: Vec::new() };
+    let (found, limited) = match narrowed.nobody {
+        None => assign_within(&narrowed.group, &owned, Objective::default(), limit),
+        Some(nobody) => within_capacity(&narrowed, nobody, limit),
+    };
+    let mut plan = Plan::unassigned(group);
+    for (&partition, &owner) in narrowed.partition_of.iter().zip(&found.owner) {
+        plan.owner[partition as usize] = if Some(owner) == narrowed.nobody { NONE } else { owner };
+    }
+    (plan, limited)
+}
+
+fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan, Option<Limited>) {
+    let Narrowed { group, owner, capacity, .. } = narrowed;
+    let mut plan = Plan { owner: owner.clone() };
+    let lineups = Lineups::new(group);
+    let rows = Rows::of_lineups(group, &lineups);
+    let mut problem = Problem::new(group, &lineups, rows, owner, false, false);
+    problem.capacity.clone_from(capacity);
+    problem.nobody = Some(nobody);
+    let proposed = propose(&problem, nobody);
+    let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
+    let (share, limited) = match levels::split(&problem, &proposed, &budget) {
+        Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
+        Ok(blocks) => {
+            // The search for the fewest moves takes what members hold as its start, also where that is beyond a limit.
+            let start: Vec<u32> = proposed.iter().zip(&problem.held).map(|(&share, &held)| share.max(held)).collect();
+            match flow::cheapest(&problem, &blocks, &start, Objective::default().racks, &Detours::default(), &budget) {
+                Err(limited) => (blocks.flow.unwrap_or(proposed), Some(limited)),
+                Ok(share) => (share, None),
+            }
+        }
+    };
+    deal::deal(&problem, &mut plan, &share);
+    (plan, limited)
+}
+
+/// By arc, a plan within the limits: members keep what they hold as far as they may, and the rest of each row goes to the least
+/// loaded with room, and then to nobody. O(arcs + partitions × log arcs).
+fn propose(problem: &Problem, nobody: u32) -> Vec<u32> {
+    let mut share = vec![0; problem.held.len()];
+    let mut loads = vec![0; problem.members];
+    for (arc, &held) in (0u32..).zip(&problem.held) {
+        let member = problem.member(arc);
+        let kept = held.min(problem.most(member) - loads[member as usize]);
+        share[arc as usize] = kept;
+        loads[member as usize] += kept;
+    }
+    for row in 0..problem.rows() as u32 {
+        let arcs = problem.arcs_of_row(row);
+        let mut left = problem.supply[row as usize] - arcs.clone().map(|arc| share[arc as usize]).sum::<u32>();
+        let mut last = NONE;
+        let mut least: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
+        for arc in arcs {
+            let member = problem.member(arc);
+            if member == nobody {
+                last = arc;
+            } else if loads[member as usize] < problem.most(member) {
+                least.push(Reverse((loads[member as usize], arc)));
+            }
+        }
+        while left > 0
+            && let Some(Reverse((load, arc))) = least.pop()
+        {
+            let member = problem.member(arc);
+            share[arc as usize] += 1;
+            loads[member as usize] = load + 1;
+            left -= 1;
+            if load + 1 < problem.most(member) {
+                least.push(Reverse((load + 1, arc)));
+            }
+        }
+        if left > 0 {
+            share[last as usize] += left;
+            loads[nobody as usize] += left;
+        }
+    }
+    share
+}

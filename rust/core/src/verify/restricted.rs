@@ -1,0 +1,146 @@
+//! The sticky plan under restrictions: as good as the best one under the same restrictions?
+//!
+//! That the plan keeps the restrictions is checked on the restrictions as they were given. The bounds are those of the narrowed
+//! group, in which who may have what are subscriptions, and what nobody can have belongs to a member of its own: see
+//! [`crate::planning::restrictions`]. No chain leads from that member to one with room, so no plan gives away more.
+
+use std::collections::BTreeMap;
+
+use super::scratch_plan::ScratchPlan;
+use super::{
+    Certificate, PlanFault, STEPS, STEPS_PER_ARC, Stop, check_ownership, check_plan, claims, improve, member_name,
+    name, subscribed_topics,
+};
+use crate::planning::budget::{Goal, Limit};
+use crate::planning::group::{Group, NONE};
+use crate::planning::objective::{Objective, Rules};
+use crate::planning::ownership::Ownership;
+use crate::planning::plan::{Outcome, Plan, UnassignedReason};
+use crate::planning::restrictions::Restrictions;
+use crate::planning::score::balance_score;
+
+/// Verifies a plan under restrictions, and what it was made from. Racks do not count.
+///
+/// # Errors
+/// As [`super::verify_outcome`]; also a partition that goes to a member that may not have it, a member with more than it may
+/// have, and a partition that is left out for another reason than the outcome says.
+pub fn verify_restricted(
+    group: &Group,
+    restrictions: &Restrictions,
+    forming: Option<i32>,
+    outcome: &Outcome,
+    limit: &Limit<'_>,
+) -> Result<Certificate, PlanFault> {
+    let (plan, ownership, objective) = (&outcome.plan, &outcome.ownership, Objective::default());
+    if outcome.withholding.is_some() {
+        return Err(PlanFault::Withholding);
+    }
+    check_ownership(group, ownership)?;
+    claims::check(group, Rules::Partitions { objective, cooperative: false }, forming, ownership)?;
+    check_plan(group, plan)?;
+    check_restrictions(group, restrictions, plan)?;
+    check_reasons(group, restrictions, outcome)?;
+
+    let (mut kept, mut moved, mut forced) = (0, 0, 0);
+    for (partition, (&before, &after)) in (0u32..).zip(ownership.owner.iter().zip(&plan.owner)) {
+        kept += u64::from(before != NONE && before == after);
+        moved += u64::from(before != NONE && before != after);
+        forced += u64::from(before != NONE && !restrictions.allow(before, partition));
+    }
+    let loads: Vec<u64> = plan.loads(group.members()).into_iter().map(u64::from).collect();
+
+    let narrowed = restrictions.narrow(group, ownership);
+    let spare = |member: u32| if member == NONE { narrowed.nobody.unwrap_or(NONE) } else { member };
+    let start = narrowed.partition_of.iter().map(|&partition| spare(plan.owner[partition as usize]));
+    let start = Plan { owner: start.collect() };
+    let owned = Ownership { owner: narrowed.owner.clone(), held: Vec::new() };
+    let mut scratch = ScratchPlan::of_plan(&narrowed.group, &owned, objective, false, &start);
+    scratch.most = narrowed.capacity.iter().copied().map(u64::from).collect();
+    scratch.nobody = narrowed.nobody;
+    let given = scratch.left_out();
+
+    let budget = limit.budget(STEPS + STEPS_PER_ARC * scratch.size());
+    let improved = improve(&mut scratch, usize::MAX, &budget);
+    let left_out = given - scratch.left_out();
+    let mut certificate = Certificate {
+        objective,
+        score: balance_score(&loads),
+        score_bound: None,
+        kept,
+        moved,
+        moved_bound: None,
+        rack_misses: 0,
+        rack_misses_bound: Some(0),
+        left_out,
+        limited: None,
+    };
+    match improved {
+        Ok(()) => {
+            certificate.score_bound = Some(scratch.score());
+            certificate.moved_bound = Some(scratch.moved() + forced);
+        }
+        Err((score, Stop::Spent(spent))) => {
+            certificate.score_bound = score;
+            let goal = if score.is_some() { Goal::Moves } else { Goal::Balance };
+            certificate.limited = Some(spent.seeking(goal));
+        }
+        Err((_, Stop::Fault(fault))) => return Err(fault),
+        Err((_, Stop::TooFar)) => return Err(PlanFault::Unproven { what: "patience" }),
+    }
+    Ok(certificate)
+}
+
+/// Whether no subscriber may have the partition.
+fn is_barred(group: &Group, restrictions: &Restrictions, partition: u32) -> bool {
+    let topic = group.topics().locate(partition).0;
+    let set = restrictions.set(partition);
+    set != NONE && restrictions.sets.row(set).iter().all(|&member| !group.subscribes(member, topic))
+}
+
+fn check_restrictions(group: &Group, restrictions: &Restrictions, plan: &Plan) -> Result<(), PlanFault> {
+    for (partition, &owner) in (0u32..).zip(&plan.owner).filter(|(_, owner)| **owner != NONE) {
+        if !restrictions.allow(owner, partition) {
+            let (partition, member) = (name(group, partition), member_name(group, owner));
+            return Err(PlanFault::NotAllowed { partition, member });
+        }
+    }
+    for (member, load) in (0u32..).zip(plan.loads(group.members())) {
+        let most = restrictions.most(member);
+        if load > most {
+            return Err(PlanFault::OverCapacity { member: member_name(group, member), load, most });
+        }
+    }
+    Ok(())
+}
+
+/// The reasons once more: nobody subscribes, nobody may have it, or all that may are full.
+fn check_reasons(group: &Group, restrictions: &Restrictions, outcome: &Outcome) -> Result<(), PlanFault> {
+    let mut subscribed = vec![false; group.topics().len()];
+    subscribed_topics(group).for_each(|topic| subscribed[topic as usize] = true);
+    let loads = outcome.plan.loads(group.members());
+    let mut full: BTreeMap<(u32, u32), bool> = BTreeMap::new();
+    for (partition, given) in outcome.unassigned(group) {
+        let topic = group.topics().locate(partition).0;
+        let right = if !subscribed[topic as usize] {
+            UnassignedReason::NoSubscriber
+        } else if is_barred(group, restrictions, partition) {
+            UnassignedReason::NotAllowed
+        } else {
+            UnassignedReason::Full
+        };
+        if given != right {
+            return Err(PlanFault::WrongReason { partition: name(group, partition) });
+        }
+        if right == UnassignedReason::Full {
+            let full = *full.entry((topic, restrictions.set(partition))).or_insert_with(|| {
+                let may = |&member: &u32| group.subscribes(member, topic) && restrictions.allow(member, partition);
+                let mut able = (0..group.members() as u32).filter(may);
+                able.all(|member| loads[member as usize] >= restrictions.most(member))
+            });
+            if !full {
+                return Err(PlanFault::Incomplete { partition: name(group, partition) });
+            }
+        }
+    }
+    Ok(())
+}
