@@ -252,7 +252,7 @@ def test_an_own_assignor_may_return_it() -> None:
         {"capacity": True},
         {"capacity": {"z": 1}},
         {"capacity": {"a": "1"}},
-        {"capacity": lambda member: -1},
+        pytest.param({"capacity": lambda member: -1}, id="a capacity below 0 by a function"),
     ],
     ids=str,
 )

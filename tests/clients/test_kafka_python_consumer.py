@@ -16,8 +16,9 @@ from kafka_assignors.clients.kafka_python import KafkaConsumer, RebalanceDiffLis
 from kafka_assignors.clients.kafka_python.commits import offset_and_metadata
 from kafka_assignors.member.data_path import Position
 from support.broker import unique
-from support.data_paths import KafkaPythonReader, Readers
+from support.data_paths import Readers
 from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
+from support.readers.on_kafka_python import KafkaPythonReader
 from support.threads import TIMEOUT, wait_until
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from kafka import TopicPartition
 from kafka_assignors.clients.kafka_python import _internals
 from kafka_assignors.errors import StateError
 from support.broker import unique
-from support.data_paths import KafkaPythonReader, Readers
+from support.data_paths import Readers
+from support.readers.on_kafka_python import KafkaPythonReader
 from support.silence import silence_member
 from support.threads import wait_until
 

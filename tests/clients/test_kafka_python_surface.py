@@ -29,7 +29,8 @@ from kafka_assignors.clients.kafka_python import KafkaConsumer
 from kafka_assignors.clients.kafka_python.config import ADDED, MEMBERSHIP, REFUSED, ConsumerConfig
 from kafka_assignors.clients.kafka_python.errors import OptionError, client_error, commit_error
 from kafka_assignors.member.data_path import CommitOutcome, Position
-from support.data_paths import KafkaPythonReader, Readers
+from support.data_paths import Readers
+from support.readers.on_kafka_python import KafkaPythonReader
 
 if TYPE_CHECKING:
     from support.broker import Kafka

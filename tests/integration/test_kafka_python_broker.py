@@ -21,7 +21,8 @@ from kafka_assignors.clients.kafka_python import KafkaConsumer
 from kafka_assignors.clients.kafka_python.commits import offset_and_metadata
 from kafka_assignors.member.data_path import Position
 from support.broker import Kafka, unique
-from support.data_paths import KafkaPythonReader, Readers
+from support.data_paths import Readers
+from support.readers.on_kafka_python import KafkaPythonReader
 from support.secured import PASSWORD, REAUTHENTICATION_MS, USER, SecuredKafka, unsecured_token
 from support.silence import silence_member
 from support.threads import TIMEOUT, wait_until

@@ -16,7 +16,8 @@ from support.silence import silence_member
 from support.threads import wait_until
 
 if TYPE_CHECKING:
-    from support.data_paths import Reader, Readers
+    from support.data_paths import Readers
+    from support.readers.reader import Reader
 
 
 def threads(readers: Readers) -> list[str]:

@@ -10,7 +10,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from support.data_paths import Reader, Readers
+    from support.data_paths import Readers
+    from support.readers.reader import Reader
 
 
 def numbers(readers: Collection[Reader]) -> list[tuple[str, int, int]]:

@@ -11,8 +11,9 @@ import pytest
 from kafka_assignors.member import times
 from kafka_assignors.member.data_path import Position, by_topic
 from kafka_assignors.member.turn import Arrivals, LoopReply
-from support.data_paths import LOG, FakeLoopReader, FakeReader, Readers, fake_config
+from support.data_paths import Readers
 from support.fake_loop_client import FakeLoopConsumer
+from support.readers.in_memory import LOG, FakeLoopReader, FakeReader, fake_config
 from support.silence import silence_member
 
 if TYPE_CHECKING:

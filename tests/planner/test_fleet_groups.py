@@ -257,9 +257,13 @@ def test_moves_of_a_group_that_the_broker_assigns_are_the_brokers(seed: int, ass
     for number in range(draw.randint(1, 5)):
         group.join(f"m{number}", subscribed)
     before = owners(group)
-    described = dataclasses.replace(of_broker(group.target, {}), assignor=assignor)
-    named = {member.id: dataclasses.replace(member, topics=tuple(subscribed)) for member in described.members}
-    described = dataclasses.replace(described, members=tuple(named.values()))
+    described = of_broker(group.target, {})
+    members = [
+        dataclasses.replace(member, topics=tuple(subscribed))
+        for member in described.members
+        if isinstance(member, ConsumerMember)
+    ]
+    described = dataclasses.replace(described, assignor=assignor, members=tuple(members))
     taken = cluster({topic: [10] * partitions for topic, partitions in topics.items()}, {"g": described})
     found = fleet(Look(taken)).groups[0]
     ((joined, its_topics),) = Situation(ObservedGroup(taken), Change(join=(Join(1),))).joined.items()

@@ -1,0 +1,71 @@
+"""What the member's test-suite asks of a consumer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from kafka_assignors.member.application_side import ApplicationSide
+    from kafka_assignors.member.data_path import Event, Partition
+
+SESSION_MS = 6000
+HEARTBEAT_MS = 200
+
+
+class Reader(ABC):
+    """One consumer. `events` are the listener's calls, `read` the records, `errors` what was reported or raised.
+
+    `tells_of_idleness` is whether an error is reported when the member has left because nobody polled, and
+    `hears_of_all` whether its listener hears of each eager rebalance.
+    """
+
+    tells_of_idleness: ClassVar[bool] = True
+    hears_of_all: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Event, set[Partition]]] = []
+        self.read: list[tuple[str, int, int]] = []
+        self.errors: list[BaseException] = []
+        self.during: dict[Event, Callable[[set[Partition]], object]] = {}
+
+    def note(self, event: Event, partitions: Iterable[Partition]) -> None:
+        """The listener. A function in `during` is called within it."""
+        self.events.append((event, set(partitions)))
+        if event in self.during:
+            self.during[event](set(partitions))
+
+    def told(self, event: Event) -> list[set[Partition]]:
+        """The partitions of the calls for this event, in order."""
+        return [partitions for kind, partitions in self.events if kind == event]
+
+    @property
+    @abstractmethod
+    def side(self) -> ApplicationSide: ...
+    @abstractmethod
+    def follow(self, *topics: str) -> Self: ...
+    @abstractmethod
+    def unsubscribe(self) -> None: ...
+    @abstractmethod
+    def turn(self, timeout: float = 0.02) -> None: ...
+    @abstractmethod
+    def pause(self, partition: Partition) -> None: ...
+    @abstractmethod
+    def resume(self, partition: Partition) -> None: ...
+    @abstractmethod
+    def seek(self, partition: Partition, offset: int) -> None: ...
+    @abstractmethod
+    def commit(self, offsets: dict[Partition, int] | None = None) -> set[Partition]:
+        """Commits, by default what was read. Returns the partitions that were committed."""
+
+    @abstractmethod
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int]: ...
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @property
+    def held(self) -> set[Partition]:
+        """The partitions that are read or wait for their start."""
+        return self.side.assigned.read
