@@ -53,7 +53,6 @@ def marked(page: Path) -> object:
     return pytest.param(page, marks=spark) if page.name == "spark.md" else page
 
 
-@pytest.mark.first
 @pytest.mark.parametrize("page", [marked(page) for page in PAGES], ids=named)
 def test_examples_run_as_printed(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """An embedded Kafka with the topic of the pages replaces the broker on localhost."""

@@ -104,7 +104,6 @@ def test_a_topic_that_goes(any_kafka: Kafka, strategy: str, others: bool) -> Non
     assert log.count(("", "error", UNKNOWN, "orders")) == 1
 
 
-@pytest.mark.first
 @BOTH_WAYS
 def test_a_topic_that_goes_from_an_expression(any_kafka: Kafka, strategy: str) -> None:
     """librdkafka repeats such errors at each metadata refresh, and only now and then the one that no topic matches."""
@@ -242,7 +241,6 @@ def test_what_the_application_chose_lasts(any_kafka: Kafka, strategy: str) -> No
 # A close while the group rebalances.
 
 
-@pytest.mark.first
 @BOTH_WAYS
 def test_closing_while_the_group_waits_for_a_dead_member(any_kafka: Kafka, strategy: str) -> None:
     """A cooperative member still owns its partitions, and revokes them: no other member can have got them yet."""

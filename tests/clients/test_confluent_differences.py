@@ -213,7 +213,6 @@ def test_the_page_lists_these_differences() -> None:
     assert documented() == [*SCRIPTS, "Settings that the membership needs"]
 
 
-@pytest.mark.first
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_difference(any_kafka: Kafka, name: str) -> None:
     play, expected = SCRIPTS[name]

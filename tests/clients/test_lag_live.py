@@ -246,7 +246,6 @@ def test_a_source_that_fails(crew: Crew, kind: Any, caplog: pytest.LogCaptureFix
     assert any("(the lag source failed: RuntimeError('no idea'))" in each for each in caplog.messages)
 
 
-@pytest.mark.first
 @KINDS
 def test_a_source_that_is_late(crew: Crew, kind: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The leader gives up before its session ends, however long the source takes."""

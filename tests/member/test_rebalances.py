@@ -168,7 +168,6 @@ def test_a_rebalance_does_not_wait_for_one_who_has_nothing_to_give_up(readers: R
     readers.settle(partitions)
 
 
-@pytest.mark.first
 def test_the_share_of_one_who_is_away_waits_for_it(eager: Readers) -> None:
     """A program that is busy for more than two sessions stays a member, since the heartbeats are not its own."""
     topic, partitions = eager.topic(2, 3)

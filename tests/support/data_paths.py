@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from kafka_assignors import Assignor
     from kafka_assignors.member.data_path import Partition
     from support.broker import Kafka
     from support.readers.reader import Reader
@@ -38,7 +39,7 @@ DATA_PATHS: dict[str, Kind] = {
 class Readers:
     """Several consumers of one group on one Kafka. They are closed at the end."""
 
-    def __init__(self, kafka: Kafka, kind: Kind, strategy: str) -> None:
+    def __init__(self, kafka: Kafka, kind: Kind, strategy: str | Assignor) -> None:
         self.kafka = kafka
         self.kind = kind
         self.strategy = strategy
@@ -55,7 +56,7 @@ class Readers:
 
     @property
     def is_cooperative(self) -> bool:
-        return self.strategy.startswith("cooperative")
+        return isinstance(self.strategy, str) and self.strategy.startswith("cooperative")
 
     def add(self, **settings: Any) -> Reader:
         """A consumer without a subscription."""

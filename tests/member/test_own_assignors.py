@@ -1,0 +1,64 @@
+"""A user's own assignor in a group of each client's consumers: by object, and as the text that names it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafka_assignors import CustomAssignor
+from support.data_paths import DATA_PATHS, Readers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafka_assignors import Group
+    from support.broker import Kafka
+
+
+class First(CustomAssignor):
+    """The first member in the order of ids reads everything; a plan fails while it is told to."""
+
+    name = "first"
+    fails = False
+
+    def plan(self, group: Group) -> Any:
+        if self.fails:
+            raise ZeroDivisionError("a bug of the user's")
+        return {group.members[0].id: {topic: range(group.partitions(topic)) for topic in group.topics}}
+
+
+@pytest.fixture
+def assignor() -> First:
+    return First()
+
+
+@pytest.fixture
+def own(embedded: Kafka, data_path: str, assignor: First) -> Iterator[Readers]:
+    with Readers(embedded, DATA_PATHS[data_path], assignor) as readers:
+        yield readers
+
+
+def sizes(readers: Readers) -> list[int]:
+    return sorted(len(each.held) for each in readers.all)
+
+
+def test_its_plan_is_followed_and_a_bug_in_it_stops_no_group(own: Readers, assignor: First) -> None:
+    topic, _ = own.topic(6)
+    for _ in range(2):
+        own.add().follow(topic)
+    own.until(lambda: sizes(own) == [0, 6], "one member has everything")
+    assignor.fails = True
+    own.add().follow(topic)
+    own.until(lambda: sizes(own) == [2, 2, 2], "the fallback plans for three")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("support.own:Sparing(most=2)", [2, 2]), ("support.own:Gathering", [0, 6])]
+)
+def test_a_text_names_it(embedded: Kafka, data_path: str, text: str, expected: list[int]) -> None:
+    with Readers(embedded, DATA_PATHS[data_path], text) as readers:
+        topic, _ = readers.topic(6)
+        for _ in range(2):
+            readers.add().follow(topic)
+        readers.until(lambda: sizes(readers) == expected, "the plan is that of the class in the text")
