@@ -363,9 +363,20 @@ wrong_returns = st.one_of(
 )
 
 
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(returned=wrong_returns, cooperative=st.booleans())
 def test_no_wrong_plan_reaches_the_wire(returned: Any, cooperative: bool) -> None:
+    _stays_off_the_wire(returned, cooperative)
+
+
+@pytest.mark.needs("time")
+@settings(max_examples=2_000, deadline=None)
+@given(returned=wrong_returns, cooperative=st.booleans())
+def test_none_of_many_wrong_plans_reaches_the_wire(returned: Any, cooperative: bool) -> None:
+    _stays_off_the_wire(returned, cooperative)
+
+
+def _stays_off_the_wire(returned: Any, cooperative: bool) -> None:
     assignor = (Cooperating if cooperative else Lifted)(lambda group: returned)
     logging.getLogger("kafka_assignors").disabled = True
     try:

@@ -38,8 +38,10 @@ def test_offsets_are_committed_by_themselves(readers: Readers) -> None:
     readers.settle(partitions, first, second)
     readers.fill(topic, 2, 2)
     readers.until(lambda: len(first.read) == 22 and len(second.read) == 2, "the new ones are read", first, second)
+    # The first one's share may go as soon as the second one has left: a rebalance has begun.
+    (others,) = second.held
     second.close()
-    assert asks.committed(partitions)[min(partitions - first.held)] == 12
+    assert asks.committed(partitions)[others] == 12
     readers.until(lambda: first.held == partitions, "the first has all", first)
     readers.fill(topic, 2, 1)
     readers.until(lambda: len(first.read) == 24, "the new ones are read", first)
