@@ -121,7 +121,7 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
         return count
 
     # It looks for a broker for 30 seconds.
-    consumer = KafkaConsumer(
+    consumer: Any = KafkaConsumer(
         partition_assignment_strategy=strategy,
         on_rebalance=lambda report: lines.synced(report, consumer.group_metadata().member_id),
         enable_auto_commit=commits == "auto",
@@ -239,7 +239,7 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
         name, _, argument = commands.get().partition(" ")
         return name, argument
 
-    consumer = await start()
+    consumer: Any = await start()
     reading: asyncio.Task[None] | None = None
     while True:
         asked = asyncio.create_task(command())

@@ -262,8 +262,7 @@ class KafkaPythonDropInMember(KafkaPythonMember):
     """Our consumer for kafka-python."""
 
     program = "drop_in_member"
-    # By default the client waits up to 30 seconds after it has failed to connect a few times. A constructor that waits so
-    # gives up.
+    # By default the client waits for up to 30 seconds after a few failures to connect, and its constructor gives up.
     further: ClassVar[dict[str, Any]] = {"reconnect.backoff.max.ms": 1000}
 
 
