@@ -53,11 +53,12 @@ def test_a_zombie_reads_in_its_own_generation() -> None:
     assert findings(*lines).read == 14
 
 
-def test_ours_reads_nothing_that_is_not_its_own() -> None:
+@pytest.mark.parametrize("ours", ["confluent", "kafka_python", "aiokafka"])
+def test_ours_reads_nothing_that_is_not_its_own(ours: str) -> None:
     with pytest.raises(AssertionError, match="not its own"):
-        findings(synced("confluent", 1, 0), synced("confluent", 2), read("confluent", 0, 0, 1))
+        findings(synced(ours, 1, 0), synced(ours, 2), read(ours, 0, 0, 1))
     # The records are from before the generation that began during the same call.
-    findings(synced("confluent", 1, 0), synced("confluent", 2), read("confluent", 0, 0, 1, began=1))
+    findings(synced(ours, 1, 0), synced(ours, 2), read(ours, 0, 0, 1, began=1))
 
 
 def test_commits() -> None:

@@ -386,6 +386,43 @@ def test_gets_that_wait_end_with_the_consumer(embedded: Kafka, way: str) -> None
     run(embedded, test)
 
 
+def test_gets_that_wait_for_the_group_end_with_the_consumer(embedded: Kafka, way: str) -> None:
+    """A rebalance that another member holds up: one consumer has parked its partitions, one has no share yet."""
+
+    async def test(members: Members) -> None:
+        topic, partitions = members.topic(4)
+        goes_on = asyncio.Event()
+        goes_on.set()
+
+        async def wait(event: str, given: set[TopicPartition]) -> None:
+            if event == "revoked" and given:
+                await goes_on.wait()
+
+        holding = await members.start()
+        holding.subscribe([topic], listener=Noting(wait))
+        parked = await members.start(topic)
+        await members.settled(partitions, holding, parked)
+        goes_on.clear()
+        new = await members.start()
+        new.subscribe([topic])
+        await members.until(lambda: parked._group_side.holds_back, "the partitions are parked")
+        waiting = [
+            asyncio.create_task(get)
+            for each in (parked, new)
+            for get in (each.getone(), each.getmany(timeout_ms=60_000))
+        ]
+        await asyncio.sleep(0.1)
+        assert not any(each.done() for each in waiting)
+        await asyncio.gather(parked.stop(), new.stop())
+        done, _ = await asyncio.wait(waiting, timeout=10)
+        assert len(done) == 4
+        assert all(isinstance(each.exception(), ConsumerStoppedError) for each in waiting)
+        goes_on.set()
+        await members.settled(partitions, holding)
+
+    run(embedded, test)
+
+
 def test_stopping_within_the_listener(embedded: Kafka) -> None:
     async def test(members: Members) -> None:
         topic, partitions = members.topic(2)

@@ -1,4 +1,4 @@
-"""Our consumer for confluent-kafka on a real broker, under chaos: members and brokers are killed and replaced.
+"""Our consumers on a real broker, under chaos: members and brokers are killed and replaced.
 
 `make check` runs one minute. `make test-long` sets ``CHAOS_SECONDS`` to ten minutes, a million records. The test with
 transactions runs half as long. ``CHAOS_SEED`` repeats the order of the blows.
@@ -39,8 +39,8 @@ PARTITIONS = 12
 BROKER_ENDS = 25.0
 
 GROUPS: dict[Strategy, tuple[str, ...]] = {
-    "sticky": ("confluent", "confluent", "confluent", "kafka", "aio"),
-    "cooperative-sticky": ("confluent", "confluent", "confluent", "java"),
+    "sticky": ("confluent", "kafka_python", "aiokafka", "kafka_plugin", "aio_plugin"),
+    "cooperative-sticky": ("confluent", "kafka_python", "aiokafka", "java"),
 }
 # The groups that write their records to a topic of their own, in transactions.
 TRANSACTIONS: dict[str, Strategy] = {"exactly-once": "sticky", "exactly-once-cooperative": "cooperative-sticky"}

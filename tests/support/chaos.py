@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka
 
 from support.broker import OFFSETS_TOPIC, unique
-from support.members import AiokafkaMember, ConfluentMember, JavaMember, KafkaPythonMember, Member
+from support.members import (
+    AiokafkaDropInMember,
+    AiokafkaMember,
+    ConfluentMember,
+    JavaMember,
+    KafkaPythonDropInMember,
+    KafkaPythonMember,
+    Member,
+)
 from support.python_member import LOST_CODE
 
 if TYPE_CHECKING:
@@ -37,23 +45,43 @@ RECORD_BYTES = 100
 
 _KINDS: dict[str, Callable[..., Member]] = {
     "confluent": ConfluentMember,
+    "kafka_python": KafkaPythonDropInMember,
+    "aiokafka": AiokafkaDropInMember,
     "java": JavaMember,
-    "kafka": KafkaPythonMember,
-    "aio": AiokafkaMember,
+    "kafka_plugin": KafkaPythonMember,
+    "aio_plugin": AiokafkaMember,
 }
-# How the consumers under test read and commit. New members take these in turn.
-_WAYS = (
-    {"reads": "consume", "commits": "auto"},
-    {"reads": "poll", "commits": "sync"},
-    {"reads": "consume", "commits": "async"},
-    {"reads": "poll", "commits": "auto"},
-)
+# How our consumers read and commit. New members of a kind take these in turn.
+_WAYS = {
+    "confluent": (
+        {"reads": "consume", "commits": "auto"},
+        {"reads": "poll", "commits": "sync"},
+        {"reads": "consume", "commits": "async"},
+        {"reads": "poll", "commits": "auto"},
+    ),
+    "kafka_python": (
+        {"reads": "poll", "commits": "auto"},
+        {"reads": "iteration", "commits": "sync"},
+        {"reads": "poll", "commits": "async"},
+        {"reads": "iteration", "commits": "auto"},
+    ),
+    "aiokafka": (
+        {"reads": "getmany", "commits": "auto"},
+        {"reads": "getone", "commits": "sync"},
+        {"reads": "getmany", "commits": "sync"},
+        {"reads": "getone", "commits": "auto"},
+    ),
+}
+OURS = frozenset(_WAYS)
+"""The kinds of members whose consumer is ours: they live through everything."""
 # In seconds. The time between two blows, and the time for which a member is frozen: shorter or longer than its session.
 _PAUSE = (0.5, 2.5)
 _SHORT = (0.2, 2.0)
 _LONG = (SESSION_MS / 1000 + 0.5, SESSION_MS / 1000 + 3.0)
 _REPLACED_AFTER = (0.0, 2.0)
 _SETTLING = 90.0
+# A consumer of ours gives up to leave after 30 seconds without an answer.
+_LEAVING = 45.0
 _POLL = 0.05
 
 
@@ -125,7 +153,7 @@ class Storm:
 
     Attributes:
         blows: the number of blows of each kind.
-        ended: the members that ended by themselves and were replaced. Members of our consumer may do so only if
+        ended: the members that ended by themselves and were replaced. Of our consumers only confluent-kafka's may, if
             librdkafka lost a partition.
     """
 
@@ -149,9 +177,12 @@ class Storm:
         self.ended: list[str] = []
         self._start = start
         self._random = random.Random(seed)
-        self._count = 0
+        self._first_way = seed
+        self._count: Counter[str] = Counter()
         self._topic = ""
         self._members: dict[str, Member] = {}
+        # Members of ours that were told to leave.
+        self._leaving: list[Member] = []
         self._kinds = list(kinds)
         # Blows that end later: the time, and the function that ends them.
         self._later: list[tuple[float, Callable[[], None]]] = []
@@ -184,27 +215,32 @@ class Storm:
         self._replace_the_ended()
 
     def close(self) -> None:
-        """Closes all members."""
+        """Closes all members, and waits for those that were told to leave during the storm."""
         for name, member in self._members.items():
             try:
                 member.close()
             except RuntimeError:
                 # Other clients may fail here: kafka-python, if it started without a broker, gives up only now.
-                if _kind(name) == "confluent":
+                if _kind(name) in OURS:
                     raise
                 self.ended.append(name)
+        for member in self._leaving:
+            member.wait_closed(_LEAVING)
 
     def watch(self) -> None:
         """Replaces the members that ended by themselves, after the storm."""
         self._replace_the_ended()
 
     def _add(self, kind: str) -> None:
-        self._count += 1
-        name = f"{kind}-{self.name}-{self._count}"
+        count = self._count[kind]
+        self._count[kind] += 1
+        name = f"{kind}-{self.name}-{count}"
         config: dict[str, Any] = {"session_timeout_ms": SESSION_MS, "auto_commit_interval_ms": COMMIT_INTERVAL_MS}
-        if kind == "confluent":
-            transactions = {"commits": "transactions", "into": self._into}
-            config |= _WAYS[self._count % len(_WAYS)] if self._into is None else transactions
+        if self._into is not None:
+            config |= {"commits": "transactions", "into": self._into}
+        elif kind in OURS:
+            ways = _WAYS[kind]
+            config |= ways[(self._first_way + count) % len(ways)]
         member = self._start(_KINDS[kind], name, self.kafka, self.group, strategy=self._strategy, **config)
         member.subscribe(self._topic)
         self._members[name] = member
@@ -225,6 +261,8 @@ class Storm:
         elif kind == "leave":
             del self._members[name]
             member.send("close")
+            if _kind(name) in OURS:
+                self._leaving.append(member)
             self._in(replaced, lambda: self._add(_kind(name)))
         else:
             self._frozen.add(name)
@@ -243,9 +281,9 @@ class Storm:
         for name, member in list(self._members.items()):
             if member.alive:
                 continue
-            # Our consumer may end only if librdkafka lost a partition. Other clients may end for reasons of their own.
-            lost = member.exit_code == LOST_CODE
-            assert lost or _kind(name) != "confluent", member.failure("ended by itself")
+            # Ours may end only if librdkafka lost a partition. Other clients may end for reasons of their own.
+            lost = _kind(name) == "confluent" and member.exit_code == LOST_CODE
+            assert lost or _kind(name) not in OURS, member.failure("ended by itself")
             self.ended.append(name)
             del self._members[name]
             self._add(_kind(name))
@@ -279,8 +317,8 @@ class Findings:
         """Adds the lines of all members of a group.
 
         Raises:
-            AssertionError: in one generation, two members read a partition or were assigned it; or a member of our
-                consumer read a partition that it did not own.
+            AssertionError: in one generation, two members read a partition or were assigned it; or a member of ours
+                read a partition that it did not own.
         """
         given: dict[tuple[int, int], str] = {}
         readers: dict[tuple[int, int], str] = {}
@@ -302,7 +340,7 @@ class Findings:
                     # A call that returns records may span two generations: a record can be from the generation before.
                     began = event.fields.get("began", latest[name])
                     generation = began if number in shares[name].get(began, ()) else latest[name]
-                    if _kind(name) == "confluent":
+                    if _kind(name) in OURS:
                         assert number in shares[name][generation], f"{name} read {number} in {generation}, not its own"
                     other = readers.setdefault((generation, number), name)
                     assert other == name, f"{other} and {name} read {number} in generation {generation}"

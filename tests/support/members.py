@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ from support import jars, jvm
 from support.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from support.broker import Kafka
@@ -59,13 +60,25 @@ _CLOSE_TIMEOUT = 30.0
 class Member:
     """A consumer process. The subclasses start one."""
 
-    def __init__(self, trace: Trace, name: str, command: Sequence[str], log_directory: Path) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        name: str,
+        command: Sequence[str],
+        log_directory: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.trace = trace
         self.name = name
         self.log_path = log_directory / f"{name}.log"
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=log_directory
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=log_directory,
+                env=environment,
             )
         self._reader = threading.Thread(target=self._read, name=f"events of {name}", daemon=True)
         self._reader.start()
@@ -115,10 +128,14 @@ class Member:
     def close(self) -> None:
         """Leave the group, and wait for the process to end."""
         self.send("close")
+        self.wait_closed()
+
+    def wait_closed(self, timeout: float = _CLOSE_TIMEOUT) -> None:
+        """Wait for the end of a member that was told to close."""
         try:
-            code = self._process.wait(_CLOSE_TIMEOUT)
+            code = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise TimeoutError(self.failure(f"did not close within {_CLOSE_TIMEOUT} s")) from None
+            raise TimeoutError(self.failure(f"did not close within {timeout} s")) from None
         self._finish()
         if code != 0:
             raise RuntimeError(self.failure(f"ended with exit code {code}"))
@@ -205,6 +222,7 @@ class JavaMember(Member):
 
 
 class _PythonMember(Member):
+    program = "python_member"
     client: str
     further: ClassVar[dict[str, Any]] = {}
 
@@ -221,11 +239,11 @@ class _PythonMember(Member):
     ) -> None:
         common = _common(kafka.bootstrap_servers, group, name)
         settings = {key.replace(".", "_"): value for key, value in (common | self.further).items()} | config
-        program = jars.ROOT / "tests" / "support" / "python_member.py"
-        command = [sys.executable, "-P", str(program), self.client, strategy]
-        super().__init__(
-            trace, name, [*command, *(f"{key}={json.dumps(value)}" for key, value in settings.items())], log_directory
-        )
+        tests = jars.ROOT / "tests"
+        path = os.pathsep.join(filter(None, [str(tests), os.environ.get("PYTHONPATH")]))
+        command = [sys.executable, "-P", "-m", f"support.{self.program}", self.client, strategy]
+        command += (f"{key}={json.dumps(value)}" for key, value in settings.items())
+        super().__init__(trace, name, command, log_directory, os.environ | {"PYTHONPATH": path})
 
 
 class KafkaPythonMember(_PythonMember):
@@ -238,6 +256,20 @@ class AiokafkaMember(_PythonMember):
     """A consumer of aiokafka with our assignor."""
 
     client = "aiokafka"
+
+
+class KafkaPythonDropInMember(KafkaPythonMember):
+    """Our consumer for kafka-python."""
+
+    program = "drop_in_member"
+    # By default the client waits for up to 30 seconds after a few failures to connect, and its constructor gives up.
+    further: ClassVar[dict[str, Any]] = {"reconnect.backoff.max.ms": 1000}
+
+
+class AiokafkaDropInMember(AiokafkaMember):
+    """Our consumer for aiokafka."""
+
+    program = "drop_in_member"
 
 
 class ConfluentMember(_PythonMember):

@@ -21,7 +21,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from kafka_assignors.member.rebalance_report import RebalanceReport
 
@@ -43,7 +43,7 @@ _TRANSACTION_MS = 5000
 _PATIENCE = 5.0
 # Ranges of offsets in one line. A pipe takes a line of this size completely or not at all, also if the process is
 # killed meanwhile.
-_RANGES = 40
+RANGES = 40
 
 
 def emit(event: str, **fields: object) -> None:
@@ -332,8 +332,8 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
                 ranges[-1] = (topic, partition, ranges[-1][2], offset)
             else:
                 ranges.append((topic, partition, offset, offset))
-        for at in range(0, len(ranges), _RANGES):
-            emit("consumed", offsets=ranges[at : at + _RANGES], began=began)
+        for at in range(0, len(ranges), RANGES):
+            emit("consumed", offsets=ranges[at : at + RANGES], began=began)
         if transactions is not None:
             if ranges:
                 transactions.write([message for message in messages if message.error() is None])
@@ -499,7 +499,8 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
             return
 
 
-def main() -> None:
+def run(programs: Mapping[str, Callable[[str, dict[str, Any], queue.SimpleQueue[str]], None]]) -> None:
+    """Runs the program of the client that the command line names."""
     client, strategy, *pairs = sys.argv[1:]
     settings = {name: json.loads(value) for name, _, value in (pair.partition("=") for pair in pairs)}
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s: %(message)s", level=logging.INFO)
@@ -507,17 +508,21 @@ def main() -> None:
     threading.Thread(target=read_commands, args=(commands,), daemon=True).start()
     emit("started", pid=os.getpid())
     try:
-        if client == "kafka-python":
-            run_kafka_python(strategy, settings, commands)
-        elif client == "confluent":
-            run_confluent(strategy, settings, commands)
-        elif client == "librdkafka":
-            run_librdkafka(strategy, settings, commands)
-        else:
-            asyncio.run(run_aiokafka(strategy, settings, commands))
+        programs[client](strategy, settings, commands)
     except Exception as error:
         emit("error", error=repr(error))
         raise
+
+
+def main() -> None:
+    run(
+        {
+            "kafka-python": run_kafka_python,
+            "aiokafka": lambda *given: asyncio.run(run_aiokafka(*given)),
+            "confluent": run_confluent,
+            "librdkafka": run_librdkafka,
+        }
+    )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import aiokafka
 from aiokafka import TopicPartition
-from aiokafka.errors import CommitFailedError, IllegalStateError, NoOffsetForPartitionError
+from aiokafka.errors import (
+    CommitFailedError,
+    ConsumerStoppedError,
+    IllegalStateError,
+    NoOffsetForPartitionError,
+)
 from aiokafka.util import commit_structure_validate
 
 from kafka_assignors.clients.aiokafka import _internals
@@ -210,6 +215,8 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         await super().stop()
         if self._membership_config is not None and self._group_slot is not None:
             await self._group_slot.close()
+            # The client ends those that wait for records. Those that wait for the group would wait for ever.
+            _internals.fail_waiting_gets(self, ConsumerStoppedError())
 
     def subscription(self) -> Any:
         """As the client's."""

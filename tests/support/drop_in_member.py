@@ -1,0 +1,278 @@
+"""One of our consumers for kafka-python and aiokafka in a process of its own, with the commands of python_member.py.
+
+Run as ``python -m support.drop_in_member kafka-python|aiokafka strategy name=json ...`` by support/members.py, which
+describes the protocol. The settings are keyword arguments of the consumer; two of them are this program's:
+
+- `reads`: `poll` or `iteration`, `getmany` or `getone`;
+- `commits`: `auto`, `sync`, or `async` (kafka-python only).
+
+A record's line is written before its offset can be committed: the next call of the consumer may commit it, and on an
+event loop the next `await` may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from support.python_member import RANGES, emit, plain, run, synced
+
+if TYPE_CHECKING:
+    import queue
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from kafka_assignors.member.rebalance_report import RebalanceReport
+
+_WAIT_MS = 200
+# Records of one line, where the next record need not be written down at once.
+_BATCH = 200
+# Seconds between two attempts to start without a broker, and between two looks for a command.
+_AGAIN = 0.5
+_GLANCE = 0.05
+
+
+class Lines:
+    """What this member writes down.
+
+    Attributes:
+        generation: of the latest share.
+    """
+
+    def __init__(self) -> None:
+        self.generation = -1
+
+    def synced(self, report: RebalanceReport, member_id: str) -> None:
+        """Writes a share down."""
+        self.generation = -1 if report.generation is None else report.generation
+        synced(report, member_id)
+
+    def consumed(self, records: Iterable[Any], began: int) -> None:
+        """Writes records down that were read in the generation `began`."""
+        ranges: list[tuple[str, int, int, int]] = []
+        for record in records:
+            topic, partition, offset = record.topic, record.partition, record.offset
+            if ranges and ranges[-1][:2] == (topic, partition) and ranges[-1][3] + 1 == offset:
+                ranges[-1] = (topic, partition, ranges[-1][2], offset)
+            else:
+                ranges.append((topic, partition, offset, offset))
+        for at in range(0, len(ranges), RANGES):
+            emit("consumed", offsets=ranges[at : at + RANGES], began=began)
+
+
+def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
+    from kafka import ConsumerRebalanceListener
+    from kafka.errors import KafkaError
+
+    from kafka_assignors.clients.kafka_python import KafkaConsumer
+
+    reads, commits = settings.pop("reads", "poll"), settings.pop("commits", "auto")
+    lines = Lines()
+    # A commit was refused: the loop repeats it, since no further record may arrive that would lead to a commit.
+    owes = False
+
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+            self.tell("assigned", assigned)
+
+        def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+            self.tell("revoked", revoked)
+
+        def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+            self.tell("lost", lost)
+
+        def tell(self, event: str, partitions: Iterable[Any]) -> None:
+            group = consumer.group_metadata()
+            emit(event, generation=group.generation_id, member=group.member_id, partitions=plain(partitions))
+
+    def committed(_: object, error: object) -> None:
+        nonlocal owes
+        if error is not None:
+            # Partitions may have moved to other members meanwhile; these read the records again.
+            emit("commit-refused", error=repr(error))
+            owes = True
+
+    def commit() -> None:
+        nonlocal owes
+        owes = False
+        if commits == "async":
+            consumer.commit_async(callback=committed)
+            return
+        try:
+            consumer.commit()
+        except KafkaError as refused:
+            committed(None, refused)
+
+    def read() -> int:
+        if reads == "poll":
+            records = [record for some in consumer.poll(timeout_ms=_WAIT_MS).values() for record in some]
+            lines.consumed(records, lines.generation)
+            return len(records)
+        most = 1 if commits == "auto" else _BATCH
+        batch: list[Any] = []
+        began, count = lines.generation, 0
+        while count < most and (record := next(consumer, None)) is not None:
+            if lines.generation != began:
+                lines.consumed(batch, began)
+                batch, began = [], lines.generation
+            batch.append(record)
+            count += 1
+        lines.consumed(batch, began)
+        return count
+
+    # It looks for a broker for 30 seconds.
+    consumer: Any = KafkaConsumer(
+        partition_assignment_strategy=strategy,
+        on_rebalance=lambda report: lines.synced(report, consumer.group_metadata().member_id),
+        enable_auto_commit=commits == "auto",
+        consumer_timeout_ms=_WAIT_MS,
+        **settings,
+    )
+    subscribed = False
+    while True:
+        command, argument = "", ""
+        if not subscribed or not commands.empty():
+            command, _, argument = commands.get().partition(" ")
+        match command:
+            case "":
+                if (read() or owes) and commits != "auto":
+                    commit()
+                continue
+            case "subscribe":
+                consumer.subscribe(topics=argument.split(","), listener=Listener())
+                subscribed = True
+            case "close":
+                consumer.close()
+            case _:
+                raise ValueError(command)
+        emit(f"{command}-done")
+        if command == "close":
+            return
+
+
+async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
+    """One task reads, and another one stops the consumer, as in a service."""
+    from aiokafka.abc import ConsumerRebalanceListener
+    from aiokafka.errors import ConsumerStoppedError, KafkaConnectionError, KafkaError
+
+    from kafka_assignors.clients.aiokafka import AIOKafkaConsumer
+
+    reads, commits = settings.pop("reads", "getmany"), settings.pop("commits", "auto")
+    lines = Lines()
+
+    def identity() -> tuple[int, str]:
+        coordinator = consumer._coordinator
+        return coordinator.generation, coordinator.member_id
+
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+            self.tell("assigned", assigned)
+
+        async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+            self.tell("revoked", revoked)
+
+        async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+            self.tell("lost", lost)
+
+        def tell(self, event: str, partitions: Iterable[Any]) -> None:
+            generation, member_id = identity()
+            emit(event, generation=generation, member=member_id, partitions=plain(partitions))
+
+    async def start() -> Any:
+        while True:
+            made = AIOKafkaConsumer(
+                partition_assignment_strategy=strategy,
+                on_rebalance=lambda report: lines.synced(report, identity()[1]),
+                enable_auto_commit=commits == "auto",
+                **settings,
+            )
+            try:
+                await made.start()
+            except KafkaConnectionError as error:
+                emit("not-started", error=repr(error))
+                await made.stop()
+                await asyncio.sleep(_AGAIN)
+            else:
+                return made
+
+    async def get_many() -> int:
+        found = await consumer.getmany(timeout_ms=_WAIT_MS)
+        records = [record for some in found.values() for record in some]
+        lines.consumed(records, lines.generation)
+        return len(records)
+
+    async def get_one() -> int:
+        if commits == "auto":
+            lines.consumed([await consumer.getone()], lines.generation)
+            return 1
+        batch: list[Any] = []
+        began, count = lines.generation, 0
+        try:
+            async with asyncio.timeout(_WAIT_MS / 1000):
+                while count < _BATCH:
+                    record = await consumer.getone()
+                    if lines.generation != began:
+                        lines.consumed(batch, began)
+                        batch, began = [], lines.generation
+                    batch.append(record)
+                    count += 1
+        except TimeoutError:
+            pass
+        finally:
+            lines.consumed(batch, began)
+        return count
+
+    async def read_on(read: Callable[[], Awaitable[int]]) -> None:
+        owes = False
+        while True:
+            if (await read() or owes) and commits != "auto":
+                owes = False
+                try:
+                    await consumer.commit()
+                except KafkaError as refused:
+                    emit("commit-refused", error=repr(refused))
+                    owes = True
+
+    async def command() -> tuple[str, str]:
+        while commands.empty():
+            await asyncio.sleep(_GLANCE)
+        name, _, argument = commands.get().partition(" ")
+        return name, argument
+
+    consumer: Any = await start()
+    reading: asyncio.Task[None] | None = None
+    while True:
+        asked = asyncio.create_task(command())
+        await asyncio.wait({asked, reading} if reading else {asked}, return_when=asyncio.FIRST_COMPLETED)
+        if reading is not None and reading.done():
+            # Nobody has stopped the consumer.
+            reading.result()
+        match await asked:
+            case "subscribe", topics:
+                consumer.subscribe(topics=topics.split(","), listener=Listener())
+                reading = reading or asyncio.create_task(read_on(get_one if reads == "getone" else get_many))
+                emit("subscribe-done")
+            case "close", _:
+                # The client does not call the listener here. From now on this member reads nothing.
+                emit("closing")
+                await consumer.stop()
+                if reading is not None:
+                    with contextlib.suppress(ConsumerStoppedError):
+                        await reading
+                emit("close-done")
+                return
+            case unknown:
+                raise ValueError(unknown)
+
+
+def main() -> None:
+    run(
+        {
+            "kafka-python": run_kafka_python,
+            "aiokafka": lambda *given: asyncio.run(run_aiokafka(*given)),
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()
