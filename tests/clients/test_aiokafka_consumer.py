@@ -146,15 +146,24 @@ def test_strategies_by_name_by_object_by_the_clients_class_and_by_plug_in() -> N
     assert names((RangePartitionAssignor,)) == ["range"]
 
 
-def test_a_provider_of_tokens_is_asked_on_the_consumers_loop() -> None:
-    class Provider:
-        async def token(self) -> str:
-            return f"token-of-{id(asyncio.get_running_loop())}"
+class TokenOfTheLoop:
+    async def token(self) -> str:
+        return f"token-of-{id(asyncio.get_running_loop())}"
 
+
+class TokenOfATask:
+    """An ordinary function that returns what can be awaited, as wrappers do. The client takes that."""
+
+    def token(self) -> asyncio.Task[str]:
+        return asyncio.ensure_future(TokenOfTheLoop().token())
+
+
+@pytest.mark.parametrize("kind", [TokenOfTheLoop, TokenOfATask])
+def test_a_provider_of_tokens_is_asked_on_the_consumers_loop(kind: type[Any]) -> None:
     async def ask() -> None:
         loop = asyncio.get_running_loop()
         given = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}
-        config = ConsumerConfig.read(settings(**given, sasl_oauth_token_provider=Provider()), loop)
+        config = ConsumerConfig.read(settings(**given, sasl_oauth_token_provider=kind()), loop)
         assert config.client.sasl is not None
         assert config.client.sasl.oauth_cb is not None
         token, *_ = await asyncio.to_thread(config.client.sasl.oauth_cb, "")

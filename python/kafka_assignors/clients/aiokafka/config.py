@@ -130,13 +130,17 @@ def _milliseconds(settings: Mapping[str, Any], name: str) -> int:
 
 
 def _asking_on(loop: asyncio.AbstractEventLoop | None) -> Any:
-    """Asks a provider whose `token` is a coroutine function on the consumer's loop, and waits on the asking thread."""
+    """Asks a provider on the consumer's loop, where the client asks it too, and waits on the asking thread."""
 
-    def ask(provider: Any) -> str:
-        if loop is None or not inspect.iscoroutinefunction(provider.token):
+    async def asked(provider: Any) -> Any:
+        # As the client, which awaits whatever `token` returns.
+        found = provider.token()
+        return await found if inspect.isawaitable(found) else found
+
+    def ask(provider: Any) -> Any:
+        if loop is None:
             return ask_provider(provider)
-        token: str = asyncio.run_coroutine_threadsafe(provider.token(), loop).result()
-        return token
+        return asyncio.run_coroutine_threadsafe(asked(provider), loop).result()
 
     return ask
 
