@@ -240,6 +240,18 @@ class AiokafkaMember(_PythonMember):
     client = "aiokafka"
 
 
+class OurKafkaPythonMember(_PythonMember):
+    """Our consumer for kafka-python."""
+
+    client = "our-kafka-python"
+
+
+class OurAiokafkaMember(_PythonMember):
+    """Our consumer for aiokafka."""
+
+    client = "our-aiokafka"
+
+
 class ConfluentMember(_PythonMember):
     """Our consumer for confluent-kafka."""
 

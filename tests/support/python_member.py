@@ -1,8 +1,11 @@
 """One Python consumer with our assignor in a process of its own, with the commands and events of Member.java.
 
-Run as ``python python_member.py kafka-python|aiokafka|confluent|librdkafka sticky|cooperative-sticky name=json ...`` by
-support/members.py, which describes the protocol. The settings are keyword arguments of the client's consumer. With
-``librdkafka`` the consumer and its assignor are confluent-kafka's own.
+Run as ``python python_member.py <client> sticky|cooperative-sticky name=json ...`` by support/members.py, which
+describes the protocol. The settings are keyword arguments of the client's consumer. The client is
+
+- ``kafka-python`` or ``aiokafka``: the client's own consumer with our assignor;
+- ``our-kafka-python``, ``our-aiokafka`` or ``confluent``: our consumer;
+- ``librdkafka``: confluent-kafka's own consumer and assignor.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 # Shorter polls can lose a join that is under way (kafka-python 3.0.12).
 _KAFKA_PYTHON_POLL_MS = 1000
+_OUR_POLL_MS = 100
 _AIOKAFKA_POLL_MS = 100
 _CONFLUENT_POLL_S = 0.2
 _CONFLUENT_POLLS = 200
@@ -87,10 +91,11 @@ def read_commands(commands: queue.SimpleQueue[str]) -> None:
     os._exit(3)
 
 
-def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
-    from kafka import ConsumerRebalanceListener, KafkaConsumer
+def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str], *, ours: bool) -> None:
+    import kafka
+    from kafka import ConsumerRebalanceListener
 
-    from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, StickyAssignor
+    from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, KafkaConsumer, StickyAssignor
 
     class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
@@ -106,9 +111,17 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
             group = consumer.group_metadata()
             emit(event, generation=group.generation_id, member=group.member_id, partitions=plain(partitions))
 
-    kind = {"sticky": StickyAssignor, "cooperative-sticky": CooperativeStickyAssignor}[strategy]
-    assignor = kind(on_rebalance=lambda report: synced(report, consumer.group_metadata().member_id))
-    consumer = KafkaConsumer(partition_assignment_strategy=[assignor], **settings)
+    def on_rebalance(report: RebalanceReport) -> None:
+        synced(report, consumer.group_metadata().member_id)
+
+    consumer: Any
+    if ours:
+        consumer = KafkaConsumer(partition_assignment_strategy=strategy, on_rebalance=on_rebalance, **settings)
+    else:
+        kind = {"sticky": StickyAssignor, "cooperative-sticky": CooperativeStickyAssignor}[strategy]
+        assignor = kind(on_rebalance=on_rebalance)
+        consumer = kafka.KafkaConsumer(partition_assignment_strategy=[assignor], **settings)
+    patience = _OUR_POLL_MS if ours else _KAFKA_PYTHON_POLL_MS
     subscribed = False
     while True:
         command, _, argument = "", "", ""
@@ -116,7 +129,7 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
             command, _, argument = commands.get().partition(" ")
         match command:
             case "":
-                consumed(consumer.poll(timeout_ms=_KAFKA_PYTHON_POLL_MS))
+                consumed(consumer.poll(timeout_ms=patience))
                 continue
             case "subscribe":
                 consumer.subscribe(topics=argument.split(","), listener=Listener())
@@ -448,11 +461,13 @@ def run_librdkafka(strategy: str, settings: dict[str, Any], commands: queue.Simp
             return
 
 
-async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
-    from aiokafka import AIOKafkaConsumer
+async def run_aiokafka(
+    strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str], *, ours: bool
+) -> None:
+    import aiokafka
     from aiokafka.abc import ConsumerRebalanceListener
 
-    from kafka_assignors.clients.aiokafka import StickyAssignor
+    from kafka_assignors.clients.aiokafka import AIOKafkaConsumer, StickyAssignor
 
     def identity() -> tuple[int, str]:
         coordinator = consumer._coordinator
@@ -465,12 +480,23 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
         async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
             self.tell("revoked", revoked)
 
+        async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+            # Of our consumer only.
+            self.tell("lost", lost)
+
         def tell(self, event: str, partitions: Iterable[Any]) -> None:
             generation, member_id = identity()
             emit(event, generation=generation, member=member_id, partitions=plain(partitions))
 
-    assignor = {"sticky": StickyAssignor}[strategy](on_rebalance=lambda report: synced(report, identity()[1]))
-    consumer = AIOKafkaConsumer(partition_assignment_strategy=[assignor], **settings)
+    def on_rebalance(report: RebalanceReport) -> None:
+        synced(report, identity()[1])
+
+    consumer: Any
+    if ours:
+        consumer = AIOKafkaConsumer(partition_assignment_strategy=strategy, on_rebalance=on_rebalance, **settings)
+    else:
+        assignor = {"sticky": StickyAssignor}[strategy](on_rebalance=on_rebalance)
+        consumer = aiokafka.AIOKafkaConsumer(partition_assignment_strategy=[assignor], **settings)
     await consumer.start()
     subscribed = False
     while True:
@@ -507,14 +533,17 @@ def main() -> None:
     threading.Thread(target=read_commands, args=(commands,), daemon=True).start()
     emit("started", pid=os.getpid())
     try:
-        if client == "kafka-python":
-            run_kafka_python(strategy, settings, commands)
-        elif client == "confluent":
-            run_confluent(strategy, settings, commands)
-        elif client == "librdkafka":
-            run_librdkafka(strategy, settings, commands)
-        else:
-            asyncio.run(run_aiokafka(strategy, settings, commands))
+        match client:
+            case "kafka-python" | "our-kafka-python":
+                run_kafka_python(strategy, settings, commands, ours=client.startswith("our"))
+            case "aiokafka" | "our-aiokafka":
+                asyncio.run(run_aiokafka(strategy, settings, commands, ours=client.startswith("our")))
+            case "confluent":
+                run_confluent(strategy, settings, commands)
+            case "librdkafka":
+                run_librdkafka(strategy, settings, commands)
+            case _:
+                raise ValueError(client)
     except Exception as error:
         emit("error", error=repr(error))
         raise
