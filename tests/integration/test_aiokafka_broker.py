@@ -15,7 +15,7 @@ from aiokafka.errors import ConsumerStoppedError, ProducerFenced
 from aiokafka.helpers import create_ssl_context
 from aiokafka.structs import OffsetAndMetadata
 
-from support.aiokafka_group import Members
+from support.aiokafka_group import SESSION_MS, Members
 from support.broker import unique
 from support.issuer import GRANT, granted, issuer
 from support.secured import PASSWORD, REAUTHENTICATION_MS, USER, unsecured_token
@@ -133,6 +133,22 @@ def test_tokens_of_an_issuer_across_reauthentications(secured_kafka: SecuredKafk
         run(secured_kafka, test)
         assert asked
         assert set(asked) == {GRANT}
+
+
+@pytest.mark.xdist_group("secured")
+def test_a_blocked_loop_keeps_the_membership_across_reauthentications(secured_kafka: SecuredKafka) -> None:
+    async def test(members: Members) -> None:
+        topic, _ = members.topic(1, 1)
+        consumer = await members.start(topic, **settings_of(secured_kafka, "SHORT", "OAUTHBEARER"))
+        identity = consumer._group_side.latest
+        # Longer than a session, and than the broker believes a token.
+        time.sleep(1.5 * SESSION_MS / 1000)
+        members.fill(topic, 1, 4)
+        await members.until(lambda: len(members.read[consumer]) == 5, "it reads on", consumer)
+        await consumer.commit()
+        assert consumer._group_side.latest == identity
+
+    run(secured_kafka, test)
 
 
 # Transactions. The client's producer names no member, as docs/aiokafka.md says.
