@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +29,15 @@ from kafka_assignors import LagBasedAssignor, StickyAssignor
 from kafka_assignors.clients.aiokafka import AIOKafkaConsumer, RebalanceDiffListener, _internals
 from kafka_assignors.clients.aiokafka import StickyAssignor as StickyPlugIn
 from kafka_assignors.clients.aiokafka.config import OURS, ConsumerConfig, signature
+from kafka_assignors.clients.aiokafka.tokens import asking_on
 from kafka_assignors.errors import OptionError
 from kafka_assignors.group import MemberState
 from kafka_assignors.member.data_path import Failure
 from support.aiokafka_group import Members, Noting
 from support.broker import unique
 from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
+from support.secured import unsecured_token
+from support.threads import TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -146,21 +150,55 @@ def test_strategies_by_name_by_object_by_the_clients_class_and_by_plug_in() -> N
     assert names((RangePartitionAssignor,)) == ["range"]
 
 
-def test_a_provider_of_tokens_is_asked_on_the_consumers_loop() -> None:
-    class Provider:
-        async def token(self) -> str:
-            return f"token-of-{id(asyncio.get_running_loop())}"
+class TokenOfTheLoop:
+    async def token(self) -> str:
+        return f"token-of-{id(asyncio.get_running_loop())}"
 
+
+class TokenOfATask:
+    """An ordinary function that returns what can be awaited, as wrappers do. The client takes that."""
+
+    def token(self) -> asyncio.Task[str]:
+        return asyncio.ensure_future(TokenOfTheLoop().token())
+
+
+@pytest.mark.parametrize("kind", [TokenOfTheLoop, TokenOfATask])
+def test_a_provider_of_tokens_is_asked_on_the_consumers_loop(kind: type[Any]) -> None:
     async def ask() -> None:
         loop = asyncio.get_running_loop()
         given = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}
-        config = ConsumerConfig.read(settings(**given, sasl_oauth_token_provider=Provider()), loop)
+        config = ConsumerConfig.read(settings(**given, sasl_oauth_token_provider=kind()), loop)
         assert config.client.sasl is not None
         assert config.client.sasl.oauth_cb is not None
         token, *_ = await asyncio.to_thread(config.client.sasl.oauth_cb, "")
         assert token == f"token-of-{id(loop)}"
 
     asyncio.run(ask())
+
+
+@pytest.mark.parametrize(("lifetime", "keeps"), [(300.0, True), (1.0, False), (None, False)])
+def test_a_blocked_loop_lends_a_token_that_is_still_valid(lifetime: float | None, keeps: bool) -> None:
+    given: list[str] = []
+
+    class Provider:
+        async def token(self) -> str:
+            given.append("opaque" if lifetime is None else f"{unsecured_token('', lifetime)[0]}{len(given)}")
+            return given[-1]
+
+    async def ask() -> None:
+        token_of = asking_on(asyncio.get_running_loop())
+        assert await asyncio.to_thread(token_of, Provider()) == given[0]
+        asking = threading.Thread(target=lambda: found.append(token_of(Provider())))
+        asking.start()
+        # The loop is blocked: for as long as that takes, or for a second.
+        asking.join(TIMEOUT if keeps else 1.0)
+        assert found == given[:1] * keeps
+        await asyncio.to_thread(asking.join)
+        assert len(given) == 2, "the loop asks all the same"
+
+    found: list[str] = []
+    asyncio.run(ask())
+    assert found == (given[:1] if keeps else given[1:])
 
 
 def test_lags_by_name_come_from_the_cluster(embedded: Kafka) -> None:

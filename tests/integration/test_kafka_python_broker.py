@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import http.server
-import json
 import ssl
-import threading
 import time
-import urllib.request
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import kafka
 import kafka.errors
@@ -22,40 +17,13 @@ from kafka_assignors.clients.kafka_python.commits import offset_and_metadata
 from kafka_assignors.member.data_path import Position
 from support.broker import Kafka, unique
 from support.data_paths import Readers
+from support.issuer import GRANT, granted, issuer
 from support.readers.on_kafka_python import KafkaPythonReader
 from support.secured import PASSWORD, REAUTHENTICATION_MS, USER, SecuredKafka, unsecured_token
 from support.silence import silence_member
-from support.threads import TIMEOUT, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from support.threads import wait_until
 
 GROUP_SETTINGS = {"auto_offset_reset": "earliest", "partition_assignment_strategy": "sticky"}
-
-
-@contextmanager
-def issuer() -> Iterator[tuple[str, list[str]]]:
-    """An issuer of tokens for a client's credentials (RFC 6749, 4.4): its address, and the grants it was asked for."""
-    asked: list[str] = []
-
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            body = json.dumps({"access_token": unsecured_token("", 30.0)[0], "expires_in": 30}).encode()
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/token", asked
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
@@ -67,9 +35,8 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
 
     def token(self) -> str:
         if time.monotonic() >= self._expires - 25:
-            with urllib.request.urlopen(self._url, b"grant_type=client_credentials", timeout=TIMEOUT) as answer:
-                found = json.load(answer)
-            self._token, self._expires = found["access_token"], time.monotonic() + found["expires_in"]
+            self._token, lifetime = granted(self._url)
+            self._expires = time.monotonic() + lifetime
         return self._token
 
 
@@ -148,7 +115,7 @@ def test_tokens_of_an_issuer_across_reauthentications(secured_kafka: SecuredKafk
                 consumer.poll(100)
             assert consumer.group_metadata()[1:3] == (1, member_id), "no connection of the member was lost"
         assert asked
-        assert set(asked) == {"grant_type=client_credentials"}
+        assert set(asked) == {GRANT}
 
 
 @pytest.mark.parametrize("state", ["expelled", "unsubscribed"])

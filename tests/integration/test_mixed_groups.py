@@ -15,9 +15,11 @@ import pytest
 
 from support.broker import Kafka, unique
 from support.members import (
+    AiokafkaDropInMember,
     AiokafkaMember,
     ConfluentMember,
     JavaMember,
+    KafkaPythonDropInMember,
     KafkaPythonMember,
     LibrdkafkaMember,
     Member,
@@ -32,7 +34,13 @@ if TYPE_CHECKING:
 
 KINDS: dict[str, Callable[..., Member]] = {"java": JavaMember, "kafka": KafkaPythonMember, "aio": AiokafkaMember}
 OURS = ("kafka", "aio", "confluent")
-ALL = KINDS | {"confluent": ConfluentMember, "librdkafka": LibrdkafkaMember}
+# Our consumers, with our member in place of the client's coordinator.
+DROP_INS: dict[str, Callable[..., Member]] = {
+    "confluent": ConfluentMember,
+    "ourkafka": KafkaPythonDropInMember,
+    "ouraio": AiokafkaDropInMember,
+}
+ALL = KINDS | DROP_INS | {"librdkafka": LibrdkafkaMember}
 
 
 class MixedGroup:
@@ -347,3 +355,71 @@ def test_librdkafkas_own_members_that_missed_a_rebalance(mixed: Callable[[Strate
         group.freeze_past_session(name)
         assert group.leader != name
         group.thaw(name)
+
+
+# ---- our consumers of all three clients -----------------------------------------------------------------------------
+
+
+@pytest.mark.needs("java")
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_our_consumers_of_three_clients_lead_java_and_are_led_by_it(
+    mixed: Callable[[Strategy], MixedGroup], strategy: Strategy
+) -> None:
+    group = mixed(strategy)
+    orders, _ = group.topic(7), group.topic(6)
+    ours = [f"{kind}-1" for kind in DROP_INS]
+    group.start("java-1", *ours, "java-2")
+    group.join("java-1")
+    for name in ours:
+        group.join(name)
+    assert group.leader == "java-1"
+    group.kill("java-1")
+    assert group.led_by(DROP_INS)
+    group.join("java-2")
+    group.grow(orders, 10)
+    while group.led_by(DROP_INS):
+        group.leave(group.leader)
+    assert group.leader == "java-2"
+
+
+@pytest.mark.needs("java")
+@pytest.mark.parametrize(
+    ("leader", "follower", "strategy"),
+    [("ourkafka", "ouraio", "sticky"), ("ouraio", "ourkafka", "cooperative-sticky")],
+)
+def test_our_consumers_that_missed_a_rebalance_come_back_with_old_claims(
+    mixed: Callable[[Strategy], MixedGroup], leader: str, follower: str, strategy: Strategy
+) -> None:
+    group = mixed(strategy)
+    group.topic(9)
+    group.topic(4)
+    names = [f"{leader}-1", f"{follower}-2", "java-3"]
+    group.start(*names)
+    for name in names:
+        group.join(name)
+    assert group.leader == names[0]
+    # A follower of ours, then the leader, which comes back as a follower: perhaps of Java's.
+    for name in (names[1], names[0]):
+        group.freeze_past_session(name)
+        assert group.leader != name
+        group.thaw(name)
+
+
+def test_librdkafkas_own_members_among_our_consumers_of_three_clients(
+    mixed: Callable[[Strategy], MixedGroup], trace: Trace
+) -> None:
+    group = mixed("cooperative-sticky")
+    orders, _ = group.topic(7), group.topic(5)
+    ours = [f"{kind}-1" for kind in DROP_INS]
+    group.start("librdkafka-1", *ours, "librdkafka-2")
+    group.join("librdkafka-1")
+    for name in ours:
+        joins_in_two_phases(group, trace, name)
+    assert group.leader == "librdkafka-1"
+    group.leave("librdkafka-1")
+    assert group.led_by(DROP_INS)
+    joins_in_two_phases(group, trace, "librdkafka-2")
+    group.grow(orders, 10)
+    while group.led_by(DROP_INS):
+        group.leave(group.leader)
+    assert group.leader == "librdkafka-2"

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import inspect
 from dataclasses import dataclass
@@ -21,12 +20,14 @@ import aiokafka
 
 from kafka_assignors.assignors import LagBasedAssignor
 from kafka_assignors.clients.aiokafka.lag import of_client
+from kafka_assignors.clients.aiokafka.tokens import asking_on
 from kafka_assignors.clients.common.connection import ask_provider, client_config
 from kafka_assignors.clients.common.strategy_setting import OwnAssignors, read_strategies
 from kafka_assignors.errors import OptionError
 from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Mapping
 
 __all__ = ["OURS", "ConsumerConfig", "is_ours_alone", "signature", "with_lags"]
@@ -96,8 +97,9 @@ class ConsumerConfig(MemberConfig):
         if callback is not None and not callable(callback):
             raise OptionError(f"on_rebalance is a {type(callback).__name__}; give a function")
         rebalance = settings["rebalance_timeout_ms"]
+        token_of = ask_provider if loop is None else asking_on(loop)
         return cls(
-            client=client_config(settings, client="aiokafka", token_of=_asking_on(loop)),
+            client=client_config(settings, client="aiokafka", token_of=token_of),
             group_id=str(settings["group_id"]),
             group_instance_id=settings["group_instance_id"],
             assignors=chosen.assignors,
@@ -127,18 +129,6 @@ def _milliseconds(settings: Mapping[str, Any], name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < 2**31:
         raise OptionError(f"{name} is {value!r}; give milliseconds from 1 to {2**31 - 1}")
     return int(value)
-
-
-def _asking_on(loop: asyncio.AbstractEventLoop | None) -> Any:
-    """Asks a provider whose `token` is a coroutine function on the consumer's loop, and waits on the asking thread."""
-
-    def ask(provider: Any) -> str:
-        if loop is None or not inspect.iscoroutinefunction(provider.token):
-            return ask_provider(provider)
-        token: str = asyncio.run_coroutine_threadsafe(provider.token(), loop).result()
-        return token
-
-    return ask
 
 
 def with_lags(config: ConsumerConfig, client: Any, loop: asyncio.AbstractEventLoop) -> ConsumerConfig:
