@@ -453,9 +453,9 @@ def test_gets_that_wait_for_the_group_end_with_the_consumer(embedded: Kafka, way
         assert not any(each.done() for each in waiting)
         await asyncio.gather(parked.stop(), new.stop())
         done, _ = await asyncio.wait(waiting, timeout=10)
+        goes_on.set()
         assert len(done) == 4
         assert all(isinstance(each.exception(), ConsumerStoppedError) for each in waiting)
-        goes_on.set()
         await members.settled(partitions, holding)
 
     run(embedded, test)
