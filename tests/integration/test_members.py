@@ -69,7 +69,7 @@ def test_members_join_read_commit_and_leave(
     assert kinds[-3:] == ["closing" if kind in SILENT else "revoked", "close-done", "ended"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [JavaMember, KafkaPythonMember, AiokafkaMember])
 def test_a_member_that_stops_polling_loses_its_partitions_and_comes_back(
     kafka_broker: Kafka, start_member: StartMember, trace: Trace, kind: Callable[..., Member]
 ) -> None:

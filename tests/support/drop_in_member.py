@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
 from support.python_member import RANGES, emit, plain, run, synced
@@ -141,6 +142,10 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
             case "subscribe":
                 consumer.subscribe(topics=argument.split(","), listener=Listener())
                 subscribed = True
+            case "stall":
+                time.sleep(int(argument) / 1000)
+            case "commit":
+                consumer.commit()
             case "close":
                 consumer.close()
             case _:
@@ -252,6 +257,13 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
                 consumer.subscribe(topics=topics.split(","), listener=Listener())
                 reading = reading or asyncio.create_task(read_on(get_one if reads == "getone" else get_many))
                 emit("subscribe-done")
+            case "stall", milliseconds:
+                # The loop is blocked.
+                time.sleep(int(milliseconds) / 1000)
+                emit("stall-done")
+            case "commit", _:
+                await consumer.commit()
+                emit("commit-done")
             case "close", _:
                 # The client does not call the listener here. From now on this member reads nothing.
                 emit("closing")
