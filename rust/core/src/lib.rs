@@ -9,11 +9,12 @@
 //!      verify            a proof: knows the values of planning (group, ownership, objective, plan), no solver
 //!         │
 //!         ▼
-//!     planning     embedded     member     offsets_topic     partitioner
+//!     planning ◄── embedded     member     offsets_topic     partitioner
 //!         │           │           │              │                │
 //!         └───────────┴───────────┼──────────────┴────────────────┘
 //!                                 ▼
 //!                             protocol       split_mix (numbers from a seed): member and embedded know it
+//!                                            expression (of a subscription): embedded knows it
 //! ```
 #![forbid(unsafe_code)]
 
@@ -30,6 +31,7 @@ extern crate self as kafka_assignors_core;
 mod encode;
 
 pub mod embedded;
+pub mod expression;
 pub mod member;
 pub mod offsets_topic;
 pub mod partitioner;

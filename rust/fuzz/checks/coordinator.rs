@@ -3,15 +3,19 @@
 
 use std::collections::BTreeSet;
 
-use kafka_assignors_core::embedded::coordinator::{Config, Coordinator};
+use kafka_assignors_core::embedded::coordinator::{Config, Coordinator, Topic};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+fn topic(number: u8) -> Topic {
+    Topic { id: [number + 1; 16], partitions: 3 }
+}
 
 /// Frames of several connections, each after two bytes. Their upper four bits are the connection, the others the
 /// length. The time advances by 200 ms with each frame.
 pub(crate) fn check(bytes: &[u8]) {
     let mut coordinator = Coordinator::new(Config::default());
-    coordinator.set_topics(NAMES.iter().map(|&name| (name.to_owned(), 3)).collect());
+    coordinator.set_topics((0u8..).zip(NAMES).map(|(number, name)| (name.to_owned(), topic(number))).collect());
     let (mut rest, mut now) = (bytes, 0);
     while let Some((head, tail)) = rest.split_at_checked(2) {
         let head = u16::from_be_bytes([head[0], head[1]]);
@@ -31,6 +35,16 @@ pub(crate) fn check(bytes: &[u8]) {
         for view in coordinator.groups() {
             let ids: BTreeSet<&str> = view.members.iter().map(|member| member.member_id.as_str()).collect();
             assert_eq!(ids.len(), view.members.len(), "a member id twice in {}", view.group_id);
+        }
+        for view in coordinator.consumer_groups() {
+            let mut held = BTreeSet::new();
+            for member in &view.members {
+                for (topic, list) in member.assigned.iter().chain(&member.pending) {
+                    for &partition in list {
+                        assert!(held.insert((*topic, partition)), "two members of {} hold {partition}", view.group_id);
+                    }
+                }
+            }
         }
     }
 }

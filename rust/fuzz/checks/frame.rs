@@ -2,7 +2,7 @@
 
 use kafka_assignors_core::protocol::reader::Reader;
 use kafka_assignors_core::protocol::{
-    Body, cluster, format_of, group_admin, heartbeat, join_group, leave_group, offsets, read_body, records, sasl,
+    Body, cluster, consumer_group_heartbeat, format_of, group_admin, heartbeat, join_group, leave_group, offsets, read_body, records, sasl,
     sync_group, topics,
 };
 
@@ -41,6 +41,8 @@ bodies![
     sync_group::SyncGroupResponse,
     heartbeat::HeartbeatRequest,
     heartbeat::HeartbeatResponse,
+    consumer_group_heartbeat::ConsumerGroupHeartbeatRequest,
+    consumer_group_heartbeat::ConsumerGroupHeartbeatResponse,
     leave_group::LeaveGroupRequest,
     leave_group::LeaveGroupResponse,
     offsets::OffsetCommitRequest,

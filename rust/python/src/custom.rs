@@ -13,11 +13,13 @@ use kafka_assignors_core::planning::ownership::Ownership;
 use kafka_assignors_core::planning::plan::{Outcome, Plan as CorePlan};
 use kafka_assignors_core::planning::restrictions::Restrictions;
 use kafka_assignors_core::planning::strategy::{Strategy, plan_restricted, settle};
+use kafka_assignors_core::planning::weighted;
+use kafka_assignors_core::planning::weights::{Weights, WeightsError, without_gaps};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::errors::PlanError;
+use crate::errors::{GroupError, PlanError, conversion};
 use crate::group::{PyTopics, read_group};
 use crate::interrupt::interruptible;
 use crate::leader::{Member, Remembered, read_members, to_dict, write_error};
@@ -63,6 +65,24 @@ impl CustomGroup {
 
     fn strategy(&self) -> Strategy {
         Strategy::Custom { cooperative: self.cooperative }
+    }
+
+    /// The plan of an outcome, and the bytes of its assignments where the members were bytes.
+    fn close<'py>(&self, py: Python<'py>, outcome: Outcome) -> PyResult<(Option<Bound<'py, PyDict>>, Plan)> {
+        let strategy = self.strategy();
+        let Some(Joined { members, opened }) = &self.joined else {
+            let group = self.group().clone();
+            let bytes = record_bytes_of_plan(&group, &outcome.plan, strategy);
+            let plan = Plan::new(group, strategy, self.forming, outcome, Vec::new(), bytes, self.begun.elapsed());
+            return Ok((None, plan));
+        };
+        let joined: Vec<JoinedMember<'_>> = members.iter().map(Member::joined).collect();
+        let performed = opened.clone().close(&joined, outcome).map_err(write_error)?;
+        let Performed { outcome, group, forming, assignments, generation, faults, record_bytes, .. } = performed;
+        let bytes = to_dict(py, &group, assignments)?;
+        let faults: Vec<Fault> = faults.into_iter().map(|fault| (fault.member_id, fault.reason.to_string())).collect();
+        let plan = Plan::new(group, strategy, forming, outcome, faults, record_bytes, self.begun.elapsed());
+        Ok((Some(bytes), plan.written(generation)))
     }
 
     fn outcome(&self, shares: &Bound<'_, PyDict>) -> PyResult<Outcome> {
@@ -153,21 +173,85 @@ impl CustomGroup {
         py: Python<'py>,
         shares: &Bound<'py, PyDict>,
     ) -> PyResult<(Option<Bound<'py, PyDict>>, Plan)> {
-        let (outcome, strategy) = (self.outcome(shares)?, self.strategy());
-        let Some(Joined { members, opened }) = &self.joined else {
-            let group = self.group().clone();
-            let bytes = record_bytes_of_plan(&group, &outcome.plan, strategy);
-            let plan = Plan::new(group, strategy, self.forming, outcome, Vec::new(), bytes, self.begun.elapsed());
-            return Ok((None, plan));
-        };
-        let joined: Vec<JoinedMember<'_>> = members.iter().map(Member::joined).collect();
-        let performed = opened.clone().close(&joined, outcome).map_err(write_error)?;
-        let Performed { outcome, group, forming, assignments, generation, faults, record_bytes, .. } = performed;
-        let bytes = to_dict(py, &group, assignments)?;
-        let faults: Vec<Fault> = faults.into_iter().map(|fault| (fault.member_id, fault.reason.to_string())).collect();
-        let plan = Plan::new(group, strategy, forming, outcome, faults, record_bytes, self.begun.elapsed());
-        Ok((Some(bytes), plan.written(generation)))
+        self.close(py, self.outcome(shares)?)
     }
+
+    /// What the assignor says of each member that it says anything of, in byte order of their ids.
+    fn data<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyBytes>)> {
+        let Some(joined) = &self.joined else { return Vec::new() };
+        let told = joined.opened.group.member_ids().iter().zip(&joined.opened.order).map(|(id, &position)| {
+            let data = member_data(&joined.members[position as usize].metadata);
+            (id.to_owned(), PyBytes::new(py, data))
+        });
+        told.filter(|(_, data)| !data.as_bytes().is_empty()).collect()
+    }
+
+    /// The weighted plan, as `finish`, and how many weights were unknown. `weights` has a list for each topic, by partition
+    /// number, with None for an unknown weight; without it every partition weighs the same. `capacities` are of members that
+    /// have not the capacity 1.
+    #[pyo3(signature = (weights, capacities, tolerance, seconds=None))]
+    fn finish_weighted<'py>(
+        &self,
+        py: Python<'py>,
+        weights: Option<&Bound<'py, PyDict>>,
+        capacities: HashMap<String, f64>,
+        tolerance: f64,
+        seconds: Option<f64>,
+    ) -> PyResult<(Option<Bound<'py, PyDict>>, Plan, usize)> {
+        let group = self.group();
+        let (weights, unknown) = match weights {
+            Some(weights) => without_gaps(group.topics(), &read_weights(group, weights)?),
+            None => (vec![1.0; group.topics().partitions()], 0),
+        };
+        let capacity = |id: &str| capacities.get(id).copied().unwrap_or(1.0);
+        let capacities: Vec<f64> = group.member_ids().iter().map(capacity).collect();
+        let weights = Weights::new(&weights, &capacities, tolerance).map_err(|error| weights_error(group, &error))?;
+        let outcome = interruptible(py, seconds, |limit| {
+            weighted::plan(group, self.ownership.clone(), weights, self.cooperative, limit)
+        })?;
+        let (bytes, plan) = self.close(py, outcome)?;
+        Ok((bytes, plan, unknown))
+    }
+}
+
+/// The weights by flat partition. Topics and partitions that have none are unknown, and others than those of the group do not count.
+fn read_weights(group: &Group, weights: &Bound<'_, PyDict>) -> PyResult<Vec<Option<f64>>> {
+    let topics = group.topics();
+    let mut flat = vec![None; topics.partitions()];
+    for (name, of_topic) in weights {
+        let name: PyBackedStr = name.extract()?;
+        let Some(topic) = topics.find(name.as_bytes()) else { continue };
+        let slots = topics.range(topic);
+        let slots = &mut flat[slots.start as usize..slots.end as usize];
+        for (number, (slot, weight)) in slots.iter_mut().zip(of_topic.try_iter()?).enumerate() {
+            let weight = weight?;
+            *slot = weight.extract::<Option<f64>>().map_err(|error| {
+                conversion(
+                    &error,
+                    &format!("weights[{name:?}][{number}]"),
+                    &weight,
+                    "a number, or None where it is unknown",
+                )
+            })?;
+        }
+    }
+    Ok(flat)
+}
+
+fn weights_error(group: &Group, error: &WeightsError) -> PyErr {
+    let remedy = match *error {
+        WeightsError::Weight { partition, weight } => {
+            let (topic, number) = group.topics().locate(partition);
+            let topic = group.topics().names().get(topic);
+            format!("weights[{topic:?}][{number}] is {weight}; give a finite number of at least 0")
+        }
+        WeightsError::Capacity { member, capacity } => {
+            let member = group.member_ids().get(member);
+            format!("the capacity of member {member:?} is {capacity}; give a number from 0.001 to 1,000,000")
+        }
+        WeightsError::Tolerance(_) => error.to_string(),
+    };
+    GroupError::new_err(remedy)
 }
 
 /// Plans a group of Python objects by the sticky strategy under restrictions.

@@ -1,9 +1,11 @@
 //! The embedded Kafka's broker: frames in, frames out. The sockets are Python's.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kafka_assignors_core::embedded::broker::{Broker, Config, TopicError};
-use kafka_assignors_core::embedded::coordinator::{self, Reply};
+use kafka_assignors_core::embedded::coordinator::{self, Reply, TopicId};
+use kafka_assignors_core::planning::server_side::Assignor;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,6 +21,15 @@ type MemberRow<'py> = (String, Option<String>, String, bool, bool, Bound<'py, Py
 
 /// Group id, state, generation, protocol type, protocol, leader, members.
 type GroupRow<'py> = (String, String, i32, Option<String>, Option<String>, Option<String>, Vec<MemberRow<'py>>);
+
+/// Partitions by topic.
+type Partitions = BTreeMap<String, Vec<i32>>;
+
+/// Member id, instance id, client id, epoch, partitions, partitions to give up, target.
+type ConsumerMemberRow = (String, Option<String>, String, i32, Partitions, Partitions, Partitions);
+
+/// Group id, state, epoch, epoch of the plan, assignor, members.
+type ConsumerGroupRow = (String, String, i32, i32, String, Vec<ConsumerMemberRow>);
 
 /// A Kafka cluster in memory, without sockets and clock.
 #[pyclass(frozen, module = "kafka_assignors._core")]
@@ -49,6 +60,13 @@ fn frames(py: Python<'_>, replies: Vec<Reply>) -> PyResult<Frames<'_>> {
     replies.into_iter().map(with_length).collect()
 }
 
+fn assignor(name: &str) -> PyResult<Assignor> {
+    [Assignor::Uniform, Assignor::Range].into_iter().find(|assignor| assignor.name() == name).ok_or_else(|| {
+        let message = format!("consumer_assignors has '{name}': give 'uniform', 'range'");
+        EmbeddedKafkaError::new_err(message)
+    })
+}
+
 fn api_named(name: &str) -> PyResult<ApiKey> {
     ApiKey::ALL.iter().copied().find(|api| api.name() == name).ok_or_else(|| {
         let message = format!("'{name}' is no request that is served here: give Kafka's name, such as 'JoinGroup'");
@@ -61,7 +79,8 @@ impl EmbeddedBroker {
     #[new]
     #[pyo3(signature = (
         *, cluster_id, racks, auto_create_topics, default_partitions, initial_rebalance_delay_ms,
-        min_session_timeout_ms, max_session_timeout_ms, max_group_size, max_record_bytes, seed,
+        min_session_timeout_ms, max_session_timeout_ms, max_group_size, max_record_bytes, consumer_heartbeat_interval_ms,
+        consumer_session_timeout_ms, consumer_assignors, seed,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments, one for each setting")]
     fn new(
@@ -74,20 +93,27 @@ impl EmbeddedBroker {
         max_session_timeout_ms: i32,
         max_group_size: Option<usize>,
         max_record_bytes: u64,
+        consumer_heartbeat_interval_ms: i32,
+        consumer_session_timeout_ms: u64,
+        consumer_assignors: Vec<String>,
         seed: u64,
-    ) -> Self {
+    ) -> PyResult<Self> {
         let defaults = coordinator::Config::default();
+        let assignors: PyResult<Vec<_>> = consumer_assignors.iter().map(|name| assignor(name)).collect();
         let groups = coordinator::Config {
             initial_rebalance_delay_ms,
             min_session_timeout_ms,
             max_session_timeout_ms,
             max_group_size: max_group_size.unwrap_or(defaults.max_group_size),
             max_record_bytes,
+            consumer_heartbeat_interval_ms,
+            consumer_session_timeout_ms,
+            consumer_assignors: assignors?,
             seed,
             ..defaults
         };
         let config = Config { cluster_id, racks, auto_create_topics, default_partitions, groups, ..Config::default() };
-        Self(Mutex::new(Broker::new(config)))
+        Ok(Self(Mutex::new(Broker::new(config))))
     }
 
     /// The APIs that are served: Kafka's name and the API key.
@@ -164,7 +190,7 @@ impl EmbeddedBroker {
         self.lock().offsets(name).map_err(topic_error)
     }
 
-    /// The current state of the groups.
+    /// The current state of the classic groups.
     fn groups<'py>(&self, py: Python<'py>) -> Vec<GroupRow<'py>> {
         let groups = self.lock().groups();
         let row = |group: coordinator::GroupView| {
@@ -177,6 +203,27 @@ impl EmbeddedBroker {
             (group.group_id, state, group.generation, group.protocol_type, group.protocol, group.leader, members)
         };
         groups.into_iter().map(row).collect()
+    }
+
+    /// The current state of the KIP-848 groups.
+    fn consumer_groups(&self) -> Vec<ConsumerGroupRow> {
+        let mut broker = self.lock();
+        let views = broker.coordinator().consumer_groups();
+        let named = |partitions: BTreeMap<TopicId, Vec<i32>>| {
+            // A topic that was deleted has no name any more.
+            partitions.iter().filter_map(|(id, list)| Some((broker.topic_name(id)?.to_owned(), list.clone()))).collect()
+        };
+        let member = |member: coordinator::ConsumerMemberView| {
+            let (assigned, pending) = (named(member.assigned), named(member.pending));
+            let ids = (member.member_id, member.instance_id, member.client_id);
+            (ids.0, ids.1, ids.2, member.epoch, assigned, pending, member.target)
+        };
+        let row = |group: coordinator::ConsumerGroupView| {
+            let members = group.members.into_iter().map(member).collect();
+            let state = group.state.name().to_owned();
+            (group.group_id, state, group.epoch, group.assignment_epoch, group.assignor.to_owned(), members)
+        };
+        views.into_iter().map(row).collect()
     }
 
     /// Answers the next `times` requests of this API with the error, given by Kafka's name.

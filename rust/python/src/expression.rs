@@ -1,7 +1,7 @@
 //! Expressions over names.
 
 use crate::errors::OptionError;
-use kafka_assignors_core::member::expression::{Expression as Core, ExpressionError};
+use kafka_assignors_core::expression::{Expression as Core, ExpressionError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kafka_assignors_core::member::{
-    Action, Assignor, CommitOffset, Config, Converted, Event, Level, Membership as Core, Notice, NoticeKind,
-    Partitions, RackSet, RebalanceProtocol,
+    Action, Assignor, CommitOffset, Config, ConsumerConfig, ConsumerMembership, Converted, Event, Level,
+    Membership as Classic, Notice, NoticeKind, Partitions, RackSet, RebalanceProtocol,
 };
 use kafka_assignors_core::protocol::ErrorCode;
 use pyo3::prelude::*;
@@ -90,8 +90,31 @@ type OffsetRow = (String, i32, i64, i32, Option<String>);
 /// "leave" notice, LeaveGroup and `closed`; `closed` comes at the latest when the timeout is over and the notice is
 /// done. Before the first subscription, commits carry no member and no generation, as those of a consumer with manual
 /// assignment.
+///
+/// # The consumer protocol
+/// `Membership.consumer` makes a member of KIP-848's protocol, in which the broker plans, with the same methods and
+/// actions. Its generation is the member's epoch. It has no `plan`, `topics` and `converted-by-broker`, and no notice
+/// of the kind `"prepare"`; lost partitions come with `"leave"`, `lost` and the generation -1, and the member joins
+/// again after their `done`. `group-rebalances` may come several times for a generation. Of the methods, `matched`,
+/// `planned`, `plan_failed` and `rejoin` have no effect.
 #[pyclass(frozen, module = "kafka_assignors._core")]
 pub(crate) struct Membership(Mutex<Core>);
+
+/// The member of either protocol.
+#[expect(clippy::large_enum_variant, reason = "one value for each consumer")]
+enum Core {
+    Classic(Classic),
+    Consumer(ConsumerMembership),
+}
+
+macro_rules! either {
+    ($core:expr, $member:ident => $value:expr) => {
+        match &mut *$core {
+            Core::Classic($member) => $value,
+            Core::Consumer($member) => $value,
+        }
+    };
+}
 
 macro_rules! dict {
     ($py:expr, $($key:literal: $value:expr),* $(,)?) => {{
@@ -110,13 +133,17 @@ impl Membership {
     fn handle<'py>(&self, py: Python<'py>, now_ms: u64, event: Event) -> PyResult<Bound<'py, PyList>> {
         // Detach before taking the lock. A thread that waited for the lock while attached to the interpreter could
         // deadlock with the owner of the lock.
-        let actions = py.detach(|| self.core().handle(now_ms, event));
-        let list = PyList::empty(py);
-        for action in actions {
-            list.append(to_dict(py, action)?)?;
-        }
-        Ok(list)
+        let actions = py.detach(|| either!(self.core(), member => member.handle(now_ms, event)));
+        action_list(py, actions)
     }
+}
+
+fn action_list(py: Python<'_>, actions: Vec<Action>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for action in actions {
+        list.append(to_dict(py, action)?)?;
+    }
+    Ok(list)
 }
 
 fn notice_dict(py: Python<'_>, notice: Notice) -> PyResult<Bound<'_, PyDict>> {
@@ -286,8 +313,55 @@ impl Membership {
             converted: if carry_on_when_converted { Converted::CarryOn } else { Converted::Fail },
             seed,
         };
-        let core = Core::new(config, now_ms).map_err(|error| OptionError::new_err(error.to_string()))?;
-        Ok(Self(Mutex::new(core)))
+        let core = Classic::new(config, now_ms).map_err(|error| OptionError::new_err(error.to_string()))?;
+        Ok(Self(Mutex::new(Core::Classic(core))))
+    }
+
+    /// A member of the consumer protocol (KIP-848). `member_id` is its own, for the life of the process.
+    #[staticmethod]
+    #[pyo3(signature = (
+        *, now_ms, bootstrap, group_id, member_id, client_id = None, group_instance_id = None, rack = None,
+        remote_assignor = None, session_timeout_ms = 45_000, longest_heartbeat_ms = 300, max_poll_interval_ms = 300_000,
+        request_timeout_ms = 60_000, connect_timeout_ms = 30_000, backoff_ms = 100, max_backoff_ms = 1_000, seed = 0,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments, one for each setting")]
+    fn consumer(
+        now_ms: u64,
+        bootstrap: Vec<(String, i32)>,
+        group_id: String,
+        member_id: String,
+        client_id: Option<String>,
+        group_instance_id: Option<String>,
+        rack: Option<String>,
+        remote_assignor: Option<String>,
+        session_timeout_ms: u64,
+        longest_heartbeat_ms: u64,
+        max_poll_interval_ms: u64,
+        request_timeout_ms: u64,
+        connect_timeout_ms: u64,
+        backoff_ms: u64,
+        max_backoff_ms: u64,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let config = ConsumerConfig {
+            bootstrap,
+            client_id,
+            group_id,
+            member_id,
+            group_instance_id,
+            rack,
+            remote_assignor,
+            max_poll_interval_ms,
+            session_timeout_ms,
+            longest_heartbeat_ms,
+            request_timeout_ms,
+            connect_timeout_ms,
+            backoff_ms,
+            max_backoff_ms,
+            seed,
+        };
+        let core = ConsumerMembership::new(config, now_ms).map_err(|error| OptionError::new_err(error.to_string()))?;
+        Ok(Self(Mutex::new(Core::Consumer(core))))
     }
 
     /// The connection is open and authenticated; the broker supports these versions.
@@ -341,6 +415,26 @@ impl Membership {
         self.handle(py, now_ms, Event::Subscribe { topics, all_topics })
     }
 
+    /// In the consumer protocol: subscribes to topics by name, and to those that a regular expression (RE2/J) of the
+    /// broker matches with their whole names.
+    #[pyo3(signature = (now_ms, topics, expression))]
+    fn subscribe_expression<'py>(
+        &self,
+        py: Python<'py>,
+        now_ms: u64,
+        topics: Vec<String>,
+        expression: Option<String>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let actions = py.detach(|| match &mut *self.core() {
+            Core::Consumer(member) => Some(member.subscribe(now_ms, topics, expression)),
+            Core::Classic(_) => None,
+        });
+        let actions = actions.ok_or_else(|| {
+            OptionError::new_err("the classic protocol has no expressions: match them, and subscribe to the names")
+        })?;
+        action_list(py, actions)
+    }
+
     /// The topics that match the expressions of the subscription now.
     fn matched<'py>(&self, py: Python<'py>, now_ms: u64, topics: Vec<String>) -> PyResult<Bound<'py, PyList>> {
         self.handle(py, now_ms, Event::Matched { topics })
@@ -353,7 +447,7 @@ impl Membership {
 
     /// Begins to carry out a notice; false if a later notice has replaced it.
     fn begin(&self, py: Python<'_>, ticket: u64) -> bool {
-        py.detach(|| self.core().begin(ticket))
+        py.detach(|| either!(self.core(), member => member.begin(ticket)))
     }
 
     /// A notice has been carried out.
@@ -444,47 +538,57 @@ impl Membership {
 
     /// The time to call `tick` if no other event comes before.
     fn next_deadline(&self, py: Python<'_>) -> Option<u64> {
-        py.detach(|| self.core().next_deadline())
+        py.detach(|| either!(self.core(), member => member.next_deadline()))
     }
 
     /// The partitions that the application owns: those of the last notice that it carried out.
     fn owned(&self, py: Python<'_>) -> Partitions {
-        py.detach(|| self.core().owned())
+        py.detach(|| either!(self.core(), member => member.owned()))
     }
 
     /// Stage, member id, generation, whether the member leads, and the assignor of the generation, all of one moment.
     fn state(&self, py: Python<'_>) -> (&'static str, String, i32, bool, String) {
         py.detach(|| {
-            let core = self.core();
-            let (member_id, generation) = core.identity();
-            (core.stage().name(), member_id.to_owned(), generation, core.leads(), core.protocol().to_owned())
+            let mut core = self.core();
+            let (leads, protocol) = match &*core {
+                Core::Classic(member) => (member.leads(), member.protocol().to_owned()),
+                Core::Consumer(_) => (false, String::new()),
+            };
+            let (stage, (member_id, generation)) = either!(core, member => (member.stage().name(), member.identity()));
+            (stage, member_id.to_owned(), generation, leads, protocol)
         })
     }
 
     /// Two values. Whether another member may own the member's partitions already: then the application must stop
     /// reading. And the time at which the session ends unless a response comes before; `None` without a session.
     fn standing(&self, py: Python<'_>) -> (bool, Option<u64>) {
-        py.detach(|| {
-            let core = self.core();
-            (core.is_lost(), core.session_end())
-        })
+        py.detach(|| either!(self.core(), member => (member.is_lost(), member.session_end())))
     }
 
     /// Member id and generation for a transaction's offset commit: those of the last generation, also after the member
     /// has left it. `None` before the first generation.
     fn fencing(&self, py: Python<'_>) -> Option<(String, i32)> {
-        py.detach(|| self.core().fencing().map(|(member_id, generation)| (member_id.to_owned(), generation)))
+        py.detach(|| {
+            let mut core = self.core();
+            let fencing = either!(core, member => member.fencing());
+            fencing.map(|(member_id, generation)| (member_id.to_owned(), generation))
+        })
     }
 
     /// Whether there is a subscription.
     fn is_subscribed(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.core().is_subscribed())
+        py.detach(|| either!(self.core(), member => member.is_subscribed()))
     }
 
-    /// `"eager"` or `"cooperative"`: the highest protocol that all assignors support.
+    /// `"eager"` or `"cooperative"`: the highest protocol that all assignors support. The consumer protocol is
+    /// `"cooperative"`.
     #[getter]
     fn rebalance_protocol(&self, py: Python<'_>) -> &'static str {
-        match py.detach(|| self.core().rebalance_protocol()) {
+        let protocol = py.detach(|| match &*self.core() {
+            Core::Classic(member) => member.rebalance_protocol(),
+            Core::Consumer(_) => RebalanceProtocol::Cooperative,
+        });
+        match protocol {
             RebalanceProtocol::Eager => "eager",
             RebalanceProtocol::Cooperative => "cooperative",
         }

@@ -11,7 +11,8 @@ use kafka_assignors_core::planning::plan::{LeavesOut, Outcome, UnassignedReason}
 use kafka_assignors_core::planning::score;
 use kafka_assignors_core::planning::strategy::{Strategy, near_optimum, plan, settle};
 use kafka_assignors_core::planning::stream_join::{self, Notice};
-use kafka_assignors_core::verify::{verify_outcome_from, verify_restricted};
+use kafka_assignors_core::planning::weights::Weighed;
+use kafka_assignors_core::verify::{verify_outcome_from, verify_restricted, verify_weighted};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyString};
@@ -31,9 +32,10 @@ type Move<'py> = (Bound<'py, PyString>, u32, Option<Bound<'py, PyString>>, Optio
 type Unassigned<'py> =
     (Bound<'py, PyString>, u32, &'static str, Option<Bound<'py, PyString>>, Option<Bound<'py, PyString>>);
 
-/// Balance score, moved, kept, rack misses, optimal, the search that ended early, and how many partitions an assignor of the
-/// user's left out. A pair is a value and its bound.
-type Certificate = ((u128, Option<u128>), (u64, Option<u64>), u64, (u64, Option<u64>), bool, Option<String>, u64);
+/// Balance score, moved, kept, rack misses, optimal, the search that ended early, how many partitions an assignor of the user's left
+/// out, and the worst relative load of a weighted plan. A pair is a value and its bound.
+type Certificate =
+    ((u128, Option<u128>), (u64, Option<u64>), u64, (u64, Option<u64>), bool, Option<String>, u64, Option<(f64, f64)>);
 
 /// A plan for a group.
 #[pyclass(frozen, module = "kafka_assignors._core")]
@@ -148,6 +150,27 @@ impl Plan {
                 visit(partition as usize, topic, partition - range.start);
             }
         }
+    }
+}
+
+impl Plan {
+    fn verify_weighted(&self, py: Python<'_>, weighed: &Weighed) -> PyResult<Certificate> {
+        let cooperative = self.strategy.rules().cooperative();
+        let verify =
+            |limit: &Limit<'_>| verify_weighted(&self.group, weighed, cooperative, self.forming, &self.outcome, limit);
+        let certificate = interruptible(py, None, verify)?.map_err(|fault| PlanError::new_err(fault.to_string()))?;
+        let loads: Vec<u64> = self.outcome.target().loads(self.group.members()).into_iter().map(u64::from).collect();
+        let sticky = certificate.sticky;
+        Ok((
+            (score::balance_score(&loads), sticky.and_then(|sticky| sticky.score_bound)),
+            (certificate.moved, sticky.map_or(Some(certificate.moved_bound), |sticky| sticky.moved_bound)),
+            certificate.kept,
+            sticky.map_or((0, Some(0)), |sticky| (sticky.rack_misses, sticky.rack_misses_bound)),
+            certificate.is_optimal(),
+            sticky.and_then(|sticky| sticky.limited).map(|limited| limited.to_string()),
+            0,
+            Some((weighed.weights.given_share(certificate.worst), weighed.weights.given_share(certificate.bound))),
+        ))
     }
 }
 
@@ -303,9 +326,12 @@ impl Plan {
 
     /// Settles the claims again and checks the plan, with code that shares nothing with the solver. Other Python
     /// threads run meanwhile. Returns balance score and its bound, moved and its bound, kept, rack misses and their
-    /// bound, whether the plan is proven optimal, the search for a bound that ended early, and how many partitions an assignor
-    /// of the user's left out.
+    /// bound, whether the plan is proven optimal, the search for a bound that ended early, how many partitions an assignor of
+    /// the user's left out, and the worst relative load of a weighted plan and its bound.
     fn verify(&self, py: Python<'_>) -> PyResult<Certificate> {
+        if let Some(weighed) = &self.outcome.weighed {
+            return self.verify_weighted(py, weighed);
+        }
         let verify = |limit: &Limit<'_>| {
             if let LeavesOut::Restricted(restrictions) = &self.outcome.leaves_out {
                 return verify_restricted(&self.group, restrictions, self.forming, &self.outcome, limit);
@@ -323,6 +349,7 @@ impl Plan {
             certificate.is_optimal(),
             certificate.limited.map(|limited| limited.to_string()),
             certificate.left_out,
+            None,
         ))
     }
 
@@ -339,6 +366,20 @@ impl Plan {
             (bound, limited.map(|limited| limited.to_string()))
         };
         self.has_lags().then(|| interruptible(py, None, bound)).transpose()
+    }
+
+    /// The weight that each member has once withheld partitions are handed out; None if the plan is not weighted.
+    fn load_by_member(&self) -> Option<Vec<f64>> {
+        let Weighed { weights, .. } = self.outcome.weighed.as_deref()?;
+        let loads = weights.loads(&self.outcome.target().owner);
+        Some(loads.into_iter().map(|load| weights.given_load(load)).collect())
+    }
+
+    /// The largest load relative to its member's capacity, and a lower bound of it in any plan; None if the plan is not weighted.
+    fn worst_load(&self) -> Option<(f64, f64)> {
+        let Weighed { weights, bound } = self.outcome.weighed.as_deref()?;
+        let worst = weights.worst(&weights.loads(&self.outcome.target().owner));
+        Some((weights.given_share(worst), weights.given_share(bound.share)))
     }
 
     /// Members whose metadata could not be read in full, each with the reason.

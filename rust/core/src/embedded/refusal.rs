@@ -2,6 +2,7 @@
 //! OffsetCommit are in `coordinator/answers.rs`, because other modules of the coordinator send them too.
 
 use crate::protocol::cluster::*;
+use crate::protocol::consumer_group_heartbeat::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 use crate::protocol::group_admin::*;
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::leave_group::{LeaveGroupRequest, LeaveGroupResponse};
@@ -171,6 +172,17 @@ refuse! {
         results: each(request.groups_names, |group_id| DeleteGroupResult { group_id, error_code: code }),
         ..Default::default()
     };
+    ConsumerGroupHeartbeatRequest => ConsumerGroupHeartbeatResponse: |_, _, code| {
+        ConsumerGroupHeartbeatResponse { error_code: code, ..Default::default() }
+    };
+    ConsumerGroupDescribeRequest => ConsumerGroupDescribeResponse: |request, _, code| ConsumerGroupDescribeResponse {
+        groups: each(request.group_ids, |group_id| DescribedConsumerGroup {
+            error_code: code,
+            group_id,
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
 }
 
 /// The response for a partition without a committed offset.
@@ -201,6 +213,7 @@ fn fetch_refusal(request: OffsetFetchRequest, version: i16, code: ErrorCode) -> 
         }
         let topic = |topic: OffsetFetchTopic| OffsetFetchTopicResponse {
             name: topic.name,
+            topic_id: topic.topic_id,
             partitions: each(topic.partition_indexes, |index| no_offset(index, for_partitions)),
         };
         topics.unwrap_or_default().into_iter().map(topic).collect()

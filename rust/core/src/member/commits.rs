@@ -11,20 +11,20 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// One commit that the application asked for.
 #[derive(Debug, Clone)]
-struct Commit {
-    id: u64,
+pub(super) struct Commit {
+    pub(super) id: u64,
     /// Each with the acquisition of its partition; `None` outside a subscription.
-    offsets: Vec<(CommitOffset, Option<u64>)>,
-    deadline: u64,
-    done: Vec<(String, i32, ErrorCode)>,
-    dropped: Vec<(String, i32)>,
+    pub(super) offsets: Vec<(CommitOffset, Option<u64>)>,
+    pub(super) deadline: u64,
+    pub(super) done: Vec<(String, i32, ErrorCode)>,
+    pub(super) dropped: Vec<(String, i32)>,
     /// Whether the application has the result already. A commit in flight is then waited for, but never sent again.
-    answered: bool,
+    pub(super) answered: bool,
 }
 
 impl Commit {
     /// Gives the application the result, once.
-    fn answer(&mut self, code: ErrorCode, actions: &mut Vec<Action>) -> Progress {
+    pub(super) fn answer(&mut self, code: ErrorCode, actions: &mut Vec<Action>) -> Progress {
         if std::mem::replace(&mut self.answered, true) {
             return false;
         }
@@ -38,9 +38,9 @@ impl Commit {
 /// The commits that are not done.
 #[derive(Debug)]
 pub(super) struct Commits {
-    waiting: VecDeque<Commit>,
-    in_flight: Option<Commit>,
-    backoff: Backoff,
+    pub(super) waiting: VecDeque<Commit>,
+    pub(super) in_flight: Option<Commit>,
+    pub(super) backoff: Backoff,
 }
 
 impl Commits {
@@ -79,7 +79,7 @@ impl Commits {
     }
 
     /// Answers those for which `is_over` holds, and forgets them unless they are in flight.
-    fn answer_where(
+    pub(super) fn answer_where(
         &mut self,
         code: ErrorCode,
         actions: &mut Vec<Action>,
@@ -93,7 +93,7 @@ impl Commits {
         progress
     }
 
-    fn expire(&mut self, now: u64, actions: &mut Vec<Action>) -> Progress {
+    pub(super) fn expire(&mut self, now: u64, actions: &mut Vec<Action>) -> Progress {
         self.answer_where(ErrorCode::REQUEST_TIMED_OUT, actions, |commit| commit.deadline <= now)
     }
 }
@@ -192,7 +192,11 @@ impl Membership {
                 committed_metadata: Some(offset.metadata.clone().unwrap_or_default()),
             });
         }
-        let topic = |(name, partitions): (&str, _)| OffsetCommitTopic { name: name.to_owned(), partitions };
+        let topic = |(name, partitions): (&str, _)| OffsetCommitTopic {
+            name: name.to_owned(),
+            partitions,
+            ..Default::default()
+        };
         OffsetCommitRequest {
             group_id: self.config.group_id.clone(),
             generation_id: self.generation.id,
@@ -276,7 +280,7 @@ impl Membership {
     }
 }
 
-fn is_retriable(code: ErrorCode) -> bool {
+pub(super) fn is_retriable(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::UNKNOWN_TOPIC_OR_PARTITION

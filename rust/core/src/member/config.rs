@@ -137,7 +137,7 @@ pub enum ConfigError {
 const LONGEST_THROTTLE_MS: u64 = 300_000;
 
 /// The longest time in a protocol field.
-const MOST_MS: u64 = i32::MAX as u64;
+pub(super) const MOST_MS: u64 = i32::MAX as u64;
 
 impl Config {
     /// The first setting that makes no member.

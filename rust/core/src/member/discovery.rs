@@ -9,17 +9,17 @@ use crate::protocol::cluster::{FindCoordinatorRequest, FindCoordinatorResponse};
 use crate::protocol::{ApiKey, ErrorCode, RequestHeader, read_response};
 
 /// Newer versions ask for several groups at once.
-const FIND_COORDINATOR: i16 = 3;
+pub(super) const FIND_COORDINATOR: i16 = 3;
 
 /// The coordinator, and when to look for it.
 #[derive(Debug)]
 pub(super) struct Discovery {
     pub(super) coordinator: Option<Address>,
-    backoff: Backoff,
-    bootstrap_backoff: Backoff,
-    offsets_not_before: u64,
+    pub(super) backoff: Backoff,
+    pub(super) bootstrap_backoff: Backoff,
+    pub(super) offsets_not_before: u64,
     /// Which of the brokers comes next.
-    turn: usize,
+    pub(super) turn: usize,
     /// Whether Metadata must be asked for again because its brokers may be gone.
     pub(super) brokers_stale: bool,
 }
@@ -157,7 +157,7 @@ impl Membership {
 }
 
 /// Whether every repetition would fail too.
-fn is_fatal(code: ErrorCode) -> bool {
+pub(super) fn is_fatal(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::GROUP_AUTHORIZATION_FAILED

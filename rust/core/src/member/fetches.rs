@@ -12,17 +12,22 @@ use std::collections::{HashMap, VecDeque};
 const OFFSET_FETCH: i16 = 7;
 
 #[derive(Debug)]
-struct Fetch {
-    id: u64,
-    partitions: Partitions,
-    deadline: u64,
+pub(super) struct Fetch {
+    pub(super) id: u64,
+    pub(super) partitions: Partitions,
+    pub(super) deadline: u64,
     /// Whether the application has the result already.
-    answered: bool,
+    pub(super) answered: bool,
 }
 
 impl Fetch {
     /// Gives the application the result, once.
-    fn answer(&mut self, code: ErrorCode, offsets: Vec<FetchedOffset>, actions: &mut Vec<Action>) -> Progress {
+    pub(super) fn answer(
+        &mut self,
+        code: ErrorCode,
+        offsets: Vec<FetchedOffset>,
+        actions: &mut Vec<Action>,
+    ) -> Progress {
         if std::mem::replace(&mut self.answered, true) {
             return false;
         }
@@ -34,9 +39,9 @@ impl Fetch {
 /// The fetches that are not done.
 #[derive(Debug)]
 pub(super) struct Fetches {
-    waiting: VecDeque<Fetch>,
-    in_flight: Option<Fetch>,
-    backoff: Backoff,
+    pub(super) waiting: VecDeque<Fetch>,
+    pub(super) in_flight: Option<Fetch>,
+    pub(super) backoff: Backoff,
     /// Whether the log says that the broker cannot wait for transactions.
     warned: bool,
 }
@@ -56,7 +61,7 @@ impl Fetches {
         }
     }
 
-    fn again(&mut self, fetch: Fetch, now: u64, jitter: &mut Jitter) {
+    pub(super) fn again(&mut self, fetch: Fetch, now: u64, jitter: &mut Jitter) {
         self.backoff.failed(now, jitter);
         if !fetch.answered {
             self.waiting.push_front(fetch);
@@ -67,6 +72,16 @@ impl Fetches {
         let open = self.waiting.iter().chain(&self.in_flight).filter(|fetch| !fetch.answered);
         let backoff = (!self.waiting.is_empty()).then(|| self.backoff.not_before());
         [open.map(|fetch| fetch.deadline).min(), backoff]
+    }
+
+    /// Answers those whose time is over, and forgets them unless they are in flight.
+    pub(super) fn expire(&mut self, now: u64, actions: &mut Vec<Action>) -> Progress {
+        let mut progress = false;
+        for fetch in self.waiting.iter_mut().chain(&mut self.in_flight).filter(|fetch| fetch.deadline <= now) {
+            progress |= fetch.answer(ErrorCode::REQUEST_TIMED_OUT, Vec::new(), actions);
+        }
+        self.waiting.retain(|fetch| !fetch.answered);
+        progress
     }
 
     pub(super) fn refuse_all(&mut self, code: ErrorCode, actions: &mut Vec<Action>) {
@@ -96,13 +111,7 @@ impl Membership {
 
     pub(super) fn drive_fetches(&mut self) -> Progress {
         let now = self.now;
-        let mut progress = false;
-        for fetch in self.fetches.waiting.iter_mut().chain(&mut self.fetches.in_flight) {
-            if fetch.deadline <= now {
-                progress |= fetch.answer(ErrorCode::REQUEST_TIMED_OUT, Vec::new(), &mut self.actions);
-            }
-        }
-        self.fetches.waiting.retain(|fetch| !fetch.answered);
+        let progress = self.fetches.expire(now, &mut self.actions);
         if self.fetches.in_flight.is_some() || !self.fetches.backoff.ready(now) {
             return progress;
         }
@@ -121,6 +130,7 @@ impl Membership {
         let topic = |(name, numbers): &(String, Vec<i32>)| OffsetFetchTopic {
             name: name.clone(),
             partition_indexes: numbers.clone(),
+            ..Default::default()
         };
         let body = OffsetFetchRequest {
             group_id: self.config.group_id.clone(),
@@ -182,7 +192,7 @@ impl Membership {
 }
 
 /// Whether the answer will be another one in a while: a transaction ends, a coordinator has loaded.
-fn is_retriable(code: ErrorCode) -> bool {
+pub(super) fn is_retriable(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::UNSTABLE_OFFSET_COMMIT

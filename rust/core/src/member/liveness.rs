@@ -6,7 +6,7 @@ use super::{Leaves, Membership, Phase, Progress};
 /// When the application last polled.
 #[derive(Debug)]
 pub(super) struct Liveness {
-    last_poll: u64,
+    pub(super) last_poll: u64,
     /// Set when the interval is over, until the application polls again.
     pub(super) expired: bool,
 }

@@ -60,24 +60,26 @@ impl Cluster {
             self.brokers = response.brokers.into_iter().map(address).collect();
         }
         let mut known = std::mem::take(&mut self.topics);
-        for topic in response.topics {
+        for mut topic in response.topics {
+            // Null answers a request by id, and a member asks for names.
+            let Some(name) = topic.name.take() else { continue };
             match topic.error_code {
                 ErrorCode::NONE => {
                     let shape = shape(&topic, &mut racks);
-                    self.refused.remove(&topic.name);
-                    self.topics.insert(topic.name, shape);
+                    self.refused.remove(&name);
+                    self.topics.insert(name, shape);
                 }
                 ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
                 | ErrorCode::TOPIC_AUTHORIZATION_FAILED
                 | ErrorCode::INVALID_TOPIC_EXCEPTION => {
-                    if self.refused.insert(topic.name.clone(), topic.error_code).is_none() {
-                        news.push((topic.name, topic.error_code));
+                    if self.refused.insert(name.clone(), topic.error_code).is_none() {
+                        news.push((name, topic.error_code));
                     }
                 }
                 _ => {
                     self.unsettled = true;
-                    if let Some(shape) = known.remove(&topic.name) {
-                        self.topics.insert(topic.name, shape);
+                    if let Some(shape) = known.remove(&name) {
+                        self.topics.insert(name, shape);
                     }
                 }
             }

@@ -34,10 +34,10 @@ mod backoff;
 mod commits;
 mod config;
 mod connections;
+mod consumer_protocol;
 mod discovery;
 mod errors;
 mod event;
-pub mod expression;
 mod fetches;
 mod heartbeat;
 mod join;
@@ -53,6 +53,7 @@ mod session;
 mod sync;
 
 pub use config::{Assignor, Config, ConfigError, Converted, RebalanceProtocol};
+pub use consumer_protocol::{ConsumerConfig, ConsumerMembership, MOST_HEARTBEATS, WINDOW_MS};
 pub use event::{
     Action, CommitOffset, Event, FetchedOffset, Level, Notice, NoticeKind, Partitions, PlanMember, PlanTopic, RackSet,
     Role,
@@ -159,6 +160,8 @@ pub enum Stage {
     Syncing,
     /// The member has its assignment.
     Stable,
+    /// The application is taking a new assignment, or the coordinator has not heard that it has (KIP-848).
+    Reconciling,
     /// The member is out of the group for good.
     Failed,
     /// The member has left, and its connections are closed.
@@ -175,6 +178,7 @@ impl Stage {
             Self::Planning => "planning",
             Self::Syncing => "syncing",
             Self::Stable => "stable",
+            Self::Reconciling => "reconciling",
             Self::Failed => "failed",
             Self::Closed => "closed",
         }

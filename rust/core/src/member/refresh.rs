@@ -71,7 +71,7 @@ impl Membership {
             return false;
         }
         let names = self.topics_wanted();
-        let topic = |name: &String| MetadataRequestTopic { name: name.clone(), ..Default::default() };
+        let topic = |name: &String| MetadataRequestTopic { name: Some(name.clone()), ..Default::default() };
         let body = MetadataRequest {
             topics: names.as_ref().map(|names| names.iter().map(topic).collect()),
             allow_auto_topic_creation: false,

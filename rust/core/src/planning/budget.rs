@@ -64,6 +64,8 @@ pub enum Goal {
     Moves,
     /// The least lag of the heaviest member.
     Lag,
+    /// The least load of the most loaded member, relative to its capacity.
+    Load,
 }
 
 /// A search that ended early. The plan is valid, but a better one may exist.
@@ -81,6 +83,7 @@ impl fmt::Display for Limited {
             Goal::Balance => "the least balance score",
             Goal::Moves => "the fewest moves",
             Goal::Lag => "the least lag of the heaviest member",
+            Goal::Load => "the least load of the heaviest member",
         };
         let cause = match self.cause {
             Cause::Steps => "at its limit of steps",

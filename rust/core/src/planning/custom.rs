@@ -122,5 +122,5 @@ impl<'a> Draft<'a> {
 pub fn outcome(target: Plan, ownership: Ownership, cooperative: bool) -> Outcome {
     let (plan, withholding) =
         if cooperative { (cooperative::withhold(&target, &ownership), Some(target)) } else { (target, None) };
-    Outcome { plan, withholding, ownership, join: None, limited: None, leaves_out: LeavesOut::Anything }
+    Outcome { plan, withholding, ownership, join: None, limited: None, leaves_out: LeavesOut::Anything, weighed: None }
 }

@@ -24,3 +24,5 @@ pub mod sticky;
 pub mod strategy;
 pub mod stream_join;
 mod subscribers;
+pub mod weighted;
+pub mod weights;

@@ -6,6 +6,7 @@ use crate::planning::budget::Limited;
 use crate::planning::group::{Group, NONE};
 use crate::planning::ownership::{CONTESTED, Ownership};
 use crate::planning::restrictions::{LeftOutReason, Restrictions};
+use crate::planning::weights::Weighed;
 
 /// Who gets which partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +103,8 @@ pub struct Outcome {
     pub limited: Option<Limited>,
     /// Whether partitions that have subscribers may be without an owner.
     pub leaves_out: LeavesOut,
+    /// The weights of a weighted plan.
+    pub weighed: Option<Box<Weighed>>,
 }
 
 /// Whether, and why, a plan may leave out partitions that have subscribers.

@@ -114,9 +114,10 @@ pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership, limit: &Lim
             join,
             limited,
             leaves_out,
+            weighed: None,
         }
     } else {
-        Outcome { plan: target, withholding: None, ownership, join, limited, leaves_out }
+        Outcome { plan: target, withholding: None, ownership, join, limited, leaves_out, weighed: None }
     }
 }
 
@@ -125,7 +126,7 @@ pub fn plan(group: &Group, strategy: Strategy, ownership: Ownership, limit: &Lim
 pub fn plan_restricted(group: &Group, ownership: Ownership, restrictions: Restrictions, limit: &Limit<'_>) -> Outcome {
     let (plan, limited) = sticky::assign_restricted(group, &ownership, &restrictions, limit);
     let leaves_out = LeavesOut::Restricted(Box::new(restrictions));
-    Outcome { plan, withholding: None, ownership, join: None, limited, leaves_out }
+    Outcome { plan, withholding: None, ownership, join: None, limited, leaves_out, weighed: None }
 }
 
 /// The plan from which a verification starts its search for the bounds. The search is short near an optimum: so it starts from

@@ -52,14 +52,13 @@ macro_rules! api_keys {
 /// No version of the request is flexible.
 const NEVER: i16 = i16::MAX;
 
-// OffsetCommit 10 and OffsetFetch 10 have no codec: they need topic ids, which only a broker knows.
 api_keys! {
     Produce = 0, 3..=8, 9;
     Fetch = 1, 4..=11, 12;
     ListOffsets = 2, 1..=7, 6;
     Metadata = 3, 0..=12, 9;
-    OffsetCommit = 8, 2..=8, 8;
-    OffsetFetch = 9, 1..=8, 6;
+    OffsetCommit = 8, 2..=10, 8;
+    OffsetFetch = 9, 1..=10, 6;
     FindCoordinator = 10, 0..=4, 3;
     JoinGroup = 11, 0..=9, 6;
     Heartbeat = 12, 0..=4, 4;
@@ -79,6 +78,7 @@ api_keys! {
     CreatePartitions = 37, 0..=3, 2;
     DeleteGroups = 42, 0..=2, 2;
     IncrementalAlterConfigs = 44, 0..=1, 1;
+    ConsumerGroupHeartbeat = 68, 0..=1, 0;
     ConsumerGroupDescribe = 69, 0..=1, 0;
 }
 

@@ -46,10 +46,10 @@ message! {
 
     /// One requested topic.
     pub struct MetadataRequestTopic {
-        /// Its id; all zero to request it by name, as here always.
+        /// Its id; all zero to request it by name.
         topic_id: [u8; 16] [10..],
-        /// Its name.
-        name: String [0..],
+        /// Its name. Null, since version 10, requests it by id.
+        name: Option<String> [0..],
     }
 
     /// Metadata: the response.
@@ -84,8 +84,8 @@ message! {
     pub struct MetadataTopic {
         /// Whether the topic could be described.
         error_code: ErrorCode [0..],
-        /// Its name. Null, since version 12, is possible only for a request by id.
-        name: String [0..],
+        /// Its name. Null, since version 12, answers the request for an id that is unknown.
+        name: Option<String> [0..],
         /// Its id (KIP-516); all zero when unknown.
         topic_id: [u8; 16] [10..],
         /// Whether it is an internal topic of Kafka.

@@ -1,5 +1,5 @@
 //! Compares messages with the bytes of kafka-python 3.0.12, whose encoders are generated from Kafka's message
-//! definitions.
+//! definitions. It has no versions 9 and 10 of OffsetCommit and OffsetFetch: `golden_consumer_group.rs` has Java's.
 
 use super::group_admin::*;
 use super::heartbeat::*;
@@ -13,7 +13,7 @@ pub(super) fn text(text: &str) -> String {
     text.to_owned()
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
+pub(super) fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
@@ -38,13 +38,16 @@ pub(super) fn check<B: Body + PartialEq>(body: impl Fn(i16) -> B, golden: &[(i16
     assert_eq!(version, most + 1, "every version");
 }
 
+const TOPIC_ID: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
 fn asked_topics() -> Vec<OffsetFetchTopic> {
-    vec![OffsetFetchTopic { name: text("t"), partition_indexes: vec![3, 4] }]
+    vec![OffsetFetchTopic { name: text("t"), topic_id: TOPIC_ID, partition_indexes: vec![3, 4] }]
 }
 
 fn fetched_topics() -> Vec<OffsetFetchTopicResponse> {
     vec![OffsetFetchTopicResponse {
         name: text("t"),
+        topic_id: TOPIC_ID,
         partitions: vec![OffsetFetchPartitionResponse {
             partition_index: 3,
             committed_offset: 1 << 40,
@@ -248,6 +251,7 @@ fn offset_commit_request() {
         retention_time_ms: -1,
         topics: vec![OffsetCommitTopic {
             name: text("t"),
+            topic_id: TOPIC_ID,
             partitions: vec![OffsetCommitPartition {
                 partition_index: 3,
                 committed_offset: 1 << 40,
@@ -271,7 +275,11 @@ fn offset_commit_request() {
                 "0001670000000700016d00016900000001000174000000010000000300000100000000000000000500046e6f74\
              65",
             ),
-            (1, "026700000007026d02690202740200000003000001000000000000000005056e6f7465000000"),
+            (2, "026700000007026d02690202740200000003000001000000000000000005056e6f7465000000"),
+            (
+                1,
+                "026700000007026d026902000102030405060708090a0b0c0d0e0f0200000003000001000000000000000005056e6f7465000000",
+            ),
         ],
     );
 }
@@ -282,6 +290,7 @@ fn offset_commit_response() {
         throttle_time_ms: 3,
         topics: vec![OffsetCommitTopicResponse {
             name: text("t"),
+            topic_id: TOPIC_ID,
             partitions: vec![OffsetCommitPartitionResponse {
                 partition_index: 3,
                 error_code: ErrorCode::ILLEGAL_GENERATION,
@@ -293,7 +302,8 @@ fn offset_commit_response() {
         &[
             (1, "0000000100017400000001000000030016"),
             (5, "000000030000000100017400000001000000030016"),
-            (1, "0000000302027402000000030016000000"),
+            (2, "0000000302027402000000030016000000"),
+            (1, "0000000302000102030405060708090a0b0c0d0e0f02000000030016000000"),
         ],
     );
 }
@@ -303,7 +313,12 @@ fn offset_fetch_request() {
     let body = |_| OffsetFetchRequest {
         group_id: text("g"),
         topics: Some(asked_topics()),
-        groups: vec![OffsetFetchGroup { group_id: text("g"), topics: Some(asked_topics()) }],
+        groups: vec![OffsetFetchGroup {
+            group_id: text("g"),
+            member_id: Some(text("m")),
+            member_epoch: 6,
+            topics: Some(asked_topics()),
+        }],
         require_stable: true,
     };
     check(
@@ -313,6 +328,8 @@ fn offset_fetch_request() {
             (1, "02670202740300000003000000040000"),
             (1, "0267020274030000000300000004000100"),
             (1, "02026702027403000000030000000400000100"),
+            (1, "020267026d0000000602027403000000030000000400000100"),
+            (1, "020267026d0000000602000102030405060708090a0b0c0d0e0f03000000030000000400000100"),
         ],
     );
 }
@@ -337,7 +354,11 @@ fn offset_fetch_response() {
             (2, "00000003000000010001740000000100000003000001000000000000046e6f746500000010"),
             (1, "0000000300000001000174000000010000000300000100000000000000000500046e6f746500000010"),
             (2, "000000030202740200000003000001000000000000000005056e6f746500000000001000"),
-            (1, "000000030202670202740200000003000001000000000000000005056e6f74650000000000100000"),
+            (2, "000000030202670202740200000003000001000000000000000005056e6f74650000000000100000"),
+            (
+                1,
+                "0000000302026702000102030405060708090a0b0c0d0e0f0200000003000001000000000000000005056e6f74650000000000100000",
+            ),
         ],
     );
 }

@@ -36,7 +36,7 @@ fn api_versions_response() {
 fn metadata_request() {
     check(
         |_| MetadataRequest {
-            topics: Some(vec![MetadataRequestTopic { topic_id: TOPIC_ID, name: text("t") }]),
+            topics: Some(vec![MetadataRequestTopic { topic_id: TOPIC_ID, name: Some(text("t")) }]),
             allow_auto_topic_creation: false,
             include_cluster_authorized_operations: true,
             include_topic_authorized_operations: true,
@@ -62,7 +62,7 @@ fn metadata_response() {
             controller_id: 1,
             topics: vec![MetadataTopic {
                 error_code: ErrorCode::LEADER_NOT_AVAILABLE,
-                name: text("t"),
+                name: Some(text("t")),
                 topic_id: TOPIC_ID,
                 is_internal: true,
                 partitions: vec![MetadataPartition {

@@ -20,12 +20,15 @@
 mod api;
 pub mod assignment;
 pub mod cluster;
+pub mod consumer_group_heartbeat;
 mod error_code;
 pub mod field;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod golden_client;
+#[cfg(test)]
+mod golden_consumer_group;
 pub mod group_admin;
 pub mod heartbeat;
 pub mod join_group;

@@ -1,4 +1,5 @@
-//! OffsetCommit and OffsetFetch.
+//! OffsetCommit and OffsetFetch. Version 9 has the epoch of a member of KIP-848 where older versions have none, and version 10
+//! the topics' ids instead of their names.
 
 use super::field::message;
 use super::{ApiKey, Body, ErrorCode};
@@ -18,8 +19,10 @@ message! {
 
     /// The offsets of one topic.
     pub struct OffsetCommitTopic {
-        /// The topic.
-        name: String [0..],
+        /// The topic, before version 10.
+        name: String [0..=9],
+        /// The topic's id, from version 10.
+        topic_id: [u8; 16] [10..],
         /// Its partitions.
         partitions: Vec<OffsetCommitPartition> [0..],
     }
@@ -28,7 +31,7 @@ message! {
     pub struct OffsetCommitRequest {
         /// The group.
         group_id: String [0..],
-        /// The member's generation; negative for a commit from outside the group.
+        /// The member's generation, or its epoch (KIP-848); negative for a commit from outside the group.
         generation_id: i32 [1..] = -1,
         /// The member; empty for a commit from outside the group.
         member_id: String [1..],
@@ -50,8 +53,10 @@ message! {
 
     /// The results for one topic.
     pub struct OffsetCommitTopicResponse {
-        /// The topic.
-        name: String [0..],
+        /// The topic, before version 10.
+        name: String [0..=9],
+        /// The topic's id, from version 10.
+        topic_id: [u8; 16] [10..],
         /// Its partitions.
         partitions: Vec<OffsetCommitPartitionResponse> [0..],
     }
@@ -66,8 +71,10 @@ message! {
 
     /// The partitions of one topic whose offsets are requested.
     pub struct OffsetFetchTopic {
-        /// The topic.
-        name: String [0..],
+        /// The topic, before version 10.
+        name: String [0..=9],
+        /// The topic's id, from version 10.
+        topic_id: [u8; 16] [10..],
         /// Its partitions.
         partition_indexes: Vec<i32> [0..],
     }
@@ -76,6 +83,10 @@ message! {
     pub struct OffsetFetchGroup {
         /// The group.
         group_id: String [8..],
+        /// The member (KIP-848); null for a fetch from outside the group.
+        member_id: Option<String> [9..],
+        /// The member's epoch; negative for a fetch from outside the group.
+        member_epoch: i32 [9..] = -1,
         /// Null: all offsets of the group.
         topics: Option<Vec<OffsetFetchTopic>> [8..],
     }
@@ -108,8 +119,10 @@ message! {
 
     /// The offsets of one topic.
     pub struct OffsetFetchTopicResponse {
-        /// The topic.
-        name: String [0..],
+        /// The topic, before version 10.
+        name: String [0..=9],
+        /// The topic's id, from version 10.
+        topic_id: [u8; 16] [10..],
         /// Its partitions.
         partitions: Vec<OffsetFetchPartitionResponse> [0..],
     }

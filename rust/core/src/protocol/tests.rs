@@ -67,6 +67,8 @@ round_trip_tests! {
     join_group_round_trips: join_group::JoinGroupRequest, join_group::JoinGroupResponse;
     sync_group_round_trips: sync_group::SyncGroupRequest, sync_group::SyncGroupResponse;
     heartbeat_round_trips: heartbeat::HeartbeatRequest, heartbeat::HeartbeatResponse;
+    consumer_group_heartbeat_round_trips: consumer_group_heartbeat::ConsumerGroupHeartbeatRequest,
+        consumer_group_heartbeat::ConsumerGroupHeartbeatResponse;
     leave_group_round_trips: leave_group::LeaveGroupRequest, leave_group::LeaveGroupResponse;
     offset_commit_round_trips: offsets::OffsetCommitRequest, offsets::OffsetCommitResponse;
     offset_fetch_round_trips: offsets::OffsetFetchRequest, offsets::OffsetFetchResponse;

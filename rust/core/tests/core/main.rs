@@ -20,5 +20,6 @@ mod sticky_rules;
 mod stream_join;
 mod verify;
 mod verify_mutations;
+mod weighted;
 mod wire_golden;
 mod wire_properties;

@@ -1,5 +1,7 @@
 //! The stream-join assignor: KIP-315's example and edge cases, and every small prior against an oracle of its own.
 
+use std::ops::RangeInclusive;
+
 use crate::encode::{SubscriptionFields, encode_stream_join};
 use crate::oracle::{GroupDef, MemberDef, Random, TopicDef, member, seeds, show};
 use kafka_assignors_core::planning::group::{Group, NONE, TopicSpec, Topics};
@@ -64,10 +66,21 @@ fn most_kept(held: &[u32], count: u32) -> u32 {
 }
 
 #[test]
-fn every_prior_of_up_to_5_members_and_12_numbers_is_kept_as_far_as_it_can_be() {
+fn every_prior_of_up_to_4_members_and_12_numbers_is_kept_as_far_as_it_can_be() {
+    assert_eq!(check_priors(1..=4), 8_554, "four of them have no number");
+}
+
+#[test]
+#[ignore = "part of `make check`: the same, for one member more"]
+fn every_prior_of_5_members_and_12_numbers_is_kept_as_far_as_it_can_be() {
+    assert_eq!(check_priors(5..=5), 18_564, "one of them has no number");
+}
+
+/// How many priors of so many members there are.
+fn check_priors(members: RangeInclusive<usize>) -> u32 {
     let mut random = Random::new(315);
     let mut cases = 0;
-    for members in 1..=5usize {
+    for members in members {
         for count in 0..=12u32 {
             let mut held = vec![0u32; members];
             loop {
@@ -89,7 +102,7 @@ fn every_prior_of_up_to_5_members_and_12_numbers_is_kept_as_far_as_it_can_be() {
             }
         }
     }
-    assert_eq!(cases, 27_113 + 5, "five of them have no number");
+    cases
 }
 
 fn check_prior(held: &[u32], count: u32, random: &mut Random) {

@@ -1,7 +1,9 @@
 //! The verification, compared with a brute force, and tried on plans that are wrong on purpose.
 
+use std::ops::Range;
+
 use crate::oracle::brute::{OBJECTIVES, Plain, Shape, Value, best, random_group};
-use crate::oracle::{GroupDef, Random, member, plan_of, seeds, verified};
+use crate::oracle::{GroupDef, Random, member, more_seeds, plan_of, seeds, verified};
 use kafka_assignors_core::planning::budget::Limit;
 use kafka_assignors_core::planning::group::{Group, NONE};
 use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
@@ -53,11 +55,21 @@ fn assert_bounds(certificate: &Certificate, plan: Value, best: Value, what: &str
 
 #[test]
 fn bounds_are_the_brute_force_optimum_whatever_the_plan() {
+    compare_bounds_with_brute_force(seeds(1500));
+}
+
+#[test]
+#[ignore = "part of `make check`: the other seeds"]
+fn bounds_are_the_brute_force_optimum_whatever_the_plan_more() {
+    compare_bounds_with_brute_force(more_seeds(1500..6000));
+}
+
+fn compare_bounds_with_brute_force(seeds: Range<u64>) {
     let (mut groups, mut optimal, mut racked) = (0, 0, 0);
-    for seed in seeds(6000) {
+    for seed in seeds.clone() {
         let Some((_, group, plain)) = tiny(seed) else { continue };
         groups += 1;
-        racked += u32::from(plain.racks_matter);
+        racked += u64::from(plain.racks_matter);
         assert_eq!(racks_matter(&group), plain.racks_matter, "seed {seed}");
         let ownership = settle(&group, None, true);
         let truth = best(&plain);
@@ -71,7 +83,7 @@ fn bounds_are_the_brute_force_optimum_whatever_the_plan() {
                 let assignment = random_plan(&plain, &mut random);
                 let certificate = verify(&group, None, &ownership, &plan_of(&assignment), objective).expect(&what);
                 assert_bounds(&certificate, plain.value(&assignment), *best, &what);
-                optimal += u32::from(certificate.is_optimal());
+                optimal += u64::from(certificate.is_optimal());
             }
         }
         for strategy in [Strategy::Range, Strategy::RoundRobin] {
@@ -82,7 +94,9 @@ fn bounds_are_the_brute_force_optimum_whatever_the_plan() {
             assert_eq!(certificate.moved_bound, Some(truth[0].0.moved), "seed {seed}");
         }
     }
-    assert!(groups > 3000 && optimal > 1000 && racked > 500, "{groups} groups, {optimal} optimal, {racked} with racks");
+    let enough = |found: u64, of: u64| found * of > seeds.end - seeds.start;
+    let all = enough(groups, 2) && enough(optimal, 6) && enough(racked, 12);
+    assert!(all, "{groups} groups, {optimal} optimal, {racked} with racks");
 }
 
 #[test]
@@ -244,6 +258,7 @@ fn reasons_are_derived_and_false_ones_refused() {
         join: None,
         limited: None,
         leaves_out: LeavesOut::Nothing,
+        weighed: None,
     };
     let strategy = Strategy::CooperativeSticky(Objective::default());
     assert!(verify_outcome(&group, strategy.rules(), None, &outcome).is_ok());
@@ -256,8 +271,18 @@ fn reasons_are_derived_and_false_ones_refused() {
 /// bounds.
 #[test]
 fn bounds_do_not_depend_on_where_the_search_starts() {
+    search_from_each_start(seeds(40));
+}
+
+#[test]
+#[ignore = "part of `make check`: the other seeds"]
+fn bounds_do_not_depend_on_where_the_search_starts_more() {
+    search_from_each_start(more_seeds(40..150));
+}
+
+fn search_from_each_start(seeds: Range<u64>) {
     let mut far = 0;
-    for seed in seeds(150) {
+    for seed in seeds.clone() {
         let mut random = Random::new(seed ^ 0xFA4);
         let def = random_group(&mut random, Shape { topics: 9, partitions: 60, members: 24 });
         let (group, plain) = (def.build(), Plain::new(&def, None));
@@ -271,7 +296,7 @@ fn bounds_do_not_depend_on_where_the_search_starts() {
                     .each_ref()
                     .map(|from| verify_from(&group, None, &ownership, start, objective, from, &Limit::default()));
                 assert!(from.iter().all(|from| *from == Ok(own)), "seed {seed}: {own:?} {from:?}");
-                far += u32::from(own.score > 100 * own.score_bound.unwrap());
+                far += u64::from(own.score > 100 * own.score_bound.unwrap());
                 (own.score_bound, own.moved_bound, own.rack_misses_bound)
             });
             assert!(bounds.iter().all(|other| *other == bounds[0]), "seed {seed}, {objective:?}: {bounds:?}");
@@ -283,7 +308,7 @@ fn bounds_do_not_depend_on_where_the_search_starts() {
             assert!(matches!(verdict, Err(PlanFault::Incomplete { .. })), "seed {seed}");
         }
     }
-    assert!(far > 100, "only {far} starts are far from the optimum");
+    assert!(3 * far > 2 * (seeds.end - seeds.start), "only {far} starts are far from the optimum");
 }
 
 /// Groups with a known optimum that are too large to try all plans.

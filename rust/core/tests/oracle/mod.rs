@@ -4,6 +4,7 @@
 pub mod brute;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use kafka_assignors_core::planning::budget::Limit;
 use kafka_assignors_core::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics, sorted_members};
@@ -14,9 +15,14 @@ use kafka_assignors_core::verify::{Certificate, PlanFault, verify_outcome_from};
 
 /// The seeds of a random test: `count` times the environment's `SEED_FACTOR` (`make test-long`), if set. A failing seed
 /// is printed, and always fails again.
-pub fn seeds(count: u64) -> std::ops::Range<u64> {
-    let factor = std::env::var("SEED_FACTOR").map_or(1, |factor| factor.parse().expect("SEED_FACTOR is a number"));
-    0..count * factor
+pub fn seeds(count: u64) -> Range<u64> {
+    more_seeds(0..count)
+}
+
+/// The seeds of a test that goes on where another one of [`seeds`] ends.
+pub fn more_seeds(seeds: Range<u64>) -> Range<u64> {
+    let factor: u64 = std::env::var("SEED_FACTOR").map_or(1, |factor| factor.parse().expect("SEED_FACTOR is a number"));
+    seeds.start * factor..seeds.end * factor
 }
 
 /// Verifies what a strategy returned; the search for the bounds starts near an optimum.

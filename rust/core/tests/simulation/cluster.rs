@@ -88,8 +88,6 @@ impl Cluster {
     pub(crate) fn versions(&self) -> BTreeMap<i16, (i16, i16)> {
         let range = |api: ApiKey| {
             let (least, most) = api.versions();
-            // As in the embedded Kafka, because topics have no ids.
-            let most = if api == ApiKey::Metadata { 9 } else { most };
             (api.code(), (least, self.caps.get(&api).map_or(most, |&cap| cap.min(most))))
         };
         Broker::apis().map(range).collect()

@@ -181,6 +181,7 @@ fn late_for_its_generation(settings: Config) {
         let topic = kafka_assignors_core::protocol::offsets::OffsetCommitTopicResponse {
             name: "t".to_owned(),
             partitions: vec![partition],
+            ..Default::default()
         };
         let body =
             kafka_assignors_core::protocol::offsets::OffsetCommitResponse { topics: vec![topic], ..Default::default() };
@@ -407,6 +408,7 @@ fn scenario_37_a_commit_in_flight_is_waited_for_when_the_coordinator_moves() {
     let topic = kafka_assignors_core::protocol::offsets::OffsetCommitTopicResponse {
         name: "t".to_owned(),
         partitions: vec![partition],
+        ..Default::default()
     };
     let body =
         kafka_assignors_core::protocol::offsets::OffsetCommitResponse { topics: vec![topic], ..Default::default() };
@@ -461,7 +463,8 @@ fn scenario_40_offsets_that_a_transaction_holds_are_waited_for() {
     let answer = |script: &mut Script, error_code: ErrorCode, committed_offset: i64| {
         let asked: Asked<OffsetFetchRequest> = script.asked();
         let partition = OffsetFetchPartitionResponse { error_code, committed_offset, ..Default::default() };
-        let topic = OffsetFetchTopicResponse { name: "t".to_owned(), partitions: vec![partition] };
+        let topic =
+            OffsetFetchTopicResponse { name: "t".to_owned(), partitions: vec![partition], ..Default::default() };
         script.answer(&asked, &OffsetFetchResponse { topics: vec![topic], ..Default::default() });
     };
     let fetched = |script: &Script| {

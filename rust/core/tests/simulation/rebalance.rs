@@ -59,13 +59,23 @@ fn scenario_24_every_member_is_restarted_in_turn() {
 }
 
 #[test]
+fn scenario_24_a_hundred_members_join() {
+    join_at_once(100);
+}
+
+#[test]
+#[ignore = "part of `make check`: twenty seconds of a core"]
 fn scenario_24_a_thousand_members_join() {
+    join_at_once(1_000);
+}
+
+fn join_at_once(members: u16) {
     let mut world = world(26);
-    world.topic("t", 2_000);
+    world.topic("t", i32::from(2 * members));
     world.poll_ms = 2_000;
     world.commits = 0;
-    for number in 0..1_000 {
-        let mut settings = config(number, &["cooperative-sticky"]);
+    for number in 0..members {
+        let mut settings = config(u64::from(number), &["cooperative-sticky"]);
         settings.max_poll_interval_ms = 120_000;
         world.start(settings, &["t"]);
     }

@@ -177,19 +177,27 @@ impl Script {
     pub(crate) fn describe(&mut self) {
         let asked: Asked<MetadataRequest> = self.asked();
         let names: Vec<String> = match &asked.body.topics {
-            Some(topics) => topics.iter().map(|topic| topic.name.clone()).collect(),
+            Some(topics) => topics.iter().filter_map(|topic| topic.name.clone()).collect(),
             None => self.topics.keys().cloned().collect(),
         };
         let topics = names.into_iter().map(|name| match self.topics.get(&name) {
             Some(&count) => {
                 let partition =
                     |number| MetadataPartition { partition_index: number, leader_id: 1, ..Default::default() };
-                MetadataTopic { name, partitions: (0..count).map(partition).collect(), ..Default::default() }
+                MetadataTopic {
+                    name: Some(name),
+                    partitions: (0..count).map(partition).collect(),
+                    ..Default::default()
+                }
             }
             None if self.leaderless.contains(&name) => {
-                MetadataTopic { name, error_code: ErrorCode::LEADER_NOT_AVAILABLE, ..Default::default() }
+                MetadataTopic { name: Some(name), error_code: ErrorCode::LEADER_NOT_AVAILABLE, ..Default::default() }
             }
-            None => MetadataTopic { name, error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, ..Default::default() },
+            None => MetadataTopic {
+                name: Some(name),
+                error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                ..Default::default()
+            },
         });
         let body = MetadataResponse { topics: topics.collect(), ..Default::default() };
         self.answer(&asked, &body);
@@ -331,6 +339,7 @@ impl Script {
                     error_code,
                 })
                 .collect(),
+            ..Default::default()
         });
         let body = OffsetCommitResponse { topics: topics.collect(), ..Default::default() };
         self.answer(&asked, &body);

@@ -209,6 +209,7 @@ fn scenario_33_a_fencing_of_a_generation_that_is_over_is_not_fatal() {
     let topic = kafka_assignors_core::protocol::offsets::OffsetCommitTopicResponse {
         name: "t".to_owned(),
         partitions: vec![partition],
+        ..Default::default()
     };
     let body =
         kafka_assignors_core::protocol::offsets::OffsetCommitResponse { topics: vec![topic], ..Default::default() };

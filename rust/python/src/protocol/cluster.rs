@@ -65,7 +65,7 @@ pub(crate) fn encode_metadata(
 ) -> PyResult<Bound<'_, PyBytes>> {
     // In version 0 an empty list requests all topics, because the version has no null. Before version 4 the broker may
     // create a requested topic.
-    let named = |name| MetadataRequestTopic { name, ..Default::default() };
+    let named = |name| MetadataRequestTopic { name: Some(name), ..Default::default() };
     let topics = match topics {
         Some(topics) => Some(topics.into_iter().map(named).collect()),
         None if version == 0 => Some(Vec::new()),
@@ -127,7 +127,7 @@ pub(crate) fn decode_metadata(py: Python<'_>, version: i16, correlation_id: i32,
     };
     let topic = move |topic: Shared<MetadataTopic>| Topic {
         error_code: topic.error_code.0,
-        name: topic.name.clone(),
+        name: topic.name.clone().unwrap_or_default(),
         topic_id: (topic.topic_id != [0; 16]).then(|| topic_id_text(topic.topic_id)),
         is_internal: topic.is_internal,
         partitions: topic.rows(|topic| &topic.partitions, partition),

@@ -102,12 +102,17 @@ pub(crate) fn encode_offset_fetch(
             "OffsetFetch version {version} cannot ask for stable offsets only: use 7 or above"
         )));
     }
-    let asked = |(name, partition_indexes)| OffsetFetchTopic { name, partition_indexes };
+    if version > 9 {
+        return Err(ProtocolError::new_err(format!(
+            "OffsetFetch version {version} has no names of topics: use 9 or below"
+        )));
+    }
+    let asked = |(name, partition_indexes)| OffsetFetchTopic { name, partition_indexes, ..Default::default() };
     let topics: Option<Vec<_>> = topics.map(|topics| topics.into_iter().map(asked).collect());
     let body = match version {
         ..8 => OffsetFetchRequest { group_id, topics, groups: Vec::new(), require_stable },
         _ => OffsetFetchRequest {
-            groups: vec![OffsetFetchGroup { group_id, topics }],
+            groups: vec![OffsetFetchGroup { group_id, topics, ..Default::default() }],
             require_stable,
             ..Default::default()
         },

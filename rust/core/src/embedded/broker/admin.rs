@@ -3,6 +3,7 @@
 use super::Config;
 use super::catalogue::{Catalogue, OFFSETS_TOPIC, Placement, SETTINGS, TopicError, check_name};
 use super::partition::LEADER_EPOCH;
+use crate::embedded::coordinator::TopicId;
 use crate::protocol::cluster::*;
 use crate::protocol::topics::*;
 use crate::protocol::{ApiKey, ErrorCode};
@@ -14,19 +15,13 @@ const FROM_TOPIC: i8 = 1;
 const FROM_DEFAULT: i8 = 5;
 const FROM_BROKER: i8 = 4;
 
-/// The lowest and the highest version that is served. Metadata 10 and later is not offered: its response contains topic
-/// ids, and the topics here have none. A client could use the zero id in its next request.
-pub(super) fn served_versions(api: ApiKey) -> (i16, i16) {
-    match api.versions() {
-        (least, _) if api == ApiKey::Metadata => (least, 9),
-        versions => versions,
-    }
-}
+/// Since this version of Metadata a topic can be requested by its id.
+const BY_ID_FROM: i16 = 12;
 
 /// The APIs that are served, with their versions.
 pub(super) fn versions(served: impl Iterator<Item = ApiKey>, error_code: ErrorCode) -> ApiVersionsResponse {
     let api_keys = served.map(|api| {
-        let (least, max_version) = served_versions(api);
+        let (least, max_version) = api.versions();
         // Offer Produce from version 0, as Kafka 4 does. Without it, an older librdkafka assumes that the broker does
         // not support compression. No client sends version 0.
         let min_version = if api == ApiKey::Produce { 0 } else { least };
@@ -54,10 +49,15 @@ pub(super) fn metadata(
         // Answer each name once, as Kafka does. Otherwise duplicates in a short request would cause a very long
         // response.
         let mut seen = BTreeSet::new();
-        let names = request.topics.unwrap_or_default().into_iter().map(|topic| topic.name);
-        names
-            .filter(|name| seen.insert(name.clone()))
-            .map(|name| describe_or_create(catalogue, config, create, name))
+        let once = |topic: &MetadataRequestTopic| seen.insert((topic.topic_id, topic.name.clone()));
+        let topics = request.topics.unwrap_or_default().into_iter().filter(once);
+        topics
+            .map(|topic| match topic.name {
+                Some(name) if topic.topic_id == [0; 16] || version < BY_ID_FROM => {
+                    describe_or_create(catalogue, config, create, name)
+                }
+                name => describe_by_id(catalogue, topic.topic_id, name, version),
+            })
             .collect()
     };
     let brokers = (0..brokers).map(|index| {
@@ -75,7 +75,7 @@ pub(super) fn metadata(
 
 fn describe_or_create(catalogue: &mut Catalogue, config: &Config, create: bool, name: String) -> MetadataTopic {
     if let Err(TopicError { code, .. }) = check_name(&name) {
-        return MetadataTopic { error_code: code, name, ..Default::default() };
+        return MetadataTopic { error_code: code, name: Some(name), ..Default::default() };
     }
     if create && catalogue.get(&name).is_none() {
         // The only possible error is too many partitions. Then the topic stays unknown.
@@ -83,8 +83,21 @@ fn describe_or_create(catalogue: &mut Catalogue, config: &Config, create: bool, 
     }
     match catalogue.get(&name) {
         Some(topic) => describe(name, topic, catalogue.brokers()),
-        None => MetadataTopic { error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, name, ..Default::default() },
+        None => {
+            MetadataTopic { error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, name: Some(name), ..Default::default() }
+        }
     }
+}
+
+/// A topic that is requested by its id, which KIP-848 members know first.
+fn describe_by_id(catalogue: &Catalogue, topic_id: TopicId, name: Option<String>, version: i16) -> MetadataTopic {
+    let found = catalogue.name(&topic_id).filter(|_| version >= BY_ID_FROM);
+    if let Some((name, topic)) = found.and_then(|name| Some((name, catalogue.get(name)?))) {
+        return describe(name.to_owned(), topic, catalogue.brokers());
+    }
+    // Before, the name in an answer must not be null.
+    let name = if version >= BY_ID_FROM { None } else { Some(name.unwrap_or_default()) };
+    MetadataTopic { error_code: ErrorCode::UNKNOWN_TOPIC_ID, topic_id, name, ..Default::default() }
 }
 
 fn describe(name: String, topic: &super::catalogue::Topic, brokers: u32) -> MetadataTopic {
@@ -99,7 +112,7 @@ fn describe(name: String, topic: &super::catalogue::Topic, brokers: u32) -> Meta
             ..Default::default()
         }
     });
-    MetadataTopic { name, partitions: partitions.collect(), ..Default::default() }
+    MetadataTopic { name: Some(name), topic_id: topic.id(), partitions: partitions.collect(), ..Default::default() }
 }
 
 /// The first broker is the coordinator of all groups. Transactions have no coordinator.

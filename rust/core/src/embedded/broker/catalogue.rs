@@ -1,6 +1,8 @@
 //! The topics: their partitions, settings and replicas.
 
 use super::partition::Partition;
+use crate::embedded::coordinator::TopicId;
+use crate::planning::server_side::Uuid;
 use crate::protocol::ErrorCode;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -73,6 +75,7 @@ pub(super) enum Placement {
 /// One topic.
 #[derive(Debug)]
 pub(super) struct Topic {
+    id: TopicId,
     partitions: u32,
     placement: Placement,
     settings: BTreeMap<String, String>,
@@ -80,6 +83,12 @@ pub(super) struct Topic {
 }
 
 impl Topic {
+    /// The topic's id.
+    #[must_use]
+    pub(super) fn id(&self) -> TopicId {
+        self.id
+    }
+
     /// The number of partitions.
     #[must_use]
     pub(super) fn partitions(&self) -> u32 {
@@ -160,6 +169,9 @@ fn default_of(name: &str) -> Option<&'static str> {
 #[derive(Debug)]
 pub(super) struct Catalogue {
     topics: BTreeMap<String, Topic>,
+    names: BTreeMap<TopicId, String>,
+    /// The number of topics that were deleted. It makes the id of a topic differ from those of topics that had its name before.
+    deleted: usize,
     total: u64,
     brokers: u32,
 }
@@ -168,7 +180,7 @@ impl Catalogue {
     /// A catalogue without topics, for brokers with the node ids 1..=`brokers`. There is at least one broker.
     #[must_use]
     pub(super) fn new(brokers: u32) -> Self {
-        Self { topics: BTreeMap::new(), total: 0, brokers: brokers.max(1) }
+        Self { topics: BTreeMap::new(), names: BTreeMap::new(), deleted: 0, total: 0, brokers: brokers.max(1) }
     }
 
     /// The number of brokers.
@@ -186,6 +198,12 @@ impl Catalogue {
     /// The topics in order of name.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &Topic)> {
         self.topics.iter()
+    }
+
+    /// The name of the topic with this id.
+    #[must_use]
+    pub(super) fn name(&self, id: &TopicId) -> Option<&str> {
+        self.names.get(id).map(String::as_str)
     }
 
     /// The topic with this name.
@@ -286,7 +304,9 @@ impl Catalogue {
         let settings = settings.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         let partitions = partitions as u32;
         self.total += u64::from(partitions);
-        let topic = Topic { partitions, placement, settings, logs: FxHashMap::default() };
+        let id = Uuid::of_name(name, self.deleted).to_bytes();
+        self.names.insert(id, name.to_owned());
+        let topic = Topic { id, partitions, placement, settings, logs: FxHashMap::default() };
         self.topics.insert(name.to_owned(), topic);
         Ok(())
     }
@@ -306,6 +326,8 @@ impl Catalogue {
     pub(super) fn delete(&mut self, name: &str) -> Result<(), TopicError> {
         let topic = self.topics.remove(name).ok_or_else(|| TopicError::unknown(name))?;
         self.total -= u64::from(topic.partitions);
+        self.names.remove(&topic.id);
+        self.deleted += 1;
         Ok(())
     }
 

@@ -43,6 +43,15 @@ impl Config {
         let groups = &self.groups;
         vec![
             ("auto.create.topics.enable", self.auto_create_topics.to_string()),
+            (
+                "group.consumer.assignors",
+                groups.consumer_assignors.iter().map(|assignor| assignor.name()).collect::<Vec<_>>().join(","),
+            ),
+            ("group.consumer.assignment.interval.ms", groups.consumer_assignment_interval_ms.to_string()),
+            ("group.consumer.heartbeat.interval.ms", groups.consumer_heartbeat_interval_ms.to_string()),
+            ("group.consumer.max.size", groups.consumer_max_group_size.min(i32::MAX as usize).to_string()),
+            ("group.consumer.migration.policy", "disabled".to_owned()),
+            ("group.consumer.session.timeout.ms", groups.consumer_session_timeout_ms.to_string()),
             ("group.initial.rebalance.delay.ms", groups.initial_rebalance_delay_ms.to_string()),
             ("group.max.session.timeout.ms", groups.max_session_timeout_ms.to_string()),
             ("group.max.size", groups.max_group_size.min(i32::MAX as usize).to_string()),

@@ -17,7 +17,7 @@ mod tests;
 pub use catalogue::{MAX_PARTITIONS, OFFSETS_TOPIC, TopicError};
 pub use config::Config;
 
-use crate::embedded::coordinator::{Coordinator, GroupView, Reply};
+use crate::embedded::coordinator::{Coordinator, GroupView, Reply, Topic, TopicId};
 use crate::embedded::faults::Faults;
 use crate::protocol::cluster::ApiVersionsRequest;
 use crate::protocol::reader::Reader;
@@ -130,7 +130,7 @@ impl Broker {
     pub fn handle(&mut self, now_ms: u64, connection: u64, frame: &[u8]) -> Result<Handled, Hangup> {
         let mut reader = Reader::of_frame(frame);
         let header = RequestHeader::read(&mut reader)?;
-        if header.version > admin::served_versions(header.api).1 && header.api != ApiKey::ApiVersions {
+        if header.version > header.api.versions().1 && header.api != ApiKey::ApiVersions {
             return Err(FrameError::UnsupportedVersion { api: header.api, version: header.version }.into());
         }
         if Coordinator::apis().contains(&header.api) {
@@ -376,6 +376,12 @@ impl Broker {
         self.catalogue.iter().map(|(name, topic)| (name.clone(), topic.partitions())).collect()
     }
 
+    /// The name of the topic with this id.
+    #[must_use]
+    pub fn topic_name(&self, id: &TopicId) -> Option<&str> {
+        self.catalogue.name(id)
+    }
+
     /// The first and the next offset of every partition of a topic.
     pub fn offsets(&self, name: &str) -> Result<Vec<(i64, i64)>, TopicError> {
         let topic = self.catalogue.get(name).ok_or_else(|| TopicError::unknown(name))?;
@@ -383,7 +389,7 @@ impl Broker {
         Ok((0..topic.partitions()).map(ends).collect())
     }
 
-    /// The current state of the groups.
+    /// The current state of the classic groups. Those of KIP-848: [`Coordinator::consumer_groups`].
     #[must_use]
     pub fn groups(&self) -> Vec<GroupView> {
         self.coordinator.groups()
@@ -409,7 +415,8 @@ impl Broker {
     }
 
     fn topics_changed(&mut self) {
-        let topics = self.catalogue.iter().map(|(name, topic)| (name.clone(), topic.partitions() as i32));
+        let known = |topic: &catalogue::Topic| Topic { id: topic.id(), partitions: topic.partitions() as i32 };
+        let topics = self.catalogue.iter().map(|(name, topic)| (name.clone(), known(topic)));
         self.coordinator.set_topics(topics.collect());
     }
 }

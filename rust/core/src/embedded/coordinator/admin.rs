@@ -1,17 +1,21 @@
-//! DescribeGroups, ListGroups and DeleteGroups.
+//! DescribeGroups, ConsumerGroupDescribe, ListGroups and DeleteGroups.
 
+use super::config::Config;
 use super::group::{ClassicGroup, State};
+use super::groups::{Group, Groups};
+use super::topics::Topics;
 use crate::protocol::ErrorCode;
 use crate::protocol::group_admin::{
-    DeleteGroupResult, DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
-    DescribedGroup, DescribedGroupMember, ListGroupsRequest, ListGroupsResponse, ListedGroup,
+    ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, DeleteGroupResult, DeleteGroupsRequest,
+    DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse, DescribedConsumerGroup, DescribedGroup,
+    DescribedGroupMember, ListGroupsRequest, ListGroupsResponse, ListedGroup,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-type Groups = BTreeMap<String, ClassicGroup>;
-
-/// The type of every group here: the leader computes the assignment, not the broker.
+/// The type of a group whose leader plans.
 const CLASSIC: &str = "classic";
+/// The type of a group of KIP-848, and the protocol type of all groups of consumers.
+const CONSUMER: &str = "consumer";
 
 /// The description of a group. Metadata and the protocol's name are empty unless the group is Stable.
 fn describe_one(group_id: String, group: Option<&ClassicGroup>) -> DescribedGroup {
@@ -40,7 +44,8 @@ fn describe_one(group_id: String, group: Option<&ClassicGroup>) -> DescribedGrou
 
 pub(super) fn describe(groups: &Groups, request: DescribeGroupsRequest) -> DescribeGroupsResponse {
     let describe = |id: String| {
-        let group = groups.get(&id);
+        // One of KIP-848 is as one that does not exist.
+        let group = groups.classic(&id);
         describe_one(id, group)
     };
     // Describe each group once. Otherwise duplicates in a short request would cause a very long response.
@@ -50,30 +55,61 @@ pub(super) fn describe(groups: &Groups, request: DescribeGroupsRequest) -> Descr
 }
 
 pub(super) fn list(groups: &Groups, request: &ListGroupsRequest) -> ListGroupsResponse {
-    let (states, types) = (&request.states_filter, &request.types_filter);
-    let of_type = types.is_empty() || types.iter().any(|kind| kind.eq_ignore_ascii_case(CLASSIC));
-    let wanted = |group: &&ClassicGroup| {
-        of_type && (states.is_empty() || states.iter().any(|state| state.eq_ignore_ascii_case(group.state.name())))
+    let wanted = |filter: &[String], value: &str| {
+        filter.is_empty() || filter.iter().any(|wanted| wanted.eq_ignore_ascii_case(value))
     };
-    let listed = groups.values().filter(wanted).map(|group| ListedGroup {
-        group_id: group.id.clone(),
-        protocol_type: group.protocol_type.clone().unwrap_or_default(),
-        group_state: group.state.name().to_owned(),
-        group_type: CLASSIC.to_owned(),
+    let listed = groups.iter().map(|(id, group)| {
+        let (protocol_type, state, group_type) = match group {
+            Group::Classic(group) => (group.protocol_type.clone().unwrap_or_default(), group.state.name(), CLASSIC),
+            Group::Consumer(group) => (CONSUMER.to_owned(), group.state().name(), CONSUMER),
+        };
+        ListedGroup {
+            group_id: id.to_owned(),
+            protocol_type,
+            group_state: state.to_owned(),
+            group_type: group_type.to_owned(),
+        }
+    });
+    let listed = listed.filter(|group| {
+        wanted(&request.states_filter, &group.group_state) && wanted(&request.types_filter, &group.group_type)
     });
     ListGroupsResponse { throttle_time_ms: 0, error_code: ErrorCode::NONE, groups: listed.collect() }
+}
+
+/// The descriptions of groups of KIP-848. Each group is described once, as above.
+pub(super) fn describe_consumers(
+    groups: &Groups,
+    config: &Config,
+    topics: &Topics,
+    request: ConsumerGroupDescribeRequest,
+) -> ConsumerGroupDescribeResponse {
+    let mut seen = BTreeSet::new();
+    let once = request.group_ids.into_iter().filter(|id| seen.insert(id.clone()));
+    let described = once.map(|group_id| match groups.get(&group_id) {
+        Some(Group::Consumer(group)) => group.describe(config, topics),
+        other => DescribedConsumerGroup {
+            error_code: ErrorCode::GROUP_ID_NOT_FOUND,
+            error_message: Some(match other {
+                Some(_) => format!("Group {group_id} is not a consumer group."),
+                None => format!("Group {group_id} not found."),
+            }),
+            group_id,
+            ..Default::default()
+        },
+    });
+    ConsumerGroupDescribeResponse { throttle_time_ms: 0, groups: described.collect() }
 }
 
 /// Deletes groups and their offsets. Only an empty group can be deleted.
 pub(super) fn delete(groups: &mut Groups, request: DeleteGroupsRequest) -> DeleteGroupsResponse {
     let mut delete = |group_id: String| {
-        let error_code = match groups.get(&group_id).map(|group| group.state) {
+        let error_code = match groups.get(&group_id).map(Group::is_empty) {
             None => ErrorCode::GROUP_ID_NOT_FOUND,
-            Some(State::Empty) => {
+            Some(true) => {
                 groups.remove(&group_id);
                 ErrorCode::NONE
             }
-            Some(_) => ErrorCode::NON_EMPTY_GROUP,
+            Some(false) => ErrorCode::NON_EMPTY_GROUP,
         };
         DeleteGroupResult { group_id, error_code }
     };

@@ -24,6 +24,8 @@ pub(super) fn refuse(connections: &mut Connections, ticket: Ticket, request: Req
         Request::DescribeGroups(request) => refused(connections, ticket, request, code),
         Request::ListGroups(request) => refused(connections, ticket, request, code),
         Request::DeleteGroups(request) => refused(connections, ticket, request, code),
+        Request::ConsumerGroupHeartbeat(request) => refused(connections, ticket, request, code),
+        Request::ConsumerGroupDescribe(request) => refused(connections, ticket, request, code),
     }
 }
 

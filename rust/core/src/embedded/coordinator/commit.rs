@@ -1,7 +1,9 @@
 //! OffsetCommit, with the checks of member and generation.
 
 use super::group::{ClassicGroup, Context, State};
-use super::offsets::{Committed, PartitionCounts, commit_answer, known, refuse_commit};
+use super::groups::Group;
+use super::offsets::{Committed, commit_answer, known, refuse_commit};
+use super::topics::Topics;
 use crate::protocol::ErrorCode;
 use crate::protocol::offsets::{OffsetCommitRequest, OffsetCommitResponse};
 
@@ -24,35 +26,43 @@ impl ClassicGroup {
         }
         Ok(())
     }
+}
 
-    /// Serves a commit. A valid commit renews the member's session.
-    pub(super) fn commit(
-        &mut self,
-        context: &mut Context<'_>,
-        request: &OffsetCommitRequest,
-        topics: &PartitionCounts,
-    ) -> OffsetCommitResponse {
-        if let Err(code) = self.validate_commit(request) {
-            return refuse_commit(request, topics, code);
-        }
-        if matches!(self.state, State::Stable | State::PreparingRebalance) {
-            self.renew_session(context, &request.member_id);
-        }
-        commit_answer(request, |topic, partition| {
-            if let Err(code) = known(topics, topic, partition) {
-                return code;
-            }
-            let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
-            if metadata.encode_utf16().count() > context.config.max_offset_metadata {
-                return ErrorCode::OFFSET_METADATA_TOO_LARGE;
-            }
-            let committed = Committed {
-                offset: partition.committed_offset,
-                leader_epoch: partition.committed_leader_epoch,
-                metadata: metadata.to_owned(),
-            };
-            self.offsets.entry(topic.to_owned()).or_default().insert(partition.partition_index, committed);
-            ErrorCode::NONE
-        })
+/// Serves a commit. A valid commit renews the session of a member of a classic group; one of KIP-848 needs heartbeats.
+pub(super) fn commit(
+    group: &mut Group,
+    context: &mut Context<'_>,
+    request: &OffsetCommitRequest,
+    topics: &Topics,
+    version: i16,
+) -> OffsetCommitResponse {
+    let valid = match group {
+        Group::Classic(group) => group.validate_commit(request),
+        Group::Consumer(group) => group.validate_commit(request, version, topics),
+    };
+    if let Err(code) = valid {
+        return refuse_commit(request, topics, code);
     }
+    if let Group::Classic(group) = group
+        && matches!(group.state, State::Stable | State::PreparingRebalance)
+    {
+        group.renew_session(context, &request.member_id);
+    }
+    let offsets = group.offsets_mut();
+    commit_answer(request, |topic, partition| {
+        if let Err(code) = known(topics, topic, partition) {
+            return code;
+        }
+        let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
+        if metadata.encode_utf16().count() > context.config.max_offset_metadata {
+            return ErrorCode::OFFSET_METADATA_TOO_LARGE;
+        }
+        let committed = Committed {
+            offset: partition.committed_offset,
+            leader_epoch: partition.committed_leader_epoch,
+            metadata: metadata.to_owned(),
+        };
+        offsets.entry(topic.name.clone()).or_default().insert(partition.partition_index, committed);
+        ErrorCode::NONE
+    })
 }

@@ -1,9 +1,10 @@
 //! The settings of a coordinator.
 
+use crate::planning::server_side::Assignor;
 use crate::protocol::record_batch::DEFAULT_RECORD_LIMIT;
 
-/// The settings of a [`Coordinator`](super::Coordinator). The defaults are Kafka's, with two exceptions that make tests
-/// short: the initial delay and the minimum session timeout.
+/// The settings of a [`Coordinator`](super::Coordinator). The defaults are Kafka's, with exceptions that make tests
+/// short: the initial delay and the minimum session timeout of classic groups, and three intervals of KIP-848 groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// `group.initial.rebalance.delay.ms`: the time that the first join of an empty group waits for other members.
@@ -21,6 +22,18 @@ pub struct Config {
     pub max_record_bytes: u64,
     /// `offset.metadata.max.bytes`, which Kafka counts in UTF-16 units: 4,096.
     pub max_offset_metadata: usize,
+    /// `group.consumer.heartbeat.interval.ms`, which members of KIP-848 follow. Kafka: 5,000; here 500.
+    pub consumer_heartbeat_interval_ms: i32,
+    /// `group.consumer.session.timeout.ms`: 45,000.
+    pub consumer_session_timeout_ms: u64,
+    /// `group.consumer.max.size`: no limit.
+    pub consumer_max_group_size: usize,
+    /// `group.consumer.assignors`: those allowed, the default one first. `uniform`, `range`.
+    pub consumer_assignors: Vec<Assignor>,
+    /// `group.consumer.assignment.interval.ms`: the shortest time between two plans of a group. Kafka: 1,000; here 0.
+    pub consumer_assignment_interval_ms: u64,
+    /// The shortest time after which the topics of expressions are looked for again. Kafka: 10,000; here 0.
+    pub consumer_regex_refresh_ms: u64,
     /// The host of every member in DescribeGroups.
     pub client_host: String,
     /// The seed of the member ids. Coordinators with different seeds generate different ids.
@@ -37,8 +50,21 @@ impl Default for Config {
             new_member_join_timeout_ms: 300_000,
             max_record_bytes: DEFAULT_RECORD_LIMIT,
             max_offset_metadata: 4_096,
+            consumer_heartbeat_interval_ms: 500,
+            consumer_session_timeout_ms: 45_000,
+            consumer_max_group_size: usize::MAX,
+            consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
+            consumer_assignment_interval_ms: 0,
+            consumer_regex_refresh_ms: 0,
             client_host: "/127.0.0.1".to_owned(),
             seed: 0,
         }
+    }
+}
+
+impl Config {
+    /// The assignor of a group without votes.
+    pub(super) fn default_assignor(&self) -> Assignor {
+        self.consumer_assignors.first().copied().unwrap_or(Assignor::Uniform)
     }
 }

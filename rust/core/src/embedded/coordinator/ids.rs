@@ -16,6 +16,17 @@ impl MemberIds {
         Self { numbers: SplitMix64::new(seed) }
     }
 
+    /// A new id in the form of Kafka's UUIDs: 16 bytes as 22 characters of URL-safe base64.
+    pub(super) fn uuid(&mut self) -> String {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let (high, low) = (self.numbers.next_number(), self.numbers.next_number());
+        let bits = u128::from(high) << 64 | u128::from(low);
+        // 21 digits of six bits, and one of the last two bits.
+        let digit = |place: u32| (bits >> (122 - 6 * place)) as usize & 63;
+        let last = (bits << 4) as usize & 63;
+        (0..21).map(digit).chain([last]).map(|digit| char::from(DIGITS[digit])).collect()
+    }
+
     /// A new id for a member with this client id or instance id. An id takes two random numbers, so one seed gives 2^63
     /// different ids.
     pub(super) fn generate(&mut self, name: &str) -> String {
@@ -46,6 +57,16 @@ mod tests {
         let mut ids = MemberIds::new(7);
         let many: std::collections::BTreeSet<_> = (0..1000).map(|_| ids.generate("c")).collect();
         assert_eq!(many.len(), 1000);
+    }
+
+    #[test]
+    fn uuids_are_shaped_like_kafkas() {
+        let mut ids = MemberIds::new(7);
+        let many: std::collections::BTreeSet<_> = (0..1000).map(|_| ids.uuid()).collect();
+        assert_eq!(many.len(), 1000);
+        let is_digit = |digit: char| digit.is_ascii_alphanumeric() || "-_".contains(digit);
+        // Two bits are left for the last character.
+        assert!(many.iter().all(|id| id.len() == 22 && id.chars().all(is_digit) && id.ends_with(['A', 'Q', 'g', 'w'])));
     }
 
     #[test]

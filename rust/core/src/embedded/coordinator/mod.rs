@@ -1,7 +1,8 @@
 //! A group coordinator as a state machine without I/O. Input: request frames and the time. Output: response frames and
 //! the next deadline.
 //!
-//! It implements a broker's coordinator of classic consumer groups, for any number of groups. It has no socket, clock
+//! It implements a broker's coordinator of classic groups and of KIP-848 groups ([`ConsumerGroupView`]), for any number of
+//! groups. It has no socket, clock
 //! or randomness: the same calls return the same bytes. Groups, members and offsets are in ordered maps, because the
 //! iteration order of a hash map differs between runs.
 //!
@@ -12,7 +13,9 @@ mod answers;
 mod commit;
 mod config;
 mod connections;
+mod consumer;
 mod group;
+mod groups;
 mod ids;
 mod join;
 mod leave;
@@ -24,26 +27,35 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod topics;
 
 pub use config::Config;
 pub use connections::Reply;
+pub use consumer::{ConsumerGroupState, ConsumerGroupView, ConsumerMemberView, MemberState};
 pub use group::State;
 pub use offsets::Committed;
+pub use topics::{Topic, TopicId};
 
 use crate::embedded::faults::Faults;
+use crate::protocol::consumer_group_heartbeat::{
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, JOIN_EPOCH,
+};
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::join_group::JoinGroupRequest;
 use crate::protocol::leave_group::LeaveGroupResponse;
-use crate::protocol::offsets::OffsetCommitRequest;
+use crate::protocol::offsets::{OffsetCommitRequest, OffsetCommitResponse, OffsetFetchGroup};
 use crate::protocol::sync_group::SyncGroupRequest;
 use crate::protocol::{ApiKey, ErrorCode, FrameError};
 use answers::{refuse, refuse_join, refuse_sync};
 use connections::{Connections, Ticket};
+use consumer::{ConsumerGroup, Refusal};
 use group::{ClassicGroup, Context};
+use groups::{Group, Groups};
 use ids::MemberIds;
 use request::Request;
 use std::collections::BTreeMap;
 use timers::{Timer, Timers};
+use topics::Topics;
 
 /// The current state of a group, for tests and tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,8 +99,8 @@ pub struct MemberView {
 pub struct Coordinator {
     config: Config,
     now: u64,
-    groups: BTreeMap<String, ClassicGroup>,
-    topics: offsets::PartitionCounts,
+    groups: Groups,
+    topics: Topics,
     timers: Timers,
     connections: Connections,
     ids: MemberIds,
@@ -103,8 +115,8 @@ impl Coordinator {
         Self {
             config,
             now: 0,
-            groups: BTreeMap::new(),
-            topics: None,
+            groups: Groups::default(),
+            topics: Topics::default(),
             timers: Timers::default(),
             connections: Connections::default(),
             ids,
@@ -169,16 +181,17 @@ impl Coordinator {
         self.config.max_record_bytes = bytes;
     }
 
-    /// Sets the existing topics and their partition counts. Then commits for other topics are refused, and the offsets
-    /// of deleted topics are removed. Before the first call every topic exists.
-    pub fn set_topics(&mut self, topics: BTreeMap<String, i32>) {
-        for group in self.groups.values_mut() {
-            group.offsets.retain(|topic, _| topics.contains_key(topic));
+    /// Sets the existing topics. Then commits for other topics are refused, the offsets of deleted topics are removed, and
+    /// KIP-848 groups plan what they subscribe to with their next heartbeats. Before the first call, offsets of any topic may
+    /// be committed, and KIP-848 groups have no partitions.
+    pub fn set_topics(&mut self, topics: BTreeMap<String, Topic>) {
+        for group in self.groups.iter_mut() {
+            group.offsets_mut().retain(|topic, _| topics.contains_key(topic));
         }
-        self.topics = Some(topics);
+        self.topics.set(topics);
     }
 
-    /// All groups, by id.
+    /// The classic groups, by id.
     #[must_use]
     pub fn groups(&self) -> Vec<GroupView> {
         let view = |group: &ClassicGroup| GroupView {
@@ -201,13 +214,27 @@ impl Coordinator {
                 })
                 .collect(),
         };
-        self.groups.values().map(view).collect()
+        let classic = |(_, group): (_, &Group)| match group {
+            Group::Classic(group) => Some(view(group)),
+            Group::Consumer(_) => None,
+        };
+        self.groups.iter().filter_map(classic).collect()
+    }
+
+    /// The groups of KIP-848, by id.
+    #[must_use]
+    pub fn consumer_groups(&self) -> Vec<ConsumerGroupView> {
+        let consumer = |(_, group): (_, &Group)| match group {
+            Group::Consumer(group) => Some(group.view(&self.config)),
+            Group::Classic(_) => None,
+        };
+        self.groups.iter().filter_map(consumer).collect()
     }
 
     /// The committed offsets of a group, by topic and partition.
     #[must_use]
     pub fn committed(&self, group_id: &str) -> BTreeMap<String, BTreeMap<i32, Committed>> {
-        self.groups.get(group_id).map(|group| group.offsets.clone()).unwrap_or_default()
+        self.groups.get(group_id).map(|group| group.offsets().clone()).unwrap_or_default()
     }
 
     /// Serves the ready requests and expires timers that are due now, until no request is ready.
@@ -222,17 +249,20 @@ impl Coordinator {
     fn expire(&mut self, now_ms: u64) {
         self.now = self.now.max(now_ms);
         while let Some(timer) = self.timers.take_due(self.now) {
-            let (Timer::Join(id) | Timer::Sync(id) | Timer::Session(id, _)) = &timer;
-            let Some((group, mut context)) = self.group(id) else { continue };
-            match &timer {
-                Timer::Join(_) => group.join_phase_expired(&mut context),
-                Timer::Sync(_) => group.sync_phase_expired(&mut context),
-                Timer::Session(_, member_id) => group.session_expired(&mut context, member_id),
+            let (groups, mut context, _) = self.context();
+            let (Timer::Join(id) | Timer::Sync(id) | Timer::Session(id, _) | Timer::Revocation(id, _)) = &timer;
+            match (groups.get_mut(id), &timer) {
+                (Some(Group::Classic(group)), Timer::Join(_)) => group.join_phase_expired(&mut context),
+                (Some(Group::Classic(group)), Timer::Sync(_)) => group.sync_phase_expired(&mut context),
+                (Some(Group::Classic(group)), Timer::Session(_, id)) => group.session_expired(&mut context, id),
+                (Some(Group::Consumer(group)), Timer::Session(_, id)) => group.session_expired(&mut context, id),
+                (Some(Group::Consumer(group)), Timer::Revocation(_, id)) => group.revocation_expired(&mut context, id),
+                _ => {}
             }
         }
     }
 
-    fn context(&mut self) -> (&mut BTreeMap<String, ClassicGroup>, Context<'_>, &offsets::PartitionCounts) {
+    fn context(&mut self) -> (&mut Groups, Context<'_>, &Topics) {
         let context = Context {
             now: self.now,
             config: &self.config,
@@ -245,7 +275,7 @@ impl Coordinator {
 
     fn group(&mut self, id: &str) -> Option<(&mut ClassicGroup, Context<'_>)> {
         let (groups, context, _) = self.context();
-        groups.get_mut(id).map(|group| (group, context))
+        groups.classic_mut(id).map(|group| (group, context))
     }
 
     fn serve(&mut self, ticket: Ticket, request: Request) {
@@ -265,16 +295,20 @@ impl Coordinator {
                     LeaveGroupResponse { error_code: ErrorCode::INVALID_GROUP_ID, ..Default::default() }
                 } else {
                     let (groups, mut context, _) = self.context();
-                    leave::leave(groups.get_mut(&request.group_id), &mut context, request, version)
+                    leave::leave(groups.classic_mut(&request.group_id), &mut context, request, version)
                 };
                 self.connections.answer(ticket, &response);
             }
             Request::OffsetCommit(request) => {
-                let response = self.commit(&request);
+                let response = self.commit(request, version);
                 self.connections.answer(ticket, &response);
             }
             Request::OffsetFetch(request) => {
-                let response = offsets::fetch(|id| self.groups.get(id).map(|group| &group.offsets), request, version);
+                let offsets = |asked: &OffsetFetchGroup| match self.groups.get(&asked.group_id) {
+                    Some(Group::Consumer(group)) => group.validate_fetch(asked).map(|()| Some(&group.offsets)),
+                    other => Ok(other.map(Group::offsets)),
+                };
+                let response = offsets::fetch(offsets, &self.topics, request, version);
                 self.connections.answer(ticket, &response);
             }
             Request::DescribeGroups(request) => {
@@ -289,6 +323,18 @@ impl Coordinator {
                 let response = admin::delete(&mut self.groups, request);
                 self.connections.answer(ticket, &response);
             }
+            Request::ConsumerGroupHeartbeat(request) => {
+                let response = self.consumer_heartbeat(request, &ticket).unwrap_or_else(|refusal| {
+                    let Refusal { code, message } = refusal;
+                    let error_message = Some(message);
+                    ConsumerGroupHeartbeatResponse { error_code: code, error_message, ..Default::default() }
+                });
+                self.connections.answer(ticket, &response);
+            }
+            Request::ConsumerGroupDescribe(request) => {
+                let response = admin::describe_consumers(&self.groups, &self.config, &self.topics, request);
+                self.connections.answer(ticket, &response);
+            }
         }
     }
 
@@ -298,16 +344,14 @@ impl Coordinator {
             ErrorCode::INVALID_GROUP_ID
         } else if !session.contains(&request.session_timeout_ms) {
             ErrorCode::INVALID_SESSION_TIMEOUT
-        } else if !request.member_id.is_empty() && !self.groups.contains_key(&request.group_id) {
+        } else if !request.member_id.is_empty() && self.groups.get(&request.group_id).is_none() {
             ErrorCode::UNKNOWN_MEMBER_ID
         } else {
             let (groups, mut context, _) = self.context();
-            let id = request.group_id.clone();
-            return groups.entry(id.clone()).or_insert_with(|| ClassicGroup::new(id)).join(
-                &mut context,
-                request,
-                ticket,
-            );
+            match groups.classic_or_new(&request.group_id) {
+                Some(group) => return group.join(&mut context, request, ticket),
+                None => ErrorCode::INCONSISTENT_GROUP_PROTOCOL,
+            }
         };
         refuse_join(&mut self.connections, ticket, request.member_id, refusal);
     }
@@ -331,13 +375,65 @@ impl Coordinator {
 
     /// Serves an OffsetCommit. For an unknown group, a commit without a generation creates the group; a commit with a
     /// generation is refused.
-    fn commit(&mut self, request: &OffsetCommitRequest) -> crate::protocol::offsets::OffsetCommitResponse {
+    fn commit(&mut self, mut request: OffsetCommitRequest, version: i16) -> OffsetCommitResponse {
         let (groups, mut context, topics) = self.context();
-        let too_late = !groups.contains_key(&request.group_id) && request.generation_id >= 0;
-        if too_late || !offsets::reaches_group(request, topics) {
-            return offsets::refuse_commit(request, topics, ErrorCode::ILLEGAL_GENERATION);
+        offsets::name_topics(&mut request, topics, version);
+        if !offsets::reaches_group(&request, topics) {
+            return offsets::refuse_commit(&request, topics, ErrorCode::ILLEGAL_GENERATION);
         }
-        let id = request.group_id.clone();
-        groups.entry(id.clone()).or_insert_with(|| ClassicGroup::new(id)).commit(&mut context, request, topics)
+        if let Some(group) = groups.get_mut(&request.group_id) {
+            return commit::commit(group, &mut context, &request, topics, version);
+        }
+        if request.generation_id >= 0 {
+            // Since version 9 the generation may be the epoch of a member of KIP-848, which knows another error.
+            let epochs = version >= 9;
+            let code = if epochs { ErrorCode::GROUP_ID_NOT_FOUND } else { ErrorCode::ILLEGAL_GENERATION };
+            return offsets::refuse_commit(&request, topics, code);
+        }
+        let group = groups.create(&request.group_id);
+        commit::commit(group, &mut context, &request, topics, version)
+    }
+
+    /// Serves a ConsumerGroupHeartbeat.
+    fn consumer_heartbeat(
+        &mut self,
+        mut request: ConsumerGroupHeartbeatRequest,
+        ticket: &Ticket,
+    ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
+        consumer::validate(&request, ticket.version(), &self.config)?;
+        if request.member_id.is_empty() {
+            request.member_id = self.ids.uuid();
+        }
+        let (groups, mut context, topics) = self.context();
+        let id = &request.group_id;
+        let unknown = |is_known: bool| {
+            let message = match (is_known, request.member_epoch) {
+                // What a broker answers with the migration policy "disabled".
+                (true, JOIN_EPOCH) => {
+                    format!(
+                        "Cannot upgrade classic group {id} to consumer group because the online upgrade is disabled."
+                    )
+                }
+                (true, _) => format!("Group {id} is not a consumer group."),
+                (false, _) => format!("Group {id} not found."),
+            };
+            Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message)
+        };
+        let is_known = groups.get(id).is_some();
+        if request.member_epoch < JOIN_EPOCH {
+            let group = groups.consumer_mut(id).ok_or_else(|| unknown(is_known))?;
+            return group.leave(&mut context, &request);
+        }
+        let config = context.config;
+        let group = match request.member_epoch {
+            JOIN_EPOCH => groups.consumer_or_new(id, || ConsumerGroup::new(id.clone(), config)),
+            _ => groups.consumer_mut(id),
+        };
+        let group = group.ok_or_else(|| unknown(is_known))?;
+        let answer = group.heartbeat(&mut context, &request, ticket.client_id(), topics);
+        if answer.is_err() && !is_known {
+            groups.remove(id);
+        }
+        answer
     }
 }

@@ -1,9 +1,10 @@
 //! Committed offsets, and the responses to OffsetCommit and OffsetFetch.
 
+use super::topics::{TopicId, Topics};
 use crate::embedded::refusal::{MANY_GROUPS_FROM, no_offset};
 use crate::protocol::ErrorCode;
 use crate::protocol::offsets::{
-    OffsetCommitPartition, OffsetCommitPartitionResponse, OffsetCommitRequest, OffsetCommitResponse,
+    OffsetCommitPartition, OffsetCommitPartitionResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic,
     OffsetCommitTopicResponse, OffsetFetchGroup, OffsetFetchGroupResponse, OffsetFetchPartitionResponse,
     OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic, OffsetFetchTopicResponse,
 };
@@ -23,23 +24,30 @@ pub struct Committed {
     pub metadata: String,
 }
 
-/// The topics of the cluster and their partition counts; `None` before
-/// [`Coordinator::set_topics`](super::Coordinator::set_topics).
-pub(super) type PartitionCounts = Option<BTreeMap<String, i32>>;
+/// Since this version topics have ids instead of names.
+const TOPIC_IDS_FROM: i16 = 10;
+
+/// Gives the topics of a commit their names; one that does not exist gets none.
+pub(super) fn name_topics(request: &mut OffsetCommitRequest, topics: &Topics, version: i16) {
+    for topic in request.topics.iter_mut().filter(|_| version >= TOPIC_IDS_FROM) {
+        topic.name = topics.name(&topic.topic_id).unwrap_or_default().to_owned();
+    }
+}
 
 /// The response to a commit, with the `code` of each partition.
 pub(super) fn commit_answer(
     request: &OffsetCommitRequest,
-    mut code: impl FnMut(&str, &OffsetCommitPartition) -> ErrorCode,
+    mut code: impl FnMut(&OffsetCommitTopic, &OffsetCommitPartition) -> ErrorCode,
 ) -> OffsetCommitResponse {
     let topics = request.topics.iter().map(|topic| OffsetCommitTopicResponse {
         name: topic.name.clone(),
+        topic_id: topic.topic_id,
         partitions: topic
             .partitions
             .iter()
             .map(|partition| OffsetCommitPartitionResponse {
                 partition_index: partition.partition_index,
-                error_code: code(&topic.name, partition),
+                error_code: code(topic, partition),
             })
             .collect(),
     });
@@ -48,28 +56,30 @@ pub(super) fn commit_answer(
 
 /// The response to a refused commit. A partition that does not exist gets its own error, because a broker checks the
 /// topics before the group.
-pub(super) fn refuse_commit(
-    request: &OffsetCommitRequest,
-    topics: &PartitionCounts,
-    code: ErrorCode,
-) -> OffsetCommitResponse {
+pub(super) fn refuse_commit(request: &OffsetCommitRequest, topics: &Topics, code: ErrorCode) -> OffsetCommitResponse {
     commit_answer(request, |topic, partition| known(topics, topic, partition).err().unwrap_or(code))
 }
 
 /// Whether a commit contains an existing partition. Without one, the broker answers before it reads the group.
-pub(super) fn reaches_group(request: &OffsetCommitRequest, topics: &PartitionCounts) -> bool {
-    let exists = |topic: &str, partition| known(topics, topic, partition).is_ok();
-    request.topics.iter().any(|topic| topic.partitions.iter().any(|partition| exists(&topic.name, partition)))
+pub(super) fn reaches_group(request: &OffsetCommitRequest, topics: &Topics) -> bool {
+    let exists = |topic, partition| known(topics, topic, partition).is_ok();
+    request.topics.iter().any(|topic| topic.partitions.iter().any(|partition| exists(topic, partition)))
 }
 
-/// Whether a partition exists. Before `set_topics`, every partition does.
-pub(super) fn known(topics: &PartitionCounts, topic: &str, partition: &OffsetCommitPartition) -> Result<(), ErrorCode> {
-    match topics {
-        Some(topics) if !topics.get(topic).is_some_and(|count| (0..*count).contains(&partition.partition_index)) => {
-            Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
-        }
-        _ => Ok(()),
+/// Whether a partition exists.
+pub(super) fn known(
+    topics: &Topics,
+    topic: &OffsetCommitTopic,
+    partition: &OffsetCommitPartition,
+) -> Result<(), ErrorCode> {
+    if topic.name.is_empty() {
+        // Only a topic that was named by its id.
+        return Err(ErrorCode::UNKNOWN_TOPIC_ID);
     }
+    if topics.has(&topic.name, partition.partition_index) {
+        return Ok(());
+    }
+    Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
 }
 
 fn found(partition_index: i32, committed: &Committed) -> OffsetFetchPartitionResponse {
@@ -86,12 +96,25 @@ fn found(partition_index: i32, committed: &Committed) -> OffsetFetchPartitionRes
 ///
 /// A duplicate of a partition gets INVALID_REQUEST instead of its offset and metadata. Otherwise the response could
 /// have a thousand times the bytes of the request.
-fn select(offsets: Option<&Offsets>, asked: Option<Vec<OffsetFetchTopic>>) -> Vec<OffsetFetchTopicResponse> {
+fn select(
+    offsets: Option<&Offsets>,
+    topics: &Topics,
+    asked: Option<Vec<OffsetFetchTopic>>,
+    version: i16,
+) -> Vec<OffsetFetchTopicResponse> {
     let mut seen: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
     match asked {
         Some(asked) => asked
             .into_iter()
-            .map(|topic| {
+            .map(|mut topic| {
+                if version >= TOPIC_IDS_FROM {
+                    let Some(name) = topics.name(&topic.topic_id) else {
+                        let unknown = |index| no_offset(index, ErrorCode::UNKNOWN_TOPIC_ID);
+                        let partitions = topic.partition_indexes.into_iter().map(unknown).collect();
+                        return OffsetFetchTopicResponse { topic_id: topic.topic_id, partitions, ..Default::default() };
+                    };
+                    name.clone_into(&mut topic.name);
+                }
                 let committed = offsets.and_then(|offsets| offsets.get(&topic.name));
                 let seen = seen.entry(topic.name.clone()).or_default();
                 let partition = |index: i32| match committed.and_then(|committed| committed.get(&index)) {
@@ -100,7 +123,7 @@ fn select(offsets: Option<&Offsets>, asked: Option<Vec<OffsetFetchTopic>>) -> Ve
                     None => no_offset(index, ErrorCode::NONE),
                 };
                 let partitions = topic.partition_indexes.into_iter().map(partition).collect();
-                OffsetFetchTopicResponse { name: topic.name, partitions }
+                OffsetFetchTopicResponse { name: topic.name, topic_id: topic.topic_id, partitions }
             })
             .collect(),
         None => offsets
@@ -108,30 +131,39 @@ fn select(offsets: Option<&Offsets>, asked: Option<Vec<OffsetFetchTopic>>) -> Ve
             .flatten()
             .map(|(name, partitions)| OffsetFetchTopicResponse {
                 name: name.clone(),
+                topic_id: topics.get(name).map_or(TopicId::default(), |topic| topic.id),
                 partitions: partitions.iter().map(|(&index, committed)| found(index, committed)).collect(),
             })
             .collect(),
     }
 }
 
-/// Serves an OffsetFetch. `offsets` returns the offsets of a group; an unknown group has none, which is no error. There
-/// are no transactions, so every offset is stable. A duplicate of a group gets INVALID_REQUEST: otherwise a request
-/// with 10,000 duplicates would get all offsets 10,000 times.
+/// Serves an OffsetFetch. `offsets` returns the offsets of a group, or why it has none for this request; an unknown group has
+/// none, which is no error. There are no transactions, so every offset is stable. A duplicate of a group gets
+/// INVALID_REQUEST: otherwise a request with 10,000 duplicates would get all offsets 10,000 times.
 pub(super) fn fetch<'a>(
-    offsets: impl Fn(&str) -> Option<&'a Offsets>,
+    offsets: impl Fn(&OffsetFetchGroup) -> Result<Option<&'a Offsets>, ErrorCode>,
+    topics: &Topics,
     request: OffsetFetchRequest,
     version: i16,
 ) -> OffsetFetchResponse {
     if version < MANY_GROUPS_FROM {
-        let topics = select(offsets(&request.group_id), request.topics);
-        return OffsetFetchResponse { topics, ..Default::default() };
+        let group = OffsetFetchGroup { group_id: request.group_id, ..Default::default() };
+        return match offsets(&group) {
+            Ok(offsets) => {
+                let topics = select(offsets, topics, request.topics, version);
+                OffsetFetchResponse { topics, ..Default::default() }
+            }
+            Err(error_code) => OffsetFetchResponse { error_code, ..Default::default() },
+        };
     }
     let mut seen = BTreeSet::new();
     let group = |group: OffsetFetchGroup| {
-        let again = !seen.insert(group.group_id.clone());
-        let (topics, error_code) = match again {
-            true => (Vec::new(), ErrorCode::INVALID_REQUEST),
-            false => (select(offsets(&group.group_id), group.topics), ErrorCode::NONE),
+        let is_new = seen.insert(group.group_id.clone());
+        let found = if is_new { offsets(&group) } else { Err(ErrorCode::INVALID_REQUEST) };
+        let (topics, error_code) = match found {
+            Ok(offsets) => (select(offsets, topics, group.topics, version), ErrorCode::NONE),
+            Err(code) => (Vec::new(), code),
         };
         OffsetFetchGroupResponse { group_id: group.group_id, topics, error_code }
     };

@@ -1,6 +1,9 @@
 //! The requests that a coordinator serves.
 
-use crate::protocol::group_admin::{DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest};
+use crate::protocol::consumer_group_heartbeat::ConsumerGroupHeartbeatRequest;
+use crate::protocol::group_admin::{
+    ConsumerGroupDescribeRequest, DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest,
+};
 use crate::protocol::heartbeat::HeartbeatRequest;
 use crate::protocol::join_group::JoinGroupRequest;
 use crate::protocol::leave_group::LeaveGroupRequest;
@@ -43,4 +46,6 @@ requests! {
     DescribeGroups(DescribeGroupsRequest),
     ListGroups(ListGroupsRequest),
     DeleteGroups(DeleteGroupsRequest),
+    ConsumerGroupHeartbeat(ConsumerGroupHeartbeatRequest),
+    ConsumerGroupDescribe(ConsumerGroupDescribeRequest),
 }

@@ -11,6 +11,8 @@ pub(super) enum Timer {
     Sync(String),
     /// The session of a member, or of a pending member id, ends.
     Session(String, String),
+    /// The time of a member to give partitions up (KIP-848) ends.
+    Revocation(String, String),
 }
 
 /// The deadlines, in milliseconds on the caller's clock.

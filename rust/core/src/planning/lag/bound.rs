@@ -42,15 +42,20 @@ pub fn lag_bound_within(group: &Group, limit: &Limit<'_>) -> (u128, Option<Limit
     }
     let size: Vec<u128> = subscribers.members.rows().map(|members| members.len() as u128).collect();
     let budget = limit.budget(STEPS + STEPS_PER_ITEM * subscribers.sets.items().len() as u64);
-    let crowded = most_crowded(&subscribers.sets, &supply, &size, &budget);
+    let (crowded, _) = most_crowded(&subscribers.sets, &supply, &size, &budget);
     (crowded.max(largest.into()), budget.spent().map(|spent| spent.seeking(Goal::Lag)))
 }
 
-/// The largest share of a member, rounded up, over the sets of rows of `sets`. Once the budget is spent, only the sets that
-/// were examined count.
-fn most_crowded(sets: &Csr, supply: &[u128], size: &[u128], budget: &Budget<'_>) -> u128 {
+/// The largest share of a member, rounded up, over the sets of rows of `sets`, and the rows of that set. Once the budget is
+/// spent, only the sets that were examined count.
+pub(in crate::planning) fn most_crowded(
+    sets: &Csr,
+    supply: &[u128],
+    size: &[u128],
+    budget: &Budget<'_>,
+) -> (u128, Vec<u32>) {
     let mut crowd: Vec<u32> = (0..sets.len() as u32).filter(|&set| supply[set as usize] > 0).collect();
-    let mut bound = 0;
+    let (mut bound, mut found) = (0, Vec::new());
     while !crowd.is_empty() {
         let mut has = vec![false; size.len()];
         for &subscription in crowd.iter().flat_map(|&set| sets.row(set)) {
@@ -65,13 +70,14 @@ fn most_crowded(sets: &Csr, supply: &[u128], size: &[u128], budget: &Budget<'_>)
             break;
         }
         bound = next;
+        found.clone_from(&crowd);
         let room = size.iter().map(|size| size * bound).collect();
         match LagFlow::new(sets, supply.to_vec(), room).unserved(budget) {
             Ok(unserved) => crowd = unserved,
             Err(Spent(_)) => break,
         }
     }
-    bound
+    (bound, found)
 }
 
 const UNREACHED: u32 = u32::MAX;

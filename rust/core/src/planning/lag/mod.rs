@@ -22,6 +22,7 @@ use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 use crate::planning::sticky;
 use crate::planning::subscribers::Subscribers;
+pub(in crate::planning) use bound::most_crowded;
 pub use bound::{lag_bound, lag_bound_within};
 use line::Line;
 use order::Weighed;

@@ -3,11 +3,12 @@
 //! There is no clock. An event is planned in the request that tells of it, or in the next request of any member; which member
 //! that is makes no difference to the plan. An event may also be put off, as a broker of 4.3 does within a second of a plan.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap as StdMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap as StdMap, HashSet};
 
 use crate::planning::group::MAX_PARTITIONS;
 
 use super::coordinator_error::{CoordinatorError, check_name};
+use super::event::{Described, Subscribing, When};
 use super::java::{HashMap, Timeline, Uuid, string_hash};
 use super::release::Release;
 use super::spec::{Member, Spec, Subscription, Target, Topic, TopicKey};
@@ -33,39 +34,6 @@ struct TopicEntry {
     topic: Topic,
 }
 
-/// When an event is planned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    /// In the request that tells of it.
-    Now,
-    /// With a later event, or in [`ServerSideGroup::plan`].
-    Later,
-}
-
-/// What a member asks for.
-#[derive(Debug, Clone, Copy)]
-pub struct Subscribing<'a> {
-    /// The names of topics, in the order of the request.
-    pub names: &'a [&'a str],
-    /// A regular expression of the broker.
-    pub expression: Option<&'a str>,
-}
-
-/// A member of a live group, as ConsumerGroupDescribe lists it.
-#[derive(Debug, Clone)]
-pub struct Described<'a> {
-    /// Its id.
-    pub id: &'a str,
-    /// Its instance id.
-    pub instance: Option<&'a str>,
-    /// The names that it subscribes to.
-    pub names: Vec<&'a str>,
-    /// The expression that it subscribes to.
-    pub expression: Option<&'a str>,
-    /// Its target: topics and partitions in the order in which the broker lists them.
-    pub target: Vec<(&'a str, Vec<u32>)>,
-}
-
 /// A group of the new protocol.
 #[derive(Debug, Clone)]
 pub struct ServerSideGroup {
@@ -83,8 +51,12 @@ pub struct ServerSideGroup {
     timeline: Timeline,
     /// The topics that an expression matches, ascending.
     resolved: BTreeMap<String, Vec<String>>,
+    /// Every id that a topic has or had.
+    ids: HashSet<Uuid>,
     /// Whether something happened that is not planned.
     pending: bool,
+    /// How often something happened that has to be planned.
+    changes: u64,
     /// The members in the order in which the assignor saw them last.
     seen: Vec<u32>,
 }
@@ -104,7 +76,9 @@ impl ServerSideGroup {
             statics: StdMap::new(),
             timeline: Timeline::new(),
             resolved: BTreeMap::new(),
+            ids: HashSet::new(),
             pending: false,
+            changes: 0,
             seen: Vec::new(),
         }
     }
@@ -190,7 +164,7 @@ impl ServerSideGroup {
             topic.partitions = partitions;
         } else {
             let id = id.unwrap_or_else(|| self.id_for(name));
-            if self.topics.iter().any(|entry| entry.topic.id == id) {
+            if !self.ids.insert(id) {
                 return Err(CoordinatorError::IdTaken { topic: name.to_owned() });
             }
             self.by_name.insert(name.to_owned(), self.topics.len() as u32);
@@ -237,7 +211,7 @@ impl ServerSideGroup {
         let Some(old) = replaced.filter(|&old| self.entry(old).away) else {
             self.check_joining(id, instance)?;
             let number = self.enter(id, instance, asked, Target::default());
-            self.pending = true;
+            self.note(true);
             if when == When::Now {
                 self.plan_in(Some((number, asked.names)), None)?;
             }
@@ -249,7 +223,8 @@ impl ServerSideGroup {
         let before = self.entry(old).clone();
         let number = self.enter(id, instance, asked, target);
         let after = self.entry(number);
-        self.pending |= before.names != after.names || self.is_new_to(&before, after);
+        let changed = before.names != after.names || self.is_new_to(&before, after);
+        self.note(changed);
         let planned = self.pending && when == When::Now;
         if planned {
             self.plan_in(Some((number, asked.names)), Some(old))?;
@@ -271,7 +246,8 @@ impl ServerSideGroup {
         entry.names = sorted(asked.names);
         entry.expression = asked.expression.map(str::to_owned);
         let after = self.entry(number).clone();
-        self.pending |= before.names != after.names || self.is_new_to(&before, &after);
+        let changed = before.names != after.names || self.is_new_to(&before, &after);
+        self.note(changed);
         self.forget_unused_expressions();
         let planned = self.pending && when == When::Now;
         if planned {
@@ -326,6 +302,17 @@ impl ServerSideGroup {
         self.assignor
     }
 
+    /// The members vote for another assignor, with the next plan.
+    pub fn set_assignor(&mut self, assignor: Assignor) {
+        self.assignor = assignor;
+    }
+
+    /// How often something happened that has to be planned. A coordinator raises the group's epoch with it.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Whether something happened that is not planned.
     #[must_use]
     pub fn is_pending(&self) -> bool {
@@ -350,6 +337,11 @@ impl ServerSideGroup {
         seen.chain(unseen).map(|number| self.entry(number).id.as_str())
     }
 
+    /// The members in the order in which ConsumerGroupDescribe lists them.
+    pub fn listing(&self) -> impl Iterator<Item = &str> {
+        self.timeline.iter().map(|number| self.entry(number).id.as_str())
+    }
+
     /// The target of a member: its topics and their partitions in the order of the coordinator's maps. A topic that was
     /// deleted since the last plan is left out.
     ///
@@ -359,6 +351,11 @@ impl ServerSideGroup {
         let topics = &self.entry(self.number(id)?).target.topics;
         let existing = topics.iter().filter(|(key, _)| self.topic_is(self.name(*key), key.topic as usize));
         Ok(existing.map(|(key, list)| (self.name(*key), list.as_slice())))
+    }
+
+    fn note(&mut self, changed: bool) {
+        self.pending |= changed;
+        self.changes += u64::from(changed);
     }
 
     fn name(&self, key: TopicKey) -> &str {
@@ -448,6 +445,11 @@ impl ServerSideGroup {
         {
             self.statics.remove(instance);
         }
+        if self.numbers.is_empty() {
+            // Members that come and go for ever take no memory.
+            self.members.clear();
+            self.seen.clear();
+        }
     }
 
     fn forget_unused_expressions(&mut self) {
@@ -469,7 +471,7 @@ impl ServerSideGroup {
     }
 
     fn happened(&mut self, changed: bool, when: When) -> Result<bool, CoordinatorError> {
-        self.pending |= changed;
+        self.note(changed);
         let planned = self.pending && when == When::Now && !self.numbers.is_empty();
         if planned {
             self.plan_in(None, None)?;

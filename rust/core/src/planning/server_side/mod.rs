@@ -7,6 +7,7 @@
 
 mod coordinator_error;
 mod equal;
+mod event;
 mod glance;
 mod group;
 mod java;
@@ -18,8 +19,9 @@ mod tests;
 mod unequal;
 
 pub use coordinator_error::CoordinatorError;
+pub use event::{Described, Subscribing, When};
 pub use glance::assign;
-pub use group::{Described, ServerSideGroup, Subscribing, When};
+pub use group::ServerSideGroup;
 pub use java::Uuid;
 pub use release::{Release, ReleaseError};
 pub use spec::AssignorError;
@@ -32,6 +34,17 @@ pub enum Assignor {
     Uniform,
     /// A run of each topic for each subscriber.
     Range,
+}
+
+impl Assignor {
+    /// Kafka's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Assignor::Uniform => "uniform",
+            Assignor::Range => "range",
+        }
+    }
 }
 
 fn assign_spec(spec: &Spec<'_>, assignor: Assignor, release: Release) -> Result<NewTargets, AssignorError> {

@@ -175,7 +175,7 @@ fn topics_make_themselves_only_if_told_to() {
     for (auto_create_topics, allow_auto_topic_creation, made) in [(false, true, 0), (true, false, 0), (true, true, 4)] {
         let config = Config { auto_create_topics, default_partitions: 4, ..Config::default() };
         let mut client = Client::new(config, &[]);
-        let topics = Some(vec![MetadataRequestTopic { name: "new".to_owned(), ..Default::default() }]);
+        let topics = Some(vec![MetadataRequestTopic { name: Some("new".to_owned()), ..Default::default() }]);
         let request = MetadataRequest { topics, allow_auto_topic_creation, ..Default::default() };
         let response: MetadataResponse = client.ask(&request);
         assert_eq!(response.topics[0].partitions.len(), made);
@@ -250,10 +250,10 @@ fn offsets_of_topics_that_are_gone_are_not_committed() {
     let mut client = Client::new(Config::default(), &[("t", 1)]);
     let commit = |client: &mut Client, name: &str| {
         let partitions = vec![OffsetCommitPartition { committed_offset: 3, ..Default::default() }];
-        let topics = vec![OffsetCommitTopic { name: name.to_owned(), partitions }];
+        let topics = vec![OffsetCommitTopic { name: name.to_owned(), partitions, ..Default::default() }];
         let group_id = "g".to_owned();
         let request = OffsetCommitRequest { group_id, topics, ..Default::default() };
-        let response: OffsetCommitResponse = client.ask(&request);
+        let response: OffsetCommitResponse = client.ask_version(9, &request);
         response.topics[0].partitions[0].error_code
     };
     assert_eq!(commit(&mut client, "t"), ErrorCode::NONE);

@@ -1,7 +1,10 @@
 //! Malformed requests and batches.
 
 use super::*;
+use crate::protocol::consumer_group_heartbeat::ConsumerGroupHeartbeatRequest;
 use crate::protocol::field::Field;
+use crate::protocol::group_admin::ConsumerGroupDescribeRequest;
+use crate::protocol::offsets::{OffsetCommitRequest, OffsetFetchRequest};
 use crate::protocol::samples::Sample;
 use crate::protocol::topics::*;
 use proptest::prelude::*;
@@ -72,6 +75,10 @@ fn no_request_breaks_the_broker() {
     survives::<CreatePartitionsRequest>();
     survives::<DescribeConfigsRequest>();
     survives::<IncrementalAlterConfigsRequest>();
+    survives::<ConsumerGroupHeartbeatRequest>();
+    survives::<ConsumerGroupDescribeRequest>();
+    survives::<OffsetCommitRequest>();
+    survives::<OffsetFetchRequest>();
 }
 
 proptest! {

@@ -94,7 +94,7 @@ impl Client {
 
     /// The only response to a request in the newest version.
     fn ask<B: Body, R: Body>(&mut self, body: &B) -> R {
-        self.ask_version(super::admin::served_versions(B::KEY).1, body)
+        self.ask_version(B::KEY.versions().1, body)
     }
 
     fn ask_version<B: Body, R: Body>(&mut self, version: i16, body: &B) -> R {
@@ -126,7 +126,10 @@ impl Client {
 
     fn metadata(&mut self, topics: Option<&[&str]>) -> MetadataResponse {
         let names = topics.map(|names| {
-            names.iter().map(|&name| MetadataRequestTopic { name: name.to_owned(), ..Default::default() }).collect()
+            names
+                .iter()
+                .map(|&name| MetadataRequestTopic { name: Some(name.to_owned()), ..Default::default() })
+                .collect()
         });
         self.ask(&MetadataRequest { topics: names, ..Default::default() })
     }

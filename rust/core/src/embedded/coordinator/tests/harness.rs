@@ -1,6 +1,6 @@
 //! Clients of a coordinator, request by request.
 
-use crate::embedded::coordinator::{Config, Coordinator, GroupView, Reply, State};
+use crate::embedded::coordinator::{Config, Coordinator, GroupView, Reply, State, Topic};
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::join_group::{JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse};
 use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupRequest, LeaveGroupResponse};
@@ -9,6 +9,11 @@ use crate::protocol::{Body, ErrorCode, RequestHeader, read_response, write_reque
 use std::collections::BTreeMap;
 
 pub(super) const GROUP: &str = "group";
+
+/// Topics with these names and partition counts. The id of each is its number, from 1.
+pub(super) fn topics(counts: &[(&str, i32)]) -> BTreeMap<String, Topic> {
+    (1u8..).zip(counts).map(|(id, &(name, partitions))| (name.to_owned(), Topic { id: [id; 16], partitions })).collect()
+}
 
 /// A request that was sent.
 #[derive(Debug, Clone)]

@@ -1,6 +1,9 @@
 //! Scripted scenarios and a simulation, over the bytes of the protocol.
 
 mod admin;
+mod consumer;
+mod consumer_leaving;
+mod consumer_simulation;
 mod harness;
 mod joining;
 mod leaving;

@@ -1,6 +1,6 @@
 //! OffsetCommit, with the checks of member and generation, and OffsetFetch.
 
-use super::harness::{Client, Cluster, GROUP};
+use super::harness::{Client, Cluster, GROUP, topics};
 use crate::embedded::coordinator::State;
 use crate::protocol::offsets::{
     OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic, OffsetFetchGroup,
@@ -23,6 +23,7 @@ fn request(client: Option<&Client>, offset: i64) -> OffsetCommitRequest {
                 committed_leader_epoch: 5,
                 committed_metadata: Some("note".to_owned()),
             }],
+            ..Default::default()
         }],
     }
 }
@@ -125,7 +126,7 @@ fn topics_and_metadata_are_checked_by_partition() {
     long.topics[0].partitions[0].committed_metadata = Some("é".repeat(4_097));
     assert_eq!(send(&mut cluster, &long), ErrorCode::OFFSET_METADATA_TOO_LARGE);
 
-    cluster.coordinator.set_topics([("orders".to_owned(), 4)].into());
+    cluster.coordinator.set_topics(topics(&[("orders", 4)]));
     assert_eq!(commit(&mut cluster, Some(&clients[0]), 2), ErrorCode::NONE);
     let mut mixed = request(Some(&clients[0]), 3);
     mixed.topics[0].partitions.push(OffsetCommitPartition { partition_index: 4, ..Default::default() });
@@ -133,7 +134,7 @@ fn topics_and_metadata_are_checked_by_partition() {
     let response: OffsetCommitResponse = cluster.ask(50, 2, &mixed);
     let codes: Vec<_> = response.topics[0].partitions.iter().map(|partition| partition.error_code).collect();
     assert_eq!(codes, [ErrorCode::NONE, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION]);
-    cluster.coordinator.set_topics([("others".to_owned(), 4)].into());
+    cluster.coordinator.set_topics(topics(&[("others", 4)]));
     assert_eq!(committed(&cluster), None, "offsets of a deleted topic are forgotten");
     let stale = Client { generation: 99, ..clients[0].clone() };
     assert_eq!(commit(&mut cluster, Some(&stale), 2), ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
@@ -143,7 +144,8 @@ fn topics_and_metadata_are_checked_by_partition() {
 fn offsets_come_back_in_every_version() {
     let (mut cluster, clients) = Cluster::stable(1);
     assert_eq!(commit(&mut cluster, Some(&clients[0]), 7), ErrorCode::NONE);
-    let topics = vec![OffsetFetchTopic { name: "orders".to_owned(), partition_indexes: vec![3, 4] }];
+    let topics =
+        vec![OffsetFetchTopic { name: "orders".to_owned(), partition_indexes: vec![3, 4], ..Default::default() }];
     for version in 1..=8 {
         for (asked, all) in [(Some(topics.clone()), false), (None, true)] {
             if all && version < 2 {
@@ -152,7 +154,7 @@ fn offsets_come_back_in_every_version() {
             let request = OffsetFetchRequest {
                 group_id: GROUP.to_owned(),
                 topics: asked.clone(),
-                groups: vec![OffsetFetchGroup { group_id: GROUP.to_owned(), topics: asked }],
+                groups: vec![OffsetFetchGroup { group_id: GROUP.to_owned(), topics: asked, ..Default::default() }],
                 require_stable: true,
             };
             let mut response: OffsetFetchResponse = cluster.ask(50, version, &request);
@@ -181,8 +183,9 @@ fn offsets_come_back_in_every_version() {
 fn what_a_fetch_names_again_is_not_told_again() {
     let (mut cluster, clients) = Cluster::stable(1);
     assert_eq!(commit(&mut cluster, Some(&clients[0]), 7), ErrorCode::NONE);
-    let topic = |partition_indexes| OffsetFetchTopic { name: "orders".to_owned(), partition_indexes };
-    let asked = |topics| OffsetFetchGroup { group_id: GROUP.to_owned(), topics };
+    let topic =
+        |partition_indexes| OffsetFetchTopic { name: "orders".to_owned(), partition_indexes, ..Default::default() };
+    let asked = |topics| OffsetFetchGroup { group_id: GROUP.to_owned(), topics, ..Default::default() };
     let mut groups = vec![asked(Some(vec![topic(vec![3, 3]), topic(vec![4, 3])]))];
     groups.resize(10_000, asked(None));
     let request = OffsetFetchRequest { groups, require_stable: false, ..Default::default() };
@@ -200,7 +203,8 @@ fn what_a_fetch_names_again_is_not_told_again() {
 #[test]
 fn an_unknown_group_has_no_offsets_and_that_is_no_error() {
     let mut cluster = Cluster::new();
-    let topics = Some(vec![OffsetFetchTopic { name: "orders".to_owned(), partition_indexes: vec![0] }]);
+    let topics =
+        Some(vec![OffsetFetchTopic { name: "orders".to_owned(), partition_indexes: vec![0], ..Default::default() }]);
     let request = OffsetFetchRequest { group_id: "other".to_owned(), topics, ..Default::default() };
     let response: OffsetFetchResponse = cluster.ask(50, 5, &request);
     assert_eq!((response.error_code, response.topics[0].partitions[0].committed_offset), (ErrorCode::NONE, -1));
@@ -210,11 +214,12 @@ fn an_unknown_group_has_no_offsets_and_that_is_no_error() {
 #[test]
 fn a_refused_fetch_tells_the_code_where_its_version_has_a_place_for_it() {
     let mut cluster = Cluster::new();
-    let topics = Some(vec![OffsetFetchTopic { name: "orders".to_owned(), partition_indexes: vec![0] }]);
+    let topics =
+        Some(vec![OffsetFetchTopic { name: "orders".to_owned(), partition_indexes: vec![0], ..Default::default() }]);
     let request = OffsetFetchRequest {
         group_id: GROUP.to_owned(),
         topics: topics.clone(),
-        groups: vec![OffsetFetchGroup { group_id: GROUP.to_owned(), topics }],
+        groups: vec![OffsetFetchGroup { group_id: GROUP.to_owned(), topics, ..Default::default() }],
         require_stable: true,
     };
     cluster.coordinator.inject(ApiKey::OffsetFetch, ErrorCode::NOT_COORDINATOR, 3);

@@ -8,12 +8,27 @@ use crate::planning::group::NONE;
 use super::hash::Key;
 use super::node::Node;
 
+/// A side of a node, and the place of that child in [`Links::children`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    fn other(self) -> Self {
+        match self {
+            Self::Left => Self::Right,
+            Self::Right => Self::Left,
+        }
+    }
+}
+
 /// A node's place in its tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
     parent: u32,
-    left: u32,
-    right: u32,
+    children: [u32; 2],
     /// The node before it in the list of the bin.
     pub(super) prev: u32,
     red: bool,
@@ -21,7 +36,7 @@ pub(super) struct Links {
 
 impl Default for Links {
     fn default() -> Self {
-        Self { parent: NONE, left: NONE, right: NONE, prev: NONE, red: false }
+        Self { parent: NONE, children: [NONE; 2], prev: NONE, red: false }
     }
 }
 
@@ -121,12 +136,25 @@ impl Tree<'_> {
         if node == NONE { Links::default() } else { self.links[node as usize] }
     }
 
+    fn child(&self, node: u32, side: Side) -> u32 {
+        self.at(node).children[side as usize]
+    }
+
     fn left(&self, node: u32) -> u32 {
-        self.at(node).left
+        self.child(node, Side::Left)
     }
 
     fn right(&self, node: u32) -> u32 {
-        self.at(node).right
+        self.child(node, Side::Right)
+    }
+
+    fn set_child(&mut self, node: u32, side: Side, child: u32) {
+        self.links[node as usize].children[side as usize] = child;
+    }
+
+    /// The side of `parent` on which `child` is.
+    fn side(&self, parent: u32, child: u32) -> Side {
+        if self.left(parent) == child { Side::Left } else { Side::Right }
     }
 
     fn parent(&self, node: u32) -> u32 {
@@ -153,10 +181,8 @@ impl Tree<'_> {
     fn replace(&mut self, parent: u32, old: u32, new: u32) {
         if parent == NONE {
             self.root = new;
-        } else if self.links[parent as usize].left == old {
-            self.links[parent as usize].left = new;
         } else {
-            self.links[parent as usize].right = new;
+            self.set_child(parent, self.side(parent, old), new);
         }
     }
 
@@ -171,57 +197,37 @@ impl Tree<'_> {
         let mut at = self.root;
         loop {
             let there = &nodes[at as usize];
-            let left = new.hash.cmp(&there.hash).then_with(|| new.key.compare(there.key)) != Ordering::Greater;
-            let next = if left { self.left(at) } else { self.right(at) };
+            let greater = new.hash.cmp(&there.hash).then_with(|| new.key.compare(there.key)) == Ordering::Greater;
+            let side = if greater { Side::Right } else { Side::Left };
+            let next = self.child(at, side);
             if next != NONE {
                 at = next;
                 continue;
             }
             self.links[node as usize].parent = at;
-            if left {
-                self.links[at as usize].left = node;
-            } else {
-                self.links[at as usize].right = node;
-            }
+            self.set_child(at, side, node);
             self.balance_insertion(node);
             return at;
         }
     }
 
-    fn rotate_left(&mut self, node: u32) {
-        let right = self.right(node);
-        if node == NONE || right == NONE {
+    /// Moves a node down to `side`, and its other child up into its place.
+    fn rotate(&mut self, node: u32, side: Side) {
+        let up = self.child(node, side.other());
+        if node == NONE || up == NONE {
             return;
         }
-        let inner = self.left(right);
-        self.links[node as usize].right = inner;
+        let inner = self.child(up, side);
+        self.set_child(node, side.other(), inner);
         self.set_parent(inner, node);
         let parent = self.parent(node);
-        self.links[right as usize].parent = parent;
+        self.links[up as usize].parent = parent;
         if parent == NONE {
-            self.paint(right, false);
+            self.paint(up, false);
         }
-        self.replace(parent, node, right);
-        self.links[right as usize].left = node;
-        self.links[node as usize].parent = right;
-    }
-
-    fn rotate_right(&mut self, node: u32) {
-        let left = self.left(node);
-        if node == NONE || left == NONE {
-            return;
-        }
-        let inner = self.right(left);
-        self.links[node as usize].left = inner;
-        self.set_parent(inner, node);
-        let parent = self.parent(node);
-        self.links[left as usize].parent = parent;
-        if parent == NONE {
-            self.paint(left, false);
-        }
-        self.replace(parent, node, left);
-        self.links[left as usize].right = node;
-        self.links[node as usize].parent = left;
+        self.replace(parent, node, up);
+        self.set_child(up, side, node);
+        self.links[node as usize].parent = up;
     }
 
     fn balance_insertion(&mut self, added: u32) {
@@ -238,8 +244,8 @@ impl Tree<'_> {
             if !self.red(parent) || grand == NONE {
                 return;
             }
-            let on_left = parent == self.left(grand);
-            let uncle = if on_left { self.right(grand) } else { self.left(grand) };
+            let side = self.side(grand, parent);
+            let uncle = self.child(grand, side.other());
             if self.red(uncle) {
                 self.paint(uncle, false);
                 self.paint(parent, false);
@@ -247,13 +253,9 @@ impl Tree<'_> {
                 node = grand;
                 continue;
             }
-            if node == if on_left { self.right(parent) } else { self.left(parent) } {
+            if node == self.child(parent, side.other()) {
                 node = parent;
-                if on_left {
-                    self.rotate_left(node);
-                } else {
-                    self.rotate_right(node);
-                }
+                self.rotate(node, side);
                 parent = self.parent(node);
                 grand = self.parent(parent);
             }
@@ -261,11 +263,7 @@ impl Tree<'_> {
                 self.paint(parent, false);
                 if grand != NONE {
                     self.paint(grand, true);
-                    if on_left {
-                        self.rotate_right(grand);
-                    } else {
-                        self.rotate_left(grand);
-                    }
+                    self.rotate(grand, side.other());
                 }
             }
         }
@@ -273,7 +271,7 @@ impl Tree<'_> {
 
     /// Takes a node out: it changes places with its successor first if it has two children.
     fn take_out(&mut self, node: u32) {
-        let Links { left, right, .. } = self.at(node);
+        let [left, right] = self.at(node).children;
         let replacement = if left != NONE && right != NONE {
             let mut successor = right;
             while self.left(successor) != NONE {
@@ -285,24 +283,19 @@ impl Tree<'_> {
             let (below, parent) = (self.right(successor), self.parent(node));
             if successor == right {
                 self.links[node as usize].parent = successor;
-                self.links[successor as usize].right = node;
+                self.set_child(successor, Side::Right, node);
             } else {
                 let above = self.parent(successor);
                 self.links[node as usize].parent = above;
                 if above != NONE {
-                    if successor == self.left(above) {
-                        self.links[above as usize].left = node;
-                    } else {
-                        self.links[above as usize].right = node;
-                    }
+                    self.set_child(above, self.side(above, successor), node);
                 }
-                self.links[successor as usize].right = right;
+                self.set_child(successor, Side::Right, right);
                 self.set_parent(right, successor);
             }
-            self.links[node as usize].left = NONE;
-            self.links[node as usize].right = below;
+            self.links[node as usize].children = [NONE, below];
             self.set_parent(below, node);
-            self.links[successor as usize].left = left;
+            self.set_child(successor, Side::Left, left);
             self.set_parent(left, successor);
             self.links[successor as usize].parent = parent;
             self.replace(parent, node, successor);
@@ -322,7 +315,7 @@ impl Tree<'_> {
             }
             self.replace(parent, node, replacement);
             let links = &mut self.links[node as usize];
-            (links.left, links.right, links.parent) = (NONE, NONE, NONE);
+            (links.children, links.parent) = ([NONE; 2], NONE);
         }
         if !self.red(node) {
             self.balance_deletion(replacement);
@@ -331,11 +324,7 @@ impl Tree<'_> {
             let parent = self.parent(node);
             self.links[node as usize].parent = NONE;
             if parent != NONE {
-                if node == self.left(parent) {
-                    self.links[parent as usize].left = NONE;
-                } else if node == self.right(parent) {
-                    self.links[parent as usize].right = NONE;
-                }
+                self.set_child(parent, self.side(parent, node), NONE);
             }
         }
     }
@@ -353,29 +342,26 @@ impl Tree<'_> {
                 self.paint(node, false);
                 return;
             }
-            node = if self.left(parent) == node {
-                self.deleted_left(node, parent)
-            } else {
-                self.deleted_right(node, parent)
-            };
+            node = self.deleted(node, parent, self.side(parent, node));
         }
     }
 
-    /// One step up from a left child that lacks a black node. Returns where the next step begins.
-    fn deleted_left(&mut self, node: u32, start: u32) -> u32 {
+    /// One step up from a child on `side` that lacks a black node. Returns where the next step begins.
+    fn deleted(&mut self, node: u32, start: u32, side: Side) -> u32 {
+        let opposite = side.other();
         let mut parent = start;
-        let mut sibling = self.right(parent);
+        let mut sibling = self.child(parent, opposite);
         if self.red(sibling) {
             self.paint(sibling, false);
             self.paint(parent, true);
-            self.rotate_left(parent);
+            self.rotate(parent, side);
             parent = self.parent(node);
-            sibling = self.right(parent);
+            sibling = self.child(parent, opposite);
         }
         if sibling == NONE {
             return parent;
         }
-        let (near, far) = (self.left(sibling), self.right(sibling));
+        let (near, far) = (self.child(sibling, side), self.child(sibling, opposite));
         if !self.red(far) && !self.red(near) {
             self.paint(sibling, true);
             return parent;
@@ -383,58 +369,19 @@ impl Tree<'_> {
         if !self.red(far) {
             self.paint(near, false);
             self.paint(sibling, true);
-            self.rotate_right(sibling);
+            self.rotate(sibling, opposite);
             parent = self.parent(node);
-            sibling = self.right(parent);
+            sibling = self.child(parent, opposite);
         }
         if sibling != NONE {
             let red = self.red(parent);
             self.paint(sibling, red);
-            let far = self.right(sibling);
+            let far = self.child(sibling, opposite);
             self.paint(far, false);
         }
         if parent != NONE {
             self.paint(parent, false);
-            self.rotate_left(parent);
-        }
-        self.root
-    }
-
-    /// As [`Tree::deleted_left`], mirrored.
-    fn deleted_right(&mut self, node: u32, start: u32) -> u32 {
-        let mut parent = start;
-        let mut sibling = self.left(parent);
-        if self.red(sibling) {
-            self.paint(sibling, false);
-            self.paint(parent, true);
-            self.rotate_right(parent);
-            parent = self.parent(node);
-            sibling = self.left(parent);
-        }
-        if sibling == NONE {
-            return parent;
-        }
-        let (far, near) = (self.left(sibling), self.right(sibling));
-        if !self.red(far) && !self.red(near) {
-            self.paint(sibling, true);
-            return parent;
-        }
-        if !self.red(far) {
-            self.paint(near, false);
-            self.paint(sibling, true);
-            self.rotate_left(sibling);
-            parent = self.parent(node);
-            sibling = self.left(parent);
-        }
-        if sibling != NONE {
-            let red = self.red(parent);
-            self.paint(sibling, red);
-            let far = self.left(sibling);
-            self.paint(far, false);
-        }
-        if parent != NONE {
-            self.paint(parent, false);
-            self.rotate_right(parent);
+            self.rotate(parent, side);
         }
         self.root
     }

@@ -1,6 +1,7 @@
 //! Over hubs a plan is as good as over an arc for each pair: in score, racks, moves, and in the distance to the proposal.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::planning::budget::{Goal, Limit};
 use crate::planning::group::{Group, GroupBuilder, NONE, TopicSpec, Topics};
@@ -100,8 +101,19 @@ fn value(certificate: &Certificate) -> (u128, u64, u64) {
 
 #[test]
 fn as_good_as_with_all_arcs() {
+    compare_with_all_arcs(0..200);
+}
+
+#[test]
+#[ignore = "part of `make check`: the other seeds"]
+fn as_good_as_with_all_arcs_for_more_seeds() {
+    compare_with_all_arcs(200..1500);
+}
+
+fn compare_with_all_arcs(seeds: Range<u64>) {
+    let least = seeds.end - seeds.start;
     let (mut compared, mut through_hubs) = (0, 0);
-    for seed in 0..1500 {
+    for seed in seeds {
         let random = &mut fastrand::Rng::with_seed(seed);
         let (topics, partitions, members) = (random.usize(1..7), random.usize(1..12), random.usize(2..12));
         let group = random_group(random, topics, partitions, members);
@@ -125,28 +137,39 @@ fn as_good_as_with_all_arcs() {
             let far = distance(&group, &ours, &proposal);
             assert!(far <= distance(&group, &theirs, &proposal), "{what}");
             compared += 1;
-            through_hubs += u32::from(far > 0);
+            through_hubs += u64::from(far > 0);
         }
     }
-    assert!(compared > 5000 && through_hubs > 1000, "{compared} plans, {through_hubs} not as proposed");
+    assert!(compared > 3 * least && through_hubs > least / 2, "{compared} plans, {through_hubs} not as proposed");
 }
 
 /// Racks are numbered as they are read; the plan must not depend on it.
 #[test]
 fn the_order_in_which_racks_are_read_means_nothing() {
+    read_racks_in_another_order(0..40);
+}
+
+#[test]
+#[ignore = "part of `make check`: the other seeds"]
+fn the_order_in_which_racks_are_read_means_nothing_for_more_seeds() {
+    read_racks_in_another_order(40..300);
+}
+
+fn read_racks_in_another_order(seeds: Range<u64>) {
+    let least = (seeds.end - seeds.start) / 4;
     let reversed = |mut set: Vec<&'static str>| {
         set.sort_unstable();
         set.reverse();
         set
     };
     let mut numbered_otherwise = 0;
-    for seed in 0..300 {
+    for seed in seeds {
         let groups = [
             random_group(&mut fastrand::Rng::with_seed(seed), 8, 30, 20),
             group_reading(&mut fastrand::Rng::with_seed(seed), 8, 30, 20, reversed),
         ];
         let racks = groups.each_ref().map(|group| group.topics().racks());
-        numbered_otherwise += u32::from(racks[0].names.names() != racks[1].names.names());
+        numbered_otherwise += u64::from(racks[0].names.names() != racks[1].names.names());
         for objective in objectives() {
             let [one, other] = groups.each_ref().map(|group| {
                 let mut plan = start(&settle(group, None, false), objective);
@@ -156,14 +179,24 @@ fn the_order_in_which_racks_are_read_means_nothing() {
             assert_eq!(one, other, "seed {seed}, {objective:?}");
         }
     }
-    assert!(numbered_otherwise > 100, "{numbered_otherwise}");
+    assert!(numbered_otherwise > least, "{numbered_otherwise}");
 }
 
 /// Under any limit the plan is valid and, with enough steps for the balance, even; it says which search ended early.
 #[test]
 fn every_limit_ends_in_a_valid_plan() {
+    plan_under_limits(0..10);
+}
+
+#[test]
+#[ignore = "part of `make check`: the other seeds"]
+fn every_limit_ends_in_a_valid_plan_for_more_seeds() {
+    plan_under_limits(10..60);
+}
+
+fn plan_under_limits(seeds: Range<u64>) {
     let mut ends = BTreeSet::new();
-    for seed in 0..60 {
+    for seed in seeds {
         let random = &mut fastrand::Rng::with_seed(seed);
         let group = random_group(random, 8, 40, 30);
         if !racks_matter(&group) {

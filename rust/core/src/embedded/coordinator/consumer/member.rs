@@ -1,0 +1,83 @@
+//! A member of a KIP-848 group.
+
+use crate::embedded::coordinator::topics::TopicId;
+use crate::planning::server_side::Assignor;
+use crate::protocol::consumer_group_heartbeat::HeartbeatTopicPartitions;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Partitions by topic, each with the epoch in which its member got it.
+pub(in crate::embedded::coordinator) type Partitions = BTreeMap<TopicId, BTreeMap<i32, i32>>;
+
+/// How far a member is on the way to its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemberState {
+    /// It has its target.
+    #[default]
+    Stable,
+    /// It was told to give partitions up, and has not acknowledged that yet.
+    UnrevokedPartitions,
+    /// Some partitions of its target still belong to other members.
+    UnreleasedPartitions,
+}
+
+/// A member.
+#[derive(Debug, Clone, Default)]
+pub(in crate::embedded::coordinator) struct Member {
+    pub(super) instance_id: Option<String>,
+    pub(super) rack_id: Option<String>,
+    pub(super) client_id: String,
+    pub(super) client_host: String,
+    pub(super) rebalance_timeout_ms: u64,
+    /// The names of its subscription.
+    pub(super) names: BTreeSet<String>,
+    /// The regular expression of its subscription.
+    pub(super) expression: Option<String>,
+    /// The assignor for which it votes.
+    pub(super) vote: Option<Assignor>,
+    /// The epoch that it knows, or -2 for a static member that has left to return.
+    pub(super) epoch: i32,
+    /// The epoch before. A request with it is accepted if the answer that told of the present one may have been lost.
+    pub(super) previous_epoch: i32,
+    pub(super) state: MemberState,
+    pub(super) assigned: Partitions,
+    /// Not assigned any more, and not acknowledged as given up.
+    pub(super) pending: Partitions,
+}
+
+/// The request's partitions, one by one.
+pub(super) fn each_of(owned: &[HeartbeatTopicPartitions]) -> impl Iterator<Item = (&TopicId, i32)> {
+    owned.iter().flat_map(|topic| topic.partitions.iter().map(move |&partition| (&topic.topic_id, partition)))
+}
+
+/// Whether `partitions` has this one.
+pub(super) fn has(partitions: &Partitions, topic: &TopicId, partition: i32) -> bool {
+    partitions.get(topic).is_some_and(|held| held.contains_key(&partition))
+}
+
+/// Whether a member has not acknowledged that it gave all of `partitions` up. A request that does not name what its member
+/// holds acknowledges nothing.
+pub(super) fn still_owns(owned: Option<&[HeartbeatTopicPartitions]>, partitions: &Partitions) -> bool {
+    owned.is_none_or(|owned| each_of(owned).any(|(topic, partition)| has(partitions, topic, partition)))
+}
+
+impl Member {
+    /// Whether the member has nothing but what is assigned to it. A request without partitions proves nothing.
+    pub(super) fn holds_only_its_own(&self, owned: Option<&[HeartbeatTopicPartitions]>) -> bool {
+        owned.is_some_and(|owned| each_of(owned).all(|(topic, partition)| has(&self.assigned, topic, partition)))
+    }
+
+    /// The assigned partitions and those that are not given up yet.
+    pub(super) fn held(&self) -> impl Iterator<Item = (TopicId, i32)> + '_ {
+        let each = |(topic, held): (&TopicId, &BTreeMap<i32, i32>)| {
+            let topic = *topic;
+            held.keys().map(move |&partition| (topic, partition)).collect::<Vec<_>>()
+        };
+        self.assigned.iter().chain(&self.pending).flat_map(each)
+    }
+
+    /// Since which epoch the member has a partition that it has not given up.
+    pub(super) fn has_since(&self, topic: &TopicId, partition: i32) -> Option<i32> {
+        let since = |partitions: &Partitions| partitions.get(topic)?.get(&partition).copied();
+        since(&self.assigned).or_else(|| since(&self.pending))
+    }
+}

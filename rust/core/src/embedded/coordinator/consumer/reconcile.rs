@@ -1,0 +1,80 @@
+//! The steps of a member towards its target: it gives up before others get, and gets what nobody has.
+
+use super::ConsumerGroup;
+use super::member::{MemberState, Partitions, has, still_owns};
+use crate::embedded::coordinator::topics::{TopicId, Topics};
+use crate::protocol::consumer_group_heartbeat::HeartbeatTopicPartitions;
+use std::collections::BTreeMap;
+
+impl ConsumerGroup {
+    /// Brings a member one step nearer to its target. `owned` is what its request says it has. Its target can
+    /// differ from what it had also if it `resubscribed` and the new plan is put off. Whether its assigned partitions
+    /// changed.
+    ///
+    /// A partition that some member has, or has not acknowledged as given up, is never assigned: so it never has two owners.
+    pub(super) fn reconcile(
+        &mut self,
+        member_id: &str,
+        owned: Option<&[HeartbeatTopicPartitions]>,
+        resubscribed: bool,
+        topics: &Topics,
+    ) -> bool {
+        let Some(member) = self.members.get(member_id) else { return false };
+        let waits = member.state == MemberState::UnrevokedPartitions && still_owns(owned, &member.pending);
+        if waits || (member.state == MemberState::Stable && self.is_reconciled(member) && !resubscribed) {
+            return false;
+        }
+        let target = self.target_of(member_id, topics);
+        let (mut assigned, mut lost) = (Partitions::new(), Partitions::new());
+        for (topic, held) in &member.assigned {
+            for (&partition, &since) in held {
+                let stays = target.get(topic).is_some_and(|wanted| wanted.contains(&partition));
+                let side = if stays { &mut assigned } else { &mut lost };
+                side.entry(*topic).or_default().insert(partition, since);
+            }
+        }
+        let must_revoke = !lost.is_empty() && still_owns(owned, &lost);
+        let mut unreleased = false;
+        if !must_revoke {
+            for (topic, wanted) in &target {
+                for &partition in wanted.iter().filter(|&&partition| !has(&member.assigned, topic, partition)) {
+                    if self.held.contains(&(*topic, partition)) {
+                        unreleased = true;
+                    } else {
+                        assigned.entry(*topic).or_default().insert(partition, self.assignment_epoch);
+                    }
+                }
+            }
+        }
+        let epoch = if must_revoke { member.epoch } else { self.assignment_epoch };
+        let state = match (must_revoke, unreleased) {
+            (true, _) => MemberState::UnrevokedPartitions,
+            (false, true) => MemberState::UnreleasedPartitions,
+            (false, false) => MemberState::Stable,
+        };
+        let pending = if must_revoke { lost } else { Partitions::new() };
+        self.settle(member_id, |member| {
+            member.previous_epoch = std::mem::replace(&mut member.epoch, epoch);
+            member.state = state;
+            member.pending = pending;
+            std::mem::replace(&mut member.assigned, assigned)
+        })
+        .is_some_and(|before| self.members.get(member_id).is_some_and(|member| member.assigned != before))
+    }
+
+    /// The member's target, without topics to which it does not subscribe any more.
+    fn target_of(&self, member_id: &str, topics: &Topics) -> BTreeMap<TopicId, Vec<i32>> {
+        let (Ok(target), Some(member)) = (self.planner.target(member_id), self.members.get(member_id)) else {
+            return BTreeMap::new();
+        };
+        let matched = member.expression.as_ref().and_then(|expression| self.expressions.get(expression));
+        let subscribes = |name: &str| {
+            member.names.contains(name) || matched.is_some_and(|expression| expression.topics.contains(name))
+        };
+        let wanted = target.filter(|(name, _)| subscribes(name));
+        let with_id = |(name, list): (&str, &[u32])| {
+            Some((topics.get(name)?.id, list.iter().map(|&partition| partition as i32).collect()))
+        };
+        wanted.filter_map(with_id).collect()
+    }
+}

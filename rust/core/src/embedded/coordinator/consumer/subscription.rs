@@ -1,0 +1,101 @@
+//! What the members subscribe to: the topics that the planner has to know, and the regular expressions.
+
+use super::ConsumerGroup;
+use crate::embedded::coordinator::config::Config;
+use crate::embedded::coordinator::topics::Topics;
+use crate::expression::Expression;
+use crate::planning::server_side::{Uuid, When};
+use std::collections::BTreeSet;
+
+/// An expression of some member's subscription.
+#[derive(Debug)]
+pub(in crate::embedded::coordinator) struct Resolved {
+    matcher: Expression,
+    /// Whether the topics are found. On a broker this takes a while, so the heartbeat that brings an expression is answered
+    /// before.
+    done: bool,
+    /// The topics that match.
+    pub(super) topics: BTreeSet<String>,
+}
+
+impl ConsumerGroup {
+    /// Whether the group knows this expression.
+    pub(super) fn knows(&self, expression: &str) -> bool {
+        self.expressions.contains_key(expression)
+    }
+
+    /// An expression of a member that has just subscribed to it.
+    pub(super) fn add_expression(&mut self, text: &str, matcher: Option<Expression>) {
+        if let (false, Some(matcher)) = (self.knows(text), matcher) {
+            let resolved = Resolved { matcher, done: false, topics: BTreeSet::new() };
+            self.expressions.insert(text.to_owned(), resolved);
+        }
+    }
+
+    /// Forgets the expressions to which no member subscribes any more.
+    pub(super) fn forget_expressions(&mut self) {
+        let used: BTreeSet<&str> = self.members.values().filter_map(|member| member.expression.as_deref()).collect();
+        self.expressions.retain(|text, _| used.contains(text.as_str()));
+    }
+
+    /// Tells the planner of the topics with these names.
+    pub(super) fn track<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, topics: &Topics) {
+        for name in names {
+            let Some(topic) = topics.get(name) else { continue };
+            let (id, count) = (Uuid::from_bytes(topic.id), u32::try_from(topic.partitions).unwrap_or(0));
+            // A topic with which the cluster has more partitions than can be planned gets no owner.
+            let _ = self.planner.grow(name, count, Some(id), When::Later);
+        }
+    }
+
+    /// Tells the planner how its topics changed since the last heartbeat.
+    pub(super) fn refresh_topics(&mut self, topics: &Topics) {
+        if self.topics_version == topics.version() {
+            return;
+        }
+        self.topics_version = topics.version();
+        let is_gone = |name: &str, id: Uuid| topics.get(name).is_none_or(|topic| Uuid::from_bytes(topic.id) != id);
+        let gone: Vec<String> = self
+            .planner
+            .topics()
+            .filter(|&(name, id, _)| is_gone(name, id))
+            .map(|(name, ..)| name.to_owned())
+            .collect();
+        for name in gone {
+            // It was just listed.
+            let _ = self.planner.delete(&name, When::Later);
+        }
+        let mut names: BTreeSet<String> =
+            self.members.values().flat_map(|member| member.names.iter().cloned()).collect();
+        names.extend(self.expressions.values().flat_map(|resolved| resolved.topics.iter().cloned()));
+        self.track(names.iter().map(String::as_str), topics);
+    }
+
+    /// Finds the topics of the expressions that are new; of all expressions if the topics changed and the last search was long
+    /// enough ago. A broker does this in the background, after the answer to a heartbeat.
+    pub(super) fn resolve(&mut self, config: &Config, now: u64, topics: &Topics) {
+        let is_due = now >= self.resolved_at.saturating_add(config.consumer_regex_refresh_ms);
+        let all = self.resolved_version != topics.version() && is_due;
+        let wanted = |(text, resolved): (&String, &Resolved)| (all || !resolved.done).then(|| text.clone());
+        let wanted: Vec<String> = self.expressions.iter().filter_map(wanted).collect();
+        if all {
+            (self.resolved_version, self.resolved_at) = (topics.version(), now);
+        }
+        let before = self.planner.changes();
+        for text in wanted {
+            let Some(resolved) = self.expressions.get_mut(&text) else { continue };
+            let matching: Vec<&str> = topics.names().filter(|name| resolved.matcher.matches(name)).collect();
+            let found: BTreeSet<String> = matching.iter().map(|&name| name.to_owned()).collect();
+            if resolved.done && resolved.topics == found {
+                continue;
+            }
+            (resolved.done, resolved.topics) = (true, found);
+            self.track(matching.iter().copied(), topics);
+            // Planning is put off, so nothing can fail.
+            let _ = self.planner.resolve(&text, &matching, When::Later);
+        }
+        if self.planner.changes() != before {
+            self.raise_epoch();
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! ConsumerGroupHeartbeat: what is said, when, and what the answer changes.
+
+use super::ConsumerMembership;
+use super::holdings::ByTopic;
+use crate::member::Progress;
+use crate::member::backoff::Backoff;
+use crate::member::connections::{Broken, Pending, Stamp};
+use crate::member::event::{Action, Role};
+use crate::protocol::consumer_group_heartbeat::{
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, HeartbeatAssignment, HeartbeatTopicPartitions,
+    JOIN_EPOCH, REGEX_FROM,
+};
+use crate::protocol::{ApiKey, ErrorCode, read_response};
+
+/// What is known of the heartbeats of a membership.
+#[derive(Debug)]
+pub(super) struct Beats {
+    /// Whether a heartbeat of this membership is unanswered.
+    pub(super) in_flight: bool,
+    /// Whether the next one must say everything, so that its answer says everything.
+    full: bool,
+    /// Whether the coordinator must hear which partitions the application holds.
+    pub(super) owes_acknowledgement: bool,
+    /// Whether a join was lost with its connection: the coordinator may know the member.
+    pub(super) unanswered_join: bool,
+    /// The subscription that the coordinator has heard of, or will with the heartbeat in flight.
+    reported: Option<u64>,
+    /// Whether the coordinator may have an expression of this member.
+    had_expression: bool,
+    /// Whether the application knows that it may not describe a subscribed topic.
+    unauthorized: bool,
+    backoff: Backoff,
+    rejoin: Backoff,
+    /// The broker's interval; `None` before its first answer.
+    interval: Option<u64>,
+}
+
+impl Beats {
+    pub(super) fn new(backoff: Backoff, rejoin: Backoff) -> Self {
+        Self {
+            in_flight: false,
+            full: true,
+            owes_acknowledgement: false,
+            unanswered_join: false,
+            reported: None,
+            had_expression: false,
+            unauthorized: false,
+            backoff,
+            rejoin,
+            interval: None,
+        }
+    }
+
+    /// The membership is over.
+    pub(super) fn reset(&mut self) {
+        self.in_flight = false;
+        self.owes_acknowledgement = false;
+        self.full = true;
+        self.reported = None;
+    }
+}
+
+fn rows(partitions: &ByTopic) -> Vec<HeartbeatTopicPartitions> {
+    let row = |(&topic_id, numbers): (&[u8; 16], &std::collections::BTreeSet<i32>)| HeartbeatTopicPartitions {
+        topic_id,
+        partitions: numbers.iter().copied().collect(),
+    };
+    partitions.iter().map(row).collect()
+}
+
+fn by_topic(assignment: HeartbeatAssignment) -> ByTopic {
+    let mut target = ByTopic::new();
+    for topic in assignment.topic_partitions {
+        let numbers = topic.partitions.into_iter().filter(|&number| number >= 0);
+        target.entry(topic.topic_id).or_default().extend(numbers);
+    }
+    target
+}
+
+impl ConsumerMembership {
+    /// When a heartbeat is due: in a membership also during callbacks and while the member departs. Outside of one as soon as the
+    /// application has given up what was lost.
+    pub(super) fn heartbeat_due(&self) -> Option<u64> {
+        let lives = self.subscription.is_some() && !self.failed && !self.closed && !self.liveness.expired;
+        if !lives || self.beats.in_flight {
+            return None;
+        }
+        if self.epoch >= 0 {
+            return Some(self.pace.due(self.now, self.beats.backoff.not_before()));
+        }
+        let may_join = self.departure.is_none()
+            && self.notice.is_none()
+            && self.holdings.is_empty()
+            && self.leaving.is_none_or(|leaving| !leaving.sent);
+        let not_before = self.beats.backoff.not_before().max(self.beats.rejoin.not_before());
+        may_join.then(|| self.pace.due(self.now, not_before))
+    }
+
+    pub(super) fn drive_heartbeat(&mut self) -> Progress {
+        let number = self.subscription.as_ref().map(|wanted| wanted.number);
+        let has_news = self.epoch < 0
+            || self.beats.full
+            || self.beats.owes_acknowledgement
+            || self.departure.is_none() && self.beats.reported != number;
+        if has_news && !self.pace.urgent {
+            self.pace.urgent = true;
+        }
+        if self.heartbeat_due().is_none_or(|due| self.now < due) {
+            return false;
+        }
+        let Some(conn) = self.ready(Role::Group) else { return false };
+        let version = self
+            .connections
+            .get(conn)
+            .and_then(|connection| connection.version(ApiKey::ConsumerGroupHeartbeat, i16::MAX));
+        let Some(version) = version else {
+            self.fail_with(ErrorCode::UNSUPPORTED_VERSION, &self.too_old());
+            return true;
+        };
+        let has_expression = self.subscription.as_ref().is_some_and(|wanted| wanted.expression.is_some());
+        if version < REGEX_FROM && has_expression {
+            let message =
+                "the broker matches no regular expressions: subscribe to topics by name, or use brokers from 4.0 on";
+            self.fail_with(ErrorCode::UNSUPPORTED_VERSION, message);
+            return true;
+        }
+        // The member joins again, so it does not leave.
+        self.leaving = None;
+        let body = self.heartbeat(version);
+        if !self.ask(conn, &body, i16::MAX) {
+            self.fail_with(ErrorCode::INVALID_REQUEST, "what this member subscribes to has no form in the protocol");
+            return true;
+        }
+        if body.subscribed_topic_names.is_some() {
+            self.beats.reported = number;
+            self.beats.had_expression |= has_expression;
+            self.pace.waits(self.now);
+        }
+        self.beats.in_flight = true;
+        self.beats.owes_acknowledgement = false;
+        self.pace.sent(self.now);
+        true
+    }
+
+    /// What the application holds, and what it may take before the answer. If the coordinator plans anew meanwhile, it would take a
+    /// partition that is not named for one that was given up, and hand it on.
+    fn claimed(&self) -> ByTopic {
+        let mut claimed = self.holdings.by_topic();
+        for (&id, numbers) in self.target.iter().flatten().filter(|(_, numbers)| !numbers.is_empty()) {
+            claimed.entry(id).or_default().extend(numbers);
+        }
+        claimed
+    }
+
+    /// A field says what has changed since the last heartbeat; a full one says everything.
+    fn heartbeat(&self, version: i16) -> ConsumerGroupHeartbeatRequest {
+        let joins = self.epoch < 0;
+        let full = joins || self.beats.full;
+        let wanted = self.subscription.as_ref();
+        let names_all = full || wanted.map(|wanted| wanted.number) != self.beats.reported;
+        let wanted = wanted.filter(|_| names_all);
+        let expression = wanted.and_then(|wanted| match &wanted.expression {
+            Some(expression) => Some(expression.clone()),
+            None => self.beats.had_expression.then(String::new),
+        });
+        let claimed = self.claimed();
+        // In version 0 the broker makes the id of a member that joins for the first time.
+        let made_by_broker = version < REGEX_FROM && joins && self.fencing.is_none();
+        ConsumerGroupHeartbeatRequest {
+            group_id: self.config.group_id.clone(),
+            member_id: if made_by_broker { String::new() } else { self.member_id.clone() },
+            member_epoch: if joins { JOIN_EPOCH } else { self.epoch },
+            instance_id: self.config.group_instance_id.clone(),
+            rack_id: self.config.rack.clone().filter(|_| full),
+            rebalance_timeout_ms: if full { self.config.max_poll_interval_ms as i32 } else { -1 },
+            subscribed_topic_names: wanted.map(|wanted| wanted.topics.iter().cloned().collect()),
+            subscribed_topic_regex: expression,
+            server_assignor: self.config.remote_assignor.clone().filter(|_| full),
+            topic_partitions: (full || self.beats.owes_acknowledgement).then(|| rows(&claimed)),
+        }
+    }
+
+    /// A heartbeat stays unanswered. What it said, and what its answer would have said, must be said again.
+    pub(super) fn heartbeat_lost(&mut self, stamp: &Stamp) {
+        if !self.is_current(stamp) || !std::mem::take(&mut self.beats.in_flight) {
+            return;
+        }
+        self.beats.full = true;
+        self.beats.unanswered_join |= self.epoch < 0;
+        self.pace.answered(self.now);
+    }
+
+    pub(super) fn on_heartbeat(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
+        let response: ConsumerGroupHeartbeatResponse = read_response(&pending.header, frame)?;
+        self.throttle(conn, response.throttle_time_ms);
+        if !self.is_current(&pending.stamp) {
+            return Ok(());
+        }
+        if self.leaving.is_some_and(|leaving| leaving.sent) {
+            // Whatever the broker answers, the member has left.
+            self.leaving = None;
+            return Ok(());
+        }
+        let code = response.error_code;
+        if code.is_none() {
+            return self.accepted(pending, response);
+        }
+        self.heartbeat_lost(&pending.stamp);
+        self.beats.backoff.failed(self.now, &mut self.jitter);
+        match code {
+            ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => {}
+            ErrorCode::COORDINATOR_NOT_AVAILABLE
+            | ErrorCode::NOT_COORDINATOR
+            | ErrorCode::REQUEST_TIMED_OUT
+            | ErrorCode::NETWORK_EXCEPTION => {
+                self.beats.backoff.succeeded();
+                self.coordinator_lost(&format!("ConsumerGroupHeartbeat: {code}"));
+            }
+            ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::FENCED_MEMBER_EPOCH => {
+                self.beats.backoff.succeeded();
+                self.fenced(&format!("ConsumerGroupHeartbeat: {code}"));
+            }
+            ErrorCode::TOPIC_AUTHORIZATION_FAILED => {
+                if !std::mem::replace(&mut self.beats.unauthorized, true) {
+                    let message = self.explain(code, response.error_message.as_deref());
+                    self.actions.push(Action::Error { code, topic: None, message });
+                }
+            }
+            code => {
+                let message = self.explain(code, response.error_message.as_deref());
+                self.fail_with(code, &message);
+            }
+        }
+        Ok(())
+    }
+
+    /// The group has gone on without this member: others may own its partitions already.
+    pub(super) fn fenced(&mut self, why: &str) {
+        self.warn(format!("out of epoch {}: {why}", self.epoch));
+        self.leave_membership();
+        // The first return is free; one that is fenced again waits.
+        self.beats.rejoin.failed_once_free(self.now, &mut self.jitter);
+    }
+
+    fn accepted(&mut self, pending: &Pending, response: ConsumerGroupHeartbeatResponse) -> Result<(), Broken> {
+        let epoch = response.member_epoch;
+        if epoch < self.epoch.max(0) {
+            return Err(Broken(format!("the coordinator answers with epoch {epoch} after epoch {}", self.epoch)));
+        }
+        let joined = self.epoch < 0;
+        if joined && pending.header.version < REGEX_FROM {
+            match response.member_id.filter(|id| !id.is_empty()) {
+                Some(id) => self.member_id = id,
+                None => return Err(Broken("the coordinator gives a member that joins no id".to_owned())),
+            }
+        }
+        self.beats.in_flight = false;
+        self.beats.full = false;
+        self.beats.unauthorized = false;
+        self.beats.unanswered_join = false;
+        self.beats.backoff.succeeded();
+        self.discovery.succeeded();
+        self.heard = self.heard.max(pending.sent_at);
+        if let Ok(interval @ 1..) = u64::try_from(response.heartbeat_interval_ms) {
+            self.beats.interval = Some(interval);
+        }
+        self.keep_pace();
+        if epoch == JOIN_EPOCH {
+            // The group has no plan yet, so the member has not joined.
+            self.beats.full = true;
+            self.beats.unanswered_join = true;
+            self.beats.backoff.failed(self.now, &mut self.jitter);
+            return Ok(());
+        }
+        if joined {
+            self.pace.waits(self.now);
+        } else {
+            self.beats.rejoin.succeeded();
+        }
+        let grew = epoch > self.epoch;
+        self.epoch = epoch;
+        self.fencing = Some((self.member_id.clone(), epoch));
+        let mut moves = false;
+        if let Some(assignment) = response.assignment {
+            let target = by_topic(assignment);
+            // An assignment that the application has not begun to take is not taken any more.
+            self.cancel_notice();
+            moves = target != self.holdings.by_topic();
+            self.target = Some(target);
+            self.fresh = true;
+        }
+        if grew || moves {
+            // A member that must give partitions up stays in its epoch, and the group is in a newer one.
+            self.actions
+                .push(Action::GroupRebalances { generation: if grew { epoch } else { epoch.saturating_add(1) } });
+        }
+        self.pace.answered(self.now);
+        Ok(())
+    }
+
+    /// A member of the group in this process has heard of this epoch. If this one has not, it asks now.
+    pub(super) fn on_neighbour(&mut self, epoch: i32) {
+        if (0..epoch).contains(&self.epoch) {
+            self.pace.urgent = true;
+        }
+    }
+
+    /// The members of one process inform each other, so together they ask as often as a single one would.
+    pub(super) fn keep_pace(&mut self) {
+        let share = self.config.longest_heartbeat_ms.saturating_mul(self.place.1);
+        let interval = self.beats.interval.map_or(share, |interval| interval.min(share));
+        self.pace.set_interval(self.now, interval.max(100), self.place);
+    }
+
+    /// The member hears nothing of the coordinator for a session: others may have its partitions.
+    pub(super) fn drive_session(&mut self) -> Progress {
+        if self.session_end().is_none_or(|end| self.now < end) {
+            return false;
+        }
+        let silence = format!("the coordinator has not answered for {} ms, a session", self.config.session_timeout_ms);
+        self.fenced(&silence);
+        self.coordinator_lost(&silence);
+        true
+    }
+}

@@ -1,0 +1,105 @@
+//! The partitions that the member holds, by topic id: a topic that was deleted and made anew has its old name and another id.
+
+use crate::member::event::Partitions;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The id of a topic (KIP-516).
+pub(super) type TopicId = [u8; 16];
+
+/// Partitions by topic id.
+pub(super) type ByTopic = BTreeMap<TopicId, BTreeSet<i32>>;
+
+/// The partitions that are owned, each with the number of its acquisition: an offset belongs to one acquisition.
+#[derive(Debug, Default)]
+pub(super) struct Holdings {
+    owned: BTreeMap<TopicId, Held>,
+    acquisitions: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    name: String,
+    since: BTreeMap<i32, u64>,
+}
+
+impl Holdings {
+    pub(super) fn is_empty(&self) -> bool {
+        self.owned.is_empty()
+    }
+
+    pub(super) fn by_topic(&self) -> ByTopic {
+        self.owned.iter().map(|(&id, held)| (id, held.since.keys().copied().collect())).collect()
+    }
+
+    /// The id of a topic of this name of which the member owns this partition, and the number of the acquisition.
+    pub(super) fn find(&self, name: &str, partition: i32) -> Option<(TopicId, u64)> {
+        let named = self.owned.iter().filter(|(_, held)| held.name == name);
+        named.filter_map(|(&id, held)| Some((id, *held.since.get(&partition)?))).max_by_key(|&(_, since)| since)
+    }
+
+    /// The partitions of `target` that are not owned, and the owned ones that are not in `target`.
+    pub(super) fn compare(&self, target: &ByTopic) -> (ByTopic, ByTopic) {
+        let owned = self.by_topic();
+        (without(target, &owned), without(&owned, target))
+    }
+
+    pub(super) fn add(&mut self, partitions: &ByTopic, names: &BTreeMap<TopicId, String>) {
+        self.acquisitions += 1;
+        for (&id, numbers) in partitions {
+            let Some(name) = names.get(&id) else { continue };
+            let held = self.owned.entry(id).or_insert_with(|| Held { name: name.clone(), since: BTreeMap::new() });
+            for &number in numbers {
+                held.since.entry(number).or_insert(self.acquisitions);
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, partitions: &ByTopic) {
+        for (id, numbers) in partitions {
+            if let Some(held) = self.owned.get_mut(id) {
+                held.since.retain(|number, _| !numbers.contains(number));
+            }
+        }
+        self.owned.retain(|_, held| !held.since.is_empty());
+    }
+
+    /// The names of the topics of which partitions are owned.
+    pub(super) fn names(&self) -> BTreeMap<TopicId, String> {
+        self.owned.iter().map(|(&id, held)| (id, held.name.clone())).collect()
+    }
+
+    /// By name, both ascending.
+    pub(super) fn partitions(&self) -> Partitions {
+        self.named(&self.by_topic())
+    }
+
+    /// Owned partitions by name, both ascending.
+    pub(super) fn named(&self, partitions: &ByTopic) -> Partitions {
+        named(partitions, |id| self.owned.get(id).map(|held| held.name.as_str()))
+    }
+}
+
+/// Partitions by name, both ascending and without repeats; those of topics without a name are left out.
+pub(super) fn named<'a>(partitions: &ByTopic, name: impl Fn(&TopicId) -> Option<&'a str>) -> Partitions {
+    let mut merged: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
+    for (id, numbers) in partitions {
+        if let Some(name) = name(id) {
+            merged.entry(name).or_default().extend(numbers);
+        }
+    }
+    merged.into_iter().map(|(name, numbers)| (name.to_owned(), numbers.into_iter().collect())).collect()
+}
+
+fn without(all: &ByTopic, gone: &ByTopic) -> ByTopic {
+    let mut left = ByTopic::new();
+    for (&id, numbers) in all {
+        let numbers: BTreeSet<i32> = match gone.get(&id) {
+            Some(gone) => numbers.difference(gone).copied().collect(),
+            None => numbers.clone(),
+        };
+        if !numbers.is_empty() {
+            left.insert(id, numbers);
+        }
+    }
+    left
+}

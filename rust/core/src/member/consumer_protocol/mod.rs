@@ -1,0 +1,344 @@
+//! A member of the consumer protocol (KIP-848), in which the broker assigns, as a sans-I/O state machine: `(now, event) -> actions`.
+//!
+//! It takes the events and returns the actions of the classic [`Membership`](super::Membership), so that one host drives either.
+//! [`Event::Planned`], [`Event::Matched`] and their like have no effect: the broker plans, and matches expressions.
+//!
+//! # How it decides
+//! An event changes the state. After each event `drive` runs all steps on the whole state until a round changes nothing.
+//!
+//! ```text
+//! no epoch ── join (epoch 0) ──► epoch e ──┬─ assignment ── notice ── acknowledgement ─┐
+//!     ▲                                    └───────────────◄───────────────────────────┘
+//!     └── fenced, silent for a session, max.poll.interval.ms, unsubscribed: the partitions are lost or given up first
+//! ```
+//!
+//! # Guarantees
+//! - One heartbeat is in flight at a time, except the one that leaves. An answer counts only in the membership (from join to loss) in
+//!   which its request was sent.
+//! - After a heartbeat that failed the next is a full request. Otherwise an assignment in a lost answer would be lost for good.
+//! - The partitions that a heartbeat names are those that the application holds at this moment, those that it is giving up among
+//!   them, and those that it may take before the answer. The coordinator hands a partition on only after a heartbeat without it.
+//! - Partitions that were lost are given up by the application before the member joins again.
+//! - At most [`MOST_HEARTBEATS`] heartbeats are sent within [`WINDOW_MS`].
+//! - The epoch only grows, and begins anew at a join.
+
+mod config;
+mod heartbeat;
+mod holdings;
+mod leave;
+mod network;
+mod offsets;
+mod pace;
+mod reconcile;
+mod refusals;
+mod topics;
+
+pub use config::ConsumerConfig;
+pub use pace::{MOST_HEARTBEATS, WINDOW_MS};
+
+use super::backoff::{Backoff, Jitter};
+use super::commits::Commits;
+use super::config::ConfigError;
+use super::connections::{Connections, Stamp};
+use super::discovery::Discovery;
+use super::event::{Action, Event, Level, Partitions};
+use super::fetches::Fetches;
+use super::liveness::Liveness;
+use super::{Progress, Stage};
+use heartbeat::Beats;
+use holdings::{ByTopic, Holdings};
+use leave::{Departure, Leaving};
+use pace::Pace;
+use reconcile::Outstanding;
+use std::collections::BTreeSet;
+use topics::Topics;
+
+/// What the application subscribes to.
+#[derive(Debug, Clone)]
+struct Subscription {
+    topics: BTreeSet<String>,
+    expression: Option<String>,
+    /// Each change makes a new one.
+    number: u64,
+}
+
+/// A member of the consumer protocol. All times are milliseconds on the caller's clock; if it runs backwards, the latest time seen
+/// counts.
+#[derive(Debug)]
+pub struct ConsumerMembership {
+    config: ConsumerConfig,
+    now: u64,
+    jitter: Jitter,
+    actions: Vec<Action>,
+    connections: Connections,
+    discovery: Discovery,
+    topics: Topics,
+    subscription: Option<Subscription>,
+    subscriptions: u64,
+    /// Empty only before the first answer of a broker that speaks version 0.
+    member_id: String,
+    /// -1 in no epoch.
+    epoch: i32,
+    /// The number of the membership: it grows whenever the epoch is left.
+    membership: i32,
+    beats: Beats,
+    pace: Pace,
+    /// Which of the members of the group in this process it is, and how many they are.
+    place: (u64, u64),
+    /// The newest assignment of this membership.
+    target: Option<ByTopic>,
+    /// Whether that assignment has not been handed to the application or found to be what it has.
+    fresh: bool,
+    /// Whether the application has had no assignment in this membership yet.
+    first: bool,
+    holdings: Holdings,
+    notice: Option<Outstanding>,
+    last_ticket: u64,
+    /// When the newest accepted heartbeat was sent.
+    heard: u64,
+    fencing: Option<(String, i32)>,
+    commits: Commits,
+    fetches: Fetches,
+    /// How many commits in a row were refused because of their epoch.
+    stale: u32,
+    /// Whether the broker does not know the topic id of a commit. The next one has names.
+    by_name: bool,
+    liveness: Liveness,
+    leaving: Option<Leaving>,
+    departure: Option<Departure>,
+    failed: bool,
+    closed: bool,
+}
+
+impl ConsumerMembership {
+    /// A member that is not subscribed yet.
+    ///
+    /// # Errors
+    /// The first setting that makes no member.
+    pub fn new(config: ConsumerConfig, now: u64) -> Result<Self, ConfigError> {
+        config.check()?;
+        let backoff = || Backoff::new(config.backoff_ms, config.max_backoff_ms);
+        Ok(Self {
+            now,
+            jitter: Jitter::new(config.seed),
+            actions: Vec::new(),
+            connections: Connections::default(),
+            discovery: Discovery::new(backoff(), backoff()),
+            topics: Topics::new(backoff()),
+            subscription: None,
+            subscriptions: 0,
+            member_id: config.member_id.clone(),
+            epoch: -1,
+            membership: 0,
+            beats: Beats::new(backoff(), backoff()),
+            pace: Pace::new(config.longest_heartbeat_ms),
+            place: (0, 1),
+            target: None,
+            fresh: false,
+            first: true,
+            holdings: Holdings::default(),
+            notice: None,
+            last_ticket: 0,
+            heard: now,
+            fencing: None,
+            commits: Commits::new(backoff()),
+            fetches: Fetches::new(backoff()),
+            stale: 0,
+            by_name: false,
+            liveness: Liveness::new(now),
+            leaving: None,
+            departure: None,
+            failed: false,
+            closed: false,
+            config,
+        })
+    }
+
+    /// Takes an event and returns what the host must do about it, in this order.
+    pub fn handle(&mut self, now: u64, event: Event) -> Vec<Action> {
+        self.now = self.now.max(now);
+        match event {
+            Event::Connected { conn, versions } => self.on_connected(conn, versions),
+            Event::Disconnected { conn, reason, fatal } => self.on_disconnected(conn, &reason, fatal),
+            Event::Received { conn, frame } => self.on_received(conn, &frame),
+            Event::Poll => self.liveness.stamp(self.now),
+            Event::Subscribe { topics, .. } => self.on_subscribe(topics, None),
+            Event::Unsubscribe => self.depart(false, self.config.request_timeout_ms),
+            Event::Done { ticket, .. } => self.on_done(ticket),
+            Event::Commit { id, offsets, timeout_ms } => self.on_commit_wanted(id, offsets, timeout_ms),
+            Event::FetchOffsets { id, partitions, timeout_ms } => self.on_fetch_wanted(id, partitions, timeout_ms),
+            Event::Neighbours { place, count } => self.place = (u64::from(place), u64::from(count.max(1))),
+            Event::GroupRebalances { generation } => self.on_neighbour(generation),
+            Event::Close { timeout_ms } => self.depart(true, timeout_ms),
+            Event::Tick
+            | Event::Matched { .. }
+            | Event::Planned { .. }
+            | Event::PlanFailed { .. }
+            | Event::Rejoin { .. } => {}
+        }
+        self.drive();
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Subscribes to topics by name, and to those that a regular expression (RE2/J) of the broker matches with their whole names.
+    pub fn subscribe(&mut self, now: u64, topics: Vec<String>, expression: Option<String>) -> Vec<Action> {
+        self.now = self.now.max(now);
+        self.on_subscribe(topics, expression.filter(|expression| !expression.is_empty()));
+        self.drive();
+        std::mem::take(&mut self.actions)
+    }
+
+    fn drive(&mut self) {
+        const STEPS: [fn(&mut ConsumerMembership) -> Progress; 12] = [
+            ConsumerMembership::drive_connections,
+            ConsumerMembership::drive_session,
+            ConsumerMembership::drive_liveness,
+            ConsumerMembership::drive_departure,
+            ConsumerMembership::drive_discovery,
+            ConsumerMembership::drive_lost,
+            ConsumerMembership::drive_topics,
+            ConsumerMembership::drive_target,
+            ConsumerMembership::drive_leaving,
+            ConsumerMembership::drive_heartbeat,
+            ConsumerMembership::drive_commits,
+            ConsumerMembership::drive_fetches,
+        ];
+        // Each step that changes something makes itself impossible until an event, the time or another step allows it again. The
+        // bound guards against a step without this property.
+        for _ in 0..64 {
+            let mut progress = false;
+            for step in STEPS {
+                if self.closed {
+                    return;
+                }
+                progress |= step(self);
+            }
+            if !progress {
+                return;
+            }
+        }
+        debug_assert!(false, "the member does not come to rest");
+    }
+
+    /// When to call again if nothing happens; `None` when only an event can change anything.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        if self.closed {
+            return None;
+        }
+        // A time that has passed was acted on, or its step waits for an event.
+        let later = |&at: &u64| at > self.now;
+        let connections =
+            self.connections.iter().flat_map(|(_, connection)| [connection.deadline(), Some(connection.muted_until())]);
+        let single = [
+            self.departure.as_ref().map(|departure| departure.deadline),
+            self.leaving.as_ref().map(|leaving| leaving.deadline),
+            self.heartbeat_due(),
+            self.liveness_due(),
+            self.session_end(),
+            Some(self.topics.not_before()),
+        ];
+        connections
+            .chain(single)
+            .chain(self.discovery.deadlines())
+            .chain(self.commits.deadlines())
+            .chain(self.fetches.deadlines())
+            .flatten()
+            .filter(later)
+            .min()
+    }
+
+    /// How far the member is.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        match self.epoch {
+            _ if self.closed => Stage::Closed,
+            _ if self.failed => Stage::Failed,
+            ..0 if self.beats.in_flight => Stage::Joining,
+            ..0 => Stage::Unjoined,
+            _ if self.fresh || self.notice.is_some() || self.beats.owes_acknowledgement => Stage::Reconciling,
+            _ => Stage::Stable,
+        }
+    }
+
+    /// Member id and epoch (-1 for none).
+    #[must_use]
+    pub fn identity(&self) -> (&str, i32) {
+        (&self.member_id, self.epoch)
+    }
+
+    /// Member id and epoch for a transactional producer; `None` before the first epoch. Outside a membership they are those of the
+    /// last one, whose offsets a broker refuses.
+    #[must_use]
+    pub fn fencing(&self) -> Option<(&str, i32)> {
+        self.fencing.as_ref().map(|(member_id, epoch)| (member_id.as_str(), *epoch))
+    }
+
+    /// Whether the application is subscribed.
+    #[must_use]
+    pub fn is_subscribed(&self) -> bool {
+        self.subscription.is_some()
+    }
+
+    /// The partitions that the application has taken.
+    #[must_use]
+    pub fn owned(&self) -> Partitions {
+        self.holdings.partitions()
+    }
+
+    /// When the session ends unless a heartbeat is answered before; `None` outside a membership.
+    #[must_use]
+    pub fn session_end(&self) -> Option<u64> {
+        (self.epoch >= 0 && !self.closed).then(|| self.heard.saturating_add(self.config.session_timeout_ms))
+    }
+
+    /// Whether the member's partitions may belong to another member already: its application must not read on.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.epoch < 0 && !self.holdings.is_empty()
+    }
+
+    fn on_subscribe(&mut self, topics: Vec<String>, expression: Option<String>) {
+        if self.closed || self.failed || self.departure.as_ref().is_some_and(|departure| departure.closes) {
+            return;
+        }
+        // The member that was leaving stays. What its application gives up all the same is assigned still, so it comes back.
+        self.departure = None;
+        let topics = topics.into_iter().collect();
+        if self.subscription.as_ref().is_some_and(|wanted| wanted.topics == topics && wanted.expression == expression) {
+            return;
+        }
+        if self.subscription.is_none() {
+            self.liveness.stamp(self.now);
+        }
+        self.subscriptions += 1;
+        self.subscription = Some(Subscription { topics, expression, number: self.subscriptions });
+    }
+
+    /// Ends the membership: nothing of it counts any more. Partitions that are still held are lost.
+    fn leave_membership(&mut self) {
+        self.epoch = -1;
+        self.membership = self.membership.wrapping_add(1) & i32::MAX;
+        self.target = None;
+        self.fresh = false;
+        self.first = true;
+        self.beats.reset();
+        self.cancel_notice();
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp { member_id: String::new(), generation: self.membership }
+    }
+
+    fn is_current(&self, stamp: &Stamp) -> bool {
+        stamp.generation == self.membership
+    }
+
+    fn info(&mut self, message: String) {
+        self.actions.push(Action::Log { level: Level::Info, message });
+    }
+
+    fn warn(&mut self, message: String) {
+        self.actions.push(Action::Log { level: Level::Warning, message });
+    }
+}

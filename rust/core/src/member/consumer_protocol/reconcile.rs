@@ -1,0 +1,122 @@
+//! From the assignment to what the application holds: revoke, take, acknowledge; one change at a time, towards the newest assignment.
+
+use super::ConsumerMembership;
+use super::holdings::{ByTopic, named};
+use crate::member::Progress;
+use crate::member::event::{Action, Notice, NoticeKind};
+
+/// A notice that the application has not returned.
+#[derive(Debug)]
+pub(super) struct Outstanding {
+    ticket: u64,
+    pub(super) kind: NoticeKind,
+    added: ByTopic,
+    revoked: ByTopic,
+    /// Whether the application has begun it. From then on it is carried out.
+    begun: bool,
+}
+
+impl ConsumerMembership {
+    /// Compares the assignment with what the application holds. Topics without a name wait for it; the others do not wait for them.
+    pub(super) fn drive_target(&mut self) -> Progress {
+        if self.notice.is_some() || self.epoch < 0 || self.departure.is_some() {
+            return false;
+        }
+        let Some(target) = &self.target else { return false };
+        let mut known = target.clone();
+        known.retain(|id, numbers| self.topics.names.contains_key(id) && !numbers.is_empty());
+        let (added, revoked) = self.holdings.compare(&known);
+        let waits = known.len() < target.values().filter(|numbers| !numbers.is_empty()).count();
+        if added.is_empty() && revoked.is_empty() && (!self.first || waits) {
+            // The coordinator sent what the application has already. It is acknowledged all the same: the coordinator may have asked
+            // for some of it, and changed its plan meanwhile.
+            let fresh = std::mem::take(&mut self.fresh);
+            self.beats.owes_acknowledgement |= fresh;
+            return fresh;
+        }
+        self.fresh = false;
+        self.first = false;
+        if !added.is_empty() {
+            // The share of a newcomer comes in pieces, as others give them up.
+            self.pace.waits(self.now);
+        }
+        self.hand_out(NoticeKind::Assign, false, revoked, added);
+        true
+    }
+
+    /// What the member lost with its membership, the application has to give up before the member joins again.
+    pub(super) fn drive_lost(&mut self) -> Progress {
+        if self.notice.is_some() || self.epoch >= 0 || self.departure.is_some() || self.holdings.is_empty() {
+            return false;
+        }
+        self.hand_out(NoticeKind::Leave, true, self.holdings.by_topic(), ByTopic::new());
+        true
+    }
+
+    pub(super) fn hand_out(&mut self, kind: NoticeKind, lost: bool, revoked: ByTopic, added: ByTopic) {
+        self.last_ticket += 1;
+        let names = &self.topics.names;
+        let mut owned = self.holdings.by_topic();
+        for (id, numbers) in &revoked {
+            if let Some(left) = owned.get_mut(id) {
+                left.retain(|number| !numbers.contains(number));
+            }
+        }
+        for (id, numbers) in &added {
+            owned.entry(*id).or_default().extend(numbers);
+        }
+        owned.retain(|_, numbers| !numbers.is_empty());
+        let held = self.holdings.names();
+        let name = |id: &_| names.get(id).or_else(|| held.get(id)).map(String::as_str);
+        let notice = Notice {
+            ticket: self.last_ticket,
+            kind,
+            lost,
+            revoked: self.holdings.named(&revoked),
+            added: named(&added, name),
+            owned: named(&owned, name),
+            generation: self.epoch,
+            member_id: self.member_id.clone(),
+            protocol: String::new(),
+            assignment: Vec::new(),
+            topics: self
+                .subscription
+                .as_ref()
+                .map(|wanted| wanted.topics.iter().cloned().collect())
+                .unwrap_or_default(),
+        };
+        self.notice = Some(Outstanding { ticket: self.last_ticket, kind, added, revoked, begun: false });
+        self.actions.push(Action::Notify(notice));
+    }
+
+    /// The application's thread takes a notice. If the answer is false, the notice has been overtaken: nothing of it must be done,
+    /// and it needs no [`Event::Done`](crate::member::Event::Done).
+    pub fn begin(&mut self, ticket: u64) -> bool {
+        let Some(outstanding) = self.notice.as_mut().filter(|outstanding| outstanding.ticket == ticket) else {
+            return false;
+        };
+        if !outstanding.begun {
+            outstanding.begun = true;
+            self.holdings.add(&outstanding.added, &self.topics.names);
+        }
+        true
+    }
+
+    /// Makes a notice void that the application has not begun.
+    pub(super) fn cancel_notice(&mut self) {
+        if self.notice.as_ref().is_some_and(|outstanding| !outstanding.begun) {
+            self.notice = None;
+        }
+    }
+
+    pub(super) fn on_done(&mut self, ticket: u64) {
+        if !self.begin(ticket) {
+            return;
+        }
+        let Some(Outstanding { kind, revoked, .. }) = self.notice.take() else { return };
+        self.holdings.remove(&revoked);
+        if kind == NoticeKind::Assign && self.epoch >= 0 {
+            self.beats.owes_acknowledgement = true;
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The weighted strategy: partitions of different weight, members of different capacity.
+//!
+//! The objective, in this order: the load of the most loaded member relative to its capacity, the fewest moves, the evenness of the
+//! rest. A worst load within the tolerance above a proven bound counts as the least. With equal weights and equal capacities this is
+//! the sticky strategy. Otherwise it is bin packing, and there are these steps:
+//!
+//! 1. `bound`: what no plan is below, with a proof.
+//! 2. `place`: members keep what they have; the rest goes to the least loaded, the heaviest partition first.
+//! 3. If a member has more than the tolerance allows, it gives away the fewest partitions that do, and they are placed again.
+//! 4. `search`: if that is not enough, moves and swaps take load off the most loaded member. A plan from nothing is tried as well.
+//! 5. What moved goes home where there is room.
+//!
+//! Without owners, with equal capacities and equal subscriptions, the second step alone is within 4/3 of the bound. Let the worst
+//! member's last partition weigh `w` and be at place `l` of `m` members. If `w` is at most a third of the bound, the worst load is at
+//! most the mean plus `w`. Else `l` is at most `2m`, by `Layers`; and the partition joins one that is not heavier than that at place
+//! `2m - l + 1`, which together is at most the bound, by `Pairs` (three partitions of more than a third are above the bound).
+
+mod bound;
+mod place;
+mod search;
+
+use std::collections::BTreeMap;
+
+use crate::planning::budget::{Budget, Goal, Limit, Limited};
+use crate::planning::cooperative;
+use crate::planning::group::{Csr, Group, NONE};
+use crate::planning::objective::Objective;
+use crate::planning::ownership::Ownership;
+use crate::planning::plan::{LeavesOut, Outcome, Plan};
+use crate::planning::sticky;
+use crate::planning::subscribers::Subscribers;
+use crate::planning::weights::{LoadBound, Weighed, Weights};
+use place::Draft;
+
+/// The steps that bound, placing and search may take together, and the additional ones for each partition.
+const STEPS: u64 = 1 << 22;
+const STEPS_PER_PARTITION: u64 = 64;
+/// A plan from nothing moves nearly everything. It counts if its worst load is lower by more than this part.
+const GAIN: f64 = 0.01;
+
+/// A group with its weights, and the members in classes: those of one class may have the same partitions and can take as much.
+struct Setting<'a> {
+    group: &'a Group,
+    weights: &'a Weights,
+    subscribers: Subscribers,
+    topic_of: Vec<u32>,
+    /// By member.
+    class_of: Vec<u32>,
+    /// By class.
+    class_capacity: Vec<u64>,
+    /// By set of subscribers, its classes.
+    classes: Csr,
+}
+
+impl<'a> Setting<'a> {
+    fn new(group: &'a Group, weights: &'a Weights) -> Self {
+        let subscribers = Subscribers::new(group);
+        let mut known: BTreeMap<(u32, u64), u32> = BTreeMap::new();
+        for (&subscription, &capacity) in group.subscription_of().iter().zip(weights.capacities()) {
+            known.entry((subscription, capacity)).or_insert(0);
+        }
+        let mut of_subscription: Vec<Vec<u32>> = vec![Vec::new(); group.subscriptions().len()];
+        let mut class_capacity = Vec::with_capacity(known.len());
+        for ((subscription, capacity), class) in &mut known {
+            *class = class_capacity.len() as u32;
+            of_subscription[*subscription as usize].push(*class);
+            class_capacity.push(*capacity);
+        }
+        let class = |(subscription, capacity): (&u32, &u64)| known[&(*subscription, *capacity)];
+        let class_of = group.subscription_of().iter().zip(weights.capacities()).map(class).collect();
+        let mut classes = Csr::new();
+        let mut row = Vec::new();
+        for subscriptions in subscribers.sets.rows() {
+            row.clear();
+            row.extend(subscriptions.iter().flat_map(|&subscription| &of_subscription[subscription as usize]));
+            classes.push_row(&row);
+        }
+        Self {
+            group,
+            weights,
+            topic_of: group.topics().of_partitions(),
+            subscribers,
+            class_of,
+            class_capacity,
+            classes,
+        }
+    }
+
+    /// The classes of a set of subscribers.
+    fn line_of(&self, set: u32) -> &[u32] {
+        self.classes.row(set)
+    }
+
+    /// The set of the subscribers of a partition's topic.
+    fn set(&self, partition: u32) -> u32 {
+        self.subscribers.set_of[self.topic_of[partition as usize] as usize]
+    }
+
+    fn may(&self, member: u32, partition: u32) -> bool {
+        self.group.subscribes(member, self.topic_of[partition as usize])
+    }
+
+    fn same_topics(&self, a: u32, b: u32) -> bool {
+        self.group.subscription_of()[a as usize] == self.group.subscription_of()[b as usize]
+    }
+
+    /// Whether all partitions with subscribers weigh the same, and all members with topics can take the same.
+    fn is_flat(&self) -> bool {
+        let topics = self.group.topics();
+        let served = |&topic: &u32| !self.line_of(self.subscribers.set_of[topic as usize]).is_empty();
+        let mut partitions = (0..topics.len() as u32).filter(served).flat_map(|topic| topics.range(topic));
+        let first = partitions.next().map(|partition| self.weights.of(partition));
+        let mut members =
+            (0..self.group.members() as u32).filter(|&member| !self.group.subscription(member).is_empty());
+        let capacity = |member: u32| self.weights.capacities()[member as usize];
+        let strongest = members.next().map(capacity);
+        partitions.all(|partition| Some(self.weights.of(partition)) == first)
+            && members.all(|member| Some(capacity(member)) == strongest)
+    }
+}
+
+/// Plans a group with settled claims, within a limit. `cooperative` withholds what another member still holds (KIP-429).
+///
+/// O(partitions log partitions + partitions × classes of members), and the steps of the search where the tolerance asks for it.
+///
+/// # Panics
+/// If there is not one weight for each partition and one capacity for each member.
+#[must_use]
+pub fn plan(group: &Group, ownership: Ownership, weights: Weights, cooperative: bool, limit: &Limit<'_>) -> Outcome {
+    let (target, bound, limited) = assign_within(group, &ownership, &weights, limit);
+    let weighed = Some(Box::new(Weighed { weights, bound }));
+    let (plan, withholding) =
+        if cooperative { (cooperative::withhold(&target, &ownership), Some(target)) } else { (target, None) };
+    Outcome { plan, withholding, ownership, join: None, limited, leaves_out: LeavesOut::Nothing, weighed }
+}
+
+/// The plan, the bound of the worst relative load, and the search that ended early.
+///
+/// # Panics
+/// As [`plan`].
+#[must_use]
+pub fn assign_within(
+    group: &Group,
+    ownership: &Ownership,
+    weights: &Weights,
+    limit: &Limit<'_>,
+) -> (Plan, LoadBound, Option<Limited>) {
+    assert_eq!(weights.of_partitions().len(), group.topics().partitions(), "one weight for each partition");
+    assert_eq!(weights.capacities().len(), group.members(), "one capacity for each member");
+    let setting = Setting::new(group, weights);
+    let budget = limit.budget(STEPS + STEPS_PER_PARTITION * group.topics().partitions() as u64);
+    let bound = bound::load_bound(&setting, &budget);
+    if setting.is_flat() {
+        let (plan, limited) = sticky::assign_within(group, ownership, Objective::default(), limit);
+        return (plan, bound, limited);
+    }
+    let owner = solve(&setting, &ownership.owner, &bound, &budget);
+    (Plan { owner }, bound, budget.spent().map(|spent| spent.seeking(Goal::Load)))
+}
+
+/// What the most loaded members give away before the search.
+#[derive(Clone, Copy, PartialEq)]
+enum Release {
+    /// The fewest partitions, and of these the lightest that are enough.
+    Lightest,
+    /// The fewest partitions, the heaviest.
+    Heaviest,
+    Nothing,
+}
+
+/// The owners of a plan. Once the budget is spent, the plan is the best so far.
+fn solve(setting: &Setting<'_>, before: &[u32], bound: &LoadBound, budget: &Budget<'_>) -> Vec<u32> {
+    let room = setting.weights.room(bound.share, true);
+    let fits = |draft: &Draft| draft.load.iter().zip(&room).all(|(load, room)| load <= room);
+    let kept = Draft::new(setting, before.to_vec());
+    let fresh = kept.count.iter().all(|&count| count == 0);
+    let mut draft = kept.clone();
+    place::place(setting, &mut draft, bound.share, budget);
+    if fresh {
+        // Nothing moves, so that the least worst load costs nothing.
+        let _ = search::search(setting, &mut draft, &setting.weights.room(bound.share, false), budget);
+        return draft.owner;
+    }
+    if fits(&draft) {
+        return draft.owner;
+    }
+    let home = |draft: &mut Draft| {
+        let allowed = setting.weights.room(setting.weights.worst(&draft.load), false);
+        let room: Vec<u64> = room.iter().zip(allowed).map(|(room, allowed)| allowed.max(*room)).collect();
+        place::send_home(setting, draft, before, &room);
+    };
+    // What is released, and what the search moves on its own account: the better of up to three plans.
+    let mut fewest = 0;
+    let mut found: Option<Draft> = None;
+    for way in [Release::Lightest, Release::Heaviest, Release::Nothing] {
+        let mut tried = if way == Release::Nothing { draft.clone() } else { kept.clone() };
+        if way != Release::Nothing {
+            fewest = place::release(setting, &mut tried, &room, way == Release::Lightest);
+            place::place(setting, &mut tried, bound.share, budget);
+        }
+        let _ = search::search(setting, &mut tried, &room, budget);
+        home(&mut tried);
+        if found.as_ref().is_none_or(|found| place::compare(setting, before, &room, &tried, found).is_lt()) {
+            found = Some(tried);
+        }
+        if found.as_ref().is_some_and(|found| fits(found) && place::moved(found, before) == fewest) {
+            break;
+        }
+    }
+    let mut found = found.unwrap_or_else(|| draft.clone());
+    if !fits(&found) {
+        let mut anew = Draft::new(setting, vec![NONE; before.len()]);
+        place::place(setting, &mut anew, bound.share, budget);
+        let _ = search::search(setting, &mut anew, &room, budget);
+        let worst = |draft: &Draft| setting.weights.given_share(setting.weights.worst(&draft.load));
+        if worst(&anew) < worst(&found) * (1.0 - GAIN) {
+            place::rename(setting, &mut anew, before);
+            home(&mut anew);
+            found = anew;
+        }
+        // What was there may be no worse than what was found.
+        if place::compare(setting, before, &room, &draft, &found).is_le() {
+            found = draft;
+        }
+    }
+    found.owner
+}
