@@ -27,6 +27,7 @@ from kafka_assignors.assignors import (
 )
 from kafka_assignors.errors import (
     CaptureError,
+    ClientReleaseWarning,
     ClusterError,
     ConnectorError,
     EmbeddedKafkaError,
@@ -51,6 +52,7 @@ from kafka_assignors.errors import (
     TopicMetadataError,
     TopicReadError,
     UserDataError,
+    WeightError,
 )
 from kafka_assignors.group import (
     Certificate,
@@ -75,6 +77,8 @@ from kafka_assignors.partitioners import (
     murmur2,
 )
 from kafka_assignors.server_side import ServerSideGroup
+from kafka_assignors.weighted import WeightedAssignor
+from kafka_assignors.weights import RateSource, WeightSource
 from kafka_assignors.within import sticky_within
 
 __all__ = [
@@ -82,6 +86,7 @@ __all__ = [
     "Assignor",
     "CaptureError",
     "Certificate",
+    "ClientReleaseWarning",
     "ClusterError",
     "ConnectorError",
     "CooperativeStickyAssignor",
@@ -111,6 +116,7 @@ __all__ = [
     "PlanError",
     "ProtocolError",
     "RangeAssignor",
+    "RateSource",
     "RecordSizeWarning",
     "RoundRobinAssignor",
     "RoundRobinPartitioner",
@@ -129,6 +135,9 @@ __all__ = [
     "UniformAssignor",
     "UniformStickyPartitioner",
     "UserDataError",
+    "WeightError",
+    "WeightSource",
+    "WeightedAssignor",
     "__version__",
     "balance_score",
     "by_name",

@@ -41,9 +41,20 @@ class Plan:
     def limited(self) -> str | None: ...
     def verify(
         self,
-    ) -> tuple[tuple[int, int | None], tuple[int, int | None], int, tuple[int, int | None], bool, str | None, int]: ...
+    ) -> tuple[
+        tuple[int, int | None],
+        tuple[int, int | None],
+        int,
+        tuple[int, int | None],
+        bool,
+        str | None,
+        int,
+        tuple[float, float] | None,
+    ]: ...
     def lag_by_member(self) -> list[int] | None: ...
     def lag_bound(self) -> tuple[int, str | None] | None: ...
+    def load_by_member(self) -> list[float] | None: ...
+    def worst_load(self) -> tuple[float, float] | None: ...
     @property
     def joins(self) -> bool: ...
     @property
@@ -130,6 +141,14 @@ class CustomGroup:
         self,
     ) -> list[tuple[str, list[str], dict[str, list[int]], int | None, str | None, str | None, bytes]]: ...
     def finish(self, shares: dict[str, dict[str, list[int]]]) -> tuple[dict[str, bytes] | None, Plan]: ...
+    def data(self) -> list[tuple[str, bytes]]: ...
+    def finish_weighted(
+        self,
+        weights: dict[str, list[float | None]] | None,
+        capacities: dict[str, float],
+        tolerance: float,
+        seconds: float | None = None,
+    ) -> tuple[dict[str, bytes] | None, Plan, int]: ...
 
 def open_group(
     cooperative: bool, topics: _Counts, members: Iterable[Member], generation: int | None
@@ -191,6 +210,9 @@ class EmbeddedBroker:
         max_session_timeout_ms: int,
         max_group_size: int | None,
         max_record_bytes: int,
+        consumer_heartbeat_interval_ms: int,
+        consumer_session_timeout_ms: int,
+        consumer_assignors: Sequence[str],
         seed: int,
     ) -> EmbeddedBroker: ...
     @staticmethod
@@ -218,6 +240,28 @@ class EmbeddedBroker:
             str | None,
             str | None,
             list[tuple[str, str | None, str, bool, bool, bytes]],
+        ]
+    ]: ...
+    def consumer_groups(
+        self,
+    ) -> list[
+        tuple[
+            str,
+            Literal["Empty", "Assigning", "Reconciling", "Stable"],
+            int,
+            int,
+            str,
+            list[
+                tuple[
+                    str,
+                    str | None,
+                    str,
+                    int,
+                    dict[str, list[int]],
+                    dict[str, list[int]],
+                    dict[str, list[int]],
+                ]
+            ],
         ]
     ]: ...
     def inject(self, api: str, error: str, times: int) -> None: ...
@@ -657,12 +701,35 @@ class Membership:
         carry_on_when_converted: bool = False,
         seed: int = 0,
     ) -> Self: ...
+    # A member of the consumer protocol (KIP-848). member_id: its own, for the life of the process.
+    @staticmethod
+    def consumer(
+        *,
+        now_ms: int,
+        bootstrap: Sequence[tuple[str, int]],
+        group_id: str,
+        member_id: str,
+        client_id: str | None = None,
+        group_instance_id: str | None = None,
+        rack: str | None = None,
+        remote_assignor: str | None = None,
+        session_timeout_ms: int = 45_000,
+        longest_heartbeat_ms: int = 300,
+        max_poll_interval_ms: int = 300_000,
+        request_timeout_ms: int = 60_000,
+        connect_timeout_ms: int = 30_000,
+        backoff_ms: int = 100,
+        max_backoff_ms: int = 1_000,
+        seed: int = 0,
+    ) -> Membership: ...
     def connected(self, now_ms: int, conn: int, versions: dict[int, tuple[int, int]]) -> list[_Action]: ...
     def disconnected(self, now_ms: int, conn: int, reason: str, fatal_code: int | None = None) -> list[_Action]: ...
     def received(self, now_ms: int, conn: int, frame: bytes) -> list[_Action]: ...
     def tick(self, now_ms: int) -> list[_Action]: ...
     def poll(self, now_ms: int) -> list[_Action]: ...
     def subscribe(self, now_ms: int, topics: Sequence[str], all_topics: bool = False) -> list[_Action]: ...
+    # The consumer protocol only: the broker matches the expression (RE2/J) with whole names.
+    def subscribe_expression(self, now_ms: int, topics: Sequence[str], expression: str | None) -> list[_Action]: ...
     def matched(self, now_ms: int, topics: Sequence[str]) -> list[_Action]: ...
     def unsubscribe(self, now_ms: int) -> list[_Action]: ...
     def begin(self, ticket: int) -> bool: ...
@@ -685,8 +752,8 @@ class Membership:
     def close(self, now_ms: int, timeout_ms: int) -> list[_Action]: ...
     def next_deadline(self) -> int | None: ...
     def owned(self) -> _Partitions: ...
-    # Stage ("unjoined", "joining", "planning", "syncing", "stable", "failed", "closed"), member id, generation, whether
-    # it leads, assignor of the generation: all of one moment. For ConsumerGroupMetadata and for tools.
+    # Stage ("unjoined", "joining", "planning", "syncing", "stable", "reconciling", "failed", "closed"), member id,
+    # generation, whether it leads, assignor of the generation: all of one moment. For ConsumerGroupMetadata and tools.
     def state(self) -> tuple[str, str, int, bool, str]: ...
     # Whether the owned partitions are lost and must not be read on; and when the session ends without an answer.
     def standing(self) -> tuple[bool, int | None]: ...

@@ -7,7 +7,6 @@ the consumer or to the adapter of its client. So one assignor may serve any numb
 from __future__ import annotations
 
 import logging
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -22,6 +21,7 @@ from kafka_assignors.assignor import (
 from kafka_assignors.errors import GroupError, GroupTypeError, LagError, OptionError
 from kafka_assignors.group import Group, MemberState, Plan, Topic, checked_topics
 from kafka_assignors.lag import check_source, gather
+from kafka_assignors.options import check_choice, check_seconds
 from kafka_assignors.printable import SENTENCE, printable
 from kafka_assignors.server_side import ServerSideRangeAssignor, UniformAssignor
 from kafka_assignors.userdata import (
@@ -71,11 +71,6 @@ _LAG_SCOPES: tuple[LagScope, ...] = ("topic", "group")
 _LAG_KEEPS: tuple[LagKeep, ...] = ("none", "owners")
 
 
-def _check_option(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise OptionError(f"{name} is {value!r}; give one of {', '.join(map(repr, known))}")
-
-
 def _check_size(name: str, value: object, bits: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**bits:
         raise OptionError(f"{name} is {value!r}; give an integer from 0 to {2**bits - 1}")
@@ -97,8 +92,8 @@ class _StickyOptions(Assignor):
     racks: RackOrder
 
     def __post_init__(self) -> None:
-        _check_option("mode", self.mode, _MODES)
-        _check_option("racks", self.racks, _RACK_ORDERS)
+        check_choice("mode", self.mode, _MODES)
+        check_choice("racks", self.racks, _RACK_ORDERS)
 
     def _options(self) -> tuple[str, str, str]:
         return self.name, self.mode, self.racks
@@ -197,7 +192,7 @@ class StickyStreamJoinAssignor(Assignor):
     protocol: Protocol = "eager"
 
     def __post_init__(self) -> None:
-        _check_option("protocol", self.protocol, _PROTOCOLS)
+        check_choice("protocol", self.protocol, _PROTOCOLS)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -306,16 +301,14 @@ class LagBasedAssignor(Assignor):
 
     def __post_init__(self) -> None:
         check_source(self.lags)
-        _check_option("scope", self.scope, _LAG_SCOPES)
+        check_choice("scope", self.scope, _LAG_SCOPES)
         if self.max_skew is not None:
             _check_size("max_skew", self.max_skew, 32)
-        _check_option("keep", self.keep, _LAG_KEEPS)
+        check_choice("keep", self.keep, _LAG_KEEPS)
         _check_size("threshold", self.threshold, 64)
         if self.keep == "none" and self.threshold:
             raise OptionError(f"threshold is {self.threshold}, but keep is 'none'; a threshold is for keep='owners'")
-        seconds = self.deadline
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-            raise OptionError(f"deadline is {seconds!r}; give a positive number of seconds")
+        check_seconds("deadline", self.deadline)
         if not isinstance(self.group_id, str):
             raise OptionError(f"group_id is {self.group_id!r}; give the group's name, or '' if it does not matter")
 
@@ -432,6 +425,16 @@ _NAMED: dict[str, Assignor] = {
 }
 
 
+def register(assignor: Assignor, *classes: str) -> None:
+    """Makes `by_name` know an assignor of this package that is built on this module.
+
+    Args:
+        assignor: with its default options.
+        classes: further names.
+    """
+    _NAMED.update(dict.fromkeys((assignor.name, *classes), assignor))
+
+
 def by_name(name: str) -> Assignor:
     """The strategy with this name, with default options: what configuration files and other clients call it.
 
@@ -440,7 +443,8 @@ def by_name(name: str) -> Assignor:
             `roundrobin`), or the name of the class, here or in Java: `StickyAssignor` or
             `org.apache.kafka.clients.consumer.StickyAssignor`. The names of KIP-315 and KAFKA-5337 are
             `StickyStreamJoinAssignor`, which is the eager one, and `LagBasedAssignor`; the latter has no source of lags
-            yet. `uniform` and `server-side-range` are the broker's.
+            yet. `uniform` and `server-side-range` are the broker's. `weighted` and `cooperative-weighted` have no
+            weights yet, and weigh all partitions equally.
 
     Raises:
         OptionError: no strategy has this name.

@@ -10,6 +10,7 @@ True
 
 __all__ = [
     "CaptureError",
+    "ClientReleaseWarning",
     "ClusterError",
     "ConnectorError",
     "EmbeddedKafkaError",
@@ -34,6 +35,7 @@ __all__ = [
     "TopicMetadataError",
     "TopicReadError",
     "UserDataError",
+    "WeightError",
 ]
 
 
@@ -102,6 +104,10 @@ class ClusterError(KafkaAssignorsError, RuntimeError):
     """A cluster refuses a question: the group does not exist, or the user lacks a right."""
 
 
+class WeightError(KafkaAssignorsError, RuntimeError):
+    """The weights of partitions are not known: a source failed, was late, or gave what are no weights."""
+
+
 class LagError(KafkaAssignorsError, RuntimeError):
     """The lags of a group are not known, or were not known in time."""
 
@@ -133,6 +139,10 @@ class IncompatibleClientError(KafkaAssignorsError, RuntimeError):
 
 class MissingDependencyError(KafkaAssignorsError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+class ClientReleaseWarning(UserWarning):
+    """The installed release of a client has a fault that concerns its use here, or is newer than those tested."""
 
 
 class RecordSizeWarning(UserWarning):

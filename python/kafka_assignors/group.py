@@ -326,6 +326,10 @@ class Certificate:
         limited: the search for a bound that reached the limit of steps, and why; None if none did.
         left_out: partitions that a member could have and that a [`CustomAssignor`][kafka_assignors.own.CustomAssignor]
             gives to nobody. Such a plan is not optimal.
+        load: of a weighted plan, the load of the most loaded member relative to its capacity; else None. Such a plan
+            has no bound of the balance score, unless all weights and capacities are equal; `moved_bound` is of the
+            plans whose worst load is as low, or within the tolerance.
+        load_bound: a proven lower bound of it in any plan.
     """
 
     balance_score: int
@@ -338,6 +342,8 @@ class Certificate:
     optimal: bool
     limited: str | None = None
     left_out: int = 0
+    load: float | None = None
+    load_bound: float | None = None
 
 
 NO_SUBSCRIBER = "no subscriber"
@@ -514,8 +520,8 @@ class Plan(Mapping[str, dict[str, list[int]]]):
 
     @cached_property
     def _certificate(self) -> Certificate:
-        score, moved, kept, misses, optimal, limited, left_out = self._core.verify()
-        return Certificate(*score, *moved, kept, *misses, optimal, limited, left_out)
+        score, moved, kept, misses, optimal, limited, left_out, load = self._core.verify()
+        return Certificate(*score, *moved, kept, *misses, optimal, limited, left_out, *(load or (None, None)))
 
     def verify(self, require_optimal: bool = False) -> Certificate:
         """Checks the plan with code that shares nothing with the solver.
@@ -546,8 +552,9 @@ class Plan(Mapping[str, dict[str, list[int]]]):
                     ("balance score", certificate.balance_score, certificate.balance_score_bound),
                     ("rack misses", certificate.rack_misses, certificate.rack_misses_bound),
                     ("moved", certificate.moved, certificate.moved_bound),
+                    ("worst load", certificate.load, certificate.load_bound),
                 )
-                if bound is not None and value > bound
+                if value is not None and bound is not None and value > bound
             )
             if certificate.left_out:
                 found = ", ".join(filter(None, [f"{certificate.left_out} partitions left out", found]))
@@ -582,6 +589,30 @@ class Plan(Mapping[str, dict[str, list[int]]]):
     def lag_bound_limited(self) -> str | None:
         """Why a larger `lag_bound` may be provable: the search for it ended early. None where it did not."""
         return self._lag_bound[1]
+
+    @cached_property
+    def load_by_member(self) -> dict[str, float] | None:
+        """The weight of each member's partitions, if the plan is weighted; else None.
+
+        In the unit of the weights, not divided by the capacities; of a cooperative plan, once withheld partitions are
+        handed out. See [`WeightedAssignor`][kafka_assignors.weighted.WeightedAssignor].
+        """
+        loads = self._core.load_by_member()
+        return None if loads is None else dict(zip(self._core.member_ids, loads, strict=True))
+
+    @cached_property
+    def _worst_load(self) -> tuple[float, float] | tuple[None, None]:
+        return self._core.worst_load() or (None, None)
+
+    @property
+    def worst_load(self) -> float | None:
+        """The load of the most loaded member, divided by its capacity; None if the plan is not weighted."""
+        return self._worst_load[0]
+
+    @property
+    def load_bound(self) -> float | None:
+        """A proven lower bound of `worst_load` in any plan of the group; None if the plan is not weighted."""
+        return self._worst_load[1]
 
     @cached_property
     def faults(self) -> dict[str, str]:

@@ -292,7 +292,8 @@ class ServerSideGroup:
 
         Args:
             member: its id.
-            topics: the names of topics, in the order of its request; they need not exist.
+            topics: the names of topics, in the order of its request (librdkafka sends them in descending order); they
+                need not exist.
             instance_id: `group.instance.id`. With that of a member that left to return, it takes over its target.
             expression: a regular expression of the broker (RE2), which must match the whole name of a topic.
             later: put the plan off.

@@ -14,6 +14,7 @@ or `none` is that, and anything else is text.
 |---|---|
 | `sticky`, `cooperative-sticky` | `mode`, `racks` |
 | `lag` | `scope`, `max_skew` (a number or `none`), `keep`, `threshold` (a number) |
+| `weighted`, `cooperative-weighted` | `capacity`, `tolerance`, `deadline` (numbers) |
 | `uniform`, `server-side-range` | `broker`, a release such as `4.3` |
 | the others | none |
 """
@@ -33,16 +34,20 @@ from kafka_assignors.own import CustomAssignor
 __all__ = ["OPTIONS", "parse_strategy", "split_strategies", "strategy_name", "strategy_text"]
 
 _STICKY = ("mode", "racks")
+_WEIGHTED = ("capacity", "tolerance", "deadline")
 OPTIONS = {
     "sticky": _STICKY,
     "cooperative-sticky": _STICKY,
     "lag": ("scope", "max_skew", "keep", "threshold"),
     "uniform": ("broker",),
     "server-side-range": ("broker",),
+    "weighted": _WEIGHTED,
+    "cooperative-weighted": _WEIGHTED,
 }
 """The options that a text can give, by the strategy's wire name."""
 
 _NUMBERS = ("max_skew", "threshold")
+_FRACTIONS = ("capacity", "tolerance", "deadline")
 _GRAMMAR = re.compile(r"\s*([\w.-]+)\s*(?:\(([^()]*)\))?\s*")
 _WITH_COLON = re.compile(r"\s*([\w.-]+)\s*:\s*([^()]*?)\s*")
 _OWN = re.compile(r"\s*([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)\s*(?:\(([^()]*)\))?\s*")
@@ -161,7 +166,11 @@ def _correction(text: object) -> str:
     return f"options stand in parentheses: {f'{colon[1]}({colon[2]})'!r}"
 
 
-def _value(text: str, name: str, value: str) -> str | int | None:
+def _value(text: str, name: str, value: str) -> str | int | float | None:
+    if name in _FRACTIONS:
+        if not re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,20})?", value):
+            raise OptionError(f"strategy {text!r}: {name} is {value!r}; give a number")
+        return float(value)
     if name not in _NUMBERS:
         return value
     if name == "max_skew" and value.lower() == "none":
@@ -177,7 +186,7 @@ def strategy_text(assignor: Assignor) -> str:
     >>> strategy_text(parse_strategy("lag( max_skew=2,scope=group )"))
     'lag(scope=group, max_skew=2)'
     """
-    if isinstance(assignor, CustomAssignor):
+    if isinstance(assignor, CustomAssignor) and assignor.name not in OPTIONS:
         return _own_text(assignor)
     default = by_name(assignor.name)
     changed = [

@@ -28,6 +28,8 @@ from kafka_assignors.report.terminal.maps import MOST_PARTITIONS, NO_COMMIT
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kafka_assignors.planner.observed_group import ObservedGroup
+
 
 def describe(
     bootstrap: options.BootstrapServer = None,
@@ -39,6 +41,7 @@ def describe(
     show_map: Annotated[bool, typer.Option("--map/--no-map", help="Draw who has what.")] = True,
     reset: options.Reset = "latest",
     timeout: options.Timeout = 30.0,
+    rates: options.Rates = None,
     form: Annotated[
         Format, typer.Option("--format", help="Text for people, JSON, or CSV of who has what.")
     ] = Format.TEXT,
@@ -51,15 +54,20 @@ def describe(
     \b
     kafka-assignors describe --bootstrap-server localhost:9092 --group billing
     kafka-assignors describe --snapshot billing.json --format json
+    kafka-assignors describe --bootstrap-server localhost:9092 --group billing --rates 0.5
 
     Exit status: 0 if all is well, 3 if a rule is not met (a member with nothing, a partition without an owner, claims
     that conflict: all are named), 2 for bad input or a cluster that cannot be read.
     """
     with exit_on_error():
-        observed = options.observed_group_of(
-            bootstrap, group, snapshot, settings, config, timeout, reset=reset, clients=clients
-        )
-        found = describe_group(observed, reset=reset)
+
+        def read() -> ObservedGroup:
+            return options.observed_group_of(
+                bootstrap, group, snapshot, settings, config, timeout, reset=reset, clients=clients
+            )
+
+        observed, known = options.rates_of(rates, read(), None if snapshot is not None else read)
+        found = describe_group(observed, reset=reset, rates=known)
         if not clients:
             bare = (replace(member, client_id=None, client_host=None) for member in found.members)
             found = replace(found, members=tuple(bare))
@@ -68,35 +76,36 @@ def describe(
         elif form is Format.CSV:
             _print_csv(found)
         else:
-            _show(console(wide), found, show_map)
+            _show(console(wide), found, show_map, rated=known is not None)
     if found.warnings:
         raise typer.Exit(WARNINGS)
 
 
 def _print_csv(found: DescribedGroup) -> None:
     print_csv(
-        ("topic", "partition", "member", "lag", "committed"),
+        ("topic", "partition", "member", "lag", "committed", "rate"),
         (
-            (topic.name, partition, owner, lag, committed)
+            (topic.name, partition, owner, lag, committed, rate)
             for topic in found.topics
-            for partition, (owner, lag, committed) in enumerate(
-                zip(topic.owners, topic.lags, topic.committed, strict=True)
+            for partition, (owner, lag, committed, rate) in enumerate(
+                zip(topic.owners, topic.lags, topic.committed, topic.rates, strict=True)
             )
         ),
     )
 
 
-def _show(out: Console, found: DescribedGroup, show_map: bool) -> None:
+def _show(out: Console, found: DescribedGroup, show_map: bool, *, rated: bool) -> None:
     taken = datetime.fromtimestamp(found.taken_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     who = "the broker assigns (KIP-848)" if found.protocol == "consumer" else "a member assigns"
     out.print(f"group {found.group_id}: {found.state}, {found.strategy or 'no strategy'}, {who}; as of {taken}")
     with_clients = any(member.client_id for member in found.members)
     columns = ["client", "host"] if with_clients else []
     lacking = ["no commit"] if found.uncommitted else []
+    rate = ["records/s"] if rated else []
     # The map shows who has what; without one the members' rows do.
     mapped = show_map and bool(found.members and found.topics)
     held = [] if mapped else ["has"]
-    headings = ["member", "id", *columns, "rack", "topics", "partitions", "lag", *lacking, *held]
+    headings = ["member", "id", *columns, "rack", "topics", "partitions", "lag", *rate, *lacking, *held]
     found = replace(found, members=tuple(sorted(found.members, key=lambda member: natural(member.name))))
     rows = [
         [
@@ -107,6 +116,7 @@ def _show(out: Console, found: DescribedGroup, show_map: bool) -> None:
             len(member.topics),
             member.count,
             _lag(member.lag, member.uncommitted, member.count),
+            *([per_second(member.rate)] if rate else []),
             *([member.uncommitted] if lacking else []),
             *(
                 ["; ".join(f"{topic} {ranges(numbers)}" for topic, numbers in member.partitions.items())]
@@ -138,11 +148,12 @@ def _show(out: Console, found: DescribedGroup, show_map: bool) -> None:
             topic.subscribers,
             sum(owner is None for owner in topic.owners),
             _lag(topic.lag, len(topic.uncommitted), topic.partitions),
+            *([per_second(None if None in topic.rates else sum(each or 0 for each in topic.rates))] if rate else []),
             *([topic.committed.count(None)] if lacking else []),
         ]
         for topic in found.topics
     ]
-    headings = ["topic", "partitions", "subscribers", "without owner", "lag", *lacking]
+    headings = ["topic", "partitions", "subscribers", "without owner", "lag", *rate, *lacking]
     out.print(table("Topics", headings, topics, least=["subscribers", "no commit", "partitions"]))
     if mapped:
         out.print(_ownership(out, found, names))
@@ -166,6 +177,17 @@ def _show(out: Console, found: DescribedGroup, show_map: bool) -> None:
     if len(found.conflicts) > 10:
         out.print(f"claimed by several: {len(found.conflicts) - 10} more partitions")
     show_findings(out, found.findings)
+
+
+def per_second(rate: float | None) -> str:
+    """A rate for people.
+
+    >>> per_second(None), per_second(0.25), per_second(1234.5)
+    ('?', '0.25', '1,234')
+    """
+    if rate is None:
+        return number(None)
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.3g}"
 
 
 def _lag(lag: int | None, uncommitted: int, partitions: int) -> str:

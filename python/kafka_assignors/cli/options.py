@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from kafka_assignors.cluster import Snapshot, read_snapshot
 from kafka_assignors.errors import OptionError
 from kafka_assignors.net.command_line import BOOTSTRAP_VARIABLE, connection_settings
 from kafka_assignors.planner.observed_group import ObservedGroup
+from kafka_assignors.planner.rates import rates_between
 from kafka_assignors.strategies import parse_strategy
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ __all__ = [
     "Join",
     "Leave",
     "Partitions",
+    "Rates",
     "Reset",
     "Settings",
     "SnapshotFile",
@@ -40,6 +43,7 @@ __all__ = [
     "bars",
     "check_reset",
     "observed_group_of",
+    "rates_of",
     "settings_of",
     "strategy_of",
 ]
@@ -79,6 +83,15 @@ Reset = Annotated[
     typer.Option(
         "--reset",
         help="The consumers' auto.offset.reset: latest or earliest. The lag of partitions without a commit follows it.",
+    ),
+]
+Rates = Annotated[
+    str | None,
+    typer.Option(
+        "--rates",
+        help="Show how many records a second are written to partitions: since a FILE that `snapshot` has written, or, "
+        "of a live cluster, within so many SECONDS from now.",
+        metavar="FILE|SECONDS",
     ),
 ]
 Join = Annotated[
@@ -156,6 +169,46 @@ def observed_group_of(
     with bars() as progress:
         taken = read_snapshot(found, [group], topics=topics, clients=clients, timeout=timeout, progress=progress)
     return ObservedGroup(taken, group)
+
+
+def rates_of(
+    rates: str | None, observed: ObservedGroup, live: Callable[[], ObservedGroup] | None
+) -> tuple[ObservedGroup, dict[str, list[float | None]] | None]:
+    """The group and the rates of its partitions; with SECONDS, the group as it is after them.
+
+    Args:
+        rates: the option `--rates`.
+        observed: the group.
+        live: reads the group once more; None for a group in a file.
+
+    Raises:
+        KafkaAssignorsError: a file that is no older snapshot of this cluster, or SECONDS that cannot be used.
+    """
+    if rates is None:
+        return observed, None
+    seconds = _seconds(rates)
+    if seconds is None:
+        return observed, rates_between(Snapshot.load(rates), observed.snapshot)
+    if live is None:
+        raise OptionError(f"--rates {rates} is a number of seconds, and --snapshot a file; give an earlier file")
+    time.sleep(seconds)
+    again = live()
+    return again, rates_between(observed.snapshot, again.snapshot)
+
+
+def _seconds(text: str) -> float | None:
+    """The seconds of `--rates`; None for a file.
+
+    Raises:
+        OptionError: a number that is not from 0.1 to 3,600.
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    if not 0.1 <= seconds <= 3_600:
+        raise OptionError(f"--rates is {text}; give 0.1 to 3,600 seconds, or a file")
+    return seconds
 
 
 def check_reset(reset: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafka_assignors.cli import options
-from kafka_assignors.cli.describe import show_record
+from kafka_assignors.cli.describe import per_second, show_record
 from kafka_assignors.cli.output import (
     NO,
     WARNINGS,
@@ -28,14 +28,16 @@ from kafka_assignors.report.terminal import number, table
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kafka_assignors.planner.observed_group import ObservedGroup
+
 _SHOWN = 50
 
 Strategy = Annotated[
     str | None,
     typer.Option(
         "--strategy",
-        help="sticky, cooperative-sticky, sticky-join, lag, range, roundrobin, or uniform or server-side-range for "
-        "what a broker would plan; options in parentheses, such as "
+        help="sticky, cooperative-sticky, sticky-join, lag, weighted, range, roundrobin, or uniform or "
+        "server-side-range for what a broker would plan; options in parentheses, such as "
         "sticky(mode=sticky-yet-fair). By default the group's own.",
         metavar="NAME[(OPTION=VALUE, …)]",
     ),
@@ -59,6 +61,7 @@ def plan(
     every: Annotated[bool, typer.Option("--all", help=f"Show all moves, not only the first {_SHOWN}.")] = False,
     reset: options.Reset = "latest",
     timeout: options.Timeout = 30.0,
+    rates: options.Rates = None,
     form: Annotated[Format, typer.Option("--format", help="Text for people, JSON, or CSV of the moves.")] = Format.TEXT,
     wide: options.Wide = False,
 ) -> None:
@@ -78,10 +81,14 @@ def plan(
     with exit_on_error():
         change = parse_change(join or (), leave or (), partitions or (), subscribe or ())
         assignor = None if strategy is None else options.strategy_of(strategy)
-        observed = options.observed_group_of(
-            bootstrap, group, snapshot, settings, config, timeout, topics=change.topics, reset=reset
-        )
-        planned = plan_change(Situation(observed, change), assignor, reset=reset)
+
+        def read() -> ObservedGroup:
+            return options.observed_group_of(
+                bootstrap, group, snapshot, settings, config, timeout, topics=change.topics, reset=reset
+            )
+
+        observed, known = options.rates_of(rates, read(), None if snapshot is not None else read)
+        planned = plan_change(Situation(observed, change), assignor, reset=reset, rates=known)
         if form is Format.JSON:
             print_json("plan", planned, warnings=len(planned.warnings))
         elif form is Format.CSV:
@@ -101,6 +108,8 @@ def _show(out: Console, planned: PlannedGroup, most: int | None) -> None:
     out.print(f"group {planned.group_id}, planned with {planned.strategy}{observer}")
     for line in planned.changes or ("no change",):
         out.print(f"  {line}")
+    rated = any(member.rate_before is not None or member.rate_after is not None for member in planned.members)
+    rate = ["records/s before", "records/s after"] if rated else []
     rows = [
         [
             member.name,
@@ -109,11 +118,12 @@ def _show(out: Console, planned: PlannedGroup, most: int | None) -> None:
             member.after,
             number(member.lag_before),
             number(member.lag_after),
+            *([per_second(member.rate_before), per_second(member.rate_after)] if rate else []),
             "; ".join(f"{topic} {ranges(numbers)}" for topic, numbers in member.partitions.items()),
         ]
         for member in sorted(planned.members, key=lambda member: natural(member.name))
     ]
-    headings = ["member", "", "before", "after", "lag before", "lag after", "gets"]
+    headings = ["member", "", "before", "after", "lag before", "lag after", *rate, "gets"]
     first_out = ["lag before", "lag after", "before", ""]
     out.print(table("Who gets what", headings, rows, left=("", "gets"), lists=["gets"], least=first_out))
     names = {member.id: member.name for member in planned.members}
@@ -154,5 +164,10 @@ def _show(out: Console, planned: PlannedGroup, most: int | None) -> None:
         f"spread: {planned.spread[0]} to {planned.spread[1]} partitions a member, balance score "
         f"{planned.balance_score}{score}{lags}"
     )
+    if planned.load is not None and planned.load_bound is not None:
+        out.print(
+            f"the heaviest member carries {planned.load:,.6g}, relative to its capacity; no plan has less than "
+            f"{planned.load_bound:,.6g}"
+        )
     show_record(out, planned.record_bytes, planned.record_limit, planned.record_limit_told)
     show_findings(out, planned.findings)

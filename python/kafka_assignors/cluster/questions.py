@@ -44,6 +44,8 @@ _FUNCTIONS = {
 }
 # Lower versions lack a feature: Metadata that creates no topic, and OffsetFetch for all topics of a group.
 _LEAST = {"Metadata": 4, "OffsetFetch": 2}
+# The next version has topic ids instead of names.
+_MOST = {"OffsetFetch": 9}
 
 
 class RetriableError(Exception):
@@ -308,7 +310,7 @@ class Questions:
         spoken = connection.api_versions.get(key)
         if spoken is None:
             return None
-        version = min(most, spoken[1])
+        version = min(most, spoken[1], _MOST.get(request, most))
         return version if version >= max(least, spoken[0], _LEAST.get(request, 0)) else None
 
     # ---- many -------------------------------------------------------------------------------------------------------

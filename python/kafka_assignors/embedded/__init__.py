@@ -3,7 +3,12 @@
 kafka-python, aiokafka and confluent-kafka use it with their default settings: producers (idempotent ones too),
 consumers, groups of several members in one process or many, and their admin clients. Groups behave as on a real broker:
 joins in two steps, generations, static members, the vote on the protocol, session expiry, fenced commits. Records are
-kept in memory, as the producers sent them. There are no transactions, no security and no KIP-848 groups.
+kept in memory, as the producers sent them. There are no transactions and no security.
+
+Groups of the new protocol (KIP-848, `group.protocol=consumer`) are planned by the broker's own assignors, `uniform` and
+`range`, partition by partition as a broker of 4.3 does it: epochs, partitions that change hands only after they are
+given up, static members, regular expressions, fenced commits. Classic members cannot be in such a group: a group
+changes its protocol only while it is empty, and keeps its offsets.
 
 >>> from kafka_assignors.embedded import EmbeddedKafka
 >>> with EmbeddedKafka(topics={"orders": 12}) as kafka:
@@ -24,9 +29,10 @@ from kafka_assignors import _core
 from kafka_assignors.embedded.server import API_KEYS, Fault, Server
 from kafka_assignors.errors import EmbeddedKafkaError
 
-__all__ = ["EmbeddedKafka", "GroupView", "MemberView"]
+__all__ = ["ConsumerGroupView", "ConsumerMemberView", "EmbeddedKafka", "GroupView", "MemberView"]
 
 GroupStateName = Literal["Empty", "PreparingRebalance", "CompletingRebalance", "Stable"]
+ConsumerGroupStateName = Literal["Empty", "Assigning", "Reconciling", "Stable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,39 @@ class GroupView:
     """By member id."""
 
 
+@dataclass(frozen=True, slots=True)
+class ConsumerMemberView:
+    """A member of a KIP-848 group in its current state on the broker."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    epoch: int
+    """The last epoch that it was given; -2 for a static member that has left to return."""
+    assigned: dict[str, list[int]]
+    """Its partitions, by topic."""
+    pending: dict[str, list[int]]
+    """The partitions that it was told to give up and has not given up yet, by topic."""
+    target: dict[str, list[int]]
+    """The partitions that it should have, by topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupView:
+    """A KIP-848 group in its current state on the broker."""
+
+    group_id: str
+    state: ConsumerGroupStateName
+    epoch: int
+    """It rises with every change of members, subscriptions or topics."""
+    assignment_epoch: int
+    """The epoch of the last plan."""
+    assignor: str
+    """`uniform` or `range`."""
+    members: dict[str, ConsumerMemberView]
+    """By member id."""
+
+
 class EmbeddedKafka:
     """A Kafka cluster in this process, served from a thread of its own until it is closed.
 
@@ -75,6 +114,9 @@ class EmbeddedKafka:
         max_session_timeout_ms: The longest session a member may ask for.
         max_group_size: How many members a group may have; None is no limit.
         max_record_bytes: The largest record of a group: `max.message.bytes` of `__consumer_offsets`.
+        consumer_heartbeat_interval_ms: How often members of KIP-848 groups send a heartbeat. Kafka has 5,000.
+        consumer_session_timeout_ms: How long such a member may be silent.
+        consumer_assignors: The assignors for which such members may vote, the default one first.
     """
 
     def __init__(
@@ -91,9 +133,16 @@ class EmbeddedKafka:
         max_session_timeout_ms: int = 1_800_000,
         max_group_size: int | None = None,
         max_record_bytes: int = 1_048_588,
+        consumer_heartbeat_interval_ms: int = 500,
+        consumer_session_timeout_ms: int = 45_000,
+        consumer_assignors: Sequence[str] = ("uniform", "range"),
     ) -> None:
         if default_partitions < 1:
             raise EmbeddedKafkaError(f"default_partitions is {default_partitions}: give at least 1")
+        _check_count("consumer_heartbeat_interval_ms", consumer_heartbeat_interval_ms)
+        _check_count("consumer_session_timeout_ms", consumer_session_timeout_ms)
+        if not consumer_assignors:
+            raise EmbeddedKafkaError("consumer_assignors is empty: give 'uniform', 'range' or both")
         self._broker = _core.EmbeddedBroker(
             cluster_id="embedded-kafka",
             racks=list(racks),
@@ -104,6 +153,9 @@ class EmbeddedKafka:
             max_session_timeout_ms=max_session_timeout_ms,
             max_group_size=max_group_size,
             max_record_bytes=max_record_bytes,
+            consumer_heartbeat_interval_ms=consumer_heartbeat_interval_ms,
+            consumer_session_timeout_ms=consumer_session_timeout_ms,
+            consumer_assignors=list(consumer_assignors),
             seed=0,
         )
         for name, partitions in (topics or {}).items():
@@ -179,11 +231,19 @@ class EmbeddedKafka:
     # ---- groups ----
 
     def groups(self) -> dict[str, GroupView]:
-        """The groups in their current state, by id."""
+        """The classic groups in their current state, by id."""
         views = {}
         for group_id, state, generation, protocol_type, protocol, leader, rows in self._broker.groups():
             members = {row[0]: MemberView(*row) for row in rows}
             views[group_id] = GroupView(group_id, state, generation, protocol_type, protocol, leader, members)
+        return views
+
+    def consumer_groups(self) -> dict[str, ConsumerGroupView]:
+        """The KIP-848 groups in their current state, by id."""
+        views = {}
+        for group_id, state, epoch, assignment_epoch, assignor, rows in self._broker.consumer_groups():
+            members = {row[0]: ConsumerMemberView(*row) for row in rows}
+            views[group_id] = ConsumerGroupView(group_id, state, epoch, assignment_epoch, assignor, members)
         return views
 
     # ---- faults ----

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from kafka_assignors.errors import LagError, OptionError
@@ -33,6 +34,7 @@ __all__ = [
     "NEXT_OFFSET",
     "ClusterLagSource",
     "Deadline",
+    "Look",
     "OffsetReader",
     "Partition",
     "check_reading",
@@ -81,6 +83,26 @@ class Deadline:
     def is_over(self) -> bool:
         """Whether no time is left."""
         return time.monotonic() >= self._end
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The ends of topics at one time.
+
+    Attributes:
+        at: the time, by `time.monotonic`.
+        counts: topic to its number of partitions, of the topics that exist.
+        ends: the offset that the next record will get, of the partitions that have a leader.
+        sizes: the mean size of the records in each partition's log, in bytes, of the logs that have any; None where the
+            cluster does not say.
+        refusal: why there are no sizes; None if there are, or if nobody asked.
+    """
+
+    at: float
+    counts: Mapping[str, int]
+    ends: Offsets
+    sizes: Mapping[Partition, float] | None = None
+    refusal: str | None = None
 
 
 class OffsetReader(Protocol):
@@ -152,6 +174,68 @@ class ClusterLagSource(ABC):
                 return self._read(reader, wanted, group_id, deadline)
         except self._errors as error:
             raise LagError(f"the offsets of group {group_id!r} could not be read: {error!r}") from error
+
+    def look(self, topics: Iterable[str], *, sizes: bool = False) -> Look:
+        """The end offsets of those of the topics that exist: one request for the partitions, and for each 10,000 of
+        them one to each broker that leads.
+
+        Args:
+            topics: their names.
+            sizes: whether to ask for the sizes of the logs and the first offsets, too.
+
+        Raises:
+            LagError: a request failed or was late.
+        """
+        wanted = sorted(set(topics))
+        deadline = Deadline(self._timeout)
+        if not wanted:
+            return Look(time.monotonic(), {}, {})
+        try:
+            with self._connect(deadline) as reader:
+                return self._look(reader, wanted, sizes, deadline)
+        except self._errors as error:
+            raise LagError(f"the end offsets could not be read: {error!r}") from error
+
+    def _look(self, reader: OffsetReader, topics: list[str], sizes: bool, deadline: Deadline) -> Look:
+        def ask(question: Callable[[Sequence[Partition]], Offsets]) -> dict[Partition, int]:
+            found: dict[Partition, int] = {}
+            for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
+                if deadline.is_over:
+                    raise LagError(f"the end offsets could not be read within {self._timeout:g} s")
+                answer = question(partitions[start : start + _PARTITIONS_AT_ONCE])
+                found |= {partition: offset for partition, offset in answer.items() if offset >= 0}
+            return found
+
+        while True:
+            try:
+                counts = {topic: count for topic, count in reader.partition_counts(topics).items() if count}
+                partitions = [(topic, number) for topic, count in counts.items() for number in range(count)]
+                ends, at = ask(reader.next_offsets), time.monotonic()
+                break
+            except self._errors as error:
+                if not self._is_passing(error) or deadline.left <= _PAUSE:
+                    raise
+            time.sleep(_PAUSE)
+        if not sizes:
+            return Look(at, counts, ends)
+        log_bytes = getattr(reader, "log_bytes", None)
+        if log_bytes is None:
+            return Look(at, counts, ends, None, "this client does not ask for them (DescribeLogDirs)")
+        try:
+            logs = log_bytes(counts)
+        except self._errors as error:
+            return Look(at, counts, ends, None, repr(error))
+        if not logs and ends:
+            # Without the right to ask, brokers answer with nothing.
+            why = "no broker says the size of any log; asking takes the ACL Describe on the cluster"
+            return Look(at, counts, ends, None, why)
+        begins = ask(reader.first_offsets)
+        known = {
+            each: logs[each] / (ends[each] - begins[each])
+            for each in logs
+            if each in ends and each in begins and ends[each] > begins[each]
+        }
+        return Look(at, counts, ends, known)
 
     def _read(self, reader: OffsetReader, topics: list[str], group_id: str, deadline: Deadline) -> dict[str, list[int]]:
         reason: Exception | None = None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.member import times
 from kafka_assignors.member.assigned_partitions import AssignedPartitions
+from kafka_assignors.member.broker_planned import BrokerPlanned
 from kafka_assignors.member.commits import Commits
 from kafka_assignors.member.data_path import Failure, Position
 from kafka_assignors.member.membership import Mailbox, Member
@@ -65,7 +66,11 @@ class ApplicationSide:
         self._wake = _Weakly(path)
         self.assigned = AssignedPartitions(path, auto_store=config.auto_store)
         seconds = config.session_timeout_ms / 1000 * PLANNING_SHARE
-        self.strategies = Strategies(config.assignors, config.rack, config.on_rebalance, seconds)
+        self.strategies: Strategies | BrokerPlanned
+        if config.group_protocol == "consumer":
+            self.strategies = BrokerPlanned(config.group_remote_assignor, config.on_rebalance)
+        else:
+            self.strategies = Strategies(config.assignors, config.rack, config.on_rebalance, seconds)
         self.mailbox = Mailbox()
         self.commits = Commits(path, self.assigned, config)
         self.member: Member | None = None

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from kafka_assignors.member.rebalance_report import RebalanceReport
     from kafka_assignors.net.config import ClientConfig
 
-__all__ = ["MemberConfig", "OnBrokerAssignor"]
+__all__ = ["GroupProtocol", "MemberConfig", "OnBrokerAssignor"]
 
 OnBrokerAssignor: TypeAlias = Literal["fail", "carry-on"]
+GroupProtocol: TypeAlias = Literal["classic", "consumer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,10 @@ class MemberConfig:
         on_broker_assignor: the reaction to a group that the broker assigns (KIP-848).
         tells_every_rebalance: whether a listener hears of each eager rebalance, also if there is nothing to revoke, as
             at the first one.
+        group_protocol: `consumer` for a group that the broker plans (KIP-848). Then `assignors`, `on_broker_assignor`,
+            `rebalance_timeout_ms` and `heartbeat_interval_ms` have no effect, and after `session_timeout_ms` without
+            an answer the member counts its partitions as lost.
+        group_remote_assignor: the broker's assignor for which the member votes; None for no vote.
     """
 
     client: ClientConfig
@@ -61,3 +66,5 @@ class MemberConfig:
     on_rebalance: Callable[[RebalanceReport], object] | None = None
     on_broker_assignor: OnBrokerAssignor = "fail"
     tells_every_rebalance: bool = False
+    group_protocol: GroupProtocol = "classic"
+    group_remote_assignor: str | None = None

@@ -23,6 +23,7 @@ from kafka_assignors import _core
 from kafka_assignors.errors import KafkaAssignorsError, SecurityError
 from kafka_assignors.member import times
 from kafka_assignors.member.neighbours import Neighbours
+from kafka_assignors.member.strategies import Strategies
 from kafka_assignors.member.subscription import Subscription
 from kafka_assignors.net import Address, Closed, Connection, Poller, Ready, Received
 from kafka_assignors.printable import SENTENCE, printable
@@ -30,8 +31,8 @@ from kafka_assignors.printable import SENTENCE, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from kafka_assignors.member.broker_planned import BrokerPlanned
     from kafka_assignors.member.config import MemberConfig
-    from kafka_assignors.member.strategies import Strategies
     from kafka_assignors.member.subscription import Filter
 
 __all__ = ["Answered", "Mailbox", "Member", "Reply"]
@@ -118,7 +119,11 @@ class Member:
     """
 
     def __init__(
-        self, config: MemberConfig, strategies: Strategies, mailbox: Mailbox, summon: Callable[[], float | None]
+        self,
+        config: MemberConfig,
+        strategies: Strategies | BrokerPlanned,
+        mailbox: Mailbox,
+        summon: Callable[[], float | None],
     ) -> None:
         self._config = config
         self._strategies = strategies
@@ -126,7 +131,7 @@ class Member:
         self._summon = summon
         self._poller = Poller(config.client)
         self._lock = threading.RLock()
-        self._core = _core.Membership(now_ms=_milliseconds(), **_settings(config, strategies))
+        self._core = _core_of(config, strategies)
         self._actions: deque[Any] = deque()
         self._connections: dict[int, Connection] = {}
         self._numbers: dict[Connection, int] = {}
@@ -157,9 +162,17 @@ class Member:
     # For the application's thread.
 
     def subscribe(self, names: Iterable[str], expressions: Mapping[str, Filter]) -> None:
-        """Subscribes to topics by name, and to all topics of the cluster that a regular expression matches."""
+        """Subscribes to topics by name, and to all topics of the cluster that a regular expression matches.
+
+        In the consumer protocol the broker matches the texts of the expressions.
+        """
+        names = list(names)
         with self._lock:
             self._subscription.replace(names, expressions)
+            if self._config.group_protocol == "consumer":
+                expression = "|".join(expressions) or None
+                self._tell(lambda now: self._core.subscribe_expression(now, sorted(names), expression))
+                return
             matched = sorted(self._subscription.matched())
             self._tell(lambda now: self._core.subscribe(now, matched, bool(expressions)))
 
@@ -228,8 +241,13 @@ class Member:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics of its subscription: those by name, and those that an expression matches."""
+        """The topics of its subscription: those by name, and those that an expression matches.
+
+        In the consumer protocol only the broker knows the latter: those of which the member owns partitions count.
+        """
         with self._lock:
+            if self._config.group_protocol == "consumer" and self._subscription.expressions:
+                return self._subscription.matched().union(topic for topic, _ in self._core.owned())
             return self._subscription.matched()
 
     @property
@@ -462,6 +480,7 @@ class Member:
         self._summon()
 
     def _plan(self, action: Mapping[str, Any]) -> None:
+        assert isinstance(self._strategies, Strategies)
         ticket = action["ticket"]
         try:
             assignments = self._strategies.plan(
@@ -488,23 +507,35 @@ def _milliseconds() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-def _settings(config: MemberConfig, strategies: Strategies) -> dict[str, Any]:
+def _core_of(config: MemberConfig, strategies: Strategies | BrokerPlanned) -> _core.Membership:
     client = config.client
-    return {
+    shared: dict[str, Any] = {
+        "now_ms": _milliseconds(),
         "bootstrap": [(address.host, address.port) for address in client.bootstrap],
         "client_id": client.client_id,
         "group_id": config.group_id,
         "group_instance_id": config.group_instance_id,
-        "assignors": strategies.described(),
         "session_timeout_ms": config.session_timeout_ms,
-        "heartbeat_interval_ms": config.heartbeat_interval_ms,
         "max_poll_interval_ms": config.max_poll_interval_ms,
-        "rebalance_timeout_ms": config.rebalance_timeout_ms,
         "request_timeout_ms": int(client.request_timeout * 1000),
         "connect_timeout_ms": int(client.setup_timeout * 1000),
-        "metadata_refresh_ms": config.metadata_refresh_ms,
         "backoff_ms": config.retry_backoff_ms,
         "max_backoff_ms": config.retry_backoff_max_ms,
-        "carry_on_when_converted": config.on_broker_assignor == "carry-on",
         "seed": secrets.randbits(64),
     }
+    if not isinstance(strategies, Strategies):
+        return _core.Membership.consumer(
+            **shared,
+            # As Java's: a random UUID in base64, which is the member's for the life of the process (KIP-1082).
+            member_id=secrets.token_urlsafe(16),
+            rack=config.rack,
+            remote_assignor=config.group_remote_assignor,
+        )
+    return _core.Membership(
+        **shared,
+        assignors=strategies.described(),
+        heartbeat_interval_ms=config.heartbeat_interval_ms,
+        rebalance_timeout_ms=config.rebalance_timeout_ms,
+        metadata_refresh_ms=config.metadata_refresh_ms,
+        carry_on_when_converted=config.on_broker_assignor == "carry-on",
+    )

@@ -94,6 +94,16 @@ class RebalanceReport:
         are withheld until they are revoked do not count yet."""
         return None if self.plan is None else self.plan.balance_score
 
+    @property
+    def worst_load(self) -> float | None:
+        """Leader of a weighted plan: what the heaviest member carries, relative to its capacity; else None."""
+        return None if self.plan is None else self.plan.worst_load
+
+    @property
+    def load_bound(self) -> float | None:
+        """Leader of a weighted plan: a proven lower bound of `worst_load` in any plan; else None."""
+        return None if self.plan is None else self.plan.load_bound
+
 
 @dataclass(frozen=True, slots=True)
 class Planned:
@@ -266,6 +276,9 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
             "faults": dict(report.faults),
             "limited": report.limited,
         }
+        if report.worst_load is not None and report.load_bound is not None:
+            # What the heaviest member carries.
+            fields |= {"worst_load": float(f"{report.worst_load:.6g}"), "load_bound": float(f"{report.load_bound:.6g}")}
         _warn_of_leftovers(report.plan)
     shown = " ".join(f"{name}={value}" for name, value in fields.items() if name != "limited")
     problems = [] if report.plan is None else [record_size_problem(report.plan), *report.warnings]

@@ -18,7 +18,7 @@ from kafka_assignors.errors import OptionError
 from kafka_assignors.group import MemberState, Topic
 from kafka_assignors.member.handed_out import HandedOut
 from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Planned, RebalanceReporter, publish
-from kafka_assignors.own import CustomAssignor, checked_name
+from kafka_assignors.own import CustomAssignor
 from kafka_assignors.server_side import ServerSideAssignor
 from kafka_assignors.strategies import parse_strategy, split_strategies
 
@@ -78,7 +78,7 @@ def strategies_of(
         if isinstance(each, ServerSideAssignor):
             raise OptionError(f"{setting} has {each.name!r}: {each.refusal()}")
         if isinstance(each, CustomAssignor):
-            checked_name(getattr(each, "name", None), type(each).__qualname__)
+            each._checked()
     if not found:
         raise OptionError(f"{setting} is {value!r}; give at least one name or assignor")
     names = [each.name for each in found]

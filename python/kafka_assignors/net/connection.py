@@ -59,6 +59,7 @@ _LIMITS = {
     18: _SMALL,  # ApiVersions
     32: 1 << 20,  # DescribeConfigs
     36: _SMALL,  # SaslAuthenticate
+    68: _OF_A_GROUP,  # ConsumerGroupHeartbeat
     69: _OF_A_CLUSTER,  # ConsumerGroupDescribe
 }
 _PORTS = range(1, 1 << 16)

@@ -1,4 +1,4 @@
-"""OAUTHBEARER on a command line: settings for a token, a file of one, or OIDC take the place of a callback."""
+"""OAUTHBEARER without a callback: settings for OIDC, and on a command line also for a token or a file of one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from kafka_assignors.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["NAMES", "with_token"]
+__all__ = ["NAMES", "with_issuer", "with_token"]
 
 _PREFIX = "sasl.oauthbearer."
 _TOKEN, _FILE, _METHOD = f"{_PREFIX}token", f"{_PREFIX}token.file", f"{_PREFIX}method"
 _URL, _ID, _SECRET = f"{_PREFIX}token.endpoint.url", f"{_PREFIX}client.id", f"{_PREFIX}client.secret"
 _SCOPE, _EXTENSIONS = f"{_PREFIX}scope", f"{_PREFIX}extensions"
-_CA = "https.ca.location"
-_OIDC = (_METHOD, _URL, _ID, _SECRET, _SCOPE, _CA)
+_CA, _CA_PEM = "https.ca.location", "https.ca.pem"
+_OIDC = (_METHOD, _URL, _ID, _SECRET, _SCOPE, _CA, _CA_PEM)
+_GRANT = f"{_PREFIX}grant.type"
+# librdkafka's later names.
+_ALIASES = {f"{_PREFIX}client.credentials.client.{each}": f"{_PREFIX}client.{each}" for each in ("id", "secret")}
 NAMES = frozenset((_TOKEN, _FILE, _EXTENSIONS, *_OIDC))
 """The settings that this module reads: librdkafka's names, and two of our own for tokens."""
 
@@ -63,6 +66,25 @@ def with_token(settings: Mapping[str, Any], *, oidc: bool = True) -> dict[str, A
         return dict(settings)
     rest = {name: value for name, value in settings.items() if name not in NAMES}
     return {**rest, "oauth_cb": _callback(settings, sources[0])}
+
+
+def with_issuer(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """With `sasl.oauthbearer.method=oidc` the settings with an `oauth_cb` that asks the issuer; else the same settings.
+
+    Args:
+        settings: of a librdkafka client, which asks the issuer by itself for its own connections.
+
+    Raises:
+        OptionError: the address or the client's credentials are missing, or the grant is another than theirs.
+    """
+    if str(settings.get(_METHOD) or "").lower() != "oidc":
+        return dict(settings)
+    given = {_ALIASES.get(name, name): value for name, value in settings.items()}
+    if str(given.get(_GRANT) or "client_credentials").lower() != "client_credentials":
+        raise OptionError(
+            f"{_GRANT} is not supported here but for client_credentials: give an oauth_cb that fetches the token"
+        )
+    return with_token({name: value for name, value in given.items() if name not in (_TOKEN, _FILE)})
 
 
 def _callback(settings: Mapping[str, Any], source: str) -> Callable[[str], Token]:
@@ -128,7 +150,7 @@ def _fetched(settings: Mapping[str, Any], url: str) -> tuple[str, float]:
     headers = {"Authorization": f"Basic {basic}", "Accept": "application/json"}
     where = printable(url)
     try:
-        context = ssl.create_default_context(cafile=settings.get(_CA) or None)
+        context = ssl.create_default_context(cafile=settings.get(_CA) or None, cadata=settings.get(_CA_PEM) or None)
         request = urllib.request.Request(url, urllib.parse.urlencode(form).encode(), headers)
         opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect)
         with opener.open(request, timeout=_TIMEOUT) as answer:

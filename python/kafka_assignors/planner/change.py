@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kafka_assignors.cluster import TopicSnapshot
 from kafka_assignors.errors import GroupError, OptionError
 from kafka_assignors.group import Group, Member
+from kafka_assignors.planner.claims import data_of
 from kafka_assignors.planner.observed_group import MOST_PARTITIONS, check_size
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ class Situation:
                     generation=_GENERATION if owned else None,
                     instance_id=None if member is None else member.instance_id,
                     rack=None if member is None else member.rack,
+                    data=b"" if member is None else data_of(member, self.observed.group.assignor),
                 )
             )
         return Group({name: topic.topic() for name, topic in self.topics.items()}, members)

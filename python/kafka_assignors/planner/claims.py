@@ -6,23 +6,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_assignors.cluster import ClassicMember
-from kafka_assignors.errors import UserDataError
+from kafka_assignors.errors import OptionError, UserDataError
 from kafka_assignors.userdata import (
     NO_GENERATION,
     CooperativeStickyUserData,
+    CustomUserData,
     StickyUserData,
     StreamJoinUserData,
     Subscription,
 )
+from kafka_assignors.weighted import decode_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from kafka_assignors.cluster import GroupMember
 
-__all__ = ["Claim", "Conflict", "claim_of", "claims_of", "conflicts_of"]
+__all__ = ["Claim", "Conflict", "claim_of", "claims_of", "conflicts_of", "data_of"]
 
 STICKY, COOPERATIVE = ("sticky", "lag"), ("cooperative-sticky",)
+WEIGHTED = ("weighted", "cooperative-weighted")
 JOINS = ("sticky-join", "cooperative-sticky-join")
 
 
@@ -69,6 +72,9 @@ def claim_of(member_id: str, subscription: Subscription, assignor: str) -> Claim
     if assignor in STICKY:
         sticky = StickyUserData.decode(subscription.user_data)
         return Claim(member_id, sticky.assignments, _known(sticky.generation), "user data")
+    if assignor == "weighted":
+        told = CustomUserData.decode(subscription.user_data)
+        return Claim(member_id, told.assignments, _known(told.generation), "user data")
     if assignor in JOINS:
         numbers = StreamJoinUserData.decode(subscription.user_data)
         partitions = dict.fromkeys(subscription.topics, tuple(numbers.partitions)) if numbers.partitions else {}
@@ -77,6 +83,18 @@ def claim_of(member_id: str, subscription: Subscription, assignor: str) -> Claim
     if generation is None and assignor in COOPERATIVE:
         generation = _known(CooperativeStickyUserData.decode(subscription.user_data).generation)
     return Claim(member_id, subscription.owned, generation, "owned partitions")
+
+
+def data_of(member: GroupMember, assignor: str) -> bytes:
+    """What a member of a weighted strategy says of itself: its capacity. Nothing where it cannot be read."""
+    if assignor not in WEIGHTED or not isinstance(member, ClassicMember) or not member.subscription:
+        return b""
+    try:
+        data = CustomUserData.decode(Subscription.decode(member.subscription).user_data).data
+        decode_capacity(data)
+    except (UserDataError, OptionError):
+        return b""
+    return data
 
 
 def claims_of(members: Iterable[GroupMember], assignor: str) -> list[Claim]:

@@ -13,6 +13,7 @@ from kafka_assignors.planner import findings as rules
 from kafka_assignors.planner.change import Situation
 from kafka_assignors.planner.claims import Conflict, claims_of, conflicts_of
 from kafka_assignors.planner.observed_group import Finding
+from kafka_assignors.planner.rates import rate_of, total_rate
 from kafka_assignors.planner.solve import solve
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.cluster import GroupMember
     from kafka_assignors.planner.observed_group import ObservedGroup
+    from kafka_assignors.planner.rates import Rates
 
 __all__ = ["DescribedGroup", "DescribedMember", "DescribedTopic", "describe"]
 
@@ -40,6 +42,7 @@ class DescribedMember:
         count: how many partitions it has.
         lag: its lag; None if it is not known, or if none of its partitions has a lag.
         uncommitted: how many of its partitions have no lag for lack of a commit.
+        rate: how many records a second are written to its partitions; None if that is not known.
     """
 
     id: str
@@ -53,6 +56,7 @@ class DescribedMember:
     count: int
     lag: int | None
     uncommitted: int
+    rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class DescribedTopic:
         lags: by partition number; None if it is not known, or without a commit if the reset is `latest`.
         committed: the committed offset by partition number; None without one.
         uncommitted: the numbers of the partitions without a lag for lack of a commit; none if the reset is `earliest`.
+        rates: by partition number, how many records a second are written to it; None where that is not known.
     """
 
     name: str
@@ -76,6 +81,7 @@ class DescribedTopic:
     lags: tuple[int | None, ...]
     committed: tuple[int | None, ...]
     uncommitted: tuple[int, ...]
+    rates: tuple[float | None, ...] = ()
 
     @property
     def lag(self) -> int | None:
@@ -136,19 +142,20 @@ class DescribedGroup:
         return tuple(finding for finding in self.findings if finding.warning)
 
 
-def describe(observed: ObservedGroup, *, reset: str = "latest") -> DescribedGroup:
+def describe(observed: ObservedGroup, *, reset: str = "latest", rates: Rates | None = None) -> DescribedGroup:
     """Describes a group. O(partitions), and the time of one plan, for the least balance score.
 
     Args:
         observed: the group.
         reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
+        rates: of the topics' partitions, from `rates_between`; None where there is one snapshot only.
     """
     lags = observed.lags(reset)
     loads = observed.loads()
     uncommitted = observed.uncommitted()
     # With `earliest` the lag of a partition without a commit is the number of all its records.
     without = {topic: frozenset(numbers) for topic, numbers in uncommitted.items()} if reset == "latest" else {}
-    members = tuple(_member(observed, member, lags, without) for member in observed.members)
+    members = tuple(_member(observed, member, lags, without, rates) for member in observed.members)
     topics = tuple(
         DescribedTopic(
             name,
@@ -158,6 +165,7 @@ def describe(observed: ObservedGroup, *, reset: str = "latest") -> DescribedGrou
             tuple(None if number in without.get(name, ()) else lag for number, lag in enumerate(lags[name])),
             _padded(observed.group.committed.get(name, ()), topic.partitions),
             tuple(sorted(without.get(name, ()))),
+            tuple(rate_of(rates or {}, name, number) for number in range(topic.partitions)),
         )
         for name, topic in observed.topics.items()
     )
@@ -214,6 +222,7 @@ def _member(
     member: GroupMember,
     lags: Mapping[str, list[int | None]],
     without: Mapping[str, frozenset[int]],
+    rates: Rates | None,
 ) -> DescribedMember:
     partitions = observed.owned[member.id]
     # A leader may assign a partition that does not exist. Its lag is not known.
@@ -234,6 +243,7 @@ def _member(
         count=sum(map(len, partitions.values())),
         lag=_total(own),
         uncommitted=sum(lacks for _, lacks in own),
+        rate=total_rate(rates, partitions),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kafka_assignors.assignors import (
@@ -21,16 +21,19 @@ from kafka_assignors.planner import findings as rules
 from kafka_assignors.planner import heaviest_lag
 from kafka_assignors.planner.observed_group import Finding, Partition
 from kafka_assignors.planner.positions import moves_by_position
+from kafka_assignors.planner.rates import total_rate
 from kafka_assignors.planner.reasons import PlannedMove, moves_of
 from kafka_assignors.planner.solve import VerifiedPlan, solve
 from kafka_assignors.server_side import ServerSideAssignor
 from kafka_assignors.strategies import strategy_text
+from kafka_assignors.weighted import WeightedAssignor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kafka_assignors.group import Certificate
     from kafka_assignors.planner.change import Situation
+    from kafka_assignors.planner.rates import Rates
 
 __all__ = ["PlannedGroup", "PlannedMember", "VerifiedPlan", "default_strategy", "plan_change", "solve"]
 
@@ -48,6 +51,8 @@ class PlannedMember:
         partitions: topic to the partitions that it gets, ascending.
         lag_before: the lag of its present partitions; None if it is not known.
         lag_after: the lag of its new partitions, likewise.
+        rate_before: how many records a second are written to its present partitions; None if that is not known.
+        rate_after: to its new partitions, likewise.
     """
 
     id: str
@@ -58,6 +63,8 @@ class PlannedMember:
     partitions: Mapping[str, tuple[int, ...]]
     lag_before: int | None
     lag_after: int | None
+    rate_before: float | None = None
+    rate_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,8 @@ class PlannedGroup:
         record_limit: the largest record that the broker accepts.
         record_limit_told: whether the cluster named this limit; else it is Kafka's default.
         findings: the rules that are not met, and notes.
+        load: of a weighted plan, what the heaviest member carries relative to its capacity; None for other strategies.
+        load_bound: a proven lower bound of it in any plan.
     """
 
     group_id: str
@@ -111,6 +120,8 @@ class PlannedGroup:
     record_limit: int
     record_limit_told: bool
     findings: tuple[Finding, ...]
+    load: float | None = None
+    load_bound: float | None = None
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
@@ -136,25 +147,30 @@ def default_strategy(situation: Situation) -> Assignor:
         ) from error
 
 
-def plan_change(situation: Situation, assignor: Assignor | None = None, *, reset: str = "latest") -> PlannedGroup:
+def plan_change(
+    situation: Situation, assignor: Assignor | None = None, *, reset: str = "latest", rates: Rates | None = None
+) -> PlannedGroup:
     """Plans a change. O(partitions), and the time of the strategy and of its verification.
 
     Args:
         situation: the group and the change.
         assignor: the strategy; None takes the group's own.
         reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
+        rates: of the partitions, from `rates_between`; the weighted strategy takes them as weights if it has none.
 
     Raises:
         GroupError: a strategy by lag, and a lag that is not known.
         OptionError: no strategy is given, and this package does not have the group's own.
     """
     assignor = default_strategy(situation) if assignor is None else assignor
+    if isinstance(assignor, WeightedAssignor) and assignor.weights is None and rates is not None:
+        assignor = replace(assignor, weights=rates)
     observed = situation.observed
     lags = situation.lags(reset)
     verified = solve(situation, assignor, lags)
     plan, certificate = verified.plan, verified.certificate
     moves = moves_of(situation, verified.after, assignor, lags, joins=plan.joins, unassigned=verified.unassigned)
-    members = _members(situation, verified.after, lags)
+    members = _members(situation, verified.after, lags, rates)
     present = [member for member in members if member.change != "leaves"]
     loads = {member.id: member.after for member in present}
     forced = sum(move.forced for move in moves)
@@ -189,11 +205,13 @@ def plan_change(situation: Situation, assignor: Assignor | None = None, *, reset
         record_limit=observed.record_limit,
         record_limit_told=observed.snapshot.record_limit is not None,
         findings=tuple(found),
+        load=plan.worst_load,
+        load_bound=plan.load_bound,
     )
 
 
 def _members(
-    situation: Situation, after: Mapping[Partition, str], lags: Mapping[str, list[int | None]]
+    situation: Situation, after: Mapping[Partition, str], lags: Mapping[str, list[int | None]], rates: Rates | None
 ) -> tuple[PlannedMember, ...]:
     gets: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in situation.subscriptions}
     for (topic, number), member_id in sorted(after.items()):
@@ -215,6 +233,9 @@ def _members(
     found = []
     for member_id in sorted({*had, *gets}):
         partitions = gets.get(member_id, {})
+        holds: dict[str, list[int]] = {}
+        for topic, number in had.get(member_id, ()):
+            holds.setdefault(topic, []).append(number)
         found.append(
             PlannedMember(
                 id=member_id,
@@ -229,6 +250,8 @@ def _members(
                 partitions={topic: tuple(numbers) for topic, numbers in partitions.items()},
                 lag_before=lag(had.get(member_id, [])),
                 lag_after=lag([(topic, number) for topic, numbers in partitions.items() for number in numbers]),
+                rate_before=total_rate(rates, holds),
+                rate_after=total_rate(rates, partitions),
             )
         )
     return tuple(found)
@@ -261,6 +284,7 @@ def _findings(
     counts = {name: topic.partitions for name, topic in situation.topics.items()}
     found += rules.of_loads(loads, situation.subscriptions, counts, situation.names, wanted=_why(assignor))
     found += _not_optimal(assignor, certificate)
+    found += [Finding("known-weights", each, warning=False) for each in plan.warnings]
     if certificate.rack_misses:
         least = "the least possible is not known"
         if certificate.rack_misses_bound is not None:
@@ -334,6 +358,8 @@ def _why(assignor: Assignor) -> str:
         return (
             "lag comes before numbers" if assignor.max_skew != 0 or assignor.keep == "owners" else "lag goes by topic"
         )
+    if isinstance(assignor, WeightedAssignor):
+        return "weights and capacities come before numbers"
     return "numbers are shared out, not partitions" if isinstance(assignor, StickyStreamJoinAssignor) else ""
 
 

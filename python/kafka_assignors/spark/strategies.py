@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kafka_assignors.assignors import Assignor, LagBasedAssignor, by_name
 from kafka_assignors.errors import OptionError
-from kafka_assignors.own import CustomAssignor, PlanOf, checked_name
+from kafka_assignors.own import CustomAssignor, PlanOf
 from kafka_assignors.strategies import OPTIONS, parse_strategy, split_strategies, strategy_text
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _options(assignor: Assignor) -> tuple[str, str, str] | tuple[str, int | None
 def _check_counting(assignor: Assignor) -> None:
     """Refuses a changed option without effect: the tables have no racks, and the lags come from a table."""
     if isinstance(assignor, CustomAssignor):
-        checked_name(getattr(assignor, "name", None), type(assignor).__qualname__)
+        assignor._checked()
         return
     default = by_name(assignor.name)
     counting = {*OPTIONS.get(assignor.name, ()), "protocol"} - {"racks"}

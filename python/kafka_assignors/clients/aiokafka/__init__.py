@@ -18,12 +18,18 @@ aiokafka's leaders see only the oldest fields of the members' metadata: topics a
 no others, but racks count only while a member of another client leads.
 """
 
+from kafka_assignors.clients.common.releases import incompatible, warn_if_newer
 from kafka_assignors.errors import MissingDependencyError
 from kafka_assignors.member.rebalance_report import RebalanceReport
 
 try:
-    import aiokafka  # noqa: F401
+    import aiokafka
+except ImportError as error:
+    raise MissingDependencyError(
+        "kafka_assignors.clients.aiokafka needs aiokafka: pip install kafka-assignors[aiokafka]"
+    ) from error
 
+try:
     from kafka_assignors.clients.aiokafka.assignors import (
         CustomAssignor,
         LagBasedAssignor,
@@ -35,10 +41,10 @@ try:
     from kafka_assignors.clients.aiokafka.drop_in import AIOKafkaConsumer
     from kafka_assignors.clients.aiokafka.lag import AdminLagSource
     from kafka_assignors.clients.aiokafka.producer import AIOKafkaProducer
-except ImportError as error:
-    raise MissingDependencyError(
-        "kafka_assignors.clients.aiokafka needs aiokafka 0.14: pip install kafka-assignors[aiokafka]"
-    ) from error
+except (AttributeError, ImportError) as error:
+    raise incompatible("aiokafka", aiokafka.__version__, error) from error
+
+warn_if_newer("aiokafka", aiokafka.__version__)
 
 __all__ = [
     "AIOKafkaConsumer",

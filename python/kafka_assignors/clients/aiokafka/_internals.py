@@ -67,6 +67,9 @@ __all__ = [
     "without_group",
 ]
 
+# Kept: programs put our class in the place of the client's.
+_Consumer = aiokafka.AIOKafkaConsumer
+
 Record = tuple[str, Any, Any, Any, Any]
 """Topic, key, value, serialized key and serialized value."""
 
@@ -198,8 +201,8 @@ class SubscriptionRules:
             _group_id="",
             _coordinator=None,
         )
-        stand_in._validate_topics = lambda given: aiokafka.AIOKafkaConsumer._validate_topics(stand_in, given)
-        aiokafka.AIOKafkaConsumer.subscribe(stand_in, topics, pattern, listener)
+        stand_in._validate_topics = lambda given: _Consumer._validate_topics(stand_in, given)
+        _Consumer.subscribe(stand_in, topics, pattern, listener)
 
     def assign(self, partitions: Any) -> None:
         """As the client's method. Raises what that raises."""
@@ -524,7 +527,7 @@ def check_producer() -> None:
             == ["tp", "key", "value", "timeout"],
             "ignore_nodes" in inspect.signature(MessageAccumulator.drain_by_nodes).parameters,
             list(inspect.signature(MessageBatch.append).parameters)[1:4] == ["key", "value", "timestamp_ms"],
-            callable(MessageBatch.remaining_linger) and callable(aiokafka.AIOKafkaProducer._partition),
+            callable(aiokafka.AIOKafkaProducer._partition),
         )
     except AttributeError as error:
         raise _incompatible(error) from error
@@ -540,8 +543,10 @@ def accumulator_of(producer: Any) -> Any:
     """
     try:
         accumulator = producer._message_accumulator
-        for name in ("_closed", "_exception", "_batches", "_batch_size", "_waiter_future"):
+        for name in ("_closed", "_exception", "_batches", "_batch_size"):
             getattr(accumulator, name)
+        if not any(hasattr(accumulator, name) for name in _WAITERS):
+            raise _incompatible("its sender cannot be woken")
     except AttributeError as error:
         raise _incompatible(error) from error
     return accumulator
@@ -554,6 +559,9 @@ def _incompatible(reason: object) -> IncompatibleClientError:
 
 
 # `accumulator_of` has checked for all attributes that the functions below touch.
+
+# What the sender waits for, from 0.14 on and before.
+_WAITERS = ("_waiter_future", "_wait_data_future")
 
 
 def takes_records(accumulator: Any) -> bool:
@@ -569,8 +577,22 @@ def last_batch(accumulator: Any, topic_partition: Any) -> Any | None:
 
 def wake_sender(accumulator: Any) -> None:
     """Makes the sender look at the batches now."""
-    if not accumulator._waiter_future.done():
-        accumulator._waiter_future.set_result(None)
+    waiter = next(getattr(accumulator, name) for name in _WAITERS if hasattr(accumulator, name))
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def leave_batch(batch: Any) -> None:
+    """Closes a batch that had no room for a record; from 0.14 on it is closed by then."""
+    close = getattr(getattr(batch, "_builder", None), "close", None)
+    if close is not None:
+        close()
+
+
+def lingers(batch: Any) -> bool:
+    """Whether a batch waits for further records. Before 0.14 the sender takes each batch as soon as it can."""
+    remaining = getattr(batch, "remaining_linger", None)
+    return remaining is not None and bool(remaining())
 
 
 def queues(accumulator: Any) -> Iterable[tuple[Any, Any]]:

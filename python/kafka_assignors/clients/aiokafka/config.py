@@ -5,7 +5,7 @@
 | of connections and of security | both |
 | of the group, of its times and of automatic commits | the membership; the client only shows them |
 | `client_rack` | both; before aiokafka 0.14 the membership alone |
-| `on_rebalance`, `on_broker_assignor` | the membership |
+| `on_rebalance`, `on_broker_assignor`, `group_protocol`, `group_remote_assignor` | the membership |
 | all others | the client |
 """
 
@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 import aiokafka
 
 from kafka_assignors.assignors import LagBasedAssignor
-from kafka_assignors.clients.aiokafka.lag import of_client
+from kafka_assignors.clients.aiokafka.lag import AdminLagSource, of_client
 from kafka_assignors.clients.aiokafka.tokens import asking_on
-from kafka_assignors.clients.common.connection import ask_provider, client_config
+from kafka_assignors.clients.common.connection import ask_provider, client_config, text_of
+from kafka_assignors.clients.common.group_protocol import CLASSIC_ONLY, DEFAULTS, read_group_protocol
+from kafka_assignors.clients.common.rates import with_cluster
 from kafka_assignors.clients.common.strategy_setting import OwnAssignors, read_strategies
 from kafka_assignors.errors import OptionError
 from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
@@ -32,21 +34,25 @@ if TYPE_CHECKING:
 
 __all__ = ["OURS", "ConsumerConfig", "is_ours_alone", "signature", "with_lags"]
 
+# Kept: programs put our class in the place of the client's.
+_Client = aiokafka.AIOKafkaConsumer
 _OWN = OwnAssignors("aiokafka", "aiokafka", "roundrobin", frozenset(("range", "roundrobin", "sticky")))
+# What brokers allow at least with KIP-848.
+_SESSION_MS = 45_000
 _ON_BROKER_ASSIGNOR: tuple[OnBrokerAssignor, ...] = ("fail", "carry-on")
 
-OURS: Mapping[str, Any] = {"client_rack": None, "on_rebalance": None, "on_broker_assignor": "fail"}
+OURS: Mapping[str, Any] = {"client_rack": None, "on_rebalance": None, "on_broker_assignor": "fail", **DEFAULTS}
 """The settings that the client's class lacks, at least in some releases, and their defaults."""
 
 
 def is_ours_alone(name: str) -> bool:
     """Whether the client does not take this setting."""
-    return name in OURS and name not in inspect.signature(aiokafka.AIOKafkaConsumer).parameters
+    return name in OURS and name not in inspect.signature(_Client).parameters
 
 
 def signature(*, with_self: bool = False) -> inspect.Signature:
     """That of the client's class in the installed release, and `OURS`."""
-    own = inspect.signature(aiokafka.AIOKafkaConsumer.__init__)
+    own = inspect.signature(_Client.__init__)
     further = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
         for name, default in OURS.items()
@@ -81,6 +87,9 @@ class ConsumerConfig(MemberConfig):
         Raises:
             OptionError: a setting that the membership cannot honour; the message has a remedy.
         """
+        defaults = signature().parameters
+        changed = [name for name in CLASSIC_ONLY if settings[name] != defaults[name].default]
+        protocol, remote = read_group_protocol(settings["group_protocol"], settings["group_remote_assignor"], changed)
         chosen = read_strategies(settings["partition_assignment_strategy"], _OWN)
         session = _milliseconds(settings, "session_timeout_ms")
         heartbeat = _milliseconds(settings, "heartbeat_interval_ms")
@@ -100,11 +109,11 @@ class ConsumerConfig(MemberConfig):
         token_of = ask_provider if loop is None else asking_on(loop)
         return cls(
             client=client_config(settings, client="aiokafka", token_of=token_of),
-            group_id=str(settings["group_id"]),
+            group_id=text_of(settings["group_id"]),
             group_instance_id=settings["group_instance_id"],
             assignors=chosen.assignors,
             rack=settings["client_rack"] or chosen.rack,
-            session_timeout_ms=session,
+            session_timeout_ms=_SESSION_MS if protocol == "consumer" else session,
             heartbeat_interval_ms=heartbeat,
             max_poll_interval_ms=_milliseconds(settings, "max_poll_interval_ms"),
             # As the client: its task joins, not the application, so that the group need not wait for a poll.
@@ -118,8 +127,10 @@ class ConsumerConfig(MemberConfig):
             on_broker_assignor=reaction,
             # Its listeners hear of the first rebalance, too, in which there is nothing to revoke.
             tells_every_rebalance=True,
-            reset=str(settings["auto_offset_reset"]).lower(),
-            isolation_level=str(settings["isolation_level"]),
+            group_protocol=protocol,
+            group_remote_assignor=remote,
+            reset=text_of(settings["auto_offset_reset"]).lower(),
+            isolation_level=text_of(settings["isolation_level"]),
             exclude_internal_topics=bool(settings["exclude_internal_topics"]),
         )
 
@@ -143,19 +154,21 @@ def with_lags(config: ConsumerConfig, client: Any, loop: asyncio.AbstractEventLo
         OptionError: an assignor by lag has no source, and this version of aiokafka shows no settings for one.
     """
 
+    def source(seconds: float) -> AdminLagSource:
+        reading = {"reset": config.reset, "isolation_level": config.isolation_level}
+        try:
+            return of_client(client, loop, **reading, timeout=seconds)
+        except AttributeError as error:
+            raise OptionError(
+                f"this version of aiokafka does not show its client's settings ({error}); give "
+                f"LagBasedAssignor(lags=...) or RateSource(...)"
+            ) from error
+
     def complete(assignor: Any) -> Any:
         if not isinstance(assignor, LagBasedAssignor):
-            return assignor
+            return with_cluster(assignor, source)
         if assignor.lags is None:
-            reading = {"reset": config.reset, "isolation_level": config.isolation_level}
-            try:
-                source = of_client(client, loop, **reading, timeout=assignor.deadline)
-            except AttributeError as error:
-                raise OptionError(
-                    f"this version of aiokafka does not show its client's settings ({error}); give "
-                    f"LagBasedAssignor(lags=...)"
-                ) from error
-            assignor = dataclasses.replace(assignor, lags=source)
+            assignor = dataclasses.replace(assignor, lags=source(assignor.deadline))
         return assignor if assignor.group_id else dataclasses.replace(assignor, group_id=config.group_id)
 
     return dataclasses.replace(config, assignors=tuple(complete(each) for each in config.assignors))

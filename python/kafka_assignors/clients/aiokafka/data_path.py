@@ -40,6 +40,9 @@ __all__ = ["AiokafkaPath", "Told", "plain"]
 
 logger = logging.getLogger("kafka_assignors")
 
+# Kept: programs put our class in the place of the client's.
+_Client = aiokafka.AIOKafkaConsumer
+
 _METHODS = {"assigned": "on_partitions_assigned", "revoked": "on_partitions_revoked", "lost": "on_partitions_lost"}
 
 
@@ -151,7 +154,7 @@ class AiokafkaPath:
         wanted = frozenset(TopicPartition(*each) for each in share.partitions)
         if self.table is None:
             if wanted:
-                aiokafka.AIOKafkaConsumer.assign(consumer, list(wanted))
+                _Client.assign(consumer, list(wanted))
                 self._adopt()
             fresh = wanted
         else:
@@ -162,8 +165,8 @@ class AiokafkaPath:
         if self.table is not None:
             kept_paused = self.table.replace(wanted, starts, self.topics)
             paused = {TopicPartition(*each) for each in share.paused}
-            aiokafka.AIOKafkaConsumer.pause(consumer, *(paused & (fresh | kept_paused)))
-            aiokafka.AIOKafkaConsumer.resume(consumer, *((self.held & wanted) - paused))
+            _Client.pause(consumer, *(paused & (fresh | kept_paused)))
+            _Client.resume(consumer, *((self.held & wanted) - paused))
         self.held.clear()
         self.gate.shut = self.is_over
         if share.is_assigned:
@@ -186,7 +189,7 @@ class AiokafkaPath:
         if not self.gate.shut or isinstance(table, PublicTable):
             # A get would throw away what was fetched for a paused partition. So the gate is better where all are held.
             self.held |= held
-            aiokafka.AIOKafkaConsumer.pause(consumer, *held)
+            _Client.pause(consumer, *held)
 
     def certain_for(self) -> float | None:
         """For how many seconds records may be handed out certainly; None for not at all."""

@@ -31,6 +31,7 @@ from kafka_assignors.clients.aiokafka.committing import Committing
 from kafka_assignors.clients.aiokafka.config import ConsumerConfig, is_ours_alone, signature, with_lags
 from kafka_assignors.clients.aiokafka.data_path import AiokafkaPath, plain
 from kafka_assignors.clients.aiokafka.group_slot import GroupSlot
+from kafka_assignors.clients.common.group_protocol import broker_expression
 from kafka_assignors.clients.common.topic_pattern import TopicPattern
 from kafka_assignors.errors import IncompatibleClientError
 from kafka_assignors.member import fork
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 __all__ = ["AIOKafkaConsumer"]
 
 
+_Client = aiokafka.AIOKafkaConsumer
+
+
 class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     """`aiokafka.AIOKafkaConsumer`, in whose group the assignors of this package decide.
 
@@ -55,12 +59,12 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         **settings: as the client's, and those below.
 
     The setting `partition_assignment_strategy` takes the names `range`, `roundrobin`, `sticky`, `cooperative-sticky`,
-    `sticky-join`, `cooperative-sticky-join` and `lag`, separated by commas, or an assignor of `kafka_assignors`, or a
-    list of both; several in order of preference, for rolling upgrades. The client's own classes are taken by their
-    names, and so are our plug-ins. The default is the client's: `roundrobin`. `lag` by name reads the lags of the group
-    from the cluster.
+    `sticky-join`, `cooperative-sticky-join`, `weighted`, `cooperative-weighted` and `lag`, separated by commas, or an
+    assignor of `kafka_assignors`, or a list of both; several in order of preference, for rolling upgrades. The client's
+    own classes are taken by their names, and so are our plug-ins. The default is the client's: `roundrobin`. `lag` by
+    name reads the lags of the group from the cluster.
 
-    Three more settings:
+    Further settings:
 
     - `client_rack`: the consumer's rack, also for the group. Before aiokafka 0.14 for the group alone.
     - `on_rebalance`: a function that every member calls with a
@@ -69,6 +73,11 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     - `on_broker_assignor`: the reaction to the broker's own assignor, which serves the group once a member with
       `group.protocol=consumer` has joined (KIP-848). `fail`, the default, is an error; `carry-on` takes the broker's
       plan and logs a warning.
+    - `group_protocol`: `consumer` for a group that the broker plans (KIP-848, brokers from 4.0 on); `classic` by
+      default. The broker matches a `pattern`, also with internal topics, and in the syntax of RE2. Other values than
+      the defaults of `partition_assignment_strategy`, `session_timeout_ms`, `heartbeat_interval_ms`,
+      `rebalance_timeout_ms` and `on_broker_assignor` are refused. `on_rebalance` gets reports without a plan.
+    - `group_remote_assignor`: the broker's assignor for which this consumer votes, such as `range`; None by default.
 
     Partitions that stay with a consumer are read without a break, also in eager rebalances: positions, fetched records
     and pauses stay. A blocked event loop keeps its membership, up to `max_poll_interval_ms` without a get. A listener
@@ -156,7 +165,9 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         expressions = {}
         if rules.pattern is not None:
             with_internal = not path.config.exclude_internal_topics
-            expressions[rules.pattern.pattern] = TopicPattern(rules.pattern, with_internal=with_internal)
+            is_matched_here = path.config.group_protocol == "classic"
+            text = rules.pattern.pattern if is_matched_here else broker_expression(rules.pattern)
+            expressions[text] = TopicPattern(rules.pattern, with_internal=with_internal)
         listener = path.listen(rules.topics, rules.listener)
         self._group_side.subscribe(sorted(rules.topics), expressions, listener)
 
@@ -429,7 +440,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
         member = self._group_side.fetcher
         if member is not None:
             member.abandon()
-        kind = aiokafka.AIOKafkaConsumer
+        kind = _Client
         methods = [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
         self.__dict__ |= dict.fromkeys(methods, refuse)
 

@@ -15,15 +15,19 @@ from typing import TYPE_CHECKING, Any
 from aiokafka.structs import TopicPartition
 
 from kafka_assignors.clients.aiokafka import _internals
+from kafka_assignors.clients.common.batch_estimate import BatchEstimate, cannot_close
 from kafka_assignors.clients.common.partitioner_guard import check, choose, claim, notify, refuse_shared
 from kafka_assignors.clients.common.queue_feedback import LoadFeed, availability_timeout
-from kafka_assignors.errors import OptionError
+from kafka_assignors.errors import IncompatibleClientError, OptionError
 from kafka_assignors.partitioners import DefaultPartitioner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["AIOKafkaProducer"]
+
+# The client's default for `max_batch_size`.
+_BATCH_SIZE = 16_384
 
 
 class AIOKafkaProducer(_internals.HookedProducer):
@@ -52,7 +56,9 @@ class AIOKafkaProducer(_internals.HookedProducer):
     Raises:
         OptionError: `partitioner` is none of these, or the timeout no number.
         StateError: the partitioner serves another open producer.
-        IncompatibleClientError: this version of aiokafka has other private attributes.
+
+    If this version of aiokafka does not show its batches, the constructor warns: records are partitioned all the same,
+    and the ends of batches are estimated.
     """
 
     def __init__(
@@ -73,12 +79,20 @@ class AIOKafkaProducer(_internals.HookedProducer):
         # Bytes that wait for room in a batch, by topic partition; None if the partitioner does not adapt to load.
         self._waiting: Counter[Any] | None = None
         self._own_partitioner = partitioner
-        _internals.check_producer()
+        self._estimate: BatchEstimate | None = None
         super().__init__(partitioner=partitioner, **options)
         self._ours = ours
         if not ours:
             return
-        self._accumulator = accumulator = _internals.accumulator_of(self)
+        try:
+            _internals.check_producer()
+            accumulator = _internals.accumulator_of(self)
+        except IncompatibleClientError as error:
+            cannot_close(error)
+            claim(partitioner, self, _internals.is_closed)
+            self._estimate = BatchEstimate(partitioner, options.get("max_batch_size", _BATCH_SIZE))
+            return
+        self._accumulator = accumulator
         claim(partitioner, self, _internals.is_closed)
         self._add_message = accumulator.add_message
         accumulator.add_message = self._add_to_chosen
@@ -93,6 +107,10 @@ class AIOKafkaProducer(_internals.HookedProducer):
         if partition is not None or not self._ours:
             return None
         chosen = self._choose(record)
+        if self._estimate is not None:
+            topic, *parts = record
+            about = (*parts, self.client.cluster)
+            return self._estimate.placed(topic, chosen, about, lambda *_: self._choose(record))
         self._asked = record
         return chosen
 
@@ -131,7 +149,8 @@ class AIOKafkaProducer(_internals.HookedProducer):
                 future: Any = batch.append(key, value, timestamp_ms, headers=headers)
                 if future is not None:
                     return future
-                # The batch had no room, and is closed now, so the sender can take it before the end of the linger.
+                # The batch had no room, and once it is closed, the sender can take it before the end of the linger.
+                _internals.leave_batch(batch)
                 _internals.wake_sender(self._accumulator)
             notify(self._own_partitioner, tp.topic, self.client.cluster, tp.partition)
             tp = TopicPartition(tp.topic, self._choose(record))
@@ -154,7 +173,7 @@ class AIOKafkaProducer(_internals.HookedProducer):
         queues, ready = [], set()
         for tp, batches in _internals.queues(self._accumulator):
             queues.append((tp, len(batches) + math.ceil(self._waiting[tp] / size)))
-            if batches and not batches[0].remaining_linger() and tp not in muted_partitions:
+            if batches and not _internals.lingers(batches[0]) and tp not in muted_partitions:
                 ready.add(leader(tp))
         ready -= {None, -1}
         self._feed.feed(queues)

@@ -82,15 +82,17 @@ class Unplugged:
     on_rebalance: Callable[[RebalanceReport], object] | None
 
 
-def calling(recognise: Callable[[object], T | None]) -> T | None:
+def calling(recognise: Callable[[object], T | None], frames: int = _FRAMES) -> T | None:
     """The client's object that is calling a plug-in; None if it is not found, or the interpreter shows no frames.
+
+    It is looked for in so many frames above the plug-in's method.
 
     No client hands its plug-ins a reference to the consumer. But methods of its objects call them, so the result is the
     nearest `self` up the stack that `recognise` accepts.
     """
     frame = inspect.currentframe()
     try:
-        for _ in range(_FRAMES):
+        for _ in range(frames):
             if frame is None or (frame := frame.f_back) is None:
                 return None
             if (found := recognise(frame.f_locals.get("self"))) is not None:

@@ -18,7 +18,7 @@ from kafka_assignors.net.tls import context_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["ask_provider", "client_config"]
+__all__ = ["ask_provider", "client_config", "text_of"]
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
@@ -74,7 +74,7 @@ def client_config(
     for name, remedy in _REFUSED.items():
         if settings.get(name):
             raise OptionError(f"{name} is not supported by this consumer: {remedy}")
-    if str(settings.get("client_dns_lookup") or "use_all_dns_ips") != "use_all_dns_ips":
+    if text_of(settings.get("client_dns_lookup") or "use_all_dns_ips") != "use_all_dns_ips":
         raise OptionError(
             "client_dns_lookup is not supported by this consumer; leave it at 'use_all_dns_ips', since the other value "
             "is for Kerberos"
@@ -85,7 +85,7 @@ def client_config(
     backoff = float(settings.get("reconnect_backoff_ms") or settings.get("retry_backoff_ms") or 50) / 1000
     return ClientConfig(
         bootstrap=_bootstrap(settings, protocol),
-        client_id=str(settings.get("client_id") or client),
+        client_id=text_of(settings.get("client_id") or client),
         sasl=_sasl(settings, client, token_of) if protocol.startswith("SASL") else None,
         ssl_context=_context(settings) if protocol.endswith("SSL") else None,
         setup_timeout=min(30.0, request_timeout),
@@ -99,8 +99,13 @@ def client_config(
     )
 
 
+def text_of(value: object) -> str:
+    """A setting as text. A member of an enumeration of texts, as frameworks have them, is its value."""
+    return str.__str__(value) if isinstance(value, str) else str(value)
+
+
 def _protocol(settings: Mapping[str, Any]) -> str:
-    given = str(settings.get("security_protocol") or "PLAINTEXT").upper()
+    given = text_of(settings.get("security_protocol") or "PLAINTEXT").upper()
     if given not in _PROTOCOLS:
         raise OptionError(f"security_protocol is {given[:40]!r}; give one of {', '.join(_PROTOCOLS)}")
     return given
@@ -110,7 +115,7 @@ def _bootstrap(settings: Mapping[str, Any], protocol: str) -> tuple[Address, ...
     given = settings["bootstrap_servers"]
     parts = given.split(",") if isinstance(given, str) else list(given)
     addresses = []
-    for part in filter(None, (str(each).strip() for each in parts)):
+    for part in filter(None, (text_of(each).strip() for each in parts)):
         scheme, separator, rest = part.partition("://")
         if separator and scheme.upper() != protocol:
             raise OptionError(
@@ -160,7 +165,7 @@ def _context(settings: Mapping[str, Any]) -> ssl.SSLContext:
 
 def _sasl(settings: Mapping[str, Any], client: str, token_of: Callable[[Any], str]) -> SaslConfig:
     given = settings.get("sasl_mechanism")
-    name = "" if given is None else str(given).upper()
+    name = "" if given is None else text_of(given).upper()
     if name in _REFUSED_MECHANISMS:
         remedy = f"{_REFUSED_MECHANISMS[name]}, or use {client}'s own consumer with our plug-ins"
         raise OptionError(f"sasl_mechanism {name} is not supported by this consumer: {remedy}")
@@ -176,7 +181,7 @@ def _sasl(settings: Mapping[str, Any], client: str, token_of: Callable[[Any], st
     if username is None or password is None:
         lacking = "sasl_plain_username" if username is None else "sasl_plain_password"
         raise OptionError(f"sasl_mechanism is {mechanism}, but there is no {lacking}; give it")
-    return SaslConfig(mechanism, Credentials(str(username), str(password)))
+    return SaslConfig(mechanism, Credentials(text_of(username), text_of(password)))
 
 
 def _callback(provider: Any, token_of: Callable[[Any], str]) -> Callable[[str], tuple[Any, ...]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kafka_assignors.clients.common.adapter import ClientAdapter
 from kafka_assignors.errors import KafkaAssignorsError, OptionError
-from kafka_assignors.own import CustomAssignor, checked_name
+from kafka_assignors.own import CustomAssignor
 from kafka_assignors.userdata import CooperativeStickyUserData, CustomUserData, StickyUserData, Subscription
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class CustomAdapter(ClientAdapter):
     ) -> None:
         if not isinstance(assignor, CustomAssignor):
             raise OptionError(f"assignor is of type {type(assignor).__name__}; give a kafka_assignors.CustomAssignor")
-        self.name = checked_name(getattr(assignor, "name", None), type(assignor).__qualname__)
+        assignor._checked()
+        self.name = assignor.name
         if assignor.cooperative and not self._cooperates:
             raise OptionError(f"the assignor {self.name!r} is cooperative, which {self._client} does not know")
         self._begin(assignor, rack, on_rebalance)

@@ -14,6 +14,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from kafka_assignors.clients.common.releases import incompatible, warn_if_newer
+from kafka_assignors.errors import KafkaAssignorsError, MissingDependencyError
+
 if TYPE_CHECKING:
     from kafka_assignors.clients.confluent.aio import AIOConsumer
     from kafka_assignors.clients.confluent.consumer import Consumer
@@ -49,8 +52,32 @@ _MODULES = {
 }
 
 
+# Whether the release of the client has been looked at.
+_looked = False
+
+
 def __getattr__(name: str) -> Any:
     """Imports a class when it is first asked for, so that a producer does not load the consumer's modules."""
+    global _looked
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    try:
+        found = getattr(importlib.import_module(_MODULES[name]), name)
+    except KafkaAssignorsError:
+        raise
+    except (AttributeError, ImportError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "confluent_kafka":
+            raise MissingDependencyError(
+                "kafka_assignors.clients.confluent needs confluent-kafka: pip install kafka-assignors[confluent]"
+            ) from error
+        # An AttributeError as it is would only say that there is no such name here.
+        raise incompatible("confluent-kafka", _release(), error) from error
+    if not _looked:
+        _looked = True
+        warn_if_newer("confluent-kafka", _release())
+    return found
+
+
+def _release() -> str:
+    release: str = importlib.import_module("confluent_kafka").__version__
+    return release

@@ -1,56 +1,148 @@
-"""The private attributes of confluent-kafka. They are touched here and nowhere else.
+"""The private attributes of confluent-kafka, and the differences of its releases: both are touched here only.
 
-Only `AIOConsumer` needs any, since no public argument gives it a consumer. There is no fallback with the public API:
-the constructor refuses a version of confluent-kafka without these attributes.
+Only `AIOConsumer` needs private attributes, since no public argument gives it a consumer. There is no fallback with the
+public API: the constructor refuses a version of confluent-kafka without them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
-from confluent_kafka import aio
+from confluent_kafka import KafkaError, Message
 
-from kafka_assignors.errors import IncompatibleClientError
+from kafka_assignors.errors import IncompatibleClientError, MissingDependencyError
 
 if TYPE_CHECKING:
-    import concurrent.futures
     from collections.abc import Callable
 
-__all__ = ["HookedAIOConsumer"]
+__all__ = [
+    "ErrorMessage",
+    "aio_consumer",
+    "call_native",
+    "check_aio",
+    "close_native",
+    "error_message",
+    "lacks",
+    "on_the_loop",
+    "replace_native",
+]
+
+# The first release with each of a producer's attributes that some releases lack.
+_SINCE = {"produce_batch": "2.12", "close": "2.13", "__enter__": "2.13", "__exit__": "2.13"}
 
 
-class HookedAIOConsumer(aio.AIOConsumer):
-    """confluent-kafka's `AIOConsumer`, whose consumer can be replaced.
+def lacks(client: object, name: str) -> AttributeError:
+    """The error for an attribute of a class of ours. It names the release that has it, if this one lacks it."""
+    kind = type(client).__name__
+    if name in _SINCE:
+        return AttributeError(
+            f"{kind}.{name} needs confluent-kafka {_SINCE[name]} or newer, and {confluent_kafka.__version__} is "
+            "installed"
+        )
+    return AttributeError(f"{kind!r} object has no attribute {name!r}")
+
+
+# Messages.
+
+
+class ErrorMessage:
+    """What `poll` returns for an error of the group, in releases whose `Message` cannot be made (up to 2.12)."""
+
+    __slots__ = ("_error", "_topic")
+
+    def __init__(self, error: KafkaError, topic: str | None) -> None:
+        self._error = error
+        self._topic = topic
+
+    def __len__(self) -> int:
+        return 0
+
+    def error(self) -> KafkaError:
+        """The error."""
+        return self._error
+
+    def topic(self) -> str | None:
+        """The topic that it concerns, if there is one."""
+        return self._topic
+
+    def partition(self) -> None:
+        """None, as the rest: the error concerns no record."""
+
+    offset = key = value = headers = latency = leader_epoch = partition
+
+    def timestamp(self) -> tuple[int, int]:
+        """None is known."""
+        return confluent_kafka.TIMESTAMP_NOT_AVAILABLE, 0
+
+
+def error_message(error: KafkaError, topic: str | None) -> Any:
+    """The message with which `poll` reports an error."""
+    try:
+        return Message(error=error) if topic is None else Message(error=error, topic=topic)
+    except TypeError:
+        return ErrorMessage(error, topic)
+
+
+# `AIOConsumer`.
+
+
+def aio_consumer() -> type[Any]:
+    """The client's `AIOConsumer`.
 
     Raises:
-        IncompatibleClientError: this version of confluent-kafka has other private attributes.
+        MissingDependencyError: this release has none.
     """
+    reasons = []
+    # In 2.12 it is an experiment.
+    for name in ("confluent_kafka.aio", "confluent_kafka.experimental.aio"):
+        try:
+            kind: type[Any] = importlib.import_module(name).AIOConsumer
+        except ImportError as error:
+            reasons.append(str(error))
+        else:
+            return kind
+    raise MissingDependencyError(
+        f"AIOConsumer needs confluent-kafka 2.12 or newer, and {confluent_kafka.__version__} is installed "
+        f"({reasons[0]})"
+    )
 
-    def __init__(
-        self, consumer_conf: dict[str, Any], max_workers: int, executor: concurrent.futures.Executor | None
-    ) -> None:
-        super().__init__(consumer_conf, max_workers=max_workers, executor=executor)
-        missing = [name for name in ("_consumer", "_call", "_wrap_callback") if not hasattr(self, name)]
-        if missing:
-            raise IncompatibleClientError(
-                f"AIOConsumer of confluent-kafka {confluent_kafka.__version__} cannot be given a consumer (it has no "
-                f"{', '.join(missing)}): install confluent-kafka 2.16"
-            )
 
-    def _close_native(self) -> None:
-        """Closes the consumer that the client made."""
-        self._consumer.close()
+def check_aio(consumer: Any) -> None:
+    """Checks for all private attributes of an `AIOConsumer`.
 
-    def _replace_native(self, consumer: confluent_kafka.Consumer) -> None:
-        """Replaces the consumer whose methods the client calls."""
-        self._consumer = consumer
+    Raises:
+        IncompatibleClientError: this version of confluent-kafka has others.
+    """
+    missing = [name for name in ("_consumer", "_call", "_wrap_callback") if not hasattr(consumer, name)]
+    if missing:
+        raise IncompatibleClientError(
+            f"AIOConsumer of confluent-kafka {confluent_kafka.__version__} cannot be given a consumer (it has no "
+            f"{', '.join(missing)}): install confluent-kafka 2.12 to 2.16"
+        )
 
-    def _on_the_loop(self, callback: Callable[..., Any]) -> Callable[..., Any]:
-        """A callback that runs a coroutine function on the event loop, and waits for it."""
-        return self._wrap_callback(asyncio.get_running_loop(), callback)
 
-    async def _of_consumer(self, method: str) -> Any:
-        """Calls a method of the consumer on a thread of the executor."""
-        return await self._call(getattr(self._consumer, method))
+# `check_aio` has checked for all attributes that the functions below touch.
+
+
+def close_native(consumer: Any) -> None:
+    """Closes the consumer that the client made."""
+    consumer._consumer.close()
+
+
+def replace_native(consumer: Any, other: confluent_kafka.Consumer) -> None:
+    """Replaces the consumer whose methods the client calls."""
+    consumer._consumer = other
+
+
+def on_the_loop(consumer: Any, callback: Callable[..., Any]) -> Callable[..., Any]:
+    """A callback that runs a coroutine function on the event loop, and waits for it."""
+    wrapped: Callable[..., Any] = consumer._wrap_callback(asyncio.get_running_loop(), callback)
+    return wrapped
+
+
+async def call_native(consumer: Any, method: str) -> Any:
+    """Calls a method of the consumer on a thread of the executor."""
+    return await consumer._call(getattr(consumer._consumer, method))

@@ -31,6 +31,9 @@ __all__ = ["ConfluentSide"]
 
 logger = logging.getLogger("kafka_assignors")
 
+# Kept: programs put our class in the place of the client's.
+_Native = confluent_kafka.Consumer
+
 
 class ConfluentSide(ApplicationSide):
     """The application's side of one consumer.
@@ -79,7 +82,7 @@ class ConfluentSide(ApplicationSide):
         """
         with self._starting, as_the_client():
             if not self.subscribed:
-                confluent_kafka.Consumer.unassign(self._consumer)
+                _Native.unassign(self._consumer)
             super().subscribe(topics, expressions, listener)
 
     def committed(self, partitions: Any, timeout: float | None) -> list[TopicPartition]:
@@ -115,9 +118,9 @@ class ConfluentSide(ApplicationSide):
                     self._consumer.close()
             if self.path.news:
                 first = self.path.news.pop(0)
-                if isinstance(first, Message):
-                    return first
-                raise first
+                if isinstance(first, Exception):
+                    raise first
+                return first
             if self.path.fatal is not None:
                 raise KafkaException(self.path.fatal)
             return None

@@ -21,6 +21,7 @@ from kafka_assignors.clients.confluent.assignors import strategies_of
 from kafka_assignors.errors import OptionError
 from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
 from kafka_assignors.net.config import ClientConfig
+from kafka_assignors.net.oauth import with_issuer
 from kafka_assignors.net.settings import Settings
 
 if TYPE_CHECKING:
@@ -69,7 +70,10 @@ MEMBERSHIP = frozenset(
 """The settings that are read here."""
 
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
-    "group.protocol": (("classic",), "an assignor of the client needs the classic protocol; leave it at classic"),
+    "group.protocol": (
+        ("classic",),
+        "librdkafka speaks that protocol itself; use confluent_kafka.Consumer, or leave it at classic",
+    ),
     "group.remote.assignor": ((), "it is for group.protocol=consumer; give partition.assignment.strategy"),
     "group.protocol.type": (("consumer",), "leave it at consumer"),
     "topic.blacklist": ((), "leave the topics out of the subscription; a regular expression can exclude them"),
@@ -196,7 +200,7 @@ class ConsumerConfig(MemberConfig):
         backoff = settings.integer("retry.backoff.ms", 1, 300_000, 100)
         refresh = settings.integer("topic.metadata.refresh.interval.ms", -1, 3_600_000, 300_000)
         read = cls(
-            client=ClientConfig.from_confluent(config),
+            client=ClientConfig.from_confluent(with_issuer(config)),
             group_id=group_id,
             group_instance_id=settings.text("group.instance.id"),
             assignors=strategies_of(settings.raw("partition.assignment.strategy")),

@@ -55,9 +55,9 @@ class Consumer(PollingConsumer):
         **kwargs: likewise, settings by keyword.
 
     The setting `partition.assignment.strategy` takes the names `range`, `roundrobin`, `sticky`, `cooperative-sticky`,
-    `sticky-join`, `cooperative-sticky-join` and `lag`, separated by commas, or an assignor of `kafka_assignors`, or a
-    list of both; several in order of preference, for rolling upgrades. The default is the client's: `range,roundrobin`.
-    `lag` by name reads the lags of the group from the cluster.
+    `sticky-join`, `cooperative-sticky-join`, `weighted`, `cooperative-weighted` and `lag`, separated by commas, or an
+    assignor of `kafka_assignors`, or a list of both; several in order of preference, for rolling upgrades. The default
+    is the client's: `range,roundrobin`. `lag` by name reads the lags of the group from the cluster.
 
     Two more settings:
 
@@ -180,11 +180,14 @@ class Consumer(PollingConsumer):
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """As the client's."""
+        # Up to 2.15 the client's own crashes the process.
+        self._check_open()
         _Native.pause(self, partitions)
         self._group.assigned.pause(plain(partitions))
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """As the client's."""
+        self._check_open()
         _Native.resume(self, partitions)
         self._group.assigned.resume(plain(partitions))
 
@@ -313,10 +316,18 @@ class Consumer(PollingConsumer):
         if not any(stored) and (stored or self._config.auto_store):
             raise KafkaException(KafkaError(code, f"StoreOffsets failed: {KafkaError(code).str()}"))
 
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        """As the client's."""
+        self._check_handle()
+        return (
+            _Native.list_topics(self, timeout=timeout) if topic is None else _Native.list_topics(self, topic, timeout)
+        )
+
     # The end.
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """As the client's, for the membership's connections as well."""
+        self._check_handle()
         _Native.set_sasl_credentials(self, username, password)
         self._group.stall_detector.credentials = username, password
         sasl = self._config.client.sasl
@@ -347,6 +358,11 @@ class Consumer(PollingConsumer):
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError("Consumer closed")
+
+    def _check_handle(self) -> None:
+        # Up to 2.15 the client crashes the process, up to 2.11 also in `list_topics`.
+        if self._closed:
+            raise RuntimeError("Handle has been closed")
 
 
 def _settings(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

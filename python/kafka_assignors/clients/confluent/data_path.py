@@ -20,6 +20,7 @@ from confluent_kafka import (
 )
 
 from kafka_assignors.clients.confluent import times
+from kafka_assignors.clients.confluent._internals import error_message
 from kafka_assignors.clients.confluent.commits import Outcomes, topic_partition
 from kafka_assignors.clients.confluent.errors import client_error
 from kafka_assignors.member.data_path import CommitOutcome, Event, Failure, Partition, Position, Share
@@ -151,9 +152,8 @@ class LibrdkafkaPath:
         elif error.is_fatal:
             self.fatal = client_error(_code(error), error.message, fatal=True)
         else:
-            about: dict[str, Any] = {} if error.topic is None else {"topic": error.topic}
             reason = _MISSING + error.message if error.is_missing else error.message
-            self.news.append(Message(error=client_error(_code(error), reason), **about))
+            self.news.append(error_message(client_error(_code(error), reason), error.topic))
 
     def wake(self) -> float | None:
         """As `DataPath`."""
@@ -170,6 +170,7 @@ class LibrdkafkaPath:
         if not begin:
             return
         self._introduce({each.topic for each in begin})
+        begin = self._with_offsets(begin)
         _Native.incremental_assign(self._consumer, begin)
         started = {(each.topic, each.partition): (each, OFFSET_INVALID) for each in begin}
         self._fetched |= started.keys()
@@ -186,6 +187,24 @@ class LibrdkafkaPath:
             with contextlib.suppress(KafkaException):
                 topic = next(iter(new)) if len(new) == 1 else None
                 _Native.list_topics(self._consumer, topic, timeout=times.LEADER_LOOKUP)
+
+    def _with_offsets(self, begin: list[TopicPartition]) -> list[TopicPartition]:
+        """Looks up the offsets of the beginnings and ends among the starts, with one request a leader.
+
+        librdkafka would look up each by itself, and loses a seek meanwhile (librdkafka #2256): it drops the answer,
+        which the seek has outdated, and then looks up the start again. A partition whose lookup fails is left to it.
+        """
+        logical = [each for each in begin if each.offset in (OFFSET_BEGINNING, OFFSET_END)]
+        if not logical:
+            return begin
+        try:
+            found = _Native.offsets_for_times(self._consumer, logical, timeout=times.START_LOOKUP)
+        except KafkaException:
+            return begin
+        known = {(each.topic, each.partition): each.offset for each in found if each.error is None}
+        starts = {(each.topic, each.partition): each for each in begin}
+        starts |= {partition: TopicPartition(*partition, offset) for partition, offset in known.items()}
+        return list(starts.values())
 
     def _let_go(self, partitions: frozenset[Partition]) -> None:
         for partition in partitions:

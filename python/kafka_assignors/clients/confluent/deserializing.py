@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any
 
-import confluent_kafka
-from confluent_kafka.deserializing_consumer import K, V
+from confluent_kafka import deserializing_consumer
 from confluent_kafka.error import ConsumeError
 
 from kafka_assignors.clients.confluent.consumer import Consumer
@@ -16,20 +15,43 @@ if TYPE_CHECKING:
 __all__ = ["DeserializingConsumer"]
 
 
-class DeserializingConsumer(confluent_kafka.DeserializingConsumer[K, V], Consumer, Generic[K, V]):  # type: ignore[misc]
-    """`confluent_kafka.DeserializingConsumer`, with any assignor of this package.
+class _Raising(Consumer):
+    """Our consumer, whose errors of the group are exceptions, as they are in the client's class."""
 
-    `key.deserializer` and `value.deserializer`, the schema registry's among them, and their builders are the client's
-    own, and so is what `poll` returns and raises. All else is our
-    [`Consumer`][kafka_assignors.clients.confluent.Consumer]. Generic in the types of keys and values, as the client's.
-
-    >>> from confluent_kafka.serialization import StringDeserializer
-    >>> settings = {"bootstrap.servers": "localhost:9092", "group.id": "g", "partition.assignment.strategy": "sticky"}
-    >>> consumer = DeserializingConsumer[bytes, str]({**settings, "value.deserializer": StringDeserializer()})
-    >>> consumer.close()
-    """
+    __slots__ = ()
 
     def _delivered(self, message: Message) -> Any:
         error = message.error()
         assert error is not None
         raise ConsumeError(error, kafka_message=message)
+
+
+# The class is of its own module: the one of the package may be a tracer's, which is not generic. Then the tracer sees
+# our `Consumer`. Up to 2.15 the client's own class is not generic either.
+if not TYPE_CHECKING and not hasattr(deserializing_consumer, "K"):
+
+    class DeserializingConsumer(deserializing_consumer.DeserializingConsumer, _Raising):
+        """`confluent_kafka.DeserializingConsumer`, with any assignor of this package."""
+
+        def __class_getitem__(cls, types):
+            # Programs that name the types run on every release.
+            return cls
+
+else:
+    from typing import Generic
+
+    from confluent_kafka.deserializing_consumer import K, V
+
+    class DeserializingConsumer(deserializing_consumer.DeserializingConsumer[K, V], _Raising, Generic[K, V]):  # type: ignore[misc]
+        """`confluent_kafka.DeserializingConsumer`, with any assignor of this package.
+
+        `key.deserializer` and `value.deserializer`, the schema registry's among them, and their builders are the
+        client's own, and so is what `poll` returns and raises. All else is our
+        [`Consumer`][kafka_assignors.clients.confluent.Consumer]. Generic in the types of keys and values, as the
+        client's.
+
+        >>> from confluent_kafka.serialization import StringDeserializer
+        >>> settings = {"bootstrap.servers": "localhost:9092", "group.id": "g"}
+        >>> consumer = DeserializingConsumer[bytes, str]({**settings, "value.deserializer": StringDeserializer()})
+        >>> consumer.close()
+        """

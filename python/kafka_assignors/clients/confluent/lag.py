@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.assignors import LagBasedAssignor
+from kafka_assignors.clients.common.rates import with_cluster
 from kafka_assignors.lag import ConfluentLagSource
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ def with_lags(config: ConsumerConfig, given: Mapping[str, Any]) -> ConsumerConfi
 
 
 def _with_lags(assignor: Assignor, config: ConsumerConfig, given: Mapping[str, Any]) -> Assignor:
-    """An assignor by lag without a source reads the cluster, and one without a group takes the consumer's."""
+    """An assignor by lag or rates without a source reads the cluster; one by lag takes the consumer's group."""
+    connecting = {name: value for name, value in given.items() if name.startswith(_CONNECTING)}
     if not isinstance(assignor, LagBasedAssignor):
-        return assignor
+        return with_cluster(assignor, lambda seconds: ConfluentLagSource(connecting, timeout=seconds))
     if assignor.lags is None:
-        connecting = {name: value for name, value in given.items() if name.startswith(_CONNECTING)}
         assignor = dataclasses.replace(assignor, lags=_lag_source(config, connecting))
     return assignor if assignor.group_id else dataclasses.replace(assignor, group_id=config.group_id)
 

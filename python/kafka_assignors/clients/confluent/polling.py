@@ -47,7 +47,8 @@ class PollingConsumer(_Native):
 
     # No dictionary: a record would cost more (`poll_methods.py`).
     __slots__ = (
-        "__weakref__",
+        # A tracer's subclass in the place of the client's class has one already (docs/frameworks.md).
+        *(() if hasattr(_Native, "__weakref__") else ("__weakref__",)),
         "_closed",
         "_config",
         "_gate",

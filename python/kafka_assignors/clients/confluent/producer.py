@@ -6,6 +6,7 @@ partition is chosen before `produce`, and given to it.
 
 from __future__ import annotations
 
+from types import MethodDescriptorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_assignors.errors import MissingDependencyError, PartitionerError, PartitionerTypeError
@@ -17,7 +18,10 @@ except ImportError as error:
         "kafka_assignors.clients.confluent needs confluent-kafka 2: pip install kafka-assignors[confluent]"
     ) from error
 
+from confluent_kafka import serializing_producer
+
 from kafka_assignors.clients.common.partitioner_guard import claim, refuse_shared
+from kafka_assignors.clients.confluent import _internals
 from kafka_assignors.clients.confluent.errors import as_the_client
 from kafka_assignors.clients.confluent.partitioning import AVAILABILITY_TIMEOUT, Partitioning
 from kafka_assignors.partitioners import Partitioner
@@ -33,14 +37,39 @@ if TYPE_CHECKING:
 __all__ = ["Producer", "SerializingProducer"]
 
 _Client = confluent_kafka.Producer
-_produce = _Client.produce
-_produce_batch = _Client.produce_batch
+_produce: Callable[..., None] = _Client.produce
+# From 2.12 on.
+_produce_batch: Any = getattr(_Client, "produce_batch", None)
 
 _UNASSIGNED = -1
 _PART = str | bytes | None
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 # The interval of statistics for an `AdaptivePartitioner`, if the user has not set one.
 _STATISTICS_MS = 1_000
+
+
+def _produce_by_name(
+    producer: Producer,
+    topic: str,
+    value: Any,
+    key: Any,
+    partition: Any,
+    report: Delivery | None,
+    _: None,
+    timestamp: Any,
+    headers: Any,
+) -> None:
+    """A tracer reads some arguments by their names, and adds its headers to them."""
+    # Where none are given the tracer makes a list or a mapping, as it needs it.
+    given = {} if headers is None else {"headers": headers}
+    _Client.produce(
+        producer, topic, value, key=key, partition=partition, on_delivery=report, timestamp=timestamp, **given
+    )
+
+
+if type(_Client.__dict__.get("produce")) is not MethodDescriptorType:
+    # A tracer's subclass is in the place of the client's class (docs/frameworks.md). A wrapper passes as what it wraps.
+    _produce = _produce_by_name
 
 
 class Producer(_Client):
@@ -126,20 +155,34 @@ class Producer(_Client):
             self._partitioning.close_batches()
         return left
 
-    def close(self) -> bool:
-        """Flushes and closes, as `confluent_kafka.Producer.close` does; the partitioner may serve another one then."""
-        closed = super().close()
-        self._closed = True
-        return closed
+    if hasattr(_Client, "close"):
+
+        def close(self) -> bool:
+            """Flushes and closes, as `confluent_kafka.Producer.close`; the partitioner may serve another one then."""
+            closed = super().close()
+            self._closed = True
+            return closed
+
+        def __exit__(self, *raised: Any) -> bool | None:
+            """Closes, as the client's own."""
+            handled = super().__exit__(*raised)
+            self._closed = True
+            return handled
 
     def _was_closed(self) -> bool:
         return self._closed
 
-    def __exit__(self, *raised: Any) -> bool | None:
-        """Closes, as the client's own."""
-        handled = super().__exit__(*raised)
-        self._closed = True
-        return handled
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """As the client's."""
+        if self._closed:
+            # Up to 2.15 the client's own crashes the process.
+            raise RuntimeError("Handle has been closed")
+        super().set_sasl_credentials(username, password)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            raise _internals.lacks(self, name)
 
     def produce(
         self,
@@ -226,7 +269,8 @@ class Producer(_Client):
         report = on_delivery if callback is None else callback
         partitioning = self._partitioning
         if partitioning is None or not _sound(messages, partition):
-            return _produce_batch(self, topic, messages, partition, report)
+            taken: int = _produce_batch(self, topic, messages, partition, report)
+            return taken
         placed: list[_Placed] = []
         sent = False
         count = 0
@@ -298,7 +342,12 @@ class Producer(_Client):
             raise
 
 
-class SerializingProducer(confluent_kafka.SerializingProducer, Producer):  # type: ignore[misc]
+if _produce_batch is None:
+    # Its absence has a sentence of its own: `lacks`.
+    del Producer.produce_batch
+
+
+class SerializingProducer(serializing_producer.SerializingProducer, Producer):  # type: ignore[misc]
     """`confluent_kafka.SerializingProducer` over our [`Producer`][kafka_assignors.clients.confluent.producer.Producer].
 
     Its one argument is a mapping of the client's settings, serializers included, and `partitioner` as for `Producer`. A

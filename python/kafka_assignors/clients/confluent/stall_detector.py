@@ -34,6 +34,9 @@ __all__ = ["StallDetector"]
 
 logger = logging.getLogger("kafka_assignors")
 
+# Kept: programs put our class in the place of the client's.
+_Native = confluent_kafka.Consumer
+
 # The most partitions that are asked for.
 _MOST_ASKED = 8
 # Settings of the data path that the client of check 3 does not need.
@@ -115,7 +118,7 @@ class StallDetector:
 
     def _ask(self, behind: Mapping[Partition, int]) -> None:
         try:
-            consumer = confluent_kafka.Consumer({**self._settings, "log_level": 0})
+            consumer = _Native({**self._settings, "log_level": 0})
         except KafkaException as error:
             logger.debug("the ends of partitions cannot be asked for: %s", error)
             return

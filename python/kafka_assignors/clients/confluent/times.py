@@ -10,6 +10,7 @@ __all__ = [
     "END_OFFSETS",
     "LEADER_LOOKUP",
     "NATIVE_WAIT",
+    "START_LOOKUP",
     "STATISTICS_LATE",
     "STATISTICS_MS",
 ]
@@ -59,6 +60,12 @@ LEADER_LOOKUP = 1.0
 """How long to wait for the leaders of a new topic.
 
 librdkafka looks for them by itself up to a second later, so a longer wait would gain nothing.
+"""
+
+START_LOOKUP = 1.0
+"""How long to wait for the first or the last offsets of partitions without a commit.
+
+Without an answer librdkafka looks them up by itself, so a longer wait would only keep the application from its records.
 """
 
 END_OFFSETS = 5.0

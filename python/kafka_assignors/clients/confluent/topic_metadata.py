@@ -21,6 +21,9 @@ __all__ = ["Cluster", "ProducerTopics", "Topic", "TopicMetadataError"]
 
 logger = logging.getLogger("kafka_assignors")
 
+# Kept: programs put our class in the place of the client's.
+_Client = confluent_kafka.Producer
+
 # What passes by itself: a topic being created, brokers that cannot be reached.
 _PASSING = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -218,7 +221,7 @@ def _look(
 ) -> tuple[dict[int, int] | None, KafkaError | None]:
     """The leader of each partition, or the error; neither if the topic has no partitions."""
     try:
-        found: Any = confluent_kafka.Producer.list_topics(producer, name, timeout).topics[name]
+        found: Any = _Client.list_topics(producer, name, timeout).topics[name]
     except KafkaException as failure:
         return None, failure.args[0]
     if found.error is not None:

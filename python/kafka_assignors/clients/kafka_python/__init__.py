@@ -1,4 +1,4 @@
-"""A drop-in consumer for kafka-python 2 and 3; and for version 3 plug-ins of its own consumer, and a producer.
+"""A drop-in consumer for kafka-python 2 and 3, plug-ins of its own consumer, and a producer.
 
 >>> from kafka_assignors.clients.kafka_python import KafkaConsumer
 
@@ -21,7 +21,9 @@ with an interpreter that does not show a caller's frame.
 
 from typing import Any
 
+from kafka_assignors.clients.common.releases import incompatible, warn_if_newer
 from kafka_assignors.errors import MissingDependencyError
+from kafka_assignors.member.rebalance_report import RebalanceReport
 
 try:
     import kafka
@@ -30,27 +32,17 @@ except ImportError as error:
         "kafka_assignors.clients.kafka_python needs kafka-python: pip install kafka-assignors[kafka-python]"
     ) from error
 
-from kafka_assignors.clients.kafka_python.consumer import KafkaConsumer
-from kafka_assignors.clients.kafka_python.diff_listener import RebalanceDiffListener
-from kafka_assignors.clients.kafka_python.errors import OptionError
-from kafka_assignors.member.rebalance_report import RebalanceReport
-
 try:
-    # Before version 3 there is no such class.
-    from kafka import AsyncConsumerRebalanceListener
-except ImportError:
-    _HAS_PLUG_INS = False
-else:
-    _HAS_PLUG_INS = AsyncConsumerRebalanceListener is not None
-
+    from kafka_assignors.clients.kafka_python._internals import COOPERATES
     from kafka_assignors.clients.kafka_python.assignors import (
-        CooperativeStickyAssignor,
         CustomAssignor,
         LagBasedAssignor,
         StickyAssignor,
         StickyStreamJoinAssignor,
     )
-    from kafka_assignors.clients.kafka_python.diff_listener import AsyncRebalanceDiffListener
+    from kafka_assignors.clients.kafka_python.consumer import KafkaConsumer
+    from kafka_assignors.clients.kafka_python.diff_listener import RebalanceDiffListener
+    from kafka_assignors.clients.kafka_python.errors import OptionError
     from kafka_assignors.clients.kafka_python.lag import AdminLagSource
     from kafka_assignors.clients.kafka_python.producer import (
         AdaptivePartitioner,
@@ -60,6 +52,17 @@ else:
         RoundRobinPartitioner,
         UniformStickyPartitioner,
     )
+
+    if COOPERATES:
+        from kafka_assignors.clients.kafka_python.assignors import CooperativeStickyAssignor
+    if hasattr(kafka, "AsyncConsumerRebalanceListener"):
+        from kafka_assignors.clients.kafka_python.diff_listener import AsyncRebalanceDiffListener
+except MissingDependencyError:
+    raise
+except (AttributeError, ImportError) as error:
+    raise incompatible("kafka-python", kafka.__version__, error) from error
+
+warn_if_newer("kafka-python", kafka.__version__)
 
 __all__ = [
     "AdaptivePartitioner",
@@ -82,10 +85,17 @@ __all__ = [
 ]
 
 
+# What kafka-python has from version 3 on, by the name that needs it.
+_NEEDS = {
+    "AsyncRebalanceDiffListener": "listeners that are coroutines",
+    "CooperativeStickyAssignor": "consumers that rebalance cooperatively",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name in __all__ and not _HAS_PLUG_INS:
+    if name in _NEEDS:
         raise MissingDependencyError(
-            f"kafka_assignors.clients.kafka_python.{name} needs kafka-python 3, and {kafka.__version__} is installed: "
-            "pip install kafka-assignors[kafka-python]"
+            f"kafka_assignors.clients.kafka_python.{name} needs {_NEEDS[name]}, which kafka-python 3 has and "
+            f"{kafka.__version__}, which is installed, has not"
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

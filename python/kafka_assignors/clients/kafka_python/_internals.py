@@ -1,39 +1,51 @@
-"""The private attributes of kafka-python. They are touched here and nowhere else.
+"""The private attributes of kafka-python, and the differences of its releases. Both are touched here and nowhere else.
 
 Each function first checks that this version of the client has the attribute. If not, a plug-in gets an answer with
-which it works as with the public API alone. A producer cannot work without them, so it gets an
-`IncompatibleClientError` before anything is sent.
+which it works as with the public API alone, and a producer an `IncompatibleClientError`: it partitions its records all
+the same, and closes no batches.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import threading
+import time
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import kafka
 from kafka.cluster import ClusterMetadata
-from kafka.consumer.subscription_state import TopicPartitionState
+from kafka.consumer.subscription_state import SubscriptionState, TopicPartitionState
+from kafka.coordinator.assignors import abstract
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecordsBuilder
-from kafka.structs import OffsetAndMetadata
+from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from kafka_assignors.clients.common.adapter import Membership
 from kafka_assignors.errors import IncompatibleClientError, StateError
 from kafka_assignors.partitioners import register_cluster_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterable
+    from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 
 __all__ = [
+    "COOPERATES",
+    "KEEPS_POSITIONS",
     "LOSES_PAUSED_RECORDS",
+    "NAMES_INSTANCES",
+    "STOPS_WITH_LISTENERS",
     "HookedConsumer",
     "HookedProducer",
+    "JoinedMetadata",
+    "aborts_on_new_batch",
     "accumulator_of",
     "add_to_transaction",
+    "append_to_open",
     "as_coordinator",
+    "as_plug_in",
+    "assigned_by",
     "close_batch",
     "close_connections",
     "coordinator_of",
@@ -41,13 +53,17 @@ __all__ = [
     "given_api_version",
     "introduce",
     "is_closed",
+    "isolation_name",
+    "joined_metadata",
     "membership_of",
     "metadata_of",
     "partition_lock",
     "position_of",
     "queue_lengths",
     "queue_of",
+    "rebalance_protocols",
     "rebalances_cooperatively",
+    "refresh_under_way",
     "refreshed_ms",
     "replica_racks",
     "run_coroutine",
@@ -67,6 +83,92 @@ def is_closed(client: Any, *, unknown: bool = False) -> bool:
     return bool(getattr(client, "_closed", unknown))
 
 
+# Plug-ins.
+
+
+COOPERATES = hasattr(abstract, "RebalanceProtocol")
+"""Whether consumers rebalance cooperatively, and ask a plug-in for its protocol: from 3.0 on."""
+
+NAMES_INSTANCES = "group_instance_id" in ConsumerCoordinator.DEFAULT_CONFIG
+"""Whether a plug-in hears the instance ids of the group's members: from 2.3 on."""
+
+
+def _keeps_positions() -> bool:
+    """Whether a partition keeps its position when it is assigned again. True if this version does not show it."""
+    try:
+        state, partition = SubscriptionState(), TopicPartition("t", 0)
+        state.subscribe(topics=["t"])
+        state.assign_from_subscribed([partition])
+        before = state.assignment[partition]
+        state.assign_from_subscribed([partition])
+        return state.assignment[partition] is before
+    except (AttributeError, TypeError, KeyError):
+        return True
+
+
+KEEPS_POSITIONS = _keeps_positions()
+"""Whether the client's own consumer keeps the positions of kept partitions: from 3.0 on."""
+
+
+def _stops_with_listeners() -> bool:
+    mark = getattr(TopicPartitionState, "mark_pending_revocation", None)
+    return mark is not None and len(inspect.signature(mark).parameters) == 1
+
+
+STOPS_WITH_LISTENERS = _stops_with_listeners()
+"""Whether a consumer of the client's own with a listener reads nothing more after a rebalance: 3.0.0 to 3.0.8."""
+
+
+def rebalance_protocols(*, cooperative: bool) -> list[Any]:
+    """What a plug-in answers to a consumer that asks for its protocol."""
+    return [abstract.RebalanceProtocol.COOPERATIVE if cooperative else abstract.RebalanceProtocol.EAGER]
+
+
+def as_plug_in(plug_in: type) -> None:
+    """Makes the client take the class as a plug-in; older releases take any object."""
+    register = getattr(abstract.AbstractPartitionAssignor, "register", None)
+    if register is not None:
+        register(plug_in)
+
+
+class JoinedMetadata(NamedTuple):
+    """The metadata of a member of the group, as far as the client decodes them."""
+
+    member_id: str
+    instance_id: str | None
+    version: int
+    topics: list[str]
+    user_data: bytes | None
+    owned: list[tuple[str, list[int]]]
+    generation: int
+    rack: str | None
+
+
+def joined_metadata(members: Any) -> Iterator[JoinedMetadata]:
+    """The members that a leader assigns to.
+
+    Before 3.0 they are a mapping, and the client decodes the fields of the first version only.
+    """
+    if hasattr(members, "items"):
+        for member_id, sent in members.items():
+            topics = sent.topics if hasattr(sent, "topics") else sent.subscription
+            instance = getattr(sent, "group_instance_id", None)
+            yield JoinedMetadata(member_id, instance, 0, topics, sent.user_data, [], -1, None)
+        return
+    for member in members:
+        sent = member.metadata
+        owned = [(each.topic, each.partitions) for each in sent.owned_partitions or ()]
+        who = member.member_id, member.group_instance_id
+        yield JoinedMetadata(*who, sent.version, sent.topics, sent.user_data, owned, sent.generation_id, sent.rack_id)
+
+
+def assigned_by(assignment: Any) -> list[tuple[str, list[int]]]:
+    """The partitions of a decoded assignment."""
+    if hasattr(assignment, "assigned_partitions"):
+        return [(each.topic, each.partitions) for each in assignment.assigned_partitions or ()]
+    return [(topic, partitions) for topic, partitions in assignment.assignment or ()]
+
+
 # Consumers.
 
 
@@ -78,7 +180,9 @@ def as_coordinator(caller: object) -> Any | None:
 def membership_of(coordinator: Any) -> Membership | None:
     """The membership of a coordinator's consumer; None if this version does not show it."""
     try:
-        metadata = coordinator.group_metadata()
+        # Before 3.0 no method shows it while the group rebalances.
+        show = getattr(coordinator, "group_metadata", None)
+        metadata = coordinator._generation if show is None else show()
         return Membership(metadata.generation_id, metadata.member_id)
     except AttributeError:
         return None
@@ -91,7 +195,8 @@ def coordinator_of(consumer: Any) -> Any | None:
 
 def stopped_heartbeats(coordinator: Any) -> bool:
     """Whether a coordinator is closed and sends no heartbeats; False if this version does not show it."""
-    return bool(getattr(coordinator, "_heartbeat_closed", False))
+    closed = getattr(coordinator, "_heartbeat_closed", None)
+    return is_closed(getattr(coordinator, "_client", None)) if closed is None else bool(closed)
 
 
 def rebalances_cooperatively(coordinator: Any) -> bool:
@@ -102,7 +207,21 @@ def rebalances_cooperatively(coordinator: Any) -> bool:
 def refreshed_ms(cluster: Any) -> float | None:
     """When the metadata was last replaced, in milliseconds of `time.monotonic`; None if it is not shown."""
     refreshed = getattr(cluster, "_last_successful_refresh_ms", None)
-    return refreshed if isinstance(refreshed, int | float) else None
+    if not isinstance(refreshed, int | float):
+        return None
+    wall, monotonic = time.time() * 1000, time.monotonic() * 1000
+    # Before 3.0 the client counts from 1970.
+    return refreshed - wall + monotonic if abs(refreshed - wall) < abs(refreshed - monotonic) else refreshed
+
+
+def refresh_under_way(cluster: Any) -> Any | None:
+    """The future of the metadata request that is under way, of which there is one at a time.
+
+    None if there is none, or this version does not show it.
+    """
+    return (
+        getattr(cluster, "_refresh_future", None) if getattr(cluster, "metadata_refresh_in_progress", False) else None
+    )
 
 
 def replica_racks(cluster: Any, topic: str, count: int) -> list[frozenset[str]] | None:
@@ -148,7 +267,21 @@ def given_api_version(consumer: Any) -> Any | None:
         return None
 
 
+def isolation_name(level: Any) -> str:
+    """An isolation level by its name: it may be given so, and from 3.0 on by number, or as the client's constant."""
+    if isinstance(level, str):
+        return level.lower()
+    from kafka.protocol.consumer import IsolationLevel
+
+    name: str = IsolationLevel.build_from(level).name
+    return name.lower()
+
+
 # Consumers whose membership is ours.
+
+
+# Kept: programs put our class in the place of the client's.
+_Consumer = kafka.KafkaConsumer
 
 
 class HookedConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
@@ -167,7 +300,7 @@ class HookedConsumer(kafka.KafkaConsumer):  # type: ignore[misc]
         records = self._next_records()
         return super()._message_generator_v2() if records is None else records
 
-    if not hasattr(kafka.KafkaConsumer, "_message_generator_v2"):
+    if not hasattr(_Consumer, "_message_generator_v2"):
 
         def __next__(self) -> Any:
             """Not seen by those who replace the client's method."""
@@ -187,7 +320,7 @@ def position_of(consumer: Any, partition: Any) -> tuple[int, int] | None:
     except KeyError:
         return None
     except AttributeError:
-        offset = kafka.KafkaConsumer.position(consumer, partition, timeout_ms=0)
+        offset = _Consumer.position(consumer, partition, timeout_ms=0)
         return None if offset is None else (offset, -1)
     if position is None or isinstance(position, int):
         return None if position is None else (position, -1)
@@ -202,7 +335,7 @@ def start_at(consumer: Any, partition: Any, offset: int, leader_epoch: int) -> N
     """
     seek = getattr(getattr(consumer, "_subscription", None), "assignment", {}).get(partition, None)
     if seek is None:
-        kafka.KafkaConsumer.seek(consumer, partition, offset)
+        _Consumer.seek(consumer, partition, offset)
     elif _TAKES_EPOCHS:
         seek.seek(OffsetAndMetadata(offset, "", leader_epoch))
     else:
@@ -306,12 +439,14 @@ def accumulator_of(producer: Any) -> Any:
     """
     try:
         accumulator = producer._accumulator
-        parameters = inspect.signature(accumulator.append).parameters
+        parameters = list(inspect.signature(accumulator.append).parameters)
         found = (
-            "abort_on_new_batch" in parameters,
-            hasattr(accumulator, "_batches") and callable(accumulator._tp_lock),
+            parameters[:5] == ["tp", "timestamp_ms", "key", "value", "headers"],
+            hasattr(accumulator, "_batches") and hasattr(accumulator, "_closed"),
+            callable(accumulator._tp_lock) if hasattr(accumulator, "_tp_lock") else None in accumulator._tp_locks,
+            "abort_on_new_batch" in parameters or hasattr(accumulator, "_appends_in_progress"),
             callable(accumulator.ready) and callable(accumulator.drain) and callable(producer._sender.wakeup),
-            callable(producer._metadata.leader_for_partition) and hasattr(producer, "_transaction_manager"),
+            callable(producer._metadata.leader_for_partition),
             hasattr(MemoryRecordsBuilder, "_builder") and hasattr(MemoryRecordsBuilder, "_batch_size"),
             hasattr(DefaultRecordBatchBuilder, "_batch_size"),
         )
@@ -324,8 +459,7 @@ def accumulator_of(producer: Any) -> Any:
 
 def _incompatible(reason: object) -> IncompatibleClientError:
     return IncompatibleClientError(
-        f"kafka-python {kafka.__version__} cannot be told to close a batch ({reason}): install kafka-python 3.0, or "
-        "use the partitioner without attach and without our KafkaProducer, with a linger_ms of 0"
+        f"kafka-python {kafka.__version__} cannot be told to close a batch ({reason}): install kafka-python 3.0"
     )
 
 
@@ -345,14 +479,50 @@ def sender_wakeup(producer: Any) -> Callable[[], None]:
 
 def add_to_transaction(producer: Any, topic_partition: Any) -> None:
     """Adds a partition to the producer's transaction, if it has one."""
-    transactions = producer._transaction_manager
+    transactions = getattr(producer, "_transaction_manager", None)
     if transactions is not None and transactions.is_transactional():
         transactions.maybe_add_partition_to_transaction(topic_partition)
 
 
 def partition_lock(accumulator: Any, topic_partition: Any) -> Any:
     """The lock of the queue of a partition."""
-    return accumulator._tp_lock(topic_partition)
+    if hasattr(accumulator, "_tp_lock"):
+        return accumulator._tp_lock(topic_partition)
+    # Up to 2.1 `append` makes the locks.
+    locks = accumulator._tp_locks
+    with locks[None]:
+        return locks.setdefault(topic_partition, threading.Lock())
+
+
+def aborts_on_new_batch(accumulator: Any) -> bool:
+    """Whether the accumulator's `append` can say that a record would open a batch: from 3.0 on."""
+    return "abort_on_new_batch" in inspect.signature(accumulator.append).parameters
+
+
+def append_to_open(accumulator: Any, append: Any, topic_partition: Any, *record: Any, **options: Any) -> Any | None:
+    """The result of an `append` for a record that needs no new batch. None if it needs one.
+
+    For an accumulator whose own `append` cannot say so.
+
+    Args:
+        accumulator: the producer's.
+        append: its own `append`.
+        topic_partition: of the record.
+        record: timestamp, key, value and headers, and further arguments of `append`.
+        options: likewise.
+    """
+    if accumulator._closed:
+        # Raises the client's own error.
+        return append(topic_partition, *record, **options)
+    # Who closes the producer waits for appends that are under way.
+    accumulator._appends_in_progress.increment()
+    try:
+        with partition_lock(accumulator, topic_partition):
+            queue = queue_of(accumulator, topic_partition)
+            future = queue[-1].try_append(*record[:4]) if queue else None
+            return None if future is None else (future, len(queue) > 1 or queue[-1].records.is_full(), False)
+    finally:
+        accumulator._appends_in_progress.decrement()
 
 
 def queue_of(accumulator: Any, topic_partition: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kafka.consumer.subscription_state import SubscriptionState
 
 from kafka_assignors.clients.common.adapter import Membership
+from kafka_assignors.clients.common.group_protocol import broker_expression
 from kafka_assignors.clients.common.topic_pattern import TopicPattern
 from kafka_assignors.clients.kafka_python import _internals
 from kafka_assignors.clients.kafka_python.commits import Asked, offsets_of
@@ -79,7 +80,8 @@ class KafkaPythonSide(ApplicationSide):
         pattern, listener = asked.get("pattern"), asked.get("listener")
         if pattern:
             matching = TopicPattern(pattern, with_internal=self._settings.with_internal)
-            self.subscribe((), {pattern: matching}, listener)
+            text = broker_expression(pattern) if self._settings.group_protocol == "consumer" else pattern
+            self.subscribe((), {text: matching}, listener)
         else:
             names = sorted(self.wanted.subscription)
             if self._settings.create_topics and not self.assigned.is_read:

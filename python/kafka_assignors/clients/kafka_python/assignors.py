@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
 # The package has made sure that the client is there, or said what to install.
+import kafka
 from kafka import KafkaConsumer
-from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 
 from kafka_assignors import assignors
 from kafka_assignors.clients.common.adapter import ClientAdapter, Membership, Packed, StreamJoinAdapter, calling
@@ -17,18 +18,27 @@ from kafka_assignors.clients.common.codec import SubscriptionWriter
 from kafka_assignors.clients.common.custom import CustomAdapter
 from kafka_assignors.clients.common.lag import LagAdapter, failing_source
 from kafka_assignors.clients.kafka_python._internals import (
+    COOPERATES,
+    KEEPS_POSITIONS,
+    NAMES_INSTANCES,
+    STOPS_WITH_LISTENERS,
     as_coordinator,
+    as_plug_in,
+    assigned_by,
     close_connections,
     coordinator_of,
     forget_positions,
     is_closed,
+    joined_metadata,
     membership_of,
+    rebalance_protocols,
+    refresh_under_way,
     refreshed_ms,
     replica_racks,
     stopped_heartbeats,
 )
 from kafka_assignors.clients.kafka_python.lag import of_consumer
-from kafka_assignors.errors import StateError
+from kafka_assignors.errors import ClientReleaseWarning, OptionError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,8 +55,18 @@ __all__ = [
 ]
 
 
+# The consumer of kafka-python 2 polls its coordinator, which joins in several steps.
+_CONSUMER_FRAMES = 16
+
+_LISTENERS_STOP = (
+    f"kafka-python {kafka.__version__} stops reading after a rebalance if its consumer has a listener: install "
+    "kafka-python 3.0.9 or newer, or use kafka_assignors.clients.kafka_python.KafkaConsumer, which reads on"
+)
+
+
 class _KafkaPythonAdapter(ClientAdapter):
     _client = "kafka_python"
+    _anonymous = not NAMES_INSTANCES
     # The membership of the latest assignment.
     _latest: Membership | None = None
     # Whether the client starts every partition of that assignment at the group's commits.
@@ -56,15 +76,19 @@ class _KafkaPythonAdapter(ClientAdapter):
         super()._begin(*arguments)
         # Topic to the time from which on the client keeps its metadata, in milliseconds of `time.monotonic`.
         self._metadata_since: dict[str, float] = {}
+        # A metadata request that left before the client was asked for some topics, and these topics.
+        self._too_early: tuple[Any, set[str]] | None = None
 
-    def supported_protocols(self) -> list[RebalanceProtocol]:
-        """The rebalance protocols. kafka-python calls this once, while it makes a consumer."""
+    def supported_protocols(self) -> list[Any]:
+        """The rebalance protocols. kafka-python 3 calls this once, while it makes a consumer."""
         self._greet()
-        return [RebalanceProtocol.EAGER]
+        return rebalance_protocols(cooperative=self._assignor.cooperative)
 
     def _greet(self) -> object | None:
         """Ties the assignor to the consumer that is being made. A second one is refused, and its connections closed."""
         coordinator = calling(self._recognise)
+        if STOPS_WITH_LISTENERS:
+            warnings.warn(_LISTENERS_STOP, ClientReleaseWarning, stacklevel=4)
         if coordinator is not None:
             try:
                 self._serve(coordinator)
@@ -73,8 +97,11 @@ class _KafkaPythonAdapter(ClientAdapter):
                 raise
         return coordinator
 
-    def metadata(self, topics: Iterable[str]) -> bytes:
+    def metadata(self, topics: Iterable[str] = ()) -> bytes:
         """The member's metadata for JoinGroup."""
+        if not isinstance(self, _KafkaPythonAdapter):
+            # The call of a release that makes no instances has the topics in the place of one.
+            raise _no_instance()
         subscribed = list(topics)
         metadata = super().metadata(subscribed)
         if self._last_report is None or not self._last_report.leader:
@@ -101,6 +128,9 @@ class _KafkaPythonAdapter(ClientAdapter):
             forget_positions(coordinator)
         super().on_assignment(assignment, generation)
 
+    def on_generation_assignment(self, generation: int) -> None:
+        """kafka-python 2 calls it after `on_assignment` where the name is `sticky`. The generation is known by then."""
+
     def _recognise(self, caller: object) -> object | None:
         return as_coordinator(caller)
 
@@ -121,18 +151,15 @@ class _KafkaPythonAdapter(ClientAdapter):
         packed: list[tuple[str, str | None, bytes]] = []
         writer = SubscriptionWriter()
         racks = False
-        for member in members:
-            sent = member.metadata
-            racks = racks or bool(sent.rack_id)
-            owned = [(each.topic, each.partitions) for each in sent.owned_partitions or ()]
-            metadata = writer.write(sent.version, sent.topics, sent.user_data, owned, sent.generation_id, sent.rack_id)
-            packed.append((member.member_id, member.group_instance_id, metadata))
+        for each in joined_metadata(members):
+            racks = racks or bool(each.rack)
+            sent = each.version, each.topics, each.user_data, each.owned, each.generation, each.rack
+            packed.append((each.member_id, each.instance_id, writer.write(*sent)))
         self._keep_metadata(writer.topics)
         return Packed(packed, writer.topics, racks)
 
     def _unpack(self, assignment: Any) -> tuple[int, Sequence[tuple[str, Sequence[int]]], bytes | None]:
-        assigned = [(each.topic, each.partitions) for each in assignment.assigned_partitions or ()]
-        return assignment.version, assigned, assignment.user_data
+        return assignment.version, assigned_by(assignment), assignment.user_data
 
     def _keep_metadata(self, topics: set[str]) -> None:
         """Takes note that the client keeps the metadata of these topics from now on, and of no others."""
@@ -149,10 +176,25 @@ class _KafkaPythonAdapter(ClientAdapter):
         refreshed = refreshed_ms(cluster)
         if refreshed is None:
             return set()
-        return {topic for topic in topics if self._metadata_since.get(topic, math.inf) >= refreshed}
+        self._discount(cluster, refreshed)
+        unknown = {topic for topic in topics if self._metadata_since.get(topic, math.inf) >= refreshed}
+        request = refresh_under_way(cluster)
+        if request is not None:
+            earlier = set() if self._too_early is None else self._too_early[1]
+            self._too_early = request, earlier | unknown
+        return unknown
+
+    def _discount(self, cluster: Any, refreshed: float) -> None:
+        """Lets the answer to an earlier request say nothing of topics that were not in it."""
+        if self._too_early is None or refresh_under_way(cluster) is self._too_early[0]:
+            return
+        # The answer may be the one that came last.
+        for topic in self._too_early[1] & self._metadata_since.keys():
+            self._metadata_since[topic] = max(self._metadata_since[topic], refreshed)
+        self._too_early = None
 
     def _rewound(self, kept: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
-        return kept if self._starts_again else {}
+        return kept if self._starts_again or not KEEPS_POSITIONS else {}
 
     def _session(self, coordinator: Any) -> tuple[str, float]:
         config = coordinator.config
@@ -160,6 +202,13 @@ class _KafkaPythonAdapter(ClientAdapter):
 
     def _replica_racks(self, cluster: Any, topic: str, count: int) -> list[frozenset[str]] | None:
         return replica_racks(cluster, topic, count)
+
+
+def _no_instance() -> OptionError:
+    return OptionError(
+        f"kafka-python {kafka.__version__} makes no instances of the classes in partition_assignment_strategy, as "
+        "kafka-python 3 does; give an instance: [StickyAssignor()]"
+    )
 
 
 def _follows(now: Membership, before: Membership) -> bool:
@@ -188,23 +237,13 @@ class CooperativeStickyAssignor(_KafkaPythonAdapter):
     name = assignors.CooperativeStickyAssignor.name
     _strategy = assignors.CooperativeStickyAssignor
 
-    def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Cooperative only, as kafka-python's own."""
-        self._greet()
-        return [RebalanceProtocol.COOPERATIVE]
-
 
 class StickyStreamJoinAssignor(StreamJoinAdapter, _KafkaPythonAdapter):
     """`kafka_assignors.StickyStreamJoinAssignor` for kafka-python: on the wire `sticky-join`, or with
     `protocol="cooperative"` `cooperative-sticky-join`.
     """
 
-    _protocols = ("eager", "cooperative")
-
-    def supported_protocols(self) -> list[RebalanceProtocol]:
-        """The protocol of the options."""
-        self._greet()
-        return [RebalanceProtocol.COOPERATIVE if self._assignor.cooperative else RebalanceProtocol.EAGER]
+    _protocols = ("eager", "cooperative") if COOPERATES else ("eager",)
 
 
 class LagBasedAssignor(LagAdapter, _KafkaPythonAdapter):
@@ -218,10 +257,21 @@ class LagBasedAssignor(LagAdapter, _KafkaPythonAdapter):
 
     def _greet(self) -> object | None:
         coordinator = super()._greet()
-        consumer = calling(lambda caller: caller if isinstance(caller, KafkaConsumer) else None)
+        self._look_for_consumer()
+        return coordinator
+
+    def metadata(self, topics: Iterable[str] = ()) -> bytes:
+        """The member's metadata for JoinGroup."""
+        metadata = _KafkaPythonAdapter.metadata(self, topics)
+        if self._built is None and not COOPERATES:
+            # kafka-python 2 does not call a plug-in while it makes a consumer.
+            self._look_for_consumer()
+        return metadata
+
+    def _look_for_consumer(self) -> None:
+        consumer = calling(lambda caller: caller if isinstance(caller, KafkaConsumer) else None, _CONSUMER_FRAMES)
         if consumer is not None:
             self._built = weakref.ref(consumer)
-        return coordinator
 
     def _own_source(self, coordinator: object, timeout: float) -> LagSource | LagFunction:
         for reference in (self._consumer, self._built):
@@ -240,12 +290,7 @@ class CustomAssignor(CustomAdapter, _KafkaPythonAdapter):
     Eager or cooperative, as yours is.
     """
 
-    _cooperates = True
-
-    def supported_protocols(self) -> list[RebalanceProtocol]:
-        """The protocol of the assignor."""
-        self._greet()
-        return [RebalanceProtocol.COOPERATIVE if self._assignor.cooperative else RebalanceProtocol.EAGER]
+    _cooperates = COOPERATES
 
 
-AbstractPartitionAssignor.register(_KafkaPythonAdapter)
+as_plug_in(_KafkaPythonAdapter)

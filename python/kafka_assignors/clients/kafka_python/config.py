@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import kafka
 
-from kafka_assignors.clients.common.connection import client_config
+from kafka_assignors.clients.common.connection import client_config, text_of
+from kafka_assignors.clients.common.group_protocol import DEFAULTS, read_group_protocol
 from kafka_assignors.clients.common.strategy_setting import OwnAssignors, read_strategies
 from kafka_assignors.errors import OptionError
 from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
@@ -35,7 +36,7 @@ MEMBERSHIP = frozenset(
 )
 """The settings that the client does not get, since it would join or commit by itself."""
 
-ADDED = frozenset(("on_rebalance", "on_broker_assignor", "client_rack", "group_instance_id"))
+ADDED = frozenset((*DEFAULTS, "on_rebalance", "on_broker_assignor", "client_rack", "group_instance_id"))
 """Settings of ours, and those of newer releases of the client that concern the membership only."""
 
 REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
@@ -43,6 +44,8 @@ REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
 }
 """The settings that cannot be honoured: their harmless values, and a remedy for the others."""
 
+# What brokers allow at least with KIP-848.
+_SESSION_MS = 45_000
 _ON_BROKER_ASSIGNOR: tuple[OnBrokerAssignor, ...] = ("fail", "carry-on")
 
 
@@ -95,13 +98,14 @@ class ConsumerConfig(MemberConfig):
         Raises:
             OptionError: a setting that cannot be honoured; the message has a remedy.
         """
-        settings = {**kafka.KafkaConsumer.DEFAULT_CONFIG, **given}
+        settings = {**kafka.KafkaConsumer.DEFAULT_CONFIG, **DEFAULTS, **given}
         group_id = settings["group_id"]
         if group_id is None:
             return None
         for name, (harmless, remedy) in REFUSED.items():
             if settings.get(name) not in harmless:
                 raise OptionError(f"{name} is not supported by this consumer: {remedy}")
+        protocol, remote = read_group_protocol(settings["group_protocol"], settings["group_remote_assignor"], given)
         chosen = read_strategies(given.get("partition_assignment_strategy"), _OWN)
         on_rebalance = settings.get("on_rebalance") or chosen.on_rebalance
         if on_rebalance is not None and not callable(on_rebalance):
@@ -116,11 +120,11 @@ class ConsumerConfig(MemberConfig):
         reset = {"smallest": "earliest", "largest": "latest"}.get(*2 * (settings["auto_offset_reset"],))
         return cls(
             client=client_config(settings, client="kafka-python"),
-            group_id=str(group_id),
+            group_id=text_of(group_id),
             group_instance_id=instance_id,
             assignors=chosen.assignors,
             rack=settings.get("client_rack") or chosen.rack,
-            session_timeout_ms=int(settings["session_timeout_ms"]),
+            session_timeout_ms=_SESSION_MS if protocol == "consumer" else int(settings["session_timeout_ms"]),
             heartbeat_interval_ms=int(settings["heartbeat_interval_ms"]),
             max_poll_interval_ms=int(settings["max_poll_interval_ms"]),
             metadata_refresh_ms=max(1, int(settings["metadata_max_age_ms"])),
@@ -132,8 +136,10 @@ class ConsumerConfig(MemberConfig):
             on_rebalance=on_rebalance,
             on_broker_assignor=on_broker_assignor,
             tells_every_rebalance=True,
+            group_protocol=protocol,
+            group_remote_assignor=remote,
             default_offset_commit_callback=settings["default_offset_commit_callback"],
-            reset=str(reset),
+            reset=text_of(reset),
             create_topics=bool(settings.get("allow_auto_create_topics", True)),
             with_internal=not settings["exclude_internal_topics"],
             data_path=_data_path(given),

@@ -55,10 +55,10 @@ class KafkaConsumer(_internals.HookedConsumer):
         **configs: the client's settings.
 
     The setting `partition_assignment_strategy` takes the names `range`, `roundrobin`, `sticky`, `cooperative-sticky`,
-    `sticky-join`, `cooperative-sticky-join` and `lag`, separated by commas, or an assignor of `kafka_assignors`, or a
-    list of both; several in order of preference, for rolling upgrades. The client's own assignors and our plug-ins are
-    taken by their names, if ours write the same bytes. The default is the client's: `range,roundrobin`. `lag` by name
-    reads the lags of the group from the cluster.
+    `sticky-join`, `cooperative-sticky-join`, `weighted`, `cooperative-weighted` and `lag`, separated by commas, or an
+    assignor of `kafka_assignors`, or a list of both; several in order of preference, for rolling upgrades. The client's
+    own assignors and our plug-ins are taken by their names, if ours write the same bytes. The default is the client's:
+    `range,roundrobin`. `lag` by name reads the lags of the group from the cluster.
 
     Further settings:
 
@@ -69,6 +69,11 @@ class KafkaConsumer(_internals.HookedConsumer):
       KIP-848's protocol has joined. `fail`, the default, is an error; `carry-on` takes the broker's plan and logs a
       warning.
     - `client_rack` and `group_instance_id` are known with older releases of the client, too.
+    - `group_protocol`: `consumer` for a group that the broker plans (KIP-848, brokers from 4.0 on); `classic` by
+      default. The broker matches a `pattern`, also with internal topics, and in the syntax of RE2.
+      `partition_assignment_strategy`, `session_timeout_ms`, `heartbeat_interval_ms` and `on_broker_assignor` are
+      refused. `on_rebalance` gets reports without a plan.
+    - `group_remote_assignor`: the broker's assignor for which this consumer votes, such as `range`; None by default.
 
     Partitions that stay with a consumer are read without a break, also in eager rebalances. Their positions stay, and
     so do the records that the client has fetched for them. Listeners run in the application's thread, so that they may
@@ -109,7 +114,8 @@ class KafkaConsumer(_internals.HookedConsumer):
             # The client knows the broker's release by now, and its default with it.
             session_timeout_ms = int(self.config["session_timeout_ms"])
             with as_the_client():
-                settings = dataclasses.replace(settings, session_timeout_ms=session_timeout_ms).checked()
+                if settings.group_protocol == "classic":
+                    settings = dataclasses.replace(settings, session_timeout_ms=session_timeout_ms).checked()
                 self._settings = with_lags(settings, self)
         except BaseException:
             # Nobody else gets the consumer to close it.

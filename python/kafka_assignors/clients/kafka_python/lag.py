@@ -6,21 +6,23 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 # The package has made sure that the client is there, or said what to install.
-from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import OffsetSpec
-from kafka.errors import KafkaError
-from kafka.protocol.consumer import IsolationLevel
+import kafka.admin
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError, for_code
 
-from kafka_assignors.clients.kafka_python._internals import given_api_version
+from kafka_assignors.clients.kafka_python._internals import given_api_version, isolation_name
 from kafka_assignors.lag.reader import ClusterLagSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from kafka_assignors.lag.reader import Deadline, Partition
+    from kafka_assignors.lag.reader import Deadline, OffsetReader, Partition
     from kafka_assignors.lag.values import Offsets
 
 __all__ = ["AdminLagSource", "of_consumer"]
+
+# Before version 3 the admin client lists the offsets of groups, and not those of partitions; a consumer does.
+_LISTS_OFFSETS = hasattr(kafka.admin, "OffsetSpec")
 
 
 class AdminLagSource(ClusterLagSource):
@@ -45,13 +47,18 @@ class AdminLagSource(ClusterLagSource):
     _errors = (KafkaError,)
 
     def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
-        known = {name: value for name, value in config.items() if name in KafkaAdminClient.DEFAULT_CONFIG}
+        clients = [KafkaAdminClient] if _LISTS_OFFSETS else [KafkaAdminClient, KafkaConsumer]
+        known = {name: value for name, value in config.items() if any(name in each.DEFAULT_CONFIG for each in clients)}
         super().__init__(known, **options)
 
     @contextlib.contextmanager
-    def _connect(self, deadline: Deadline) -> Iterator[_Admin]:
+    def _connect(self, deadline: Deadline) -> Iterator[OffsetReader]:
         with _admin(self._config, self._timeout) as admin:
-            yield _Admin(admin, self._isolation_level, deadline)
+            if _LISTS_OFFSETS:
+                yield _Admin(admin, self._isolation_level, deadline)
+                return
+            with contextlib.closing(_groupless(self._config, self._timeout, self._isolation_level)) as consumer:
+                yield _AdminAndConsumer(admin, consumer)
 
     def _is_passing(self, error: Any) -> bool:
         return bool(error.retriable)
@@ -74,10 +81,28 @@ class _Admin:
         return {(each.topic, each.partition): commit.offset for each, commit in answer.items()}
 
     def next_offsets(self, partitions: Sequence[Partition]) -> Offsets:
-        return self._offsets(partitions, OffsetSpec.LATEST)
+        return self._offsets(partitions, kafka.admin.OffsetSpec.LATEST)
 
     def first_offsets(self, partitions: Sequence[Partition]) -> Offsets:
-        return self._offsets(partitions, OffsetSpec.EARLIEST)
+        return self._offsets(partitions, kafka.admin.OffsetSpec.EARLIEST)
+
+    def log_bytes(self, topics: Mapping[str, int]) -> dict[Partition, int]:
+        """The size of each partition's log, of its largest replica.
+
+        Raises:
+            KafkaError: a broker refuses, as without the ACL `Describe` on the cluster.
+        """
+        asked = {topic: list(range(count)) for topic, count in topics.items()}
+        found: dict[Partition, int] = {}
+        for broker in self._admin.describe_log_dirs(asked):
+            for folder in broker["log_dirs"]:
+                if folder["error_code"]:
+                    raise for_code(folder["error_code"])(f"broker {broker.get('broker')}: DescribeLogDirs")
+                for topic in folder["topics"]:
+                    for each in topic["partitions"]:
+                        key = topic["name"], each["partition_index"]
+                        found[key] = max(found.get(key, 0), each["partition_size"])
+        return found
 
     def _offsets(self, partitions: Sequence[Partition], spec: Any) -> Offsets:
         asked = {TopicPartition(*each): spec for each in partitions}
@@ -97,29 +122,86 @@ def of_consumer(consumer: Any, timeout: float) -> AdminLagSource:
     # The reporters would count the new client as another consumer.
     config["metric_reporters"] = []
     config["client_id"] = f"{config['client_id']}-lags"
-    # By name, by number, or as kafka-python's own constant.
-    isolation_level = IsolationLevel.build_from(config["isolation_level"]).name.lower()
+    # Up to 2.0 a consumer has no such setting, and reads everything.
+    isolation_level = isolation_name(config.get("isolation_level", "read_uncommitted"))
+    # In the drop-in these two are the membership's.
+    config.pop("group_id", None)
+    config.pop("group_instance_id", None)
     return AdminLagSource(config, reset=config["auto_offset_reset"], isolation_level=isolation_level, timeout=timeout)
+
+
+class _AdminAndConsumer:
+    """An `OffsetReader` with the clients of kafka-python 2."""
+
+    def __init__(self, admin: Any, consumer: Any) -> None:
+        self._admin = admin
+        self._consumer = consumer
+
+    def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
+        # The admin client of 2.3 fails over the rights in the answer to its own question.
+        numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in topics}
+        return {topic: len(found) for topic, found in numbers.items() if found}
+
+    def committed(self, group_id: str, partitions: Sequence[Partition]) -> Offsets:
+        asked = [TopicPartition(*each) for each in partitions]
+        answer = self._admin.list_consumer_group_offsets(group_id, partitions=asked)
+        return {(each.topic, each.partition): commit.offset for each, commit in answer.items()}
+
+    def next_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+        return self._offsets(self._consumer.end_offsets, partitions)
+
+    def first_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+        return self._offsets(self._consumer.beginning_offsets, partitions)
+
+    def _offsets(self, ask: Callable[[list[Any]], Any], partitions: Sequence[Partition]) -> Offsets:
+        answer = ask([TopicPartition(*each) for each in partitions])
+        return {(each.topic, each.partition): offset for each, offset in answer.items()}
+
+
+def _groupless(config: Mapping[str, Any], timeout: float, isolation_level: str) -> Any:
+    """A consumer without a group, with this timeout."""
+    known = KafkaConsumer.DEFAULT_CONFIG
+    limit = _limit(config, timeout)
+    settings = {name: value for name, value in config.items() if name in known} | {
+        "group_id": None,
+        "enable_auto_commit": False,
+        "isolation_level": isolation_level,
+        "request_timeout_ms": limit,
+        "bootstrap_timeout_ms": limit,
+        # The client insists that a request may take longer.
+        "fetch_max_wait_ms": min(config.get("fetch_max_wait_ms", 500), limit - 1),
+    }
+    return KafkaConsumer(**{name: value for name, value in settings.items() if name in known})
+
+
+def _limit(config: Mapping[str, Any], timeout: float) -> int:
+    """How long a request may take, in milliseconds."""
+    milliseconds = max(1, int(timeout * 1000))
+    return min(config.get("request_timeout_ms") or milliseconds, milliseconds)
 
 
 @contextlib.contextmanager
 def _admin(config: Mapping[str, Any], timeout: float) -> Any:
     """An admin client with this timeout. Its connections are closed at the end, also if its constructor fails."""
-    make = config.get("kafka_client", KafkaAdminClient.DEFAULT_CONFIG["kafka_client"])
+    known = KafkaAdminClient.DEFAULT_CONFIG
+    make = config.get("kafka_client", known.get("kafka_client"))
     made: list[Any] = []
 
     def remember(**settings: Any) -> Any:
         made.append(make(**settings))
         return made[-1]
 
-    milliseconds = max(1, int(timeout * 1000))
     settings = dict(config) | {
         "kafka_client": remember,
-        "request_timeout_ms": min(config.get("request_timeout_ms") or milliseconds, milliseconds),
-        "bootstrap_timeout_ms": milliseconds,
+        "request_timeout_ms": _limit(config, timeout),
+        "bootstrap_timeout_ms": max(1, int(timeout * 1000)),
     }
     try:
-        yield KafkaAdminClient(**settings)
+        admin = KafkaAdminClient(**{name: value for name, value in settings.items() if name in known})
+        if make is None:
+            # A release that makes its own client.
+            made.append(admin)
+        yield admin
     finally:
         for client in made:
             client.close()

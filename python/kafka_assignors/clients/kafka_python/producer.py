@@ -6,7 +6,8 @@ kafka-python 3 has KIP-480's hook, but does two things not that Java does:
   has left the partition.
 - The hook is not called for records with a key.
 
-Both are done here, in the accumulator's `append`, which every record passes.
+Both are done here, in the accumulator's `append`, which every record passes. kafka-python 2 has no hook at all, and
+calls a partitioner without the topic: there our producer does the rest as well.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from kafka.partitioner import Partitioner as _KafkaPartitioner
+import kafka.partitioner
 from kafka.structs import TopicPartition
 
 from kafka_assignors import partitioners
+from kafka_assignors.clients.common.batch_estimate import BatchEstimate, cannot_close
 from kafka_assignors.clients.common.partitioner_guard import (
     check,
     choose,
@@ -30,12 +32,10 @@ from kafka_assignors.clients.common.partitioner_guard import (
 )
 from kafka_assignors.clients.common.queue_feedback import LoadFeed, availability_timeout
 from kafka_assignors.clients.kafka_python import _internals
-from kafka_assignors.errors import StateError
+from kafka_assignors.errors import IncompatibleClientError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import kafka
 
 __all__ = [
     "AdaptivePartitioner",
@@ -46,8 +46,10 @@ __all__ = [
     "UniformStickyPartitioner",
 ]
 
-# kafka-python calls any other class as its version 1 did: without topic and value, and with a warning.
-_KafkaPartitioner.register(partitioners.Partitioner)
+# kafka-python 3 calls any other class as its version 1 did: without topic and value, and with a warning.
+_NAMES_TOPICS = hasattr(kafka.partitioner, "Partitioner")
+if _NAMES_TOPICS:
+    kafka.partitioner.Partitioner.register(partitioners.Partitioner)
 
 
 # Seconds; as short as the system's timer allows. The pause only has to release the interpreter lock.
@@ -68,6 +70,7 @@ class _Link:
         self._accumulator = accumulator
         self._wakeup: Callable[[], None] = _internals.sender_wakeup(producer)
         self._append = accumulator.append
+        self._aborts = _internals.aborts_on_new_batch(accumulator)
         self._asked = threading.local()
         accumulator.append = self.append
         if hasattr(partitioner, "update_load"):
@@ -89,8 +92,9 @@ class _Link:
         key: Any,
         value: Any,
         headers: Any,
-        now: float | None = None,
+        *further: Any,
         abort_on_new_batch: bool = False,
+        **options: Any,
     ) -> Any:
         """The accumulator's `append`, with two differences.
 
@@ -98,23 +102,27 @@ class _Link:
         the partitioner is notified and chooses again.
         """
         record, self._asked.record = getattr(self._asked, "record", None), None
+        given = timestamp_ms, key, value, headers, *further
         if record is None and not abort_on_new_batch:
-            return self._append(tp, timestamp_ms, key, value, headers, now=now)
-        result = self._append(tp, timestamp_ms, key, value, headers, now=now, abort_on_new_batch=True)
-        if not result[3]:
-            return result
-        late = self._leave(tp, timestamp_ms, key, value, headers, now)
+            return self._append(tp, *given, **options)
+        if self._aborts:
+            result = self._append(tp, *given, **options, abort_on_new_batch=True)
+            if not result[3]:
+                return result
+        else:
+            result = _internals.append_to_open(self._accumulator, self._append, tp, *given, **options)
+            if result is not None:
+                return result
+        late = self._leave(tp, timestamp_ms, key, value, headers)
         if late is not None:
             return late
         if record is None:
             # A plain producer: kafka-python notifies the partitioner.
             return result
         tp = self._choose_again(tp, key, value, record)
-        return self._append(tp, timestamp_ms, key, value, headers, now=now)
+        return self._append(tp, *given, **options)
 
-    def _leave(
-        self, tp: Any, timestamp_ms: int | None, key: Any, value: Any, headers: Any, now: float | None
-    ) -> tuple[Any, bool, bool, bool] | None:
+    def _leave(self, tp: Any, timestamp_ms: int | None, key: Any, value: Any, headers: Any) -> tuple[Any, ...] | None:
         """Closes the batch that has no room, so that it is sent at once, as in Java.
 
         Another thread may have opened a batch since, as the accumulator has released its lock. Then the record goes
@@ -125,9 +133,10 @@ class _Link:
             if not queue:
                 return None
             last = queue[-1]
-            future = last.try_append(timestamp_ms, key, value, headers, now=now)
+            future = last.try_append(timestamp_ms, key, value, headers)
             if future is not None:
-                return future, len(queue) > 1 or last.records.is_full(), False, False
+                result = future, len(queue) > 1 or last.records.is_full(), False
+                return (*result, False) if self._aborts else result
             _internals.close_batch(last.records)
         self._wakeup()
         # The sender's thread needs the interpreter lock several times to send a batch, and a thread that produces in a
@@ -149,18 +158,19 @@ class _Link:
 
     # The sender's thread calls these, once in each of its turns.
 
-    def ready(self, cluster: Any, now: float | None = None) -> Any:
+    def ready(self, cluster: Any, **options: Any) -> Any:
         """The accumulator's `ready`, which then feeds the lengths of its queues, as Java's does."""
-        result = self._ready(cluster, now=now)
+        result = self._ready(cluster, **options)
         # A copy, since the sender removes the brokers from the set to which it cannot send.
         self._ready_nodes = set(result[0])
         self._feed.feed(_internals.queue_lengths(self._accumulator))
         return result
 
-    def drain(self, cluster: Any, nodes: Any, max_size: int, now: float | None = None) -> Any:
+    def drain(self, cluster: Any, nodes: Any, max_size: int, **options: Any) -> Any:
         """The accumulator's `drain`, which first notes the ready brokers that take batches."""
+        now = options.get("now")
         self._feed.delays.swept(self._ready_nodes, nodes, time.monotonic() if now is None else now)
-        return self._drain(cluster, nodes, max_size, now=now)
+        return self._drain(cluster, nodes, max_size, **options)
 
 
 class _Attachable:
@@ -181,8 +191,11 @@ class _Attachable:
         Raises:
             OptionError: the timeout is no number, or negative.
             StateError: the producer is closed or has another partitioner, or this one serves another open producer.
-            IncompatibleClientError: this version of kafka-python has other private attributes.
+            IncompatibleClientError: kafka-python 2, which calls a partitioner without the topic; or this version has
+                other private attributes.
         """
+        if not _NAMES_TOPICS:
+            raise _nameless(type(self).__qualname__)
         timeout = availability_timeout(availability_timeout_ms)
         config = getattr(producer, "config", None)
         if not isinstance(config, dict) or config.get("partitioner") is not self:
@@ -192,6 +205,19 @@ class _Attachable:
         if _internals.is_closed(producer, unknown=True):
             raise StateError("the producer is closed: attach a partitioner before anything is sent")
         _link(self, producer, timeout)
+
+    if not _NAMES_TOPICS:
+
+        def __call__(self, key: Any, all_partitions: Any, available: Any) -> int:
+            """For a plain producer of kafka-python 2, which is refused: a sticky partition is a topic's."""
+            raise _nameless(type(self).__qualname__)
+
+
+def _nameless(name: str) -> IncompatibleClientError:
+    return IncompatibleClientError(
+        f"kafka-python {kafka.__version__} calls a partitioner without the topic: give {name}() to "
+        "kafka_assignors.clients.kafka_python.KafkaProducer, or install kafka-python 3"
+    )
 
 
 def _link(partitioner: Any, producer: Any, timeout: float) -> _Link | None:
@@ -247,8 +273,12 @@ class KafkaProducer(_internals.HookedProducer):
     Raises:
         OptionError: `partitioner` is no such object, or the timeout no number.
         StateError: the partitioner serves another open producer.
-        IncompatibleClientError: this version of kafka-python has other private attributes.
+
+    If this version of kafka-python cannot be told to close a batch, the constructor warns: records are partitioned all
+    the same, and the ends of batches are estimated.
     """
+
+    _link: _Link | BatchEstimate
 
     def __init__(self, **configs: Any) -> None:
         partitioner = configs.setdefault("partitioner", None)
@@ -260,7 +290,7 @@ class KafkaProducer(_internals.HookedProducer):
         self._ours = knows_its_partitions(partitioner)
         super().__init__(**configs)
         try:
-            link = _link(partitioner, self, timeout)
+            link = self._tied(partitioner, timeout)
         except Exception:
             # The caller never gets the object to close it.
             self.close(timeout=0)
@@ -268,24 +298,42 @@ class KafkaProducer(_internals.HookedProducer):
         assert link is not None, "a producer under construction has no link"
         self._link = link
 
+    def _tied(self, partitioner: Any, timeout: float) -> _Link | BatchEstimate | None:
+        try:
+            return _link(partitioner, self, timeout)
+        except IncompatibleClientError as error:
+            cannot_close(error)
+            claim(partitioner, self, _internals.is_closed)
+            return BatchEstimate(partitioner, self.config["batch_size"])
+
     def __del__(self) -> None:
         # kafka-python's would fail on a producer that was refused before its own `__init__`.
         if "config" in self.__dict__:
             super().__del__()
 
     def _note_given_partition(self) -> None:
-        self._link.asked(None)
+        if not isinstance(self._link, BatchEstimate):
+            self._link.asked(None)
 
     def _choose_partition(
         self, topic: str, key: Any, value: Any, serialized_key: Any, serialized_value: Any, metadata: Any
     ) -> int:
         """`send` calls it for each record without a partition, and `append` again before the record opens a batch."""
+        record = key, value, serialized_key, serialized_value, metadata
+        chosen = self._chosen(topic, *record)
+        if isinstance(self._link, BatchEstimate):
+            return self._link.placed(topic, chosen, record, self._chosen)
+        self._link.asked((key, value))
+        return chosen
+
+    def _chosen(
+        self, topic: str, key: Any, value: Any, serialized_key: Any, serialized_value: Any, metadata: Any
+    ) -> int:
         partitioner = self.config["partitioner"]
         if self._ours:
             chosen: int = partitioner.partition(topic, key, serialized_key, value, serialized_value, metadata)
-            self._link.asked((key, value))
             return chosen
-        chosen = choose(
+        return choose(
             partitioner,
             topic,
             key,
@@ -295,5 +343,3 @@ class KafkaProducer(_internals.HookedProducer):
             metadata,
             lambda number: metadata.leader_for_partition(TopicPartition(topic, number)) is not None,
         )
-        self._link.asked((key, value))
-        return chosen

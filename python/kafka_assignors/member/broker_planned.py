@@ -1,0 +1,60 @@
+"""What stands in the place of the strategies in a group that the broker plans (KIP-848): reports, and no plan."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from kafka_assignors.member.rebalance_report import RebalanceReporter, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from kafka_assignors.member.rebalance_report import RebalanceReport
+
+__all__ = ["BrokerPlanned"]
+
+
+class BrokerPlanned:
+    """The shares of one consumer. The broker has the plan. Thread-safe; the callback is called with no lock held.
+
+    Args:
+        remote_assignor: the broker's assignor for which the consumer votes; None for no vote.
+        on_rebalance: the user's callback.
+
+    Attributes:
+        cooperative: True: a member keeps what does not move.
+        last_plan: None.
+    """
+
+    cooperative = True
+    last_plan = None
+
+    def __init__(self, remote_assignor: str | None, on_rebalance: Callable[[RebalanceReport], object] | None) -> None:
+        # The group's assignor is the one with the most votes, and no answer to a member names it.
+        self._assignor = remote_assignor or ""
+        self._on_rebalance = on_rebalance
+        self._reporter = RebalanceReporter()
+        self._lock = threading.Lock()
+
+    def metadata(self, topics: Sequence[str], owned: Mapping[str, Sequence[int]]) -> list[tuple[str, bytes]]:
+        """Nothing: no member hands in metadata."""
+        return []
+
+    def forget(self) -> None:
+        """Takes note that the membership is lost."""
+        with self._lock:
+            self._reporter.expel()
+
+    def take(self, protocol: str, assignment: bytes, generation: int, owned: Mapping[str, Sequence[int]]) -> None:
+        """Reports a new share.
+
+        Args:
+            protocol: not used; the broker names no assignor.
+            assignment: not used; the broker sends no assignment of a client.
+            generation: the member's epoch.
+            owned: the partitions of the member now.
+        """
+        with self._lock:
+            report = self._reporter.report(self._assignor, generation, owned)
+        publish(report, self._on_rebalance)
