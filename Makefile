@@ -5,7 +5,7 @@ PYTHON ?= python3
 # Most tests that take long wait: for a session to expire, or for a broker. Without a broker they compute less, so that two
 # cores carry more of them.
 WORKERS ?= 4
-QUICK_WORKERS ?= 8
+QUICK_WORKERS ?= 10
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 # For test-long: cases of each property in Rust, broker releases, seconds of chaos and for each fuzz target.
@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build jars browser class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names release lock clean FORCE
+.PHONY: help matrix matrix-ends setup build jars browser class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,12 @@ $(VENV)/.stamp: pyproject.toml requirements/constraints.txt requirements/install
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/installer.txt
 	@$(INSTALL) --python $(BIN)/python --group dev
+	@touch $@
+
+# The frameworks and tracers that run on our consumers, for the tests that need them.
+$(VENV)/.frameworks: $(VENV)/.stamp
+	@echo "=== set-up: frameworks and tracers"
+	@$(INSTALL) --python $(BIN)/python --group frameworks
 	@touch $@
 
 # The wheel in two builds of the same sources, each as cargo's profile of that name has it. `dev` compiles in a fraction of the
@@ -93,6 +99,7 @@ build: $(MEASURES) ## the wheel with the floors of the benchmarks, in target/whe
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command 'make lock'
 lock: $(VENV)/.stamp ## newer versions, and their hashes, for requirements/
 	@$(LOCK) --upgrade $(foreach group,dev installer peers site release try,--group $(group)) --output-file requirements/constraints.txt
+	@PYTHONPATH=tests $(BIN)/python -P -m support.matrix --lock
 	@$(foreach group,installer release try,$(LOCK) --group $(group) --constraint requirements/constraints.txt --output-file requirements/$(group).txt &&) true
 
 clean: ## away with everything that these targets made
@@ -130,6 +137,7 @@ check: ## everything that CI runs: `make test`, then all that it leaves out
 	@$(MAKE) -j2 --output-sync=target jars browser class-archives
 	@$(MAKE) lint
 	@$(MAKE) -j2 --output-sync=target $(WHEELS)/release/.stamp test-needs test-seeds
+	@$(MAKE) matrix-ends
 	@$(MAKE) gate-ratios
 
 lint: lint-rust lint-python ## formatting, clippy, ruff, mypy, the stub against the built module
@@ -155,9 +163,9 @@ test-rust:
 	@echo "=== test: cargo test"
 	@$(CARGO) test --quiet --package kafka-assignors-core --locked
 
-test-seeds: ## the seeds of the simulated group that `test` leaves out: three of four
-	@echo "=== test: cargo test, the other seeds of the simulation"
-	@$(CARGO) test --quiet --package kafka-assignors-core --locked --test simulation -- --ignored
+test-seeds: ## the seeds that `test` leaves out: of the simulated groups 15 of 16
+	@echo "=== test: cargo test, the other seeds"
+	@$(CARGO) test --quiet --package kafka-assignors-core --locked --lib --tests -- --ignored
 
 # What a test needs is computed from the test itself: tests/support/needs.py.
 test-python: $(WORKS) ## only pytest, without what `check` adds: make test-python PYTEST_ARGS='-k name'
@@ -167,9 +175,19 @@ test-python: $(WORKS) ## only pytest, without what `check` adds: make test-pytho
 	@$(PYTEST) --collect-only -qq -m "not needs" >/dev/null || true
 	@$(PYTEST) -n $(QUICK_WORKERS) --dist loadgroup --durations=30 -m "not needs" $(PYTEST_ARGS)
 
-test-needs: $(WORKS) ## the tests that need a real broker, a browser, Spark, other projects or a long time
+test-needs: $(WORKS) $(VENV)/.frameworks ## the tests that need a real broker, a browser, Spark, other projects or a long time
 	@echo "=== test: pytest, with a broker, a browser, Spark and other projects"
 	@$(PYTEST) -n $(WORKERS) --dist loadgroup --durations=30 -m "needs and not cluster" $(PYTEST_ARGS)
+
+# Some of them: make matrix MATRIX_ARGS='--only kafka-python-2'. The environments stay in target/matrix.
+MATRIX_ARGS ?=
+MATRIX := PYTHONPATH=tests $(BIN)/python -P -m support.matrix --workers $(WORKERS)
+matrix: $(WHEELS)/dev/.stamp ## the clients' tests on every supported release of each client, and the table of docs/clients.md
+	@$(MATRIX) --wheel $(WHEELS)/dev/*-abi3-*.whl $(MATRIX_ARGS)
+
+matrix-ends: $(WHEELS)/dev/.stamp ## the clients' tests on the oldest and the newest release of each client
+	@echo "=== test: pytest, the oldest and the newest release of each client"
+	@$(MATRIX) --wheel $(WHEELS)/dev/*-abi3-*.whl --ends --keep
 
 gate: gate-counts gate-ratios ## the quick half of the benchmarks against the committed bounds
 
@@ -207,11 +225,12 @@ gate-proof: $(MEASURES) ## shows that a core slower by a third fails the gate
 	@PYTHONPATH=benches:tests $(BIN)/python -P benches/gate_proof.py
 
 # What `make test` has no time for: many more seeds, both broker releases, all benchmarks with their slow peers, fuzzing.
-test-long: $(MEASURES) ## hours: more seeds, the older broker, slow peers, fuzzing
+test-long: $(MEASURES) $(VENV)/.frameworks ## hours: more seeds, the older broker, slow peers, fuzzing
 	@echo "=== test: cargo test, $(CASES) cases a property, $(SEED_FACTOR) times the seeds"
 	@PROPTEST_CASES=$(CASES) SEED_FACTOR=$(SEED_FACTOR) $(CARGO) test --quiet --release --package kafka-assignors-core --locked -- --include-ignored
 	@echo "=== test: pytest, long, Apache Kafka $(KAFKA_LONG)"
 	@HYPOTHESIS_PROFILE=long CHAOS_SECONDS=$(CHAOS_SECONDS) KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) --dist loadgroup --timeout 3600 $(PYTEST_ARGS)
+	@$(MAKE) matrix
 	@$(MAKE) bench
 	@$(MAKE) fuzz
 

@@ -7,11 +7,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parent.parent / "tests"))
 
-from ratios import interleaved, pytest_runtest_call, pytest_terminal_summary, ratio
+from ratios import in_turns, interleaved, pytest_runtest_call, pytest_terminal_summary, ratio
 
 from support.no_skips import pytest_make_collect_report, pytest_runtest_makereport
 
 __all__ = [
+    "in_turns",
     "interleaved",
     "pytest_make_collect_report",
     "pytest_runtest_call",

@@ -1,6 +1,6 @@
 """Ratios of times that are measured in one run on one machine, and compared with the committed bounds."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from time import perf_counter
 from typing import TypeVar
 
@@ -93,27 +93,42 @@ def measured(benchmark: BenchmarkFixture) -> Stats:
     return found
 
 
+InTurns = Callable[[Sequence[Callable[[], object]], int], list[float]]
 Interleaved = Callable[[Callable[[], object], Callable[[], object], int], tuple[float, float]]
 
 
 @pytest.fixture
-def interleaved(benchmark: BenchmarkFixture) -> Interleaved:
-    """Times two callables in turns and returns the least time of each, in seconds.
+def in_turns(benchmark: BenchmarkFixture) -> InTurns:
+    """Times callables in turns and returns the least time of each, in seconds.
 
-    pytest-benchmark times the first. The second runs as the set-up of each round, so that both run under the same load.
+    pytest-benchmark times the first. The others run as the set-up of each round, so that all run under the same load.
     """
 
+    def run(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
+        ours, *others = calls
+        times: list[list[float]] = [[] for _ in others]
+
+        def time_others() -> None:
+            for other, seconds in zip(others, times, strict=True):
+                start = perf_counter()
+                other()
+                seconds.append(perf_counter() - start)
+
+        rounds_of(benchmark, ours, rounds, warm=True, setup=time_others)
+        least = [min(seconds) for seconds in times]
+        benchmark.extra_info["other_seconds"] = least
+        return [measured(benchmark).min, *least]
+
+    return run
+
+
+@pytest.fixture
+def interleaved(in_turns: InTurns) -> Interleaved:
+    """`in_turns` of two callables."""
+
     def run(ours: Callable[[], object], other: Callable[[], object], rounds: int) -> tuple[float, float]:
-        others: list[float] = []
-
-        def time_other() -> None:
-            start = perf_counter()
-            other()
-            others.append(perf_counter() - start)
-
-        rounds_of(benchmark, ours, rounds, warm=True, setup=time_other)
-        benchmark.extra_info["other_seconds"] = min(others)
-        return measured(benchmark).min, min(others)
+        seconds, other_seconds = in_turns((ours, other), rounds)
+        return seconds, other_seconds
 
     return run
 
@@ -122,6 +137,7 @@ def interleaved(benchmark: BenchmarkFixture) -> Interleaved:
 _SCALES = {
     **dict.fromkeys(("memory", "replay-memory", "fleet-memory"), (1e-6, 1)),
     "fleet-requests": (1, 0),
+    "growth": (1, 3),
     **dict.fromkeys(("instructions", "instruction-growth"), (1e-3, 0)),
     **dict.fromkeys(("allocations", "allocation-growth"), (1e-3, 3)),
 }

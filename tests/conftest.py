@@ -11,6 +11,7 @@ import kafka_assignors
 pytest_plugins = [
     "support.no_skips",
     "support.needs",
+    "support.features",
     "support.fixtures",
     "support.member_fixtures",
     "support.spark",

@@ -35,6 +35,8 @@ LEVELS = (
         "own",
         "own_plan",
         "within",
+        "weighted",
+        "weights",
         "assignors",
         "server_side",
         "assignor",
@@ -42,7 +44,7 @@ LEVELS = (
         "key_hash",
         "lag",
     ),
-    ("userdata", "group", "properties"),
+    ("userdata", "group", "options", "properties"),
     ("errors", "printable", "stdout", "_core"),
 )
 LEVEL = {part: len(LEVELS) - depth for depth, parts in enumerate(LEVELS) for part in parts}
@@ -52,6 +54,11 @@ KAFKA_CLIENTS = {"kafka", "aiokafka", "confluent_kafka"}
 SIDEWAYS = {
     ("strategies", "assignors"),
     ("strategies", "own"),
+    ("weighted", "own"),
+    ("weighted", "weights"),
+    ("weighted", "assignors"),
+    ("weighted", "assignor"),
+    ("weights", "lag"),
     ("own", "own_plan"),
     ("own", "assignors"),
     ("own", "assignor"),
@@ -90,6 +97,7 @@ OUTSIDE = sorted(
 OURS = {
     "_attentive_consume",
     "_attentive_poll",
+    "_checked",
     "_choose_partition",
     "_core",
     "_disown",

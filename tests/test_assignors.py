@@ -281,7 +281,8 @@ def test_strategies_by_name(names: list[str], assignor: Assignor) -> None:
 def test_unknown_names(name: Any) -> None:
     known = (
         "'sticky', 'cooperative-sticky', 'sticky-join', 'cooperative-sticky-join', 'lag', 'range', "
-        "'roundrobin', 'uniform', 'server-side-range', or a class name such as 'StickyAssignor'"
+        "'roundrobin', 'uniform', 'server-side-range', 'weighted', 'cooperative-weighted', or a class name such as "
+        "'StickyAssignor'"
     )
     with pytest.raises(OptionError, match=re.escape(f"the strategy is {name!r}; give one of {known}")):
         by_name(name)

@@ -13,16 +13,17 @@ CORE = Path(__file__).parents[1] / "rust" / "core" / "src"
 ROOMS: dict[str, set[str]] = {
     "protocol": set(),
     "split_mix": set(),
+    "expression": set(),
     "partitioner": {"protocol"},
     "offsets_topic": {"protocol"},
     "planning": {"protocol"},
     "verify": {"planning"},
     "member": {"protocol", "split_mix"},
-    "embedded": {"protocol", "split_mix"},
+    "embedded": {"protocol", "split_mix", "planning", "expression"},
 }
 # The verification shares values and the count of steps with the solvers. It shares no code that plans or settles
 # claims: a defect there would otherwise pass its own check.
-VALUES = {"budget", "group", "objective", "ownership", "plan", "restrictions", "score"}
+VALUES = {"budget", "group", "objective", "ownership", "plan", "restrictions", "score", "weights"}
 
 # `("planning", "lag", "bound")` for rust/core/src/planning/lag/bound.rs.
 Module = tuple[str, ...]

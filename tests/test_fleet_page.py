@@ -85,6 +85,7 @@ def test_a_large_group_has_numbers_and_the_page_stays_small() -> None:
     assert drawn["topics"][0] == {"name": "t0", "partitions": 300, "owners": [], "lags": [], "counts": [75] * 4}
 
 
+@pytest.mark.needs("time")
 def test_maps_beyond_a_few_megabytes_are_left_out() -> None:
     topics = {f"t{number}": [0] * 60_000 for number in range(4)}
     groups = {f"g{number}": group([classic("m", [f"t{number}"], {f"t{number}": [0]})]) for number in range(4)}

@@ -26,6 +26,9 @@ def broker(**topics: int) -> _core.EmbeddedBroker:
         max_session_timeout_ms=1_800_000,
         max_group_size=None,
         max_record_bytes=1_000_000,
+        consumer_heartbeat_interval_ms=500,
+        consumer_session_timeout_ms=45_000,
+        consumer_assignors=["uniform", "range"],
         seed=1,
     )
     embedded.listen("b", 9092)

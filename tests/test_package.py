@@ -30,7 +30,7 @@ def test_every_error_is_importable_from_the_root() -> None:
     raised = {
         each
         for each in classes()
-        if issubclass(each, errors.KafkaAssignorsError | errors.RecordSizeWarning)
+        if issubclass(each, errors.KafkaAssignorsError | errors.RecordSizeWarning | errors.ClientReleaseWarning)
         and each.__module__.startswith("kafka_assignors")
     }
     assert {each.__name__ for each in raised} == set(errors.__all__)

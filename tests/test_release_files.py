@@ -246,6 +246,7 @@ def test_what_differs_between_two_builds_is_told(tmp_path: Path) -> None:
     assert list(differences(tmp_path / "one", tmp_path / "two")) == [f"{name} was built once only"]
 
 
+@pytest.mark.needs("release")
 @pytest.mark.first
 def test_the_sdist_is_the_same_twice(capfd: pytest.CaptureFixture[str]) -> None:
     """The wheels take long: `make reproduce` compares them."""

@@ -101,6 +101,7 @@ def test_the_provenance_names_what_decides_the_bytes(tmp_path: Path) -> None:
     assert predicate["buildDefinition"]["externalParameters"]["ref"] == "refs/tags/v1.2.3"
 
 
+@pytest.mark.needs("release")
 @pytest.mark.first
 @pytest.mark.parametrize("abi", [abi.name for abi in ABIS])
 def test_each_published_wheel_is_found_and_compared(index: Path, tmp_path: Path, abi: str) -> None:

@@ -111,6 +111,7 @@ def test_ids_and_links_fit(parsed: Parsed) -> None:
     assert {target[1:] for target in targets if target.startswith("#")} <= set(ids)
 
 
+@pytest.mark.needs("time")
 def test_the_same_report_is_the_same_page() -> None:
     assert page(sample(HOSTILE[:1])) == page(sample(HOSTILE[:1]))
 

@@ -49,6 +49,7 @@ def test_clips_and_styles_stay() -> None:
     )
 
 
+@pytest.mark.needs("time")
 def test_pictures_of_many_rebalances_are_bounded() -> None:
     """A group in which all partitions move all the time, with more members and partitions than a picture shows."""
     chance = random.Random(1)

@@ -160,6 +160,7 @@ def test_a_join_forgets_what_can_match_no_more() -> None:
     assert max(map(len, held)) <= 12
 
 
+@pytest.mark.needs("time")
 @pytest.mark.first
 def test_the_example_ends_by_itself_and_well() -> None:
     done = subprocess.run(

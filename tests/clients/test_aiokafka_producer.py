@@ -18,12 +18,25 @@ from aiokafka.structs import TopicPartition
 
 import kafka_assignors
 from kafka_assignors import AdaptivePartitioner, DefaultPartitioner, RoundRobinPartitioner, UniformStickyPartitioner
-from kafka_assignors.clients.aiokafka import AIOKafkaProducer
-from kafka_assignors.errors import IncompatibleClientError, OptionError, PartitionerError, StateError
-from support.producers import BATCH_BYTES, VALUE, offline_aiokafka, queued
+from kafka_assignors.clients.aiokafka import AIOKafkaProducer, _internals
+from kafka_assignors.errors import (
+    ClientReleaseWarning,
+    IncompatibleClientError,
+    OptionError,
+    PartitionerError,
+    StateError,
+)
+from support.offline_producers import offline_aiokafka
+from support.producers import (
+    BATCH_BYTES,
+    VALUE,
+    queued,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+
+    from kafka_assignors.embedded import EmbeddedKafka
 
 TOPICS = {"t": 4}
 
@@ -249,15 +262,35 @@ async def test_a_closed_accumulator_takes_no_record() -> None:
         assert queued(producer) == {1: [1]}
 
 
-@pytest.mark.parametrize("change", ["append", "remaining_linger"])
 @on_a_loop
-async def test_changed_internals_are_one_clear_error(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if change == "append":
-        monkeypatch.setattr(MessageBatch, "append", lambda self, record: None)
-    else:
-        monkeypatch.delattr(MessageBatch, "remaining_linger")
+async def test_where_batches_are_not_shown_records_are_partitioned_all_the_same(
+    embedded_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedded_kafka.create_topic("t", 4)
+
+    def unknown() -> None:
+        raise IncompatibleClientError("aiokafka 99 cannot be told which partition comes next: install aiokafka 0.14")
+
+    monkeypatch.setattr(_internals, "check_producer", unknown)
+    with pytest.warns(ClientReleaseWarning, match="records are partitioned all the same") as seen:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=embedded_kafka.bootstrap_servers, max_batch_size=BATCH_BYTES, key_serializer=None
+        )
+    assert len(seen) == 1
+    async with producer:
+        keyed = [(await producer.send_and_wait("t", VALUE, key=b"21")).partition for _ in range(2)]
+        named = (await producer.send_and_wait("t", VALUE, partition=3)).partition
+        sent = [await producer.send("t", VALUE) for _ in range(400)]
+        places = [(await each).partition for each in sent]
+    assert len(set(keyed)) == 1
+    assert named == 3
+    assert set(places) == {0, 1, 2, 3}
+
+
+def test_changed_internals_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MessageBatch, "append", lambda self, record: None)
     with pytest.raises(IncompatibleClientError, match=r"aiokafka 0\.14.* cannot be told which partition comes next"):
-        AIOKafkaProducer()
+        _internals.check_producer()
 
 
 # Bad input.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import socket
 import ssl
 import time
@@ -102,6 +103,29 @@ def test_times_buffers_and_switches() -> None:
 def test_what_cannot_be_honoured_is_refused_by_name(settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(OptionError, match=complaint):
         read(**settings)
+
+
+class Spelling(str, enum.Enum):  # noqa: UP042
+    """As kstreams and FastStream spell settings. `str()` of a member is not its value."""
+
+    PROTOCOL = "SASL_PLAINTEXT"
+    MECHANISM = "SCRAM-SHA-256"
+    BROKER = "a:1"
+    NAME = "someone"
+
+
+def test_members_of_enumerations_are_their_values() -> None:
+    given = {"security_protocol": Spelling.PROTOCOL, "sasl_mechanism": Spelling.MECHANISM, "client_id": Spelling.NAME}
+    config = read(
+        **given,
+        bootstrap_servers=[Spelling.BROKER],
+        sasl_plain_username=Spelling.NAME,
+        sasl_plain_password="hidden",
+    )
+    assert ([str(each) for each in config.bootstrap], config.client_id) == (["a:1"], "someone")
+    assert config.sasl is not None
+    assert config.sasl.credentials is not None
+    assert (config.sasl.mechanism, config.sasl.credentials.get()) == ("SCRAM-SHA-256", ("someone", "hidden"))
 
 
 def test_no_secret_is_shown() -> None:

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError
 from kafka_assignors.clients.confluent import Consumer
 from support.broker import Kafka, unique
 from support.confluent_group import SESSION_MS, Crowd, fill, topic_of
+from support.features import release_has
 from support.threads import TIMEOUT, wait_until
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ def test_a_consumer_that_is_blocked_in_librdkafka_takes_part(crowd: Crowd, strat
     assert {(each.topic(), each.partition()) for each in messages} <= blocked.held
 
 
+@release_has("Producer.close")  # Before 2.13 nothing ends the client's own poll, either.
 def test_an_interrupt_ends_a_poll_that_has_no_end() -> None:
     """Statistics between the signal and its handler do not suppress the interrupt."""
     program = """

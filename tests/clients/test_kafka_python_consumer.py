@@ -12,42 +12,25 @@ import kafka.errors
 import pytest
 from kafka import TopicPartition
 
-from kafka_assignors.clients.kafka_python import KafkaConsumer, RebalanceDiffListener
+from kafka_assignors.clients.kafka_python import KafkaConsumer
 from kafka_assignors.clients.kafka_python.commits import offset_and_metadata
 from kafka_assignors.member.data_path import Position
 from support.broker import unique
 from support.data_paths import Readers
 from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
-from support.readers.on_kafka_python import KafkaPythonReader
+from support.readers.on_kafka_python import TELLS_OF_LOSSES, KafkaPythonReader, consumer_of, tps
 from support.threads import TIMEOUT, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from support.broker import Kafka
-
-TELLS_OF_LOSSES = hasattr(kafka.ConsumerRebalanceListener, "on_partitions_lost")
 
 
 @pytest.fixture
 def sticky(embedded: Kafka) -> Iterator[Readers]:
     with Readers(embedded, KafkaPythonReader, "sticky") as readers:
         yield readers
-
-
-@pytest.fixture
-def cooperative(embedded: Kafka) -> Iterator[Readers]:
-    with Readers(embedded, KafkaPythonReader, "cooperative-sticky") as readers:
-        yield readers
-
-
-def consumer_of(reader: Any) -> KafkaConsumer:
-    consumer: KafkaConsumer = reader.consumer
-    return consumer
-
-
-def tps(partitions: Any) -> list[TopicPartition]:
-    return [TopicPartition(*each) for each in sorted(partitions)]
 
 
 # What the client's own coordinator cannot do.
@@ -101,306 +84,6 @@ def test_garbage_of_another_member_costs_that_one_only(sticky: Readers) -> None:
         sticky.until(lambda: reader.held == partitions and len(reader.read) == 20, "the other has all")
     finally:
         hostile.close()
-
-
-# Positions and commits.
-
-
-def test_commits_with_metadata_and_callbacks(sticky: Readers) -> None:
-    topic, partitions = sticky.topic(2, 5)
-    by_default: list[Any] = []
-    reader = sticky.add(further={"default_offset_commit_callback": lambda *heard: by_default.append(heard)})
-    reader.follow(topic)
-    consumer = consumer_of(reader)
-    sticky.settle(partitions)
-    sticky.until(lambda: len(reader.read) == 10, "all is read")
-    one, two = tps(partitions)
-    given = {one: offset_and_metadata(Position(3, -1, "made by me"))}
-    consumer.commit(given)
-    assert consumer.committed(one) == 3
-    assert consumer.committed(one, metadata=True) == given[one]
-    assert consumer.committed(two) is None
-    heard: list[Any] = []
-    future = consumer.commit_async({two: offset_and_metadata(Position(4))}, lambda *each: heard.append(each))
-    sticky.until(lambda: heard, "the callback is called")
-    assert heard == [({two: offset_and_metadata(Position(4))}, None)]
-    assert future.succeeded()
-    assert by_default == []
-    consumer.commit_async()
-    sticky.until(lambda: by_default, "the default callback is called")
-    ((offsets, error),) = by_default
-    assert error is None
-    assert {each: at.offset for each, at in offsets.items()} == {one: 5, two: 5}
-    assert [consumer.committed(each) for each in (one, two)] == [5, 5]
-    nothing = consumer.commit_async({})
-    sticky.until(nothing.succeeded, "it ends")
-    consumer.seek(one, 1)
-    consumer.commit()
-    assert consumer.committed(one) == 1, "a position before the last commit is committed as well"
-
-
-def test_commits_that_are_refused(sticky: Readers) -> None:
-    topic, partitions = sticky.topic(2, 5)
-    first = sticky.add().follow(topic)
-    consumer = consumer_of(first)
-    with pytest.raises(TypeError if TELLS_OF_LOSSES else AssertionError):
-        consumer.commit({"t": 3})
-    outsider = consumer_of(sticky.add())
-    sticky.settle(partitions, first)
-    anything = {TopicPartition(topic, 0): offset_and_metadata(Position(1))}
-    # The broker takes commits without a member only while the group is empty.
-    with pytest.raises(kafka.errors.CommitFailedError):
-        outsider.commit(anything)
-    failed: list[Any] = []
-    future = outsider.commit_async(anything, lambda _, error: failed.append(error))
-    wait_until(lambda: (outsider.poll(10), failed)[1], "the callback is called")
-    assert isinstance(failed[0], kafka.errors.CommitFailedError)
-    assert future.failed()
-    assert future.exception is failed[0]
-
-
-def test_a_commit_during_a_rebalance_takes_part_in_it(sticky: Readers) -> None:
-    """A program that commits, and does not poll, while others wait for it."""
-    topic, partitions = sticky.topic(2, 5)
-    first = sticky.add().follow(topic)
-    sticky.settle(partitions)
-    sticky.until(lambda: len(first.read) == 10, "all is read")
-    second = sticky.add().follow(topic)
-    second.turn(0.1)
-    wait_until(lambda: first.side.is_due, "the rebalance has begun")
-    consumer_of(first).commit()
-    asks = consumer_of(sticky.add())
-    assert [asks.committed(each) for each in tps(partitions)] == [5, 5]
-    sticky.settle(partitions, first, second)
-
-
-def test_between_two_shares_nobody_knows_whose_positions_they_are(sticky: Readers) -> None:
-    """An eager rebalance has taken everything away, and another member does not join yet."""
-    topic, partitions = sticky.topic(2, 5)
-    first = sticky.add().follow(topic)
-    consumer = consumer_of(first)
-    sticky.settle(partitions)
-    sticky.until(lambda: len(first.read) == 10, "all is read")
-    sticky.add().follow(topic)
-    sticky.settle(partitions)
-    (kept,) = tps(first.held)
-    third = sticky.add().follow(topic)
-    third.turn(0.1)
-    # The second does not poll, and the group waits for it.
-    sticky.until(lambda: first.side.holds_back, "the rebalance has begun", first, third)
-    with pytest.raises(kafka.errors.RebalanceInProgressError):
-        consumer.commit()
-    assert consumer.poll(100) == {}
-    failed: list[Any] = []
-    consumer.commit_async(callback=lambda _, error: failed.append(error))
-    sticky.until(lambda: failed, "the callback is called", first)
-    assert isinstance(failed[0], kafka.errors.RebalanceInProgressError)
-    consumer.pause(kept)
-    assert consumer.paused() == {kept}
-    consumer.resume(kept)
-    sticky.until(lambda: not first.side.holds_back, "the second has polled")
-
-
-def test_automatic_commits_and_the_end(sticky: Readers) -> None:
-    topic, partitions = sticky.topic(1, 5)
-    (partition,) = tps(partitions)
-    asks = consumer_of(sticky.add())
-    ends: list[tuple[int, Callable[[KafkaConsumer], None], int | None]] = [
-        (5, lambda each: each.close(autocommit=False), None),
-        (5, lambda each: each.__exit__(ValueError, ValueError(), None), None),
-        (5, lambda each: each.__exit__(None, None, None), 5),
-        (1, lambda each: each.unsubscribe(), 6),
-    ]
-    for count, leave, committed in ends:
-        reader = sticky.add(auto_commit=True, auto_commit_interval=60.0).follow(topic)
-        if committed == 6:
-            sticky.fill(topic, 1, 1)
-        deadline = time.monotonic() + TIMEOUT
-        while len(reader.read) < count and time.monotonic() < deadline:
-            reader.turn()
-        leave(consumer_of(reader))
-        # What unsubscribing commits is sent before the member leaves, and is not waited for.
-        wait_until(lambda committed=committed: asks.committed(partition) == committed, f"{committed} is committed")  # type: ignore[misc]
-
-
-def test_positions(sticky: Readers) -> None:
-    topic, partitions = sticky.topic(2, 5)
-    reader = sticky.add().follow(topic)
-    consumer = consumer_of(reader)
-    one, two = tps(partitions)
-    sticky.until(consumer.assignment, "it is assigned")
-    assert consumer.position(one) in (0, 5), "it waits for the group's commit and the reset"
-    sticky.until(lambda: len(reader.read) == 10, "all is read")
-    assert (consumer.position(one), consumer.position(two, timeout_ms=0)) == (5, 5)
-    assert consumer.highwater(one) == 5
-    unowned = TopicPartition(topic, 7)
-    with pytest.raises((AssertionError, kafka.errors.IllegalStateError)):
-        consumer.position(unowned)
-    with pytest.raises((AssertionError, ValueError)):
-        consumer.seek(unowned, 0)
-    with pytest.raises(KeyError):
-        consumer.pause(unowned)
-    with pytest.raises((AssertionError, ValueError)):
-        consumer.seek(one, -1)
-    with pytest.raises(TypeError):
-        consumer.seek((topic, 0), 0)
-    consumer.seek_to_beginning()
-    assert [consumer.position(each) for each in (one, two)] == [0, 0]
-    consumer.seek_to_end(two)
-    assert [consumer.position(each) for each in (one, two)] == [0, 5]
-
-
-def test_nothing_is_lost_by_a_pause_between_small_batches(sticky: Readers) -> None:
-    """kafka-python up to 2.1.1 goes on behind what it throws away."""
-    topic, partitions = sticky.topic(1, 300)
-    (partition,) = tps(partitions)
-    consumer = consumer_of(sticky.add().follow(topic))
-    read: list[int] = []
-
-    def poll() -> int:
-        read.extend(each.offset for records in consumer.poll(50, max_records=10).values() for each in records)
-        return len(read)
-
-    wait_until(poll, "it reads")
-    consumer.pause(partition)
-    assert consumer.paused() == {partition}
-    before = len(read)
-    for _ in range(3):
-        poll()
-    assert len(read) == before
-    consumer.resume(partition)
-    assert consumer.paused() == set()
-    wait_until(lambda: poll() >= 300, "all is read")
-    assert read == list(range(300))
-
-
-# Listeners.
-
-
-@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-def test_what_a_listener_of_an_assignment_may_do(embedded: Kafka, strategy: str) -> None:
-    with Readers(embedded, KafkaPythonReader, strategy) as readers:
-        topic, partitions = readers.topic(5, 10)
-        reader = readers.add()
-        consumer = consumer_of(reader)
-        sought, first, last, paused, plain = tps(partitions)
-        consumer.commit({plain: offset_and_metadata(Position(4))})
-        seen: list[Any] = []
-
-        def assigned(_: Any) -> None:
-            seen.append(consumer.assignment())
-            seen.append([consumer.position(each) for each in (plain, sought)])
-            consumer.seek(sought, 7)
-            consumer.seek_to_beginning(first)
-            consumer.seek_to_end(last)
-            consumer.pause(paused)
-            seen.append([consumer.position(each) for each in (sought, first, last)])
-            seen.append(consumer.poll(1000))
-
-        reader.during["assigned"] = assigned
-        reader.follow(topic)
-        readers.until(lambda: len(reader.read) == 3 + 10 + 6, "it reads from there")
-        assert seen == [set(tps(partitions)), [4, 0], [7, 0, 10], {}]
-        readers.for_a_while(0.2)
-        assert len(reader.read) == 19
-        assert min(offset for _, number, offset in reader.read if number == plain.partition) == 4
-        consumer.resume(paused)
-        readers.until(lambda: len(reader.read) == 29, "the paused one is read")
-
-
-def test_what_a_listener_of_a_revocation_may_do(cooperative: Readers) -> None:
-    topic, partitions = cooperative.topic(2, 10)
-    first = cooperative.add().follow(topic)
-    consumer = consumer_of(first)
-    cooperative.settle(partitions)
-    cooperative.until(lambda: len(first.read) == 20, "all is read")
-    seen: list[Any] = []
-    assert first.errors == []
-
-    def revoked(given: Any) -> None:
-        seen.append(consumer.assignment())
-        offsets = {each: offset_and_metadata(Position(consumer.position(each) or 0)) for each in tps(given)}
-        consumer.commit(offsets)
-        seen.append(consumer.poll(100))
-
-    first.during["revoked"] = revoked
-    second = cooperative.add().follow(topic)
-    cooperative.settle(partitions)
-    assert first.errors == []
-    assert seen[:2] == [set(tps(partitions)), {}]
-    cooperative.fill(topic, 2, 1)
-    cooperative.until(lambda: second.read, "the next owner goes on")
-    assert [offset for *_, offset in second.read] == [10]
-
-
-def test_errors_of_a_listener_are_the_clients(sticky: Readers, caplog: pytest.LogCaptureFixture) -> None:
-    class Failing(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
-        def on_partitions_revoked(self, revoked: Any) -> None:
-            pass
-
-        def on_partitions_assigned(self, assigned: Any) -> None:
-            raise LookupError("no such cache")
-
-    topic, partitions = sticky.topic(1)
-    consumer = consumer_of(sticky.add())
-    consumer.subscribe([topic], listener=Failing())
-    raised: list[BaseException] = []
-
-    def poll() -> set[Any]:
-        try:
-            consumer.poll(20)
-        except kafka.errors.KafkaError as error:
-            raised.append(error)
-        return consumer.assignment()
-
-    wait_until(poll, "it is assigned")
-    poll()
-    assert [type(error.__cause__) for error in raised] == [LookupError] * TELLS_OF_LOSSES
-    assert "no such cache" in caplog.text
-    assert consumer.assignment() == set(tps(partitions))
-
-
-@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-def test_the_diff_listener_hears_of_what_really_came_or_went(embedded: Kafka, strategy: str) -> None:
-    heard: list[tuple[str, int]] = []
-
-    class Caches(RebalanceDiffListener):
-        def on_partitions_gained(self, partitions: list[Any]) -> None:
-            heard.append(("gained", len(partitions)))
-
-        def on_partitions_given_up(self, partitions: list[Any]) -> None:
-            heard.append(("given up", len(partitions)))
-
-    with Readers(embedded, KafkaPythonReader, strategy) as readers:
-        topic, partitions = readers.topic(4)
-        first = readers.add()
-        listener = Caches()
-        consumer_of(first).subscribe([topic], listener=listener)
-        readers.settle(partitions)
-        second = readers.add().follow(topic)
-        readers.settle(partitions)
-        second.close()
-        readers.until(lambda: first.held == partitions, "it has all again", first)
-        assert heard == [("gained", 4), ("given up", 2), ("gained", 2)]
-        assert listener.held == tps(partitions)
-
-
-def coroutines_run_on_the_clients_loop(sticky: Readers) -> None:
-    topic, partitions = sticky.topic(2)
-    consumer = consumer_of(sticky.add())
-    heard: list[Any] = []
-
-    class Listener(kafka.AsyncConsumerRebalanceListener):  # type: ignore[misc]
-        async def on_partitions_revoked(self, revoked: Any) -> None:
-            heard.append(("revoked", revoked))
-
-        async def on_partitions_assigned(self, assigned: Any) -> None:
-            await consumer._net.sleep(0.01)
-            heard.append(("assigned", assigned, threading.current_thread() is not threading.main_thread()))
-
-    consumer.subscribe([topic], listener=Listener())
-    wait_until(lambda: (consumer.poll(20), consumer.assignment())[1], "it is assigned")
-    assert heard == [("revoked", set()), ("assigned", set(tps(partitions)), True)]
 
 
 # Subscriptions.
@@ -631,7 +314,7 @@ def test_reports_and_plans(sticky: Readers) -> None:
     assert [each.leader for each in reports] == [True]
 
 
-def lags_by_name(embedded: Kafka) -> None:
+def test_lags_by_name(embedded: Kafka) -> None:
     with Readers(embedded, KafkaPythonReader, "lag(scope=group)") as readers:
         topic, partitions = readers.topic(3, 4)
         reader = readers.add().follow(topic)
@@ -641,9 +324,6 @@ def lags_by_name(embedded: Kafka) -> None:
         assert plan.lag_by_member == {reader.side.latest[0]: 12}
 
 
-# kafka-python 2 has neither such listeners nor such methods.
-if TELLS_OF_LOSSES:
-    test_coroutines_run_on_the_clients_loop = coroutines_run_on_the_clients_loop
-    test_lags_by_name = lags_by_name
+# kafka-python 2 has no such method.
 if hasattr(kafka.KafkaConsumer, "group_metadata"):
     test_group_metadata_name_the_member_or_its_last_identity = group_metadata_name_the_member_or_its_last_identity

@@ -7,7 +7,7 @@ import itertools
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import kafka
 import pytest
@@ -23,10 +23,27 @@ from kafka_assignors.clients.kafka_python import (
     Partitioner,
     RoundRobinPartitioner,
     UniformStickyPartitioner,
+    _internals,
 )
-from kafka_assignors.errors import IncompatibleClientError, OptionError, PartitionerError, StateError
+from kafka_assignors.errors import (
+    ClientReleaseWarning,
+    IncompatibleClientError,
+    OptionError,
+    PartitionerError,
+    StateError,
+)
 from support.logs import records_of_the_package
-from support.producers import VALUE, destination, offline_kafka_python, queue, queued
+from support.offline_producers import offline_kafka_python
+from support.producers import (
+    BATCH_BYTES,
+    VALUE,
+    destination,
+    queue,
+    queued,
+)
+
+if TYPE_CHECKING:
+    from kafka_assignors.embedded import EmbeddedKafka
 
 TOPICS = {"t": 4}
 
@@ -407,6 +424,29 @@ def test_changed_internals_are_one_clear_error(change: str, monkeypatch: pytest.
                 partitioner.attach(producer)
         partitioner.attach(producer)
         fill_first_batch(producer)
+
+
+def test_where_no_batch_can_be_closed_records_are_partitioned_all_the_same(
+    embedded_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedded_kafka.create_topic("t", 4)
+    monkeypatch.setattr(_internals, "accumulator_of", unknown)
+    with pytest.warns(ClientReleaseWarning, match="cannot be told to close a batch") as seen:
+        producer = KafkaProducer(bootstrap_servers=embedded_kafka.bootstrap_servers, batch_size=BATCH_BYTES)
+    assert len(seen) == 1
+    with producer:
+        keyed = [producer.send("t", VALUE, key=b"21").get(timeout=10).partition for _ in range(2)]
+        places = [producer.send("t", VALUE) for _ in range(400)]
+        named = producer.send("t", VALUE, partition=3).get(timeout=10).partition
+        producer.flush()
+        found = [each.get(timeout=10).partition for each in places]
+    assert len(set(keyed)) == 1
+    assert named == 3
+    assert set(found) == {0, 1, 2, 3}
+
+
+def unknown(producer: object) -> object:
+    raise IncompatibleClientError("kafka-python 99 cannot be told to close a batch: install kafka-python 3.0")
 
 
 # Bad input.

@@ -9,6 +9,7 @@ import pytest
 
 from kafka_assignors import OptionError
 from kafka_assignors.clients import aiokafka, kafka_python
+from support.features import release_has
 from support.live import (
     SESSION_TIMEOUT_MS,
     AiokafkaLive,
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
     from support.broker import Kafka
 
 Sticky = (KafkaPythonLive, kafka_python.StickyAssignor), (AiokafkaLive, aiokafka.StickyAssignor)
-Cooperative = (KafkaPythonLive, kafka_python.CooperativeStickyAssignor)
+Cooperative = pytest.param(
+    (KafkaPythonLive, lambda: kafka_python.CooperativeStickyAssignor()),
+    marks=release_has("kafka-python 3"),
+    id="cooperative",
+)
+KINDS = pytest.mark.parametrize(
+    "kind", [pytest.param(Sticky[0], id="kafka-python"), pytest.param(Sticky[1], id="aiokafka"), Cooperative]
+)
 
 
 @pytest.fixture
@@ -68,7 +76,7 @@ def test_both_clients_share_a_group_through_joins_leaves_and_a_kill(crew: Crew) 
     assert all(before[member] <= member.held for member in crew.members), "who stays keeps everything"
 
 
-@pytest.mark.parametrize("kind", [*Sticky, Cooperative], ids=["kafka-python", "aiokafka", "cooperative"])
+@KINDS
 def test_a_growing_topic_moves_nothing_more_than_it_must(crew: Crew, kind: Any) -> None:
     topic = crew.topic(4)
     crew.hire(kind, topic)
@@ -82,7 +90,15 @@ def test_a_growing_topic_moves_nothing_more_than_it_must(crew: Crew, kind: Any) 
     assert all(before[member] <= member.held for member in crew.members)
 
 
-@pytest.mark.parametrize("strategy", [kafka_python.StickyAssignor, kafka_python.CooperativeStickyAssignor])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        kafka_python.StickyAssignor,
+        pytest.param(
+            lambda: kafka_python.CooperativeStickyAssignor(), marks=release_has("kafka-python 3"), id="cooperative"
+        ),
+    ],
+)
 def test_a_growing_topic_with_polls_that_end_before_the_join(crew: Crew, strategy: Any) -> None:
     """kafka-python forgets a join that new metadata caused, unless its coordinator is told to join again."""
     topic = crew.topic(4)
@@ -93,7 +109,7 @@ def test_a_growing_topic_with_polls_that_end_before_the_join(crew: Crew, strateg
         crew.settle("a share of the new partitions", **{topic: partitions})
 
 
-@pytest.mark.parametrize("kind", [*Sticky, Cooperative], ids=["kafka-python", "aiokafka", "cooperative"])
+@KINDS
 def test_a_member_stalled_past_its_session_comes_back_without_old_claims(crew: Crew, kind: Any) -> None:
     topic = crew.topic(9)
     a, b, c = crew.hire(kind, topic), None, None
@@ -114,15 +130,17 @@ def test_a_member_stalled_past_its_session_comes_back_without_old_claims(crew: C
     assert crew.ledger.overlaps == []
 
 
+@release_has("kafka-python 3")
 def test_cooperative_members_settle_with_at_most_one_follow_up(crew: Crew) -> None:
     topic = crew.topic(12)
-    a = crew.hire(Cooperative, topic)
+    cooperative = KafkaPythonLive, kafka_python.CooperativeStickyAssignor
+    a = crew.hire(cooperative, topic)
     crew.settle("a share for the first", **{topic: 12})
     first = a.report
     assert first is not None
     assert first.generation is not None
     kept = a.held
-    b = crew.hire(Cooperative, topic)
+    b = crew.hire(cooperative, topic)
     crew.settle("a share for both", **{topic: 12})
     assert a.report is not None
     assert b.report is not None
@@ -184,7 +202,13 @@ def by_topic(member: LiveMember, topic: str) -> set[int]:
 
 
 @pytest.mark.parametrize(
-    "kinds", [Join, (CooperativeJoin, CooperativeJoin)], ids=["both clients, eager", "kafka-python, cooperative"]
+    "kinds",
+    [
+        pytest.param(Join, id="both clients, eager"),
+        pytest.param(
+            (CooperativeJoin, CooperativeJoin), marks=release_has("kafka-python 3"), id="kafka-python, cooperative"
+        ),
+    ],
 )
 def test_a_stream_join_keeps_numbers_together_and_in_place(
     crew: Crew, kinds: Any, caplog: pytest.LogCaptureFixture
@@ -213,6 +237,7 @@ def test_a_stream_join_keeps_numbers_together_and_in_place(
     assert any(f"{right} 6-7: its number is beyond" in record.getMessage() for record in caplog.records)
 
 
+@release_has("kafka-python 3")
 def test_eager_and_cooperative_stream_joins_do_not_mix(crew: Crew) -> None:
     topic = crew.topic(4)
     crew.hire(Join[0], topic)

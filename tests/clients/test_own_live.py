@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors import CustomAssignor, Group, StickyAssignor, sticky_within
+from kafka_assignors.member.strategies import Strategies
 from support.broker import unique
 from support.confluent_group import Crowd, Observed, topic_of
 from support.logs import records_of_the_package
@@ -112,6 +113,8 @@ def test_a_cooperative_one_keeps_partitions_over_a_change_of_leader(any_kafka: K
 
 
 def most_of(consumer: Observed) -> int:
-    (assignor,) = consumer._group.strategies.assignors.values()
+    strategies = consumer._group.strategies
+    assert isinstance(strategies, Strategies)
+    (assignor,) = strategies.assignors.values()
     assert isinstance(assignor, Capped)
     return assignor.most

@@ -108,7 +108,9 @@ def test_the_confluent_consumer_plans_within_a_quarter_of_its_session() -> None:
     settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "session.timeout.ms": 8_000}
     consumer = confluent.Consumer(settings)
     try:
-        assert consumer._group.strategies._planning_seconds == 2.0
+        strategies = consumer._group.strategies
+        assert isinstance(strategies, Strategies)
+        assert strategies._planning_seconds == 2.0
     finally:
         consumer.close()
 

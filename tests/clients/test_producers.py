@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ from kafka_assignors import (
 from kafka_assignors.clients import kafka_python
 from kafka_assignors.errors import PartitionerError
 from support.broker import Kafka, unique
+from support.features import has, release_has
 from support.producers import (
     BATCH_BYTES,
     FOREVER_MS,
@@ -64,13 +66,19 @@ def test_explicit_partitions_are_honoured(any_kafka: Kafka, send: Send) -> None:
     assert send(any_kafka, records).partitions == [3, 3, 0, 0, 2, 2]
 
 
-@pytest.mark.parametrize("ours", [True, False], ids=["KafkaProducer", "attach"])
+@pytest.mark.parametrize(
+    "ours",
+    [
+        pytest.param(True, id="KafkaProducer"),
+        pytest.param(False, id="attach", marks=release_has("kafka-python 3")),
+    ],
+)
 def test_the_left_batch_is_delivered_long_before_its_linger(any_kafka: Kafka, ours: bool) -> None:
     topic = any_kafka.create_topic(unique("left"), 4)
     partitioner = kafka_python.DefaultPartitioner()
     kind = kafka_python.KafkaProducer if ours else kafka.KafkaProducer
     config = {"bootstrap_servers": any_kafka.bootstrap_servers, "linger_ms": FOREVER_MS, "batch_size": BATCH_BYTES}
-    with kind(partitioner=partitioner, **config) as producer:
+    with closing(kind(partitioner=partitioner, **config)) as producer:
         if not ours:
             partitioner.attach(producer)
         first = producer.send(topic, VALUE)
@@ -158,8 +166,12 @@ def test_a_wrong_key_is_one_clear_error(any_kafka: Kafka, send: Send) -> None:
     first, refused, last = send(any_kafka, [good, bad, good]).outcomes
     assert isinstance(first, int)
     assert isinstance(last, int)
-    assert isinstance(refused, TypeError)
-    assert "key" in str(refused)
+    if has("kafka-python 3") or send is send_aiokafka:
+        assert isinstance(refused, TypeError)
+        assert "key" in str(refused)
+    else:
+        # The client's own, before it asks for the partition.
+        assert isinstance(refused, AssertionError)
 
 
 def test_a_partition_out_of_range_is_refused(any_kafka: Kafka, send: Send) -> None:

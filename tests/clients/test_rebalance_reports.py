@@ -1,136 +1,192 @@
-"""Information on a rebalance from its members: the report, the callback and the log."""
+"""What members with a plug-in say of a rebalance, on the embedded Kafka: the report, the callback and the log."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kafka_assignors.clients import RebalanceReport, aiokafka, kafka_python
+from kafka_assignors.embedded import EmbeddedKafka
+from support.broker import Kafka
+from support.features import release_has
+from support.live import AiokafkaLive, Crew, KafkaPythonLive, LiveMember, wait
 from support.logs import records_of_the_package
-from support.offline import AiokafkaMember, Group, KafkaPythonMember
+from support.raw_group import MEMBER_ID_REQUIRED, RawMember
 
-KINDS: dict[str, tuple[Any, Any]] = {
-    "kafka-python": (KafkaPythonMember, kafka_python.StickyAssignor),
-    "kafka-python cooperative": (KafkaPythonMember, kafka_python.CooperativeStickyAssignor),
-    "aiokafka": (AiokafkaMember, aiokafka.StickyAssignor),
-}
-Build = Callable[..., Any]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+KINDS: list[Any] = [
+    pytest.param((KafkaPythonLive, lambda **options: kafka_python.StickyAssignor(**options)), id="kafka-python"),
+    pytest.param(
+        (KafkaPythonLive, lambda **options: kafka_python.CooperativeStickyAssignor(**options)),
+        id="kafka-python cooperative",
+        marks=release_has("kafka-python 3"),
+    ),
+    pytest.param((AiokafkaLive, lambda **options: aiokafka.StickyAssignor(**options)), id="aiokafka"),
+]
+TIME = pytest.mark.needs("time")
+
+
+class Reporting:
+    """A group with one topic of four partitions, and what each member has reported."""
+
+    def __init__(self, kafka: Kafka, kind: Any) -> None:
+        self.crew = Crew(kafka)
+        self.topic = self.crew.topic(4)
+        self._kind = kind
+        self.reports: dict[LiveMember, list[RebalanceReport]] = {}
+
+    def hire(self, callback: Callable[[RebalanceReport], object] | None = None) -> LiveMember:
+        """Another member, and the rest of the group settled with it."""
+        seen: list[RebalanceReport] = []
+
+        def note(report: RebalanceReport) -> None:
+            seen.append(report)
+            if callback is not None:
+                callback(report)
+
+        member_type, strategy = self._kind
+        member = self.crew.hire((member_type, partial(strategy, on_rebalance=note)), self.topic)
+        self.reports[member] = seen
+        self.crew.settle("a share for everybody", **{self.topic: 4})
+        return member
+
+    @property
+    def is_cooperative(self) -> bool:
+        name: str = self.crew.members[0].assignor.name
+        return name.startswith("cooperative")
 
 
 @pytest.fixture(params=KINDS)
-def build(request: pytest.FixtureRequest) -> Iterator[Build]:
-    kind, strategy = KINDS[request.param]
-    built: list[Any] = []
-
-    def make(name: str, **options: Any) -> Any:
-        built.append(kind(name, [strategy(**options)], {"t": 4}))
-        return built[-1]
-
-    yield make
-    for each in built:
-        each.close()
+def group(request: pytest.FixtureRequest, embedded: Kafka) -> Iterator[Reporting]:
+    made = Reporting(embedded, request.param)
+    yield made
+    for member in made.crew.members:
+        member.leave()
 
 
-def test_every_member_reports_its_share_and_the_leader_the_plan(build: Build) -> None:
-    a, b, group = build("a"), build("b"), Group()
-    assert not a.assignor.last_report
-    group.rebalance(a)
-    report = a.assignor.last_report
-    assert (report.generation, report.gained, report.lost, report.kept) == (1, {"t": (0, 1, 2, 3)}, {}, {})
+def test_every_member_reports_its_share_and_the_leader_the_plan(group: Reporting) -> None:
+    a = group.hire()
+    # A client may join once more as soon as it has the topic's metadata.
+    report = next(each for each in group.reports[a] if each.gained)
+    assert (report.gained, report.lost, report.kept) == ({group.topic: (0, 1, 2, 3)}, {}, {})
     assert (report.leader, report.moved, report.least_moves, report.balance_score) == (True, 0, 0, 0)
-    group.rebalance(a, b)
-    ours, theirs = a.assignor.last_report, b.assignor.last_report
-    assert ours.generation == theirs.generation == 2
+    b = group.hire()
+    ours = next(each for each in group.reports[a] if each.lost)
+    (theirs,) = [each for each in group.reports[b] if each.generation == ours.generation]
     assert sum(map(len, ours.kept.values())) == sum(map(len, ours.lost.values())) == 2
     assert (ours.moved, ours.least_moves) == (2, 2)
+    assert ours.planning_seconds is not None
     assert ours.planning_seconds > 0
+    assert ours.record_bytes is not None
     assert ours.record_bytes > 100
     assert (theirs.leader, theirs.moved, theirs.least_moves, theirs.balance_score) == (False, None, None, None)
     assert (theirs.planning_seconds, theirs.record_bytes) == (None, None)
     assert {ours.assignor, theirs.assignor} == {a.assignor.name}
+    if group.is_cooperative:
+        # The second rebalance hands out what the first one revoked.
+        assert sum(map(len, theirs.gained.values())) == 0
+        assert sum(map(len, group.reports[b][-1].gained.values())) == 2
 
 
-def test_a_follower_that_led_before_reports_as_a_follower(build: Build) -> None:
-    a, b, group = build("a"), build("b"), Group()
-    group.rebalance(a, b)
-    group.rebalance(b, a)
-    assert not a.assignor.last_report.leader
-    assert b.assignor.last_report.leader
+def test_a_follower_leads_when_the_leader_has_gone(group: Reporting) -> None:
+    a, b = group.hire(), group.hire()
+    assert [group.crew.leader(), group.reports[b][-1].leader] == [a, False]
+    group.crew.leave(a)
+    group.crew.settle("all for the one that is left", **{group.topic: 4})
+    assert group.reports[b][-1].leader
 
 
-def test_members_that_cannot_be_read_are_reported(build: Build, caplog: pytest.LogCaptureFixture) -> None:
-    a, group = build("a"), Group()
-    # Sticky: the history is unreadable. Cooperative: the generation is unreadable, which has no effect and is no fault.
-    broken = bytes.fromhex("00000000000100017400000005") + b"\xff\xff\xff\xff\x00"
-    with caplog.at_level(logging.INFO, "kafka_assignors"):
-        group.rebalance(a, others=[("b", None, broken)])
-    if a.assignor.name == "sticky":
-        assert set(a.assignor.last_report.faults) == {"b"}
-        assert records_of_the_package(caplog)[-1].levelno == logging.WARNING
+def test_members_that_cannot_be_read_are_reported(group: Reporting, caplog: pytest.LogCaptureFixture) -> None:
+    a = group.hire()
+    name = group.topic.encode()
+    if group.is_cooperative:
+        # Only the generation is in these bytes, which has no effect and is no fault.
+        return
+    topics = len(name).to_bytes(2, "big") + name
+    broken = bytes.fromhex("000000000001") + topics + bytes.fromhex("00000005") + b"\xff\xff\xff\xff\x00"
+    stranger = RawMember(group.crew.kafka.bootstrap_servers, group.crew.group, "broken", a.assignor.name)
+    try:
+        with caplog.at_level(logging.INFO, "kafka_assignors"):
+            joined = None
+            while joined is None or joined.error == MEMBER_ID_REQUIRED:
+                stranger.send_join(broken)
+                joined = stranger.receive_join()
+            stranger.send_sync({})
+            stranger.receive_sync()
+            wait(lambda: any(each.faults for each in group.reports[a]), "the leader's report", [a])
+        faults = next(each.faults for each in group.reports[a] if each.faults)
+        assert list(faults) == [stranger.member_id]
+        assert any(each.levelno == logging.WARNING for each in records_of_the_package(caplog))
+    finally:
+        stranger.close()
 
 
-def test_reports_are_frozen(build: Build) -> None:
-    a = build("a")
-    Group().rebalance(a)
-    report = a.assignor.last_report
+def test_reports_are_frozen(group: Reporting) -> None:
+    report = group.reports[group.hire()][-1]
     with pytest.raises(dataclasses.FrozenInstanceError):
-        report.generation = 5
+        report.generation = 5  # type: ignore[misc]
     with pytest.raises(TypeError):
-        report.gained["t"] = ()
+        report.gained[group.topic] = ()  # type: ignore[index]
 
 
-def test_the_callback_is_called_and_cannot_do_harm(build: Build, caplog: pytest.LogCaptureFixture) -> None:
-    seen: list[RebalanceReport] = []
-
+def test_the_callback_is_called_and_cannot_do_harm(group: Reporting, caplog: pytest.LogCaptureFixture) -> None:
     def callback(report: RebalanceReport) -> None:
-        seen.append(report)
         raise RuntimeError("a bug of the user's")
 
-    a, b, group = build("a", on_rebalance=callback), build("b"), Group()
-    group.rebalance(a)
-    group.rebalance(a, b)
-    assert [report.generation for report in seen] == [1, 2]
-    assert seen[-1] is a.assignor.last_report
+    a = group.hire(callback)
+    group.hire()
+    seen = group.reports[a]
+    assert len(seen) >= 2
+    assert seen[-1] is a.report
     errors = [record for record in records_of_the_package(caplog) if record.levelno == logging.ERROR]
-    assert len(errors) == 2
+    assert len(errors) == len(seen)
     assert all("on_rebalance" in record.getMessage() and record.exc_info for record in errors)
 
 
-def test_one_line_of_log_with_fields(build: Build, caplog: pytest.LogCaptureFixture) -> None:
-    a, b, group = build("a"), build("b"), Group()
-    group.rebalance(a)
-    caplog.clear()
+def test_one_line_of_log_with_fields(group: Reporting, caplog: pytest.LogCaptureFixture) -> None:
+    group.hire()
     with caplog.at_level(logging.INFO, "kafka_assignors"):
-        group.rebalance(a, b)
-    leader, follower = records_of_the_package(caplog)
+        group.hire()
+    lines = records_of_the_package(caplog)
+    (leader,) = [each for each in lines if each.__dict__.get("moved") == 2]
     told: dict[str, Any] = leader.__dict__
-    assert (told["generation"], told["kept"], told["lost"], told["moved"], told["members"]) == (2, 2, 2, 2, 2)
-    withheld = 2 if a.assignor.name == "cooperative-sticky" else 0
-    assert (told["balance_score"], told["leader"], told["faults"]) == (withheld, True, {})
-    assert "generation=2" in leader.getMessage()
+    generation = told["generation"]
+    (follower,) = [each for each in lines if each.__dict__.get("generation") == generation and each is not leader]
+    assert (told["kept"], told["lost"], told["moved"], told["members"]) == (2, 2, 2, 2)
+    assert (told["balance_score"], told["leader"], told["faults"]) == (2 if group.is_cooperative else 0, True, {})
+    assert f"generation={generation}" in leader.getMessage()
     assert "\n" not in leader.getMessage()
     assert not hasattr(follower, "moved")
-    assert follower.__dict__["generation"] == 2
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_group_near_the_record_limit_is_told_in_the_log(name: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "kind", [KINDS[0], *(pytest.param(*kind.values, id=kind.id, marks=[*kind.marks, TIME]) for kind in KINDS[1:])]
+)
+def test_a_group_near_the_record_limit_is_told_in_the_log(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
     """Only in the log: a warning would fail the rebalance under the `-W error` of these tests."""
-    kind, strategy = KINDS[name]
     # The record has the names of the topics twice, in the subscription and in the assignment.
-    a = kind("a", [strategy()], {f"{'t' * 240}{number:04}": 1 for number in range(2_200)})
-    try:
-        Group().rebalance(a)
-    finally:
-        a.close()
-    assert a.assignor.last_report.record_bytes > 1_000_000
-    line = records_of_the_package(caplog)[0]
-    assert line.levelno == logging.WARNING
-    assert "max.message.bytes" in line.getMessage()
+    topics = {f"{'t' * 240}{number:04}": 1 for number in range(2_080)}
+    with EmbeddedKafka(topics=topics) as kafka:
+        crew = Crew(Kafka(kafka.bootstrap_servers, "embedded"))
+        member = crew.hire(kind, *topics, begins_at=0)
+        try:
+            wait(
+                lambda: member.report is not None and (member.report.record_bytes or 0) > 1_000_000,
+                "a report of a large record",
+                [member],
+            )
+        finally:
+            member.leave()
+    assert any(
+        "max.message.bytes" in each.getMessage() and each.levelno == logging.WARNING
+        for each in records_of_the_package(caplog)
+    )
 
 
 def test_no_logging_is_set_up() -> None:

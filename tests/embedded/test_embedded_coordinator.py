@@ -34,6 +34,9 @@ def broker(**settings: Any) -> EmbeddedBroker:
         "max_session_timeout_ms": 1_800_000,
         "max_group_size": None,
         "max_record_bytes": 1_048_588,
+        "consumer_heartbeat_interval_ms": 500,
+        "consumer_session_timeout_ms": 45_000,
+        "consumer_assignors": ["uniform", "range"],
         "seed": 0,
     }
     return EmbeddedBroker(**(defaults | settings))
@@ -195,10 +198,10 @@ def test_every_api_is_listed_with_its_versions() -> None:
     reply = only(handle(broker(), 0, 1, frame(ApiVersionsRequest(), 0)))
     read = ApiVersionsResponse.decode(reply, version=0, header=True)
     versions = {each.api_key: (each.min_version, each.max_version) for each in read.api_keys}
-    assert versions[8] == (2, 8)
-    assert versions[9] == (1, 8)
+    assert versions[8] == (2, 10)
+    assert versions[9] == (1, 10)
     assert versions[11] == (0, 9)
-    assert set(versions) >= {8, 9, 11, 12, 13, 14, 15, 16, 42}
+    assert set(versions) >= {8, 9, 11, 12, 13, 14, 15, 16, 42, 68, 69}
 
 
 @pytest.mark.parametrize("bad", [b"", b"\x00\x0b", join()[:-1], frame(HeartbeatRequest(), 3)[:3]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ class _Member:
     """A consumer of librdkafka in a thread of its own, until it is closed.
 
     All calls are that thread's: `subscribe` holds the GIL while it waits for what another thread's `poll` has to do.
+    `topics` are in the order of its request: librdkafka sorts them and writes the last first.
     """
 
     def __init__(self, kafka: Kafka, group_id: str, topics: list[str], instance: str | None, assignor: str) -> None:
@@ -43,10 +45,10 @@ class _Member:
         if instance is not None:
             settings["group.instance.id"] = instance
         self.instance = instance
-        self.topics = topics
         self.id = ""
         self._consumer = confluent_kafka.Consumer(settings)
-        self._asked: list[str] | None = topics
+        self._asked: list[str] | None = None
+        self.subscribe(topics)
         self._open = True
         self._thread = threading.Thread(target=self._poll, daemon=True)
         self._thread.start()
@@ -60,12 +62,25 @@ class _Member:
         self._consumer.close()
 
     def subscribe(self, topics: list[str]) -> None:
-        self.topics = self._asked = topics
+        self.topics = sorted(topics, reverse=True)
+        self._asked = topics
 
     def close(self) -> None:
         self._open = False
         self._thread.join(_TIMEOUT)
         assert not self._thread.is_alive(), "the consumer does not close"
+
+
+def _names_of_one_bin(count: int) -> list[str]:
+    """Names of one bin of a small `HashSet`: the set has them in the order in which a request lists them."""
+    bins: dict[int, list[str]] = {}
+    while True:
+        name = unique("t")
+        code = functools.reduce(lambda code, letter: (31 * code + ord(letter)) & 0xFFFFFFFF, name, 0)
+        found = bins.setdefault((code ^ code >> 16) & 15, [])
+        found.append(name)
+        if len(found) == count:
+            return found
 
 
 class _Story:
@@ -76,7 +91,7 @@ class _Story:
         self.kafka = kafka
         self.group_id = unique(f"live-{seed}")
         self.assignor = "range" if seed % 4 == 3 else "uniform"
-        self.topics = [kafka.create_topic(unique("t"), self.draw.between(1, 9)) for _ in range(3)]
+        self.topics = [kafka.create_topic(name, self.draw.between(1, 9)) for name in _names_of_one_bin(3)]
         self.members: list[_Member] = []
         self.epoch = -1
 
@@ -177,7 +192,7 @@ class _Story:
         def done(members: dict[str, ConsumerMember]) -> bool:
             return set(members[member.id].topics) == set(topics) and (not changed or self.now(members) > before)
 
-        return lambda group: group.subscribe(member.id, topics), self.settled(done)
+        return lambda group: group.subscribe(member.id, member.topics), self.settled(done)
 
     def grow(self) -> tuple[Callable[[ServerSideGroup], object], Snapshot]:
         topic = self.draw.one(self.topics)

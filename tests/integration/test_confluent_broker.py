@@ -15,6 +15,7 @@ from confluent_kafka.serialization import IntegerDeserializer, StringDeserialize
 from kafka_assignors.clients.confluent import AIOConsumer, Consumer, DeserializingConsumer
 from support.broker import Kafka, unique
 from support.confluent_group import SESSION_MS, Crowd, fill, offsets
+from support.issuer import GRANT, issuer
 from support.jars import DEFAULT_VERSION
 from support.secured import SASL_MECHANISMS, SecuredKafka
 from support.threads import TIMEOUT
@@ -88,6 +89,31 @@ def test_a_group_on_every_listener(secured_kafka: SecuredKafka, listener: str, m
         crowd.until(lambda: time.monotonic() >= until, "time passes")
         assert len(first.events) == generations
         assert not first.errors
+
+
+@pytest.mark.xdist_group("secured")
+def test_tokens_of_an_issuer_across_reauthentications(secured_kafka: SecuredKafka) -> None:
+    """OIDC: librdkafka and the membership both ask the issuer."""
+    topic = secured_kafka.create_topic(unique("topic"), 1)
+    fill(secured_kafka, topic, 1, 5)
+    with issuer() as (url, asked), Crowd(secured_kafka, unique("confluent")) as crowd:
+        ways = secured_kafka.settings_of("SHORT", "OAUTHBEARER")
+        del ways["oauth_cb"]
+        ways |= {
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.token.endpoint.url": url,
+            "sasl.oauthbearer.client.id": "me",
+            "sasl.oauthbearer.client.secret": "hush",
+        }
+        consumer = crowd.add(**ways).follow(topic)
+        crowd.until(lambda: len(consumer.read) >= 5, "all are read")
+        generations = len(consumer.events)
+        until = time.monotonic() + 5.0
+        crowd.until(lambda: time.monotonic() >= until, "time passes")
+        assert len(consumer.events) == generations
+        assert not consumer.errors
+    assert len(asked) >= 2
+    assert {each.partition("&")[0] for each in asked} == {GRANT}
 
 
 @pytest.mark.xdist_group("secured")

@@ -115,6 +115,38 @@ class MixedGroup:
     def led_by(self, kinds: Iterable[str]) -> bool:
         return self.leader.partition("-")[0] in kinds
 
+    def come_back_with_old_claims(self, *names: str) -> None:
+        """The first of them leads. The second, a follower, misses a rebalance; then the leader, which comes back as a
+        follower.
+        """
+        self.topic(9)
+        self.topic(4)
+        self.start(*names)
+        for name in names:
+            self.join(name)
+        assert self.leader == names[0]
+        for name in (names[1], names[0]):
+            self.freeze_past_session(name)
+            assert self.leader != name
+            self.thaw(name)
+
+    def lead_between_two_of_java(self, *names: str) -> None:
+        """A member of Java's leads these, is killed, and leads again under another name once all of them have left."""
+        kinds = {name.partition("-")[0] for name in names}
+        orders, _ = self.topic(7), self.topic(5)
+        self.start("java-1", *names, "java-2")
+        self.join("java-1")
+        for name in names:
+            self.join(name)
+        assert self.leader == "java-1"
+        self.kill("java-1")
+        assert self.led_by(kinds)
+        self.join("java-2")
+        self.grow(orders, 10)
+        while self.led_by(kinds):
+            self.leave(self.leader)
+        assert self.leader == "java-2"
+
 
 @pytest.fixture
 def mixed(any_kafka: Kafka, start_member: StartMember, trace: Trace) -> Callable[[Strategy], MixedGroup]:
@@ -151,18 +183,8 @@ def test_members_that_missed_a_rebalance_come_back_with_old_claims(
     mixed: Callable[[Strategy], MixedGroup], leader: str
 ) -> None:
     group = mixed("sticky")
-    group.topic(9)
-    group.topic(4)
-    names = [f"{leader}-1", *(f"{kind}-2" for kind in KINDS if kind != leader)]
-    group.start(*names)
-    for name in names:
-        group.join(name)
-    assert group.leader == names[0]
-    # First a follower of the other side. Then the leader itself, which comes back as a follower.
-    for name in (names[1], names[0]):
-        group.freeze_past_session(name)
-        assert group.leader != name
-        group.thaw(name)
+    others = [f"{kind}-2" for kind in KINDS if kind != leader]
+    group.come_back_with_old_claims(f"{leader}-1", *others)
 
 
 @pytest.mark.needs("java")
@@ -224,17 +246,7 @@ def test_cooperative_members_that_missed_a_rebalance_come_back_with_old_claims(
     mixed: Callable[[Strategy], MixedGroup], leader: str
 ) -> None:
     group = mixed("cooperative-sticky")
-    group.topic(8)
-    group.topic(3)
-    names = [f"{leader}-1", f"{'kafka' if leader == 'java' else 'java'}-2", f"{leader}-3"]
-    group.start(*names)
-    for name in names:
-        group.join(name)
-    assert group.leader == names[0]
-    for name in (names[1], names[0]):
-        group.freeze_past_session(name)
-        assert group.leader != name
-        group.thaw(name)
+    group.come_back_with_old_claims(f"{leader}-1", f"{'kafka' if leader == 'java' else 'java'}-2", f"{leader}-3")
     group.leave(group.leader)
 
 
@@ -243,20 +255,7 @@ def test_cooperative_members_that_missed_a_rebalance_come_back_with_old_claims(
 def test_our_confluent_consumer_leads_java_and_is_led_by_it(
     mixed: Callable[[Strategy], MixedGroup], strategy: Strategy
 ) -> None:
-    group = mixed(strategy)
-    orders, _ = group.topic(7), group.topic(5)
-    group.start("java-1", "confluent-1", "confluent-2", "java-2")
-    group.join("java-1")
-    group.join("confluent-1")
-    group.join("confluent-2")
-    assert group.leader == "java-1"
-    group.kill("java-1")
-    assert group.led_by(("confluent",))
-    group.join("java-2")
-    group.grow(orders, 10)
-    while group.led_by(("confluent",)):
-        group.leave(group.leader)
-    assert group.leader == "java-2"
+    mixed(strategy).lead_between_two_of_java("confluent-1", "confluent-2")
 
 
 @pytest.mark.needs("java")
@@ -265,18 +264,8 @@ def test_our_confluent_consumer_leads_java_and_is_led_by_it(
 def test_our_confluent_consumer_among_members_that_missed_a_rebalance(
     mixed: Callable[[Strategy], MixedGroup], strategy: Strategy, leader: str
 ) -> None:
-    group = mixed(strategy)
-    group.topic(9)
-    group.topic(4)
-    names = [f"{leader}-1", f"{'confluent' if leader == 'java' else 'java'}-2", "confluent-3"]
-    group.start(*names)
-    for name in names:
-        group.join(name)
-    assert group.leader == names[0]
-    for name in (names[1], names[0]):
-        group.freeze_past_session(name)
-        assert group.leader != name
-        group.thaw(name)
+    follower = "confluent" if leader == "java" else "java"
+    mixed(strategy).come_back_with_old_claims(f"{leader}-1", f"{follower}-2", "confluent-3")
 
 
 def test_our_assignors_in_three_clients_share_a_group(mixed: Callable[[Strategy], MixedGroup]) -> None:
@@ -343,18 +332,8 @@ def test_librdkafkas_own_members_lead_ours_and_are_led_by_them(
 
 @pytest.mark.parametrize("leader", ["librdkafka", "confluent"])
 def test_librdkafkas_own_members_that_missed_a_rebalance(mixed: Callable[[Strategy], MixedGroup], leader: str) -> None:
-    group = mixed("cooperative-sticky")
-    group.topic(9)
-    group.topic(4)
-    names = [f"{leader}-1", f"{'confluent' if leader == 'librdkafka' else 'librdkafka'}-2", "confluent-3"]
-    group.start(*names)
-    for name in names:
-        group.join(name)
-    assert group.leader == names[0]
-    for name in (names[1], names[0]):
-        group.freeze_past_session(name)
-        assert group.leader != name
-        group.thaw(name)
+    follower = "confluent" if leader == "librdkafka" else "librdkafka"
+    mixed("cooperative-sticky").come_back_with_old_claims(f"{leader}-1", f"{follower}-2", "confluent-3")
 
 
 # ---- our consumers of all three clients -----------------------------------------------------------------------------
@@ -365,21 +344,7 @@ def test_librdkafkas_own_members_that_missed_a_rebalance(mixed: Callable[[Strate
 def test_our_consumers_of_three_clients_lead_java_and_are_led_by_it(
     mixed: Callable[[Strategy], MixedGroup], strategy: Strategy
 ) -> None:
-    group = mixed(strategy)
-    orders, _ = group.topic(7), group.topic(6)
-    ours = [f"{kind}-1" for kind in DROP_INS]
-    group.start("java-1", *ours, "java-2")
-    group.join("java-1")
-    for name in ours:
-        group.join(name)
-    assert group.leader == "java-1"
-    group.kill("java-1")
-    assert group.led_by(DROP_INS)
-    group.join("java-2")
-    group.grow(orders, 10)
-    while group.led_by(DROP_INS):
-        group.leave(group.leader)
-    assert group.leader == "java-2"
+    mixed(strategy).lead_between_two_of_java(*(f"{kind}-1" for kind in DROP_INS))
 
 
 @pytest.mark.needs("java")
@@ -390,19 +355,7 @@ def test_our_consumers_of_three_clients_lead_java_and_are_led_by_it(
 def test_our_consumers_that_missed_a_rebalance_come_back_with_old_claims(
     mixed: Callable[[Strategy], MixedGroup], leader: str, follower: str, strategy: Strategy
 ) -> None:
-    group = mixed(strategy)
-    group.topic(9)
-    group.topic(4)
-    names = [f"{leader}-1", f"{follower}-2", "java-3"]
-    group.start(*names)
-    for name in names:
-        group.join(name)
-    assert group.leader == names[0]
-    # A follower of ours, then the leader, which comes back as a follower: perhaps of Java's.
-    for name in (names[1], names[0]):
-        group.freeze_past_session(name)
-        assert group.leader != name
-        group.thaw(name)
+    mixed(strategy).come_back_with_old_claims(f"{leader}-1", f"{follower}-2", "java-3")
 
 
 def test_librdkafkas_own_members_among_our_consumers_of_three_clients(

@@ -89,6 +89,7 @@ def largest_that_fits() -> int:
     return low
 
 
+@pytest.mark.needs("time")
 @pytest.mark.filterwarnings("ignore::kafka_assignors.errors.RecordSizeWarning")
 def test_the_limit_is_where_the_plan_says(own_kafka: Kafka) -> None:
     partitions = largest_that_fits()

@@ -90,7 +90,7 @@ def test_describe(billing: Path, tmp_path: Path) -> None:
     assert (document["warnings"], document["spread"], len(document["members"])) == (0, [6, 6], 3)
     table = rows(run("describe", "--snapshot", billing, "--format", "csv"))
     assert len(table) == 18
-    assert table[0] == {"topic": "orders", "partition": "0", "member": "c0", "lag": "50", "committed": "50"}
+    assert table[0] == {"topic": "orders", "partition": "0", "member": "c0", "lag": "50", "committed": "50", "rate": ""}
     idle = saved(tmp_path, snapshot({"x": 1}, [classic("a", ["x"], {"x": [0]}), classic("b", ["x"])]))
     text = run("describe", "--snapshot", idle, status=3).stdout
     assert "members with nothing: b" in text

@@ -21,6 +21,7 @@ from kafka_assignors.embedded import EmbeddedKafka
 from kafka_assignors.report.terminal import table
 from kafka_assignors.report.terminal.fitting import Column, fit
 from support.fleets import troubled
+from support.needs import rest
 from support.planned_group import commit
 from support.snapshots import classic, orders, snapshot
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.cluster import Snapshot
 
-WIDTHS = (60, 80, 100, 140, 200)
+WIDTHS = (80, *rest(60, 100, 140, 200))
 UUID = "0f3b2c1d-0000-4000-8000-{:012}"
 
 
@@ -156,7 +157,7 @@ def test_the_strategy_in_use_is_marked(files: dict[str, Path]) -> None:
         assert "sticky (in use)" in marked[0]
 
 
-@pytest.mark.parametrize("width", [20, 30, 40])
+@pytest.mark.parametrize("width", [20, *rest(30, 40)])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_terminal_of_20_columns_gets_lists(command: str, width: int, files: dict[str, Path]) -> None:
     lines = shown(COMMANDS[command], files["fleet" if command == "fleet" else "orders"], width)

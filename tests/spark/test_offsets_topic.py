@@ -24,6 +24,9 @@ from kafka_assignors.spark.decoding import DECODED
 from kafka_assignors.userdata import Assignment
 from support.offsets_records import SCHEMA, commit_key, commit_value, group_value, key, records
 
+# Together, since the first table in a process makes pyarrow load pandas.
+pytestmark = pytest.mark.xdist_group("tables")
+
 TOPIC_ID = bytes([1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18])
 TOPIC_ID_TEXT = "AQIDBAUGBwgREhMUFRYXGA"
 

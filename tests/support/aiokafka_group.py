@@ -15,7 +15,7 @@ from support.confluent_group import fill
 from support.threads import TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from support.broker import Kafka
 
@@ -120,3 +120,13 @@ class Members:
             )
 
         await self.until(settled, f"{len(members)} members have {len(partitions)} partitions")
+
+
+def run(kafka: Kafka, test: Callable[[Members], Coroutine[Any, Any, None]], strategy: Any = "sticky") -> None:
+    """Runs a test with a group."""
+
+    async def running() -> None:
+        async with Members(kafka, strategy) as members:
+            await test(members)
+
+    asyncio.run(running())

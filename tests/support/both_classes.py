@@ -16,6 +16,7 @@ from kafka_assignors.clients.confluent import Consumer
 from kafka_assignors.userdata import Subscription
 from support.broker import Kafka, unique
 from support.confluent_group import fill
+from support.needs import rest
 from support.raw_group import MEMBER_ID_REQUIRED, NONE, RawMember
 from support.threads import TIMEOUT
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Entry = tuple[Any, ...]
 BASE: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
 """Settings of a consumer that reaches no broker."""
-BOTH_WAYS = pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+BOTH_WAYS = pytest.mark.parametrize("strategy", ["cooperative-sticky", *rest("range")])
 CLASSES: dict[str, type[confluent_kafka.Consumer]] = {"theirs": confluent_kafka.Consumer, "ours": Consumer}
 
 
@@ -138,7 +139,7 @@ class Part:
             "group.id": self.script.group,
             "log_level": 0,
         }
-        with confluent_kafka.Consumer(settings) as other:
+        with contextlib.closing(confluent_kafka.Consumer(settings)) as other:
             return [each.offset for each in other.committed(asked, timeout=TIMEOUT)]
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:

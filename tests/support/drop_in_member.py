@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from typing import TYPE_CHECKING, Any
 
-from support.python_member import RANGES, emit, plain, run, synced
+from support.python_member import async_listener, emit, listener, run, serve, stall, synced, write_offsets
 
 if TYPE_CHECKING:
     import queue
@@ -50,19 +49,10 @@ class Lines:
 
     def consumed(self, records: Iterable[Any], began: int) -> None:
         """Writes records down that were read in the generation `began`."""
-        ranges: list[tuple[str, int, int, int]] = []
-        for record in records:
-            topic, partition, offset = record.topic, record.partition, record.offset
-            if ranges and ranges[-1][:2] == (topic, partition) and ranges[-1][3] + 1 == offset:
-                ranges[-1] = (topic, partition, ranges[-1][2], offset)
-            else:
-                ranges.append((topic, partition, offset, offset))
-        for at in range(0, len(ranges), RANGES):
-            emit("consumed", offsets=ranges[at : at + RANGES], began=began)
+        write_offsets(((each.topic, each.partition, each.offset) for each in records), began)
 
 
 def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
-    from kafka import ConsumerRebalanceListener
     from kafka.errors import KafkaError
 
     from kafka_assignors.clients.kafka_python import KafkaConsumer
@@ -72,19 +62,9 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
     # A commit was refused: the loop repeats it, since no further record may arrive that would lead to a commit.
     owes = False
 
-    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-        def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-            self.tell("assigned", assigned)
-
-        def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-            self.tell("revoked", revoked)
-
-        def on_partitions_lost(self, lost: Iterable[Any]) -> None:
-            self.tell("lost", lost)
-
-        def tell(self, event: str, partitions: Iterable[Any]) -> None:
-            group = consumer.group_metadata()
-            emit(event, generation=group.generation_id, member=group.member_id, partitions=plain(partitions))
+    def identity() -> tuple[int, str]:
+        group = consumer.group_metadata()
+        return group.generation_id, group.member_id
 
     def committed(_: object, error: object) -> None:
         nonlocal owes
@@ -124,40 +104,28 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
     # It looks for a broker for 30 seconds.
     consumer: Any = KafkaConsumer(
         partition_assignment_strategy=strategy,
-        on_rebalance=lambda report: lines.synced(report, consumer.group_metadata().member_id),
+        on_rebalance=lambda report: lines.synced(report, identity()[1]),
         enable_auto_commit=commits == "auto",
         consumer_timeout_ms=_WAIT_MS,
         **settings,
     )
-    subscribed = False
-    while True:
-        command, argument = "", ""
-        if not subscribed or not commands.empty():
-            command, _, argument = commands.get().partition(" ")
-        match command:
-            case "":
-                if (read() or owes) and commits != "auto":
-                    commit()
-                continue
-            case "subscribe":
-                consumer.subscribe(topics=argument.split(","), listener=Listener())
-                subscribed = True
-            case "stall":
-                time.sleep(int(argument) / 1000)
-            case "commit":
-                consumer.commit()
-            case "close":
-                consumer.close()
-            case _:
-                raise ValueError(command)
-        emit(f"{command}-done")
-        if command == "close":
-            return
+
+    def idle() -> None:
+        if (read() or owes) and commits != "auto":
+            commit()
+
+    serve(
+        commands,
+        idle,
+        subscribe=lambda topics: consumer.subscribe(topics=topics.split(","), listener=listener(identity)),
+        stall=stall,
+        commit=lambda _: consumer.commit(),
+        close=lambda _: consumer.close(),
+    )
 
 
 async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
     """One task reads, and another one stops the consumer, as in a service."""
-    from aiokafka.abc import ConsumerRebalanceListener
     from aiokafka.errors import ConsumerStoppedError, KafkaConnectionError, KafkaError
 
     from kafka_assignors.clients.aiokafka import AIOKafkaConsumer
@@ -168,20 +136,6 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
     def identity() -> tuple[int, str]:
         coordinator = consumer._coordinator
         return coordinator.generation, coordinator.member_id
-
-    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-        async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-            self.tell("assigned", assigned)
-
-        async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-            self.tell("revoked", revoked)
-
-        async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
-            self.tell("lost", lost)
-
-        def tell(self, event: str, partitions: Iterable[Any]) -> None:
-            generation, member_id = identity()
-            emit(event, generation=generation, member=member_id, partitions=plain(partitions))
 
     async def start() -> Any:
         while True:
@@ -254,12 +208,12 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
             reading.result()
         match await asked:
             case "subscribe", topics:
-                consumer.subscribe(topics=topics.split(","), listener=Listener())
+                consumer.subscribe(topics=topics.split(","), listener=async_listener(identity))
                 reading = reading or asyncio.create_task(read_on(get_one if reads == "getone" else get_many))
                 emit("subscribe-done")
             case "stall", milliseconds:
                 # The loop is blocked.
-                time.sleep(int(milliseconds) / 1000)
+                stall(milliseconds)
                 emit("stall-done")
             case "commit", _:
                 await consumer.commit()

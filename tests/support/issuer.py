@@ -29,6 +29,8 @@ def issuer() -> Iterator[tuple[str, list[str]]]:
             asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
             token, _ = unsecured_token("", float(LIFETIME))
             self.send_response(200)
+            # librdkafka reads no other answer.
+            self.send_header("Content-Type", "application/json")
             self.end_headers()
             self.wfile.write(json.dumps({"access_token": token, "expires_in": LIFETIME}).encode())
 

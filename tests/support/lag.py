@@ -21,7 +21,8 @@ COMPACTION = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.d
 
 def fill(kafka: Kafka, topic: str, counts: Sequence[int]) -> None:
     """Write to each partition its number of records."""
-    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+    # kafka-python 2 has no `with`.
+    with closing(KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)) as producer:
         sent = [
             producer.send(topic, b"x", partition=partition)
             for partition, count in enumerate(counts)
@@ -33,9 +34,15 @@ def fill(kafka: Kafka, topic: str, counts: Sequence[int]) -> None:
 
 def commit(kafka: Kafka, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
     """Commit offsets for a group without members."""
-    with KafkaConsumer(bootstrap_servers=kafka.bootstrap_servers, group_id=group, enable_auto_commit=False) as consumer:
+    servers = kafka.bootstrap_servers
+    with closing(KafkaConsumer(bootstrap_servers=servers, group_id=group, enable_auto_commit=False)) as consumer:
         consumer.assign([TopicPartition(*key) for key in offsets])
-        consumer.commit({TopicPartition(*key): OffsetAndMetadata(offset, "", -1) for key, offset in offsets.items()})
+        consumer.commit({TopicPartition(*key): _offset(offset) for key, offset in offsets.items()})
+
+
+def _offset(offset: int) -> OffsetAndMetadata:
+    """Up to 2.0 without a leader epoch."""
+    return OffsetAndMetadata(*(offset, "", -1)[: len(OffsetAndMetadata._fields)])
 
 
 def truncate(kafka: Kafka, offsets: Mapping[tuple[str, int], int]) -> None:
@@ -67,7 +74,8 @@ def compact(kafka: Kafka) -> tuple[str, int, int]:
     """
     topic = kafka.create_topic(unique("latest-prices"), 1, COMPACTION)
     deadline = time.monotonic() + 60
-    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+    # kafka-python 2 has no `with`.
+    with closing(KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)) as producer:
         end = 0
         while True:
             # The broker closes a segment when a record arrives late enough after the segment's first one.

@@ -114,7 +114,7 @@ class LiveMember:
     def leave(self) -> None:
         """Leaves the group."""
         self._stop.set()
-        self._thread.join(20)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
         self._ledger.release(self)
 
@@ -136,6 +136,10 @@ class LiveMember:
 
     def _revoked(self, partitions: Iterable[Any]) -> None:
         self._ledger.release(self, partitions)
+
+    def listener_around(self, listener: Any) -> Any:
+        """The listener that the client gets, which must call this one."""
+        return listener
 
     def stall(self, seconds: float) -> None:
         """Blocks the member for a while, heartbeats included."""
@@ -166,7 +170,7 @@ class KafkaPythonLive(LiveMember):
             def on_partitions_revoked(self, revoked: Any) -> None:
                 member._revoked(revoked)
 
-        self._listener = Listener()
+        self._listener = self.listener_around(Listener())
         self._consumer = kafka.KafkaConsumer(**self._config)
         self._consumer.subscribe(self._topics, listener=self._listener)
         while not self._stop.is_set():
@@ -180,7 +184,17 @@ class KafkaPythonLive(LiveMember):
 
     def stall(self, seconds: float) -> None:
         self.away = True
-        self._consumer._net.call_soon(lambda: time.sleep(seconds))
+        net = getattr(self._consumer, "_net", None)
+        if net is not None:
+            net.call_soon(lambda: time.sleep(seconds))
+            return
+
+        def stand_still() -> None:
+            # kafka-python 2 sends its heartbeats from a thread, which wants this lock.
+            with self._consumer._coordinator._lock:
+                time.sleep(seconds)
+
+        self._commands.put(stand_still)
 
     def subscribe(self, topics: Sequence[str]) -> None:
         self._commands.put(lambda: self._consumer.subscribe(list(topics), listener=self._listener))
@@ -213,7 +227,7 @@ class AiokafkaLive(LiveMember):
             async def on_partitions_revoked(self, revoked: Any) -> None:
                 member._revoked(revoked)
 
-        self._listener = Listener()
+        self._listener = self.listener_around(Listener())
         self._loop = asyncio.get_running_loop()
         self._consumer = aiokafka.AIOKafkaConsumer(rebalance_timeout_ms=20_000, **self._config)
         if self.attach:

@@ -9,6 +9,7 @@ import pytest
 from kafka_assignors.embedded import EmbeddedKafka
 from support.broker import Kafka
 from support.data_paths import DATA_PATHS, Readers
+from support.needs import rest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ def data_path(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=["sticky", "cooperative-sticky"])
+@pytest.fixture(params=["cooperative-sticky", *rest("sticky")])
 def readers(request: pytest.FixtureRequest, embedded: Kafka, data_path: str) -> Iterator[Readers]:
     """A group of this data path's consumers, without any member yet."""
     with Readers(embedded, DATA_PATHS[data_path], request.param) as readers:
@@ -39,3 +40,14 @@ def eager(embedded: Kafka, data_path: str) -> Iterator[Readers]:
     """As `readers`, with the eager strategy only."""
     with Readers(embedded, DATA_PATHS[data_path], "sticky") as readers:
         yield readers
+
+
+@pytest.fixture(params=["in place", "by public methods"])
+def access(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How our consumer on aiokafka changes the partitions that the client reads."""
+    if request.param == "by public methods":
+        from kafka_assignors.clients.aiokafka import _internals
+
+        monkeypatch.setattr(_internals, "table_of", lambda *_: None)
+        monkeypatch.setattr(_internals, "idle_time", lambda _: None)
+    return str(request.param)

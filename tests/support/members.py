@@ -195,7 +195,8 @@ class JavaMember(Member):
     """A Java consumer with Kafka's own assignor.
 
     ``assignor`` names another class of its class path, or several, separated by commas. `JAVA_ASSIGNORS` are Kafka's
-    own assignors that also write ``synced`` events. `Trace.settle` waits for these events of every member.
+    own assignors that also write ``synced`` events. `Trace.settle` waits for these events of every member. With the
+    protocol ``consumer`` (KIP-848) the broker assigns.
     """
 
     def __init__(
@@ -208,12 +209,15 @@ class JavaMember(Member):
         *,
         strategy: Strategy = "sticky",
         assignor: str | None = None,
+        protocol: Literal["classic", "consumer"] = "classic",
         **config: object,
     ) -> None:
-        settings = _common(kafka.bootstrap_servers, group, name) | {
-            "partition.assignment.strategy": assignor or JAVA_ASSIGNORS[strategy],
-            "group.protocol": "classic",
-        }
+        settings = _common(kafka.bootstrap_servers, group, name) | {"group.protocol": protocol}
+        if protocol == "classic":
+            settings["partition.assignment.strategy"] = assignor or JAVA_ASSIGNORS[strategy]
+        else:
+            # The broker has these settings.
+            del settings["session.timeout.ms"], settings["heartbeat.interval.ms"]
         settings |= {key.replace("_", "."): value for key, value in config.items()}
         version = kafka.version if kafka.version[0].isdigit() else DEFAULT_VERSION
         classpath = jars.classpath(jars.member_classes(version), jars.libs(version))

@@ -36,9 +36,12 @@ NEEDS = {
     "spark": "Spark",
     "browser": "a browser",
     "peers": "other projects' assignors, built and run",
+    "frameworks": "FastStream, kstreams, Quix Streams, Faust, tracers, a signer: the dependency group of that name",
     "chaos": "a group that runs for long under random faults",
+    "index": "an index of packages",
     "benches": "a program of benches/, run",
-    "time": "more than ten seconds of a core, for more of the same cases",
+    "time": "seconds of a core or a long wait, for more of the same cases",
+    "release": "the files of a release, built",
     "memory": "hundreds of megabytes, filled to see that they are no more",
 }
 FIXTURES = {
@@ -51,6 +54,11 @@ FIXTURES = {
 }
 # Fixtures that give the embedded Kafka, which has no needs, or a real one.
 EITHER = ("any_kafka", "own_kafka", "compacting")
+
+
+def rest(*values: object) -> list[Any]:
+    """Parameters that `make check` adds to those of `make test`: more of the same cases."""
+    return [pytest.param(value, marks=pytest.mark.needs("time")) for value in values]
 
 
 def needs_of(item: pytest.Item) -> set[str]:

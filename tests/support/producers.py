@@ -1,27 +1,20 @@
-"""Producers of kafka-python and aiokafka: offline ones, whose accumulators a test reads, and connected ones.
-
-An offline producer knows its topics and takes records, but drains none. kafka-python's sender waits for a producer id
-that never comes; aiokafka's sender is not started.
-"""
+"""Our producers for kafka-python and aiokafka at work, and their queues."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import kafka
-from aiokafka.structs import PartitionMetadata as AioPartition
-from kafka.protocol.metadata import MetadataResponse
 from kafka.structs import TopicPartition
 
 from kafka_assignors.clients.aiokafka import AIOKafkaProducer
 from kafka_assignors.clients.kafka_python import KafkaProducer
-from support.offline import OfflineKafkaClient
+from support.features import has
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from support.broker import Kafka
 
@@ -30,64 +23,6 @@ FOREVER_MS = 60_000
 # Room for about ten records of 80 bytes: the overhead of a batch is 61 bytes, that of a record about 8.
 BATCH_BYTES = 1_024
 VALUE = b"v" * 80
-
-
-@contextlib.contextmanager
-def offline_kafka_python(
-    topics: Mapping[str, int],
-    kind: Callable[..., Any] = KafkaProducer,
-    leaders: Callable[[int], int] = lambda number: 0,
-    **config: Any,
-) -> Iterator[Any]:
-    """A producer of kafka-python without a broker. `leaders` gives the broker of each partition, -1 for none."""
-    producer = kind(
-        **{
-            "bootstrap_servers": "127.0.0.1:1",
-            "api_version": (3, 0),
-            "kafka_client": OfflineKafkaClient,
-            "linger_ms": FOREVER_MS,
-            "batch_size": BATCH_BYTES,
-            **config,
-        }
-    )
-    partition = MetadataResponse.MetadataResponseTopic.MetadataResponsePartition
-    producer._metadata._partitions = {
-        name: {
-            number: partition(
-                error_code=0,
-                partition_index=number,
-                leader_id=leaders(number),
-                leader_epoch=0,
-                replica_nodes=[0],
-                isr_nodes=[],
-                offline_replicas=[],
-            )
-            for number in range(count)
-        }
-        for name, count in topics.items()
-    }
-    try:
-        yield producer
-    finally:
-        producer._accumulator.abort_batches(kafka.errors.KafkaError("the test is over"))
-        producer.close(timeout=0)
-        producer._sender.join()
-
-
-@contextlib.asynccontextmanager
-async def offline_aiokafka(
-    topics: Mapping[str, int], leaders: Callable[[int], int] = lambda number: 0, **config: Any
-) -> AsyncIterator[Any]:
-    """A producer of aiokafka without a broker."""
-    producer = AIOKafkaProducer(**{"linger_ms": FOREVER_MS, "max_batch_size": BATCH_BYTES, **config})
-    producer._metadata._partitions = {
-        name: {number: AioPartition(name, number, leaders(number), [0], [0], 0) for number in range(count)}
-        for name, count in topics.items()
-    }
-    try:
-        yield producer
-    finally:
-        await producer.stop()
 
 
 def queued(producer: Any, topic: str = "t") -> dict[int, list[int]]:
@@ -147,8 +82,9 @@ def send_kafka_python(kafka: Kafka, records: Sequence[Record], transactional: bo
     """Send records with our producer for kafka-python, and wait until all are delivered."""
     if transactional:
         config["transactional_id"] = "of the test"
-    with KafkaProducer(
-        bootstrap_servers=kafka.bootstrap_servers, linger_ms=FOREVER_MS, batch_size=BATCH_BYTES, **config
+    # kafka-python 2 has no `with`.
+    with closing(
+        KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, linger_ms=FOREVER_MS, batch_size=BATCH_BYTES, **config)
     ) as producer:
         if transactional:
             producer.init_transactions()
@@ -173,8 +109,10 @@ def send_aiokafka(kafka: Kafka, records: Sequence[Record], transactional: bool =
 
 
 async def _send_aiokafka(kafka: Kafka, records: Sequence[Record], transactional: bool, config: dict[str, Any]) -> Sent:
+    # Before 0.14 batches do not linger: the sender rests so long after each request.
+    linger = FOREVER_MS if has("batches that linger") else 0
     producer = AIOKafkaProducer(
-        bootstrap_servers=kafka.bootstrap_servers, linger_ms=FOREVER_MS, max_batch_size=BATCH_BYTES, **config
+        bootstrap_servers=kafka.bootstrap_servers, linger_ms=linger, max_batch_size=BATCH_BYTES, **config
     )
     async with producer:
         if transactional:

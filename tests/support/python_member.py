@@ -75,6 +75,19 @@ def synced(report: RebalanceReport, member_id: str) -> None:
     )
 
 
+def write_offsets(records: Iterable[tuple[str, int, int]], began: int) -> bool:
+    """Writes records down that were read in the generation `began`. Returns whether there were any."""
+    ranges: list[tuple[str, int, int, int]] = []
+    for topic, partition, offset in records:
+        if ranges and ranges[-1][:2] == (topic, partition) and ranges[-1][3] + 1 == offset:
+            ranges[-1] = (topic, partition, ranges[-1][2], offset)
+        else:
+            ranges.append((topic, partition, offset, offset))
+    for at in range(0, len(ranges), RANGES):
+        emit("consumed", offsets=ranges[at : at + RANGES], began=began)
+    return bool(ranges)
+
+
 def consumed(records: dict[Any, list[Any]]) -> None:
     if records:
         ranges = [(tp.topic, tp.partition, some[0].offset, some[-1].offset) for tp, some in records.items()]
@@ -87,12 +100,26 @@ def read_commands(commands: queue.SimpleQueue[str]) -> None:
     os._exit(3)
 
 
-def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
-    from kafka import ConsumerRebalanceListener, KafkaConsumer
+class Telling:
+    """Writes the calls of a listener down.
 
-    from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, StickyAssignor
+    Args:
+        identity: gives the generation and the member id.
+    """
 
-    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    def __init__(self, identity: Callable[[], tuple[int, str]]) -> None:
+        self._identity = identity
+
+    def tell(self, event: str, partitions: Iterable[Any]) -> None:
+        generation, member = self._identity()
+        emit(event, generation=generation, member=member, partitions=plain(partitions))
+
+
+def listener(identity: Callable[[], tuple[int, str]]) -> Any:
+    """A listener for kafka-python."""
+    from kafka import ConsumerRebalanceListener
+
+    class Listener(Telling, ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
             self.tell("assigned", assigned)
 
@@ -102,36 +129,67 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
         def on_partitions_lost(self, lost: Iterable[Any]) -> None:
             self.tell("lost", lost)
 
-        def tell(self, event: str, partitions: Iterable[Any]) -> None:
-            group = consumer.group_metadata()
-            emit(event, generation=group.generation_id, member=group.member_id, partitions=plain(partitions))
+    return Listener(identity)
 
-    kind = {"sticky": StickyAssignor, "cooperative-sticky": CooperativeStickyAssignor}[strategy]
-    assignor = kind(on_rebalance=lambda report: synced(report, consumer.group_metadata().member_id))
-    consumer = KafkaConsumer(partition_assignment_strategy=[assignor], **settings)
+
+def async_listener(identity: Callable[[], tuple[int, str]]) -> Any:
+    """A listener for aiokafka. The client's own consumer does not call `on_partitions_lost`."""
+    from aiokafka.abc import ConsumerRebalanceListener
+
+    class Listener(Telling, ConsumerRebalanceListener):  # type: ignore[misc]
+        async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+            self.tell("assigned", assigned)
+
+        async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+            self.tell("revoked", revoked)
+
+        async def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+            self.tell("lost", lost)
+
+    return Listener(identity)
+
+
+def serve(commands: queue.SimpleQueue[str], idle: Callable[[], object], **actions: Callable[[str], object]) -> None:
+    """Carries commands out until `close`, and idles while there are none. It begins to idle after `subscribe`."""
     subscribed = False
     while True:
-        command, _, argument = "", "", ""
+        command, argument = "", ""
         if not subscribed or not commands.empty():
             command, _, argument = commands.get().partition(" ")
-        match command:
-            case "":
-                consumed(consumer.poll(timeout_ms=_KAFKA_PYTHON_POLL_MS))
-                continue
-            case "subscribe":
-                consumer.subscribe(topics=argument.split(","), listener=Listener())
-                subscribed = True
-            case "stall":
-                time.sleep(int(argument) / 1000)
-            case "commit":
-                consumer.commit()
-            case "close":
-                consumer.close()
-            case _:
-                raise ValueError(command)
+        if not command:
+            idle()
+            continue
+        actions[command](argument)
+        subscribed = subscribed or command == "subscribe"
         emit(f"{command}-done")
         if command == "close":
             return
+
+
+def stall(milliseconds: str) -> None:
+    time.sleep(int(milliseconds) / 1000)
+
+
+def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
+    from kafka import KafkaConsumer
+
+    from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, StickyAssignor
+
+    def identity() -> tuple[int, str]:
+        group = consumer.group_metadata()
+        return group.generation_id, group.member_id
+
+    kind = {"sticky": StickyAssignor, "cooperative-sticky": CooperativeStickyAssignor}[strategy]
+    assignor = kind(on_rebalance=lambda report: synced(report, identity()[1]))
+    consumer = KafkaConsumer(partition_assignment_strategy=[assignor], **settings)
+    serve(
+        commands,
+        lambda: consumed(consumer.poll(timeout_ms=_KAFKA_PYTHON_POLL_MS)),
+        subscribe=lambda topics: consumer.subscribe(topics=topics.split(","), listener=listener(identity)),
+        stall=stall,
+        commit=lambda _: consumer.commit(),
+        close=lambda _: consumer.close(),
+    )
 
 
 class Watch:
@@ -321,23 +379,15 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
         written(messages, began)
 
     def written(messages: list[Any], began: int) -> None:
-        ranges: list[tuple[str, int, int, int]] = []
+        records = [message for message in messages if message.error() is None]
         for message in messages:
-            error = message.error()
-            if error is not None:
-                emit("error", error=repr(error))
-                continue
-            topic, partition, offset = message.topic(), message.partition(), message.offset()
-            if ranges and ranges[-1][:2] == (topic, partition) and ranges[-1][3] + 1 == offset:
-                ranges[-1] = (topic, partition, ranges[-1][2], offset)
-            else:
-                ranges.append((topic, partition, offset, offset))
-        for at in range(0, len(ranges), RANGES):
-            emit("consumed", offsets=ranges[at : at + RANGES], began=began)
+            if message.error() is not None:
+                emit("error", error=repr(message.error()))
+        some = write_offsets(((each.topic(), each.partition(), each.offset()) for each in records), began)
         if transactions is not None:
-            if ranges:
-                transactions.write([message for message in messages if message.error() is None])
-        elif commits != "auto" and (ranges or owes):
+            if some:
+                transactions.write(records)
+        elif commits != "auto" and (some or owes):
             commit()
 
     def commit() -> None:
@@ -351,32 +401,16 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
         except KafkaException as refused:
             committed(refused.args[0], ())
 
-    subscribed = False
-    while True:
-        command, argument = "", ""
-        if not subscribed or not commands.empty():
-            command, _, argument = commands.get().partition(" ")
-        match command:
-            case "":
-                read()
-                continue
-            case "subscribe":
-                consumer.subscribe(argument.split(","), **callbacks)
-                subscribed = True
-            case "stall":
-                time.sleep(int(argument) / 1000)
-            case "hold":
-                # A PyDLL keeps the interpreter's lock during a call, unlike other classes of ctypes.
-                ctypes.PyDLL(None).usleep(1000 * int(argument))
-            case "commit":
-                consumer.commit()
-            case "close":
-                consumer.close()
-            case _:
-                raise ValueError(command)
-        emit(f"{command}-done")
-        if command == "close":
-            return
+    serve(
+        commands,
+        read,
+        subscribe=lambda topics: consumer.subscribe(topics.split(","), **callbacks),
+        stall=stall,
+        # A PyDLL keeps the interpreter's lock during a call, unlike other classes of ctypes.
+        hold=lambda milliseconds: ctypes.PyDLL(None).usleep(1000 * int(milliseconds)),
+        commit=lambda _: consumer.commit(),
+        close=lambda _: consumer.close(),
+    )
 
 
 class Leadership:
@@ -420,54 +454,33 @@ def run_librdkafka(strategy: str, settings: dict[str, Any], commands: queue.Simp
         | {"partition.assignment.strategy": strategy, "debug": "consumer,cgrp"},
         logger=leads,
     )
-    subscribed = False
-    while True:
-        command, argument = "", ""
-        if not subscribed or not commands.empty():
-            command, _, argument = commands.get().partition(" ")
-        match command:
-            case "":
-                message = consumer.poll(_CONFLUENT_POLL_S)
-                if message is not None and message.error() is not None:
-                    emit("error", error=repr(message.error()))
-                continue
-            case "subscribe":
-                consumer.subscribe(
-                    argument.split(","),
-                    on_assign=on_assign,
-                    on_revoke=lambda _, partitions: give_up("revoked", partitions),
-                    on_lost=lambda _, partitions: give_up("lost", partitions),
-                )
-                subscribed = True
-            case "close":
-                consumer.close()
-            case _:
-                raise ValueError(command)
-        emit(f"{command}-done")
-        if command == "close":
-            return
+
+    def read() -> None:
+        message = consumer.poll(_CONFLUENT_POLL_S)
+        if message is not None and message.error() is not None:
+            emit("error", error=repr(message.error()))
+
+    callbacks = {
+        "on_assign": on_assign,
+        "on_revoke": lambda _, partitions: give_up("revoked", partitions),
+        "on_lost": lambda _, partitions: give_up("lost", partitions),
+    }
+    serve(
+        commands,
+        read,
+        subscribe=lambda topics: consumer.subscribe(topics.split(","), **callbacks),
+        close=lambda _: consumer.close(),
+    )
 
 
 async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
     from aiokafka import AIOKafkaConsumer
-    from aiokafka.abc import ConsumerRebalanceListener
 
     from kafka_assignors.clients.aiokafka import StickyAssignor
 
     def identity() -> tuple[int, str]:
         coordinator = consumer._coordinator
         return coordinator.generation, coordinator.member_id
-
-    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-        async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-            self.tell("assigned", assigned)
-
-        async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-            self.tell("revoked", revoked)
-
-        def tell(self, event: str, partitions: Iterable[Any]) -> None:
-            generation, member_id = identity()
-            emit(event, generation=generation, member=member_id, partitions=plain(partitions))
 
     assignor = {"sticky": StickyAssignor}[strategy](on_rebalance=lambda report: synced(report, identity()[1]))
     consumer = AIOKafkaConsumer(partition_assignment_strategy=[assignor], **settings)
@@ -482,7 +495,7 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
                 consumed(await consumer.getmany(timeout_ms=_AIOKAFKA_POLL_MS))
                 continue
             case "subscribe":
-                consumer.subscribe(topics=argument.split(","), listener=Listener())
+                consumer.subscribe(topics=argument.split(","), listener=async_listener(identity))
                 subscribed = True
             case "stall":
                 await asyncio.sleep(int(argument) / 1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def pytest_configure() -> None:
-    """The commands that tests run as processes start a JVM each, which reads this variable."""
+    """The commands that tests run as processes start a JVM each, which reads this variable.
+
+    The environments of `make matrix` have no Spark.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        return
     os.environ.setdefault(jvm.SPARK_VARIABLE, jvm.spark_options())
 
 

@@ -50,6 +50,7 @@ class AiokafkaReader(Reader):
             enable_auto_commit=settings.get("auto_commit", False),
             auto_commit_interval_ms=int(settings.get("auto_commit_interval", 5.0) * 1000),
             request_timeout_ms=2000,
+            group_instance_id=settings.get("instance"),
         )
         await self.consumer.start()
         leftovers = weakref.finalize(self, self._close_leftovers, self.consumer._fetcher, self.consumer._client)

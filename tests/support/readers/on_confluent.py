@@ -39,6 +39,7 @@ class ConfluentReader(Reader):
                 "auto.commit.interval.ms": int(settings.get("auto_commit_interval", 5.0) * 1000),
                 "socket.timeout.ms": 2000,
                 "log_level": 0,
+                **({"group.instance.id": settings["instance"]} if "instance" in settings else {}),
             }
         )
 

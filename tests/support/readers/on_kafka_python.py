@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import kafka
 import kafka.errors
+from kafka import TopicPartition
 
 from kafka_assignors.clients.kafka_python import KafkaConsumer
 from kafka_assignors.clients.kafka_python.commits import offsets_of
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from kafka_assignors.member.application_side import ApplicationSide
     from kafka_assignors.member.data_path import Partition
     from support.broker import Kafka
+
+TELLS_OF_LOSSES = hasattr(kafka.ConsumerRebalanceListener, "on_partitions_lost")
 
 
 class _Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
@@ -61,6 +64,7 @@ class KafkaPythonReader(Reader):
                 "enable_auto_commit": settings.get("auto_commit", False),
                 "auto_commit_interval_ms": int(settings.get("auto_commit_interval", 5.0) * 1000),
                 "request_timeout_ms": 15_000,
+                "group_instance_id": settings.get("instance"),
                 **settings.get("further", {}),
             }
         )
@@ -112,7 +116,7 @@ class KafkaPythonReader(Reader):
 
     def committed_at(self, offsets: dict[Partition, int]) -> set[Partition]:
         """Those of the partitions that are committed there: the client tells of a commit as a whole."""
-        with contextlib.suppress(kafka.errors.KafkaTimeoutError):
+        with contextlib.suppress(kafka.errors.KafkaError):
             return {
                 each
                 for each, at in offsets.items()
@@ -131,3 +135,12 @@ class KafkaPythonReader(Reader):
     def fill(kafka: Kafka, topic: str, partitions: int, each: int) -> None:
         """Adds `each` records to every partition."""
         fill(kafka, topic, partitions, each)
+
+
+def consumer_of(reader: Any) -> KafkaConsumer:
+    consumer: KafkaConsumer = reader.consumer
+    return consumer
+
+
+def tps(partitions: Any) -> list[TopicPartition]:
+    return [TopicPartition(*each) for each in sorted(partitions)]

@@ -1,0 +1,64 @@
+"""The weighted strategy as a plug-in of kafka-python and aiokafka: weights of the leader, capacities of all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafka_assignors import OptionError, RateSource, WeightedAssignor
+from kafka_assignors.clients import aiokafka, kafka_python
+from support.offline import AiokafkaMember, KafkaPythonMember
+from support.offline import Group as OfflineGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WEIGHTS = [90.0, 40.0, 30.0, 20.0, 10.0, 10.0]
+
+
+@pytest.fixture
+def made() -> Iterator[list[Any]]:
+    members: list[Any] = []
+    yield members
+    for each in members:
+        each.close()
+
+
+def carried(member: Any) -> float:
+    numbers: list[int] = member.assignor.state.owned.get("t", [])
+    return sum(WEIGHTS[number] for number in numbers)
+
+
+@pytest.mark.parametrize("kind", ["kafka-python", "kafka-python cooperative", "aiokafka"])
+def test_plug_ins_share_out_by_weight_and_capacity(kind: str, made: list[Any]) -> None:
+    def member(name: str, capacity: float) -> Any:
+        room, member_class = (aiokafka, AiokafkaMember) if kind == "aiokafka" else (kafka_python, KafkaPythonMember)
+        own = WeightedAssignor(
+            {"t": WEIGHTS}, capacity=capacity, protocol="cooperative" if "cooperative" in kind else "eager"
+        )
+        made.append(member_class(name, [room.CustomAssignor(own)], {"t": len(WEIGHTS)}))
+        return made[-1]
+
+    a, b, group = member("a", 3), member("b", 1), OfflineGroup()
+    for _ in range(2):
+        group.rebalance(b, a)
+    assert (carried(a), carried(b)) == (150.0, 50.0)
+    report = b.assignor.last_report
+    assert report.assignor == ("cooperative-weighted" if "cooperative" in kind else "weighted")
+    assert (report.worst_load, report.load_bound, report.warnings) == (50.0, 50.0, ())
+    assert a.assignor.last_report.worst_load is None
+
+
+def test_rates_without_a_cluster_are_a_warning_and_numbers_count(made: list[Any]) -> None:
+    plug_in = kafka_python.CustomAssignor(WeightedAssignor(RateSource()))
+    made.append(KafkaPythonMember("a", [plug_in], {"t": 3}))
+    OfflineGroup().rebalance(made[0])
+    assert made[0].assignor.state.owned == {"t": [0, 1, 2]}
+    (warning,) = made[0].assignor.last_report.warnings
+    assert "RateSource has no cluster" in warning
+
+
+def test_aiokafka_has_no_cooperative_protocol() -> None:
+    with pytest.raises(OptionError, match="'cooperative-weighted' is cooperative"):
+        aiokafka.CustomAssignor(WeightedAssignor(protocol="cooperative"))

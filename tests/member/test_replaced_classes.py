@@ -1,0 +1,41 @@
+"""A program that puts our class in the place of the client's, in the client's own module (docs/frameworks.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aiokafka
+import confluent_kafka
+import kafka
+
+from kafka_assignors.clients.aiokafka import AIOKafkaConsumer
+from kafka_assignors.clients.confluent import Consumer
+from kafka_assignors.clients.kafka_python import KafkaConsumer
+
+if TYPE_CHECKING:
+    import pytest
+
+    from support.data_paths import Readers
+
+
+def test_it_works_as_before(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our classes call the methods of the client's. Looked up by name, these would be our own."""
+    monkeypatch.setattr(kafka, "KafkaConsumer", KafkaConsumer)
+    monkeypatch.setattr(aiokafka, "AIOKafkaConsumer", AIOKafkaConsumer)
+    monkeypatch.setattr(confluent_kafka, "Consumer", Consumer)
+    topic, partitions = readers.topic(4, 10)
+    first = readers.add().follow(topic)
+    readers.settle(partitions)
+    readers.until(lambda: len(first.read) == 40, "all is read")
+    paused = min(first.held)
+    first.pause(paused)
+    second = readers.add().follow(topic)
+    readers.settle(partitions)
+    first.commit()
+    second.close()
+    readers.until(lambda: first.held == partitions, "the first has all", first)
+    if paused in partitions:
+        first.resume(paused)
+    first.seek((topic, 3), 5)
+    readers.until(lambda: first.read[-1] == (topic, 3, 9), "it reads again from there", first)
+    assert first.committed([paused]) == {paused: 10}

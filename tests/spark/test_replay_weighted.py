@@ -1,0 +1,44 @@
+"""A replay with the weighted strategy: as text and by object, as by hand, and what its weights change."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from kafka_assignors import WeightedAssignor, _core
+from kafka_assignors.spark.strategies import kernel_options
+from support.histories import ByHand, batch, drawn
+
+UNLIKE = {"cluster", "group_id", "strategy", "kernel_ns", "error"}
+
+
+def rows(options: Any, histories: dict[Any, Any]) -> list[dict[str, Any]]:
+    # As Spark sends them to its workers.
+    found: list[dict[str, Any]] = _core.Replay(pickle.loads(pickle.dumps(options))).run(batch(histories)).to_pylist()
+    return found
+
+
+def weigh(topics: Any) -> dict[str, list[float]]:
+    """More for the first partitions of a topic."""
+    return {topic: [100.0 / (1 + number) for number in range(50)] for topic in topics}
+
+
+def test_without_weights_it_is_the_sticky_strategy() -> None:
+    histories = {f"g{seed}": drawn(seed) for seed in range(40)}
+    found = rows(kernel_options(["weighted", "sticky"]), histories)
+    ours, sticky = ([row for row in found if row["strategy"] == each] for each in ("weighted", "sticky"))
+    assert [{k: v for k, v in row.items() if k not in UNLIKE} for row in ours] == [
+        {k: v for k, v in row.items() if k not in UNLIKE} for row in sticky
+    ]
+    assert sum(row["moved"] > 0 for row in ours) > 10
+    assert all(row["error"] is None for row in ours)
+
+
+def test_with_weights_it_is_as_by_hand() -> None:
+    histories = {f"g{seed}": drawn(seed) for seed in range(40)}
+    assignor = WeightedAssignor(weigh, tolerance=0)
+    found = rows(kernel_options([assignor]), histories)
+    for group_id, history in histories.items():
+        ours = [{k: v for k, v in row.items() if k not in UNLIKE} for row in found if row["group_id"] == group_id]
+        assert ours == ByHand(history, assignor).rows(), group_id
+    assert {row["strategy"] for row in found} == {"weighted(tolerance=0)"}
