@@ -96,6 +96,33 @@ def test_topics_without_keys_are_bad_input(any_kafka: Kafka) -> None:
     assert "cannot be read" in text
 
 
+@pytest.mark.parametrize("refusals", [2, 1_000])
+def test_partitions_whose_leader_is_not_there_yet(
+    embedded_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch, refusals: int
+) -> None:
+    """They are asked again until the time is over: a real broker names a new topic before its leader serves it."""
+    left = [refusals]
+
+    class Electing(confluent_kafka.Consumer):
+        def get_watermark_offsets(self, *args: Any, **kwargs: Any) -> Any:
+            left[0] -= 1
+            if left[0] >= 0:
+                raise confluent_kafka.KafkaException(
+                    confluent_kafka.KafkaError(confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION)
+                )
+            return super().get_watermark_offsets(*args, **kwargs)
+
+    monkeypatch.setattr(confluent_kafka, "Consumer", Electing)
+    topic = unique("new")
+    embedded_kafka.create_topic(topic, 2)
+    config = {"bootstrap.servers": embedded_kafka.bootstrap_servers}
+    if refusals == 2:
+        assert read_topic_keys(config, topic) == (2, [])
+    else:
+        with pytest.raises(TopicReadError, match=f"topic '{topic}' cannot be read: .*NOT_LEADER_FOR_PARTITION"):
+            read_topic_keys(config, topic, timeout=0.5)
+
+
 def test_what_cannot_be_read(embedded_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     config = {"bootstrap.servers": embedded_kafka.bootstrap_servers}
     with pytest.raises(OptionError, match="most is 0; give at least 1"):

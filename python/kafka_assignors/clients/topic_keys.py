@@ -20,6 +20,9 @@ _FIXED = {
     "auto.offset.reset": "earliest",
 }
 
+# Seconds between two questions about a partition without a leader: an election takes about as long.
+_LEADER_PAUSE = 0.1
+
 
 def read_topic_keys(
     config: Mapping[str, Any], topic: str, *, most: int = 100_000, timeout: float = 30.0
@@ -70,6 +73,27 @@ def _silent() -> Any:
     return logger
 
 
+def _watermarks(kafka: Any, consumer: Any, partition: Any, late: float) -> tuple[int, int]:
+    """The first offset and the end of a partition. A partition without a leader is asked again until `late`.
+
+    A new topic's partitions are in the metadata before their leader serves them, and librdkafka retries other requests than
+    this one.
+    """
+    without_leader = {
+        kafka.KafkaError.LEADER_NOT_AVAILABLE,
+        kafka.KafkaError.NOT_LEADER_FOR_PARTITION,
+        kafka.KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+    while True:
+        try:
+            begin, end = consumer.get_watermark_offsets(partition, timeout=max(0.001, late - time.monotonic()))
+            return begin, end
+        except kafka.KafkaException as error:
+            if error.args[0].code() not in without_leader or time.monotonic() + _LEADER_PAUSE >= late:
+                raise
+        time.sleep(_LEADER_PAUSE)
+
+
 def _read(kafka: Any, consumer: Any, topic: str, most: int, late: float) -> tuple[int, list[tuple[bytes | None, int]]]:
     def left() -> float:
         return max(0.001, late - time.monotonic())
@@ -82,7 +106,7 @@ def _read(kafka: Any, consumer: Any, topic: str, most: int, late: float) -> tupl
     ends: dict[int, int] = {}
     starts = []
     for number in range(count):
-        begin, end = consumer.get_watermark_offsets(kafka.TopicPartition(topic, number), timeout=left())
+        begin, end = _watermarks(kafka, consumer, kafka.TopicPartition(topic, number), late)
         if end > begin:
             ends[number] = end
             starts.append(kafka.TopicPartition(topic, number, max(begin, end - of_each)))
