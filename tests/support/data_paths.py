@@ -79,7 +79,7 @@ class Readers:
         deadline = time.monotonic() + within
         while not true():
             if time.monotonic() > deadline:
-                state = [(each.events[-4:], each.errors, len(each.read)) for each in self.all]
+                state = [(each.events[-4:], each.errors[-4:], len(each.read)) for each in self.all]
                 raise AssertionError(f"not within {within} s: {what}; events, errors and numbers read: {state}")
             for reader in readers or self.all:
                 reader.turn()
