@@ -185,7 +185,9 @@ def test_32_a_static_member_restarts(group: Readers) -> None:
     group.settle(partitions)
     share, generation = set(before.held), stays.side.latest[1]
     # Nothing is committed yet, so it reads all of its share, and what the other one has read of it again.
-    group.until(lambda: {(topic, number) for _, number, offset in before.read if offset == 9} >= share, "its share is read")
+    group.until(
+        lambda: {(topic, number) for _, number, offset in before.read if offset == 9} >= share, "its share is read"
+    )
     assert before.commit() == share
     before.close()
     group.all.remove(before)

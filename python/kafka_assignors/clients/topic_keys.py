@@ -76,8 +76,8 @@ def _silent() -> Any:
 def _watermarks(kafka: Any, consumer: Any, partition: Any, late: float) -> tuple[int, int]:
     """The first offset and the end of a partition. A partition without a leader is asked again until `late`.
 
-    A new topic's partitions are in the metadata before their leader serves them, and librdkafka retries other requests than
-    this one.
+    A new topic's partitions are in the metadata before their leader serves them, and librdkafka does not retry this
+    request.
     """
     without_leader = {
         kafka.KafkaError.LEADER_NOT_AVAILABLE,
