@@ -31,6 +31,8 @@ CONSTRAINTS = ROOT / "requirements" / "constraints.txt"
 RESULTS = ROOT / "docs" / "figures" / "clients" / "matrix.json"
 PAGE = ROOT / "docs" / "clients.md"
 BEGIN, END = "<!-- written by make matrix -->", "<!-- end of what make matrix writes -->"
+# How much of the log of an environment whose tests failed is printed.
+FAILURE_LINES = 300
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 # Old clients on newer Pythons: none of it is ours, and the newest releases have none of it.
 IGNORED = (
@@ -182,7 +184,7 @@ def main() -> int:
     parser.add_argument("--ends", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--keep", action="store_true", help="write no results")
+    parser.add_argument("--write-nothing", action="store_true", help="leave the results and the table as they are")
     parser.add_argument("--lock", action="store_true")
     options = parser.parse_args()
     if options.lock:
@@ -197,9 +199,12 @@ def main() -> int:
         python = make(environment, pythons[environment.python], options.wheel)
         counts = test(environment, python, options.workers)
         failed += counts["failed"]
-        where = f", see {FOLDER / environment.name / 'tests.log'}" if counts["failed"] else ""
-        print(f"{environment.name}: {counts['passed']} passed, {counts['failed']} failed{where}", flush=True)
-        if not options.keep:
+        print(f"{environment.name}: {counts['passed']} passed, {counts['failed']} failed", flush=True)
+        if counts["failed"]:
+            # CI's machine is gone when somebody reads this: the log has to be in the output.
+            log = (FOLDER / environment.name / "tests.log").read_text()
+            print("\n".join(line[:500] for line in log.splitlines()[-FAILURE_LINES:]), flush=True)
+        if not options.write_nothing:
             keep(environment, counts)
     return 1 if failed else 0
 
