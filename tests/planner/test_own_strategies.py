@@ -76,6 +76,15 @@ def test_its_plan_is_what_the_command_shows() -> None:
     assert [bool(each["partitions"]) for each in members].count(True) == 1, members
 
 
+def test_what_it_leaves_out_is_found(caps: Any) -> None:
+    planned = plan_change(group_of({"a": caps(1)}, 3, joins=0), caps(1))
+    rules = {each.rule: each for each in planned.findings}
+    assert "not-planned" in rules["every-partition-read"].text
+    assert "known-weights" not in rules
+    unknown = plan_change(group_of({"a": WeightedAssignor()}, 3, joins=0), WeightedAssignor({}))
+    assert "known-weights" in {each.rule for each in unknown.findings}
+
+
 @pytest.mark.usefixtures("folder")
 def test_a_program_that_is_not_there_is_one_sentence() -> None:
     result = CliRunner().invoke(app, ["plan", "--snapshot", "billing.json", "--strategy", "mine_of_this_test:Second"])
