@@ -264,6 +264,8 @@ def test_user_data_is_read_whatever_it_is() -> None:
         "weighted",
         "StickyAssignor",
         "stream",
+        "RoundRobinAssigner",
+        "rack-affinity",
         "",
         " a",
         "a,b",

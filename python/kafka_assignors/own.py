@@ -44,8 +44,21 @@ logger = logging.getLogger("kafka_assignors")
 LONGEST_NAME = 249
 """The most bytes of an assignor's name."""
 
-# Names of other clients' assignors, and of ours that are to come. A member of such an assignor reads other user data.
-_TAKEN = frozenset(("stream", "faust", "weighted", "cooperative-weighted", "default", "compatible", "sessioned"))
+# Names of the assignors of Kafka Streams, Faust, Kafka Connect, KafkaJS and kafka-go, and of ours that are not registered
+# yet when this module is imported. A member of such an assignor reads other user data.
+_TAKEN = frozenset(
+    (
+        "stream",
+        "faust",
+        "default",
+        "compatible",
+        "sessioned",
+        "RoundRobinAssigner",
+        "rack-affinity",
+        "weighted",
+        "cooperative-weighted",
+    )
+)
 
 # A leader compares so many of its plans with a second one of the same group.
 _COMPARED = 3
