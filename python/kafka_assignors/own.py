@@ -44,8 +44,8 @@ logger = logging.getLogger("kafka_assignors")
 LONGEST_NAME = 249
 """The most bytes of an assignor's name."""
 
-# Names of the assignors of Kafka Streams, Faust, Kafka Connect, KafkaJS and kafka-go, and of ours that are not registered
-# yet when this module is imported. A member of such an assignor reads other user data.
+# Names of the assignors of Kafka Streams, Faust, Kafka Connect, KafkaJS and kafka-go, and of ours that are registered
+# later than this module is imported. A member of such an assignor reads other user data.
 _TAKEN = frozenset(
     (
         "stream",
