@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from kafka_assignors import (
     CustomAssignor,
     Group,
+    GroupError,
     GroupTypeError,
     Member,
     MemberState,
@@ -25,7 +27,7 @@ from kafka_assignors.member.strategies import Strategies, strategies_of
 from kafka_assignors.strategies import parse_strategy, strategy_text
 from kafka_assignors.userdata import Assignment, CustomUserData, StickyUserData, Subscription
 from support.logs import records_of_the_package
-from support.offline import AiokafkaMember, KafkaPythonMember
+from support.offline import AiokafkaMember, KafkaPythonMember, set_session
 from support.offline import Group as OfflineGroup
 from support.own import TOPICS, Cooperating, Failover, Lifted, Zoned, joined, pair, raising
 
@@ -97,6 +99,12 @@ def test_data_that_is_too_long_does_not_count_and_costs_nothing_else() -> None:
     assert set(plan.faults) == {"a"}
 
 
+def test_a_group_without_a_client_has_no_longer_data_than_one_with_a_client() -> None:
+    assert len(Member("a", ["t"], data=bytes(CustomUserData.MOST)).data) == CustomUserData.MOST
+    with pytest.raises(GroupError, match="data of member 'a' has 65,537 bytes; give at most 65,536"):
+        Member("a", ["t"], data=bytes(CustomUserData.MOST + 1))
+
+
 def test_cooperative_plans_have_two_phases_and_keep_over_a_change_of_leader() -> None:
     def all_to_last(group: Group) -> Any:
         return {group.members[-1].id: {"orders": [0, 1, 2, 3]}}
@@ -165,11 +173,23 @@ def test_what_is_left_out_has_a_reason_and_is_never_optimal() -> None:
 
 def test_a_plan_that_changes_between_equal_calls_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     turns = itertools.cycle("ab")
-    assignor = Lifted(lambda group: {next(turns): {"orders": range(4)}})
-    plans = [assignor.plan_assignment(pair(assignor), {"orders": 4})[1] for _ in range(5)]
-    assert ["gives another plan" in " ".join(plan.warnings) for plan in plans] == [True] * 3 + [False] * 2
+    assignor = Lifted(lambda group: {next(turns): {"t": range(4)}})
+    reports: list[Any] = []
+    strategies = Strategies([assignor], None, reports.append)
+    metadata = dict(strategies.metadata(["t"], {}))[assignor.name]
+    for generation in range(1, 6):
+        shares = strategies.plan(
+            assignor.name, [("a", None, metadata), ("b", None, metadata)], {"t": (4, [])}, generation
+        )
+        strategies.take(assignor.name, shares["a"], generation, {})
+    assert [len(report.warnings) for report in reports] == [1, 0, 0, 0, 0]
+    assert "gives another plan for the same group" in reports[0].warnings[0]
     told = [record for record in records_of_the_package(caplog) if "gives another plan" in record.getMessage()]
     assert len(told) == 1
+    # It is found in any of the first three plans.
+    late = Lifted(lambda group: {"ab"[len(late.groups) > 5]: {"orders": range(4)}})
+    plans = [late.plan_assignment(pair(late), {"orders": 4})[1] for _ in range(5)]
+    assert [len(plan.warnings) for plan in plans] == [0, 0, 1, 0, 0]
 
 
 def test_a_plan_that_changes_its_group_changes_only_its_own() -> None:
@@ -244,6 +264,8 @@ def test_user_data_is_read_whatever_it_is() -> None:
         "weighted",
         "StickyAssignor",
         "stream",
+        "RoundRobinAssigner",
+        "rack-affinity",
         "",
         " a",
         "a,b",
@@ -355,6 +377,23 @@ def test_the_clients_lists_take_it(kind: str) -> None:
     finally:
         for each in made:
             each.close()
+
+
+@pytest.mark.parametrize("kind", [KafkaPythonMember, AiokafkaMember])
+def test_the_plug_ins_report_planning_that_takes_long_too(kind: type[KafkaPythonMember] | type[AiokafkaMember]) -> None:
+    def slow(group: Group) -> Any:
+        time.sleep(0.01)
+        return {group.members[0].id: {"t": [0]}}
+
+    room: Any = kafka_python if kind is KafkaPythonMember else aiokafka
+    member: Any = kind("a", [room.CustomAssignor(Lifted(slow))], {"t": 1})
+    try:
+        set_session(member, 24)
+        OfflineGroup().rebalance(member)
+        (warning,) = member.assignor.last_report.warnings
+        assert "session timeout of 0.024 s" in warning
+    finally:
+        member.close()
 
 
 def test_aiokafka_refuses_a_cooperative_one() -> None:

@@ -9,6 +9,8 @@ import random
 import re
 import struct
 import threading
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +23,7 @@ from kafka_assignors import (
     Member,
     MemberState,
     OptionError,
+    PlanError,
     StickyAssignor,
     WeightedAssignor,
     WeightError,
@@ -188,6 +191,30 @@ def test_a_newer_version_begins_with_the_same_fields() -> None:
 
 # ---- weights ------
 
+
+class Broken(dict[str, Any]):
+    """A mapping of the user's that fails when it is read."""
+
+    def __getitem__(self, topic: str) -> Any:
+        raise ZeroDivisionError(f"no weights of {topic}")
+
+
+class Unhappy:
+    """A number of the user's that is none."""
+
+    def __float__(self) -> float:
+        raise ZeroDivisionError("no number")
+
+
+class Speechless(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise ZeroDivisionError("no text")
+
+
+def speechless(_: Iterable[str]) -> Any:
+    raise Speechless
+
+
 WRONG: list[tuple[Any, type[Exception], str]] = [
     ({"orders": [1, -1.0, 1, 1]}, GroupError, 'weights["orders"][1] is -1; give a finite number of at least 0'),
     ({"orders": [1, 1, math.nan, 1]}, GroupError, 'weights["orders"][2] is NaN; give a finite number of at least 0'),
@@ -200,6 +227,11 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     ({"orders": True}, WeightError, "weights['orders'] is of type bool"),
     (lambda _: [1], WeightError, "the source of weights answered with a list; give topic to weights"),
     (lambda _: 1 / 0, WeightError, "the source of weights failed: ZeroDivisionError: division by zero"),
+    (speechless, WeightError, "the source of weights failed: Speechless"),
+    # What fails only when it is read.
+    (lambda _: {"orders": (1 / n for n in (1, 0))}, WeightError, "the source of weights failed: ZeroDivisionError"),
+    (Broken(orders=1), WeightError, "the source of weights failed: ZeroDivisionError: no weights of orders"),
+    ({"orders": [Unhappy()]}, GroupError, 'weights["orders"][0] cannot be represented (ZeroDivisionError: no number)'),
 ]
 
 
@@ -235,6 +267,31 @@ def test_a_source_that_is_late_is_not_waited_for() -> None:
     _, plan = assignor.plan_assignment(joined({"a": b""}, assignor), TOPICS)
     told.set()
     assert "did not answer within 0.05 s" in plan.warnings[0]
+
+
+def test_a_list_that_is_late_is_not_waited_for_either() -> None:
+    told = threading.Event()
+
+    def late(_: Iterable[str]) -> Any:
+        return {"orders": (told.wait(60) for _ in range(4))}
+
+    _, plan = WeightedAssignor(late, deadline=0.05).plan_assignment(joined({"a": b""}, WeightedAssignor()), TOPICS)
+    told.set()
+    assert "did not answer within 0.05 s" in plan.warnings[0]
+
+
+def test_numbers_of_other_libraries_are_weights() -> None:
+    weights: dict[str, Any] = {"orders": [Fraction(90), Decimal(40), 30, 20.0], "audit": Fraction(10)}
+    plan = WeightedAssignor(weights).assign(group(TOPICS, "a", "b"))
+    assert plan.load_by_member == {"a": 100.0, "b": 100.0}
+
+
+def test_the_error_of_a_plan_that_is_not_the_best_says_what_is_proven() -> None:
+    plan = WeightedAssignor({"t": [5, 5, 5, 3, 3, 3]}, tolerance=0).assign(group({"t": 6}, "a", "b"))
+    # 13 and 11 is the best there is; the mean of 12 is what is proven.
+    assert plan.worst_load == 13.0
+    with pytest.raises(PlanError, match=r"not proven optimal: worst load 13\.0 where 12\.0 is the bound"):
+        plan.verify(require_optimal=True)
 
 
 def test_unknown_weights_are_the_mean_of_the_known() -> None:

@@ -42,6 +42,10 @@ def _check_text(value: object, what: str, *, optional: bool = False) -> None:
         raise GroupTypeError(f"{what} is of type {_type_name(value)}; give {wanted}")
 
 
+# What fits a member's metadata: `CustomUserData.MOST`.
+_MOST_DATA = 65_536
+
+
 def _integer(value: object, what: str) -> int:
     """The value as an `int`; the integers of other libraries, such as numpy's, are accepted."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
@@ -109,9 +113,10 @@ class Member:
         instance_id: `group.instance.id` of a static member.
         rack: the rack where it runs, for assignors that prefer replicas nearby.
         data: what the member's own [`CustomAssignor`][kafka_assignors.own.CustomAssignor] says of it: see its
-            `member_data`. Other assignors ignore it.
+            `member_data`; at most 65,536 bytes. Other assignors ignore it.
 
     Raises:
+        GroupError: `data` is too long.
         GroupTypeError: a field has the wrong type.
 
     >>> Member("c0", ["orders"], owned={"orders": range(2)}, generation=7).owned
@@ -140,6 +145,8 @@ class Member:
         _check_text(self.rack, f"rack {of}", optional=True)
         if not isinstance(self.data, bytes):
             raise GroupTypeError(f"data {of} is of type {_type_name(self.data)}; give bytes")
+        if len(self.data) > _MOST_DATA:
+            raise GroupError(f"data {of} has {len(self.data):,} bytes; give at most {_MOST_DATA:,}")
 
 
 def checked_names(topics: Collection[str], of: str) -> tuple[str, ...]:
@@ -546,8 +553,9 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         """
         certificate = self._certificate
         if require_optimal and not certificate.optimal:
+            possible = "possible" if certificate.load is None else "the bound"
             found = ", ".join(
-                f"{what} {value} where {bound} is possible"
+                f"{what} {value} where {bound} is {possible}"
                 for what, value, bound in (
                     ("balance score", certificate.balance_score, certificate.balance_score_bound),
                     ("rack misses", certificate.rack_misses, certificate.rack_misses_bound),
@@ -560,6 +568,9 @@ class Plan(Mapping[str, dict[str, list[int]]]):
                 found = ", ".join(filter(None, [f"{certificate.left_out} partitions left out", found]))
             if not found:
                 raise PlanError(f"the plan is valid, but not proven optimal: {certificate.limited}")
+            if certificate.load is not None:
+                # The bounds of a weighted plan need not be reached by any plan.
+                raise PlanError(f"the plan is valid, but not proven optimal: {found}")
             raise PlanError(f"the plan is valid but not optimal: {found}; assign with StickyAssignor for the best one")
         return certificate
 

@@ -44,8 +44,21 @@ logger = logging.getLogger("kafka_assignors")
 LONGEST_NAME = 249
 """The most bytes of an assignor's name."""
 
-# Names of other clients' assignors, and of ours that are to come. A member of such an assignor reads other user data.
-_TAKEN = frozenset(("stream", "faust", "weighted", "cooperative-weighted", "default", "compatible", "sessioned"))
+# Names of the assignors of Kafka Streams, Faust, Kafka Connect, KafkaJS and kafka-go, and of ours that are registered
+# later than this module is imported. A member of such an assignor reads other user data.
+_TAKEN = frozenset(
+    (
+        "stream",
+        "faust",
+        "default",
+        "compatible",
+        "sessioned",
+        "RoundRobinAssigner",
+        "rack-affinity",
+        "weighted",
+        "cooperative-weighted",
+    )
+)
 
 # A leader compares so many of its plans with a second one of the same group.
 _COMPARED = 3
@@ -101,6 +114,11 @@ class _Watch:
             self.compared += 1
             return self.compared <= _COMPARED
 
+    def told_of_changes(self) -> None:
+        """Ends the comparisons: one report of plans that differ is enough."""
+        with self.lock:
+            self.compared = _COMPARED
+
     def first(self, what: str) -> bool:
         """Whether this has not been said before."""
         with self.lock:
@@ -125,7 +143,8 @@ class CustomAssignor(Assignor, ABC):
             of the clients are refused.
         cooperative: whether members keep their partitions during a rebalance (KIP-429). The two phases are done for
             you: `plan` says who is to have what in the end.
-        fallback: plans if `plan` fails; None lets the rebalance fail, and the group tries it again.
+        fallback: plans if `plan` fails; None lets the rebalance fail, and the group tries it again. A client with a
+            plug-in raises the error from the call that waits for the rebalance, and tries again in the next one.
 
     Raises:
         OptionError: a name or a fallback that cannot be used; when the class is made, or at the first use.
@@ -208,10 +227,14 @@ class CustomAssignor(Assignor, ABC):
             shares, seconds_taken = self._timed(opened, topics)
             assignments, core = opened.finish(shares)
             if seconds_taken < _QUICK_SECONDS and self._watch.compares() and not self._repeats(opened, topics, shares):
-                warnings.append(self._changes())
+                self._watch.told_of_changes()
+                warnings.append(
+                    f"plan() of {self._shown()} gives another plan for the same group when it is called again: with "
+                    "each new leader partitions would move for nothing"
+                )
         # Also SystemExit and what else is no Exception: it would end the thread that plans, and with it the group.
         except BaseException as raised:
-            _pass_on(raised)
+            pass_on(raised)
             error = self._failed(raised)
             assignments, core = self._fall_back(opened, topics, raised, error)
         warnings += _left_out(core)
@@ -230,22 +253,13 @@ class CustomAssignor(Assignor, ABC):
         try:
             return self._timed(opened, topics)[0] == shares
         except BaseException as raised:
-            _pass_on(raised)
+            pass_on(raised)
             return False
-
-    def _changes(self) -> str:
-        text = (
-            f"plan() of {self._shown()} gives another plan for the same group when it is called again: with each new "
-            "leader partitions would move for nothing"
-        )
-        if self._watch.first("changes"):
-            logger.warning("%s", text)
-        return text
 
     def _failed(self, raised: BaseException) -> str:
         fallback = self._fallback()
         then = "the rebalance is tried again" if fallback is None else f"its fallback {fallback.name!r} has planned"
-        text = f"{self._shown()} failed ({_described(raised)}); {then}"
+        text = f"{self._shown()} failed ({described(raised)}); {then}"
         logger.error("%s", text, exc_info=raised)
         return text
 
@@ -259,8 +273,8 @@ class CustomAssignor(Assignor, ABC):
         try:
             return opened.finish(checked_shares(fallback.assign(group).assignment, group))
         except BaseException as also:
-            _pass_on(also)
-            raise PlanError(f"{error}, and failed as well ({_described(also)})") from also
+            pass_on(also)
+            raise PlanError(f"{error}, and failed as well ({described(also)})") from also
 
     def _fallback(self) -> Assignor | None:
         found = _checked_fallback(self.fallback, type(self).__qualname__)
@@ -280,7 +294,7 @@ class CustomAssignor(Assignor, ABC):
         return Subscription(topics, user_data, rack=state.rack)
 
     def _told(self) -> bytes:
-        """What `member_data` says; nothing if it fails."""
+        """What `member_data` says; nothing if it fails, with an error in the log."""
         try:
             said = self.member_data()
             if not isinstance(said, bytes | bytearray | memoryview):
@@ -289,8 +303,8 @@ class CustomAssignor(Assignor, ABC):
             if len(data) > CustomUserData.MOST:
                 raise PlanError(f"it returned {len(data):,} bytes; at most {CustomUserData.MOST:,} may be")
         except BaseException as raised:
-            _pass_on(raised)
-            text = _described(raised)
+            pass_on(raised)
+            text = described(raised)
             if self._watch.first(text):
                 logger.error(
                     "member_data() of %s failed (%s); the member joins without data",
@@ -343,7 +357,7 @@ class PlanOf:
         return checked_shares(self.assignor.plan(group), group)
 
 
-def _pass_on(raised: BaseException) -> None:
+def pass_on(raised: BaseException) -> None:
     """Raises a Ctrl-C again. Python delivers it to the main thread; on another thread the user's code raised it."""
     if isinstance(raised, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
         raise raised
@@ -377,7 +391,7 @@ def _left_out(core: _core.Plan) -> list[str]:
     return [f"the plan leaves out {len(found)} partitions that members could read, and nobody reads them: {shown}"]
 
 
-def _described(raised: BaseException) -> str:
+def described(raised: BaseException) -> str:
     """An exception in one line; its text is the user's."""
     try:
         text = printable(raised, SENTENCE)

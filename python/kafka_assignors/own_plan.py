@@ -67,7 +67,10 @@ def _entries(value: object, most: int, what: str, key: str) -> Iterable[tuple[st
 def _numbers(value: object, group: Group, topic: str, of: str) -> list[int]:
     shown = printable(topic)
     if topic not in group.topics:
-        raise PlanError(f"{of} has topic {shown!r}, which the group has not")
+        raise PlanError(
+            f"{of} has topic {shown!r}, which is not in group.topics: nobody subscribes to it, or the leader does not "
+            "know its partitions yet"
+        )
     if isinstance(value, str | bytes | bytearray | memoryview | Mapping) or not isinstance(value, Iterable):
         raise PlanError(f"{of} has a {type(value).__name__} for topic {shown!r}; give its partition numbers")
     count = group.partitions(topic)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from kafka_assignors import _core
 from kafka_assignors.assignor import known_generation, warn_of_record_size
 from kafka_assignors.assignors import register
-from kafka_assignors.errors import GroupError, GroupTypeError, OptionError, WeightError
+from kafka_assignors.errors import GroupTypeError, KafkaAssignorsError, OptionError
 from kafka_assignors.group import Group, Plan, Topic, checked_topics
 from kafka_assignors.options import check_choice, check_seconds
-from kafka_assignors.own import CustomAssignor
+from kafka_assignors.own import CustomAssignor, described, pass_on
 from kafka_assignors.printable import SENTENCE, listed, printable
 from kafka_assignors.weights import check_weights, gathered
 
@@ -190,10 +190,13 @@ class WeightedAssignor(CustomAssignor):
         try:
             weights = self._gathered(topics)
             assignments, core, unknown = opened.finish_weighted(weights, capacities, self.tolerance, seconds)
-        except (WeightError, GroupError) as error:
+        # Also what is no error of ours: numbers are objects of the user's, which may raise anything.
+        except BaseException as error:
+            pass_on(error)
             # If the error is not about the weights, the same error is raised again here.
             assignments, core, unknown = opened.finish_weighted(None, capacities, self.tolerance, seconds)
-            warnings.append(f"the weights are not known ({printable(error, SENTENCE)}); all partitions weigh the same")
+            reason = printable(error, SENTENCE) if isinstance(error, KafkaAssignorsError) else described(error)
+            warnings.append(f"the weights are not known ({reason}); all partitions weigh the same")
         assert assignments is not None, "a group that was read from bytes is written as bytes"
         for each in warnings:
             if self._watch.first(each):

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from numbers import Real
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
 from kafka_assignors.errors import OptionError, WeightError
 from kafka_assignors.options import check_seconds
@@ -74,18 +75,39 @@ def gathered(
     Raises:
         WeightError: the source failed, was late, or gave what are no weights.
     """
-    found = source if isinstance(source, Mapping) else _answer(source, list(topics), deadline)
-    return {topic: _of_topic(topic, found[topic], count) for topic, count in topics.items() if topic in found}
+    return _read(source, topics) if isinstance(source, Mapping) else _answer(source, topics, deadline)
 
 
-def _answer(source: WeightSource | WeightFunction, topics: list[str], deadline: float) -> Weights:
+def _read(found: object, topics: Mapping[str, int]) -> dict[str, list[float | None]]:
+    if not isinstance(found, Mapping):
+        raise WeightError(f"the source of weights answered with a {type(found).__name__}; give topic to weights")
+    try:
+        return {topic: _of_topic(topic, found[topic], count) for topic, count in topics.items() if topic in found}
+    except WeightError:
+        raise
+    except Exception as error:
+        # A mapping or a list of the user's own may compute what it gives.
+        raise _failed(error) from error
+
+
+def _answer(
+    source: WeightSource | WeightFunction, topics: Mapping[str, int], deadline: float
+) -> dict[str, list[float | None]]:
     ask = source.weights if isinstance(source, WeightSource) else source
-    future: Future[Weights] = Future()
+    future: Future[dict[str, list[float | None]]] = Future()
     future.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
-            future.set_result(ask(topics))
+            answer = ask(list(topics))
+        except BaseException as error:
+            failed = _failed(error)
+            failed.__cause__ = error
+            future.set_exception(failed)
+            return
+        try:
+            # Read here: a list that computes its values may take as long as the source.
+            future.set_result(_read(answer, topics))
         except BaseException as error:
             future.set_exception(error)
 
@@ -94,19 +116,21 @@ def _answer(source: WeightSource | WeightFunction, topics: list[str], deadline: 
     wait([future], min(deadline, threading.TIMEOUT_MAX))
     if not future.done():
         raise WeightError(f"the source of weights did not answer within {deadline:g} s")
-    error = future.exception()
-    if error is not None:
+    return future.result()
+
+
+def _failed(error: BaseException) -> WeightError:
+    try:
         reason = str(error) if isinstance(error, WeightError) else f"{type(error).__name__}: {error}"
-        raise WeightError(f"the source of weights failed: {printable(reason, SENTENCE)}") from error
-    found = future.result()
-    if not isinstance(found, Mapping):
-        raise WeightError(f"the source of weights answered with a {type(found).__name__}; give topic to weights")
-    return found
+    except Exception:
+        # The error is the user's, and so is its text.
+        reason = type(error).__name__
+    return WeightError(f"the source of weights failed: {printable(reason, SENTENCE)}")
 
 
 def _of_topic(topic: str, given: object, count: int) -> list[float | None]:
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        return [given] * count
+    if isinstance(given, Real) and not isinstance(given, bool):
+        return [cast("float", given)] * count
     if isinstance(given, str | bytes | Mapping | bool) or not isinstance(given, Iterable):
         raise WeightError(
             f"weights[{printable(topic)!r}] is of type {type(given).__name__}; give a number for all partitions, or a "
@@ -144,7 +168,8 @@ class RateSource:
             requests are bounded in number and have a deadline. None is the cluster of the consumer that has the
             assignor, in the drop-in consumers.
         unit: `"records"`, or `"bytes"`: each rate times the mean size of the records in the partition's log, by
-            DescribeLogDirs. Only kafka-python's source asks for it; brokers ask for the ACL `Describe` on the cluster.
+            DescribeLogDirs. The sources of kafka-python 3 and of aiokafka ask for it, and brokers ask them for the ACL
+            `Describe` on the cluster.
             Where sizes are not to be had, the source fails with the reason.
         interval: in seconds; looks are at least so far apart.
         half_life: in seconds.

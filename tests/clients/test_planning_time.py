@@ -12,7 +12,7 @@ from kafka_assignors import LagBasedAssignor, MemberState, StickyAssignor
 from kafka_assignors.clients import aiokafka, confluent, kafka_python
 from kafka_assignors.clients.common import adapter
 from kafka_assignors.member.strategies import Strategies
-from support.offline import AiokafkaMember, Group, Joined, KafkaPythonMember
+from support.offline import AiokafkaMember, Group, Joined, KafkaPythonMember, set_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,13 +57,6 @@ def leader(kind: str) -> Iterator[Any]:
     member = made("a", [strategy()], TOPICS, subscribed=["t"])
     yield member
     member.close()
-
-
-def set_session(member: Any, milliseconds: int) -> None:
-    if isinstance(member, KafkaPythonMember):
-        member.coordinator.config["session_timeout_ms"] = milliseconds
-    else:
-        member.coordinator._session_timeout_ms = milliseconds
 
 
 def check_log(caplog: pytest.LogCaptureFixture, limited: str) -> None:

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kafka_assignors import CustomAssignor
 from support.data_paths import DATA_PATHS, Readers
+from support.logs import records_of_the_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kafka_assignors import Group
     from support.broker import Kafka
+
+
+class Stubborn(CustomAssignor):
+    """Fails so many times, and nobody plans in its place; then the last member has everything."""
+
+    name = "stubborn"
+    fallback = None
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    def plan(self, group: Group) -> Any:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise ZeroDivisionError("a bug of the user's")
+        return {group.members[-1].id: {topic: range(group.partitions(topic)) for topic in group.topics}}
 
 
 class First(CustomAssignor):
@@ -62,3 +80,33 @@ def test_a_text_names_it(embedded: Kafka, data_path: str, text: str, expected: l
         for _ in range(2):
             readers.add().follow(topic)
         readers.until(lambda: sizes(readers) == expected, "the plan is that of the class in the text")
+
+
+def test_without_a_fallback_the_rebalance_is_tried_again(
+    embedded: Kafka, data_path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assignor = Stubborn(2)
+    with Readers(embedded, DATA_PATHS[data_path], assignor) as readers:
+        topic, _ = readers.topic(4)
+        readers.add().follow(topic)
+        readers.until(lambda: sizes(readers) == [4], "the third attempt gives everything")
+        # Two attempts failed, the third planned, and its plan was made twice.
+        assert assignor.failures == -2
+    # aiokafka's consumers log what they raise, too.
+    errors = [each for each in records_of_the_package(caplog) if each.levelno == logging.ERROR and each.exc_info]
+    assert ["the rebalance is tried again" in each.getMessage() for each in errors] == [True, True]
+
+
+def test_a_list_serves_a_rolling_upgrade(embedded: Kafka, data_path: str, assignor: First) -> None:
+    with Readers(embedded, DATA_PATHS[data_path], "sticky") as readers:
+        topic, _ = readers.topic(6)
+        for _ in range(2):
+            readers.add().follow(topic)
+        readers.until(lambda: sizes(readers) == [3, 3], "the old strategy plans")
+        readers.strategy = [assignor, "sticky"]
+        readers.add().follow(topic)
+        readers.until(lambda: sizes(readers) == [2, 2, 2], "the old one, which all have")
+        readers.add().follow(topic)
+        for _ in range(2):
+            readers.all.pop(0).close()
+        readers.until(lambda: sizes(readers) == [0, 6], "the new one, once all have it")

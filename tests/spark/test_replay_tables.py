@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 
 import kafka_assignors.spark.replay as replay_module
-from kafka_assignors import OptionError, _core
+from kafka_assignors import CustomAssignor, OptionError, WeightedAssignor, _core, sticky_within
 from kafka_assignors.errors import TableError
 from kafka_assignors.lag import partition_lag
 from kafka_assignors.spark.replay import assignments, replay
@@ -21,9 +21,11 @@ from kafka_assignors.spark.summary import three_digits as summary_digits
 from support.histories import SCHEMA, History, batch, count, drawn, event
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from kafka_assignors import Group
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
 
@@ -93,6 +95,25 @@ def test_rows_are_those_of_the_core_whatever_the_parallelism(spark: SparkSession
         if tasks is not None:
             assert found.rdd.getNumPartitions() == tasks
         assert collected(found) == wanted
+
+
+def test_own_assignors_go_to_the_workers(spark: SparkSession) -> None:
+    """By value: no worker can import what a function has made."""
+
+    class Last(CustomAssignor):
+        name = "last"
+
+        def plan(self, group: Group) -> Any:
+            return sticky_within(group, capacity=3)
+
+    def weigh(topics: Iterable[str]) -> Any:
+        return {topic: [1.0 / (1 + number) for number in range(100)] for topic in topics}
+
+    some = {group_id: GROUPS[group_id] for group_id in list(GROUPS)[:8]}
+    strategies = [Last(), WeightedAssignor(weigh, tolerance=0)]
+    found = collected(replay(**tables(spark, some), strategies=strategies, tasks=2))
+    assert found == expected(some, strategies)
+    assert all(row["error"] is None for row in found)
 
 
 def test_groups_too_large_for_a_row_are_put_together_by_a_worker(spark: SparkSession) -> None:

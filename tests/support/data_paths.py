@@ -35,11 +35,13 @@ DATA_PATHS: dict[str, Kind] = {
     "in memory, on a loop": FakeLoopReader,
 }
 
+Strategy: TypeAlias = "str | Assignor | list[str | Assignor]"
+
 
 class Readers:
     """Several consumers of one group on one Kafka. They are closed at the end."""
 
-    def __init__(self, kafka: Kafka, kind: Kind, strategy: str | Assignor) -> None:
+    def __init__(self, kafka: Kafka, kind: Kind, strategy: Strategy) -> None:
         self.kafka = kafka
         self.kind = kind
         self.strategy = strategy

@@ -254,6 +254,14 @@ class AiokafkaMember:
         await self.consumer.stop()
 
 
+def set_session(member: Any, milliseconds: int) -> None:
+    """Gives a member another session timeout."""
+    if isinstance(member, KafkaPythonMember):
+        member.coordinator.config["session_timeout_ms"] = milliseconds
+    else:
+        member.coordinator._session_timeout_ms = milliseconds
+
+
 async def _nothing() -> None:
     return None
 

@@ -36,6 +36,7 @@ _SHARED: Final = (
     "clients/test_producers.py",
     "clients/test_lag_live.py",
     "clients/test_own_live.py",
+    "clients/test_rates_live.py",
 )
 
 CLIENTS: dict[str, Client] = {

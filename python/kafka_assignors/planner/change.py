@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kafka_assignors.cluster import TopicSnapshot
 from kafka_assignors.errors import GroupError, OptionError
 from kafka_assignors.group import Group, Member
-from kafka_assignors.planner.claims import data_of
+from kafka_assignors.own import CustomAssignor
+from kafka_assignors.planner.claims import WEIGHTED, data_of
 from kafka_assignors.planner.observed_group import MOST_PARTITIONS, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from kafka_assignors.assignors import Assignor
     from kafka_assignors.planner.observed_group import ObservedGroup, Partition
 
 __all__ = ["Change", "Join", "Situation", "parse_change"]
@@ -212,10 +214,26 @@ class Situation:
                     generation=_GENERATION if owned else None,
                     instance_id=None if member is None else member.instance_id,
                     rack=None if member is None else member.rack,
-                    data=b"" if member is None else data_of(member, self.observed.group.assignor),
                 )
             )
         return Group({name: topic.topic() for name, topic in self.topics.items()}, members)
+
+    def group_for(self, assignor: Assignor) -> Group:
+        """As `group`, with what each member says of itself to this strategy.
+
+        The members of a group that runs it have said it. Others, such as one that joins, say what they would with the
+        strategy as it is given: its `member_data`, or its capacity.
+        """
+        if not isinstance(assignor, CustomAssignor):
+            return self.group
+        in_use, wanted = self.observed.group.assignor, assignor.name
+        said: dict[str, bytes] = {}
+        if in_use == wanted or {in_use, wanted} <= set(WEIGHTED):
+            found = {member.id: data_of(member, in_use) for member in self.observed.members}
+            said = {member: data for member, data in found.items() if data is not None}
+        own = assignor._told()
+        members = [replace(member, data=said.get(member.id, own)) for member in self.group.members]
+        return Group(self.group.topics, members)
 
     def lags(self, reset: str) -> dict[str, list[int | None]]:
         """The lags of the topics; an added partition has lag 0."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.cluster import GroupMember
 
-__all__ = ["Claim", "Conflict", "claim_of", "claims_of", "conflicts_of", "data_of"]
+__all__ = ["WEIGHTED", "Claim", "Conflict", "claim_of", "claims_of", "conflicts_of", "data_of"]
 
 STICKY, COOPERATIVE = ("sticky", "lag"), ("cooperative-sticky",)
 WEIGHTED = ("weighted", "cooperative-weighted")
@@ -85,15 +85,24 @@ def claim_of(member_id: str, subscription: Subscription, assignor: str) -> Claim
     return Claim(member_id, subscription.owned, generation, "owned partitions")
 
 
-def data_of(member: GroupMember, assignor: str) -> bytes:
-    """What a member of a weighted strategy says of itself: its capacity. Nothing where it cannot be read."""
-    if assignor not in WEIGHTED or not isinstance(member, ClassicMember) or not member.subscription:
-        return b""
+def data_of(member: GroupMember, assignor: str) -> bytes | None:
+    """What a member says of itself to the assignor of this name: a user's own one, or a weighted strategy.
+
+    None if it says nothing that can be read: it is no member of the classic protocol, or its user data is of another
+    layout.
+    """
+    if not isinstance(member, ClassicMember) or not member.subscription:
+        return None
     try:
-        data = CustomUserData.decode(Subscription.decode(member.subscription).user_data).data
-        decode_capacity(data)
+        user_data = Subscription.decode(member.subscription).user_data
+        if user_data is None:
+            return None
+        data = CustomUserData.decode(user_data, strict=True).data
+        if assignor in WEIGHTED:
+            decode_capacity(data)
     except (UserDataError, OptionError):
-        return b""
+        # A leader counts it as a member that says nothing.
+        return b"" if assignor in WEIGHTED else None
     return data
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from kafka_assignors.assignors import LagBasedAssignor
-from kafka_assignors.errors import GroupError, OptionError, RecordSizeWarning
+from kafka_assignors.errors import GroupError, OptionError
 from kafka_assignors.group import Group, Member
 from kafka_assignors.planner.positions import goes_by_ids, in_order, places
-from kafka_assignors.planner.solve import final_owners, known_lags
+from kafka_assignors.planner.solve import final_owners, known_lags, plan_of
 from kafka_assignors.planner.strategies import STANDARD
 from kafka_assignors.server_side import ServerSideAssignor
 from kafka_assignors.strategies import strategy_text
@@ -39,7 +38,7 @@ class Cause:
     Attributes:
         text: a sentence for people.
         leave: ids of members that leave.
-        join: new ids, each with the id of the member whose subscription and rack it takes over.
+        join: new ids, each with the id of the member whose subscription, rack and data it takes over.
     """
 
     text: str
@@ -283,11 +282,12 @@ class _Run:
         self._by_broker = isinstance(assignor, ServerSideAssignor)
         self._lags = known_lags(lags) if isinstance(assignor, LagBasedAssignor) else None
         self._topics: Mapping[str, int | Topic] = situation.group.topics
-        self._members = {member.id: member for member in situation.group.members}
+        members = situation.group_for(assignor).members
+        self._members = {member.id: member for member in members}
         # Members that have left stay here: a member that comes back takes over a subscription.
         self._models = dict(self._members)
         self._generation = 1
-        self._owners = self._final(situation.group.members)[0]
+        self._owners = self._final(members)[0]
 
     def through(self, events: Sequence[Cause], done_with: Callable[[int], object]) -> StrategyCost:
         steps = []
@@ -320,7 +320,9 @@ class _Run:
         self._order[place:place] = [member_id for member_id, _ in event.join]
         for member_id, model in event.join:
             like = self._models[model]
-            self._members[member_id] = self._models[member_id] = Member(member_id, like.topics, rack=like.rack)
+            self._members[member_id] = self._models[member_id] = Member(
+                member_id, like.topics, rack=like.rack, data=like.data
+            )
         before = self._owners
         held: dict[str, dict[str, list[int]]] = {}
         for (topic, number), member in before.items():
@@ -334,6 +336,7 @@ class _Run:
                 generation=self._generation if member.id in held else None,
                 instance_id=member.instance_id,
                 rack=member.rack,
+                data=member.data,
             )
             for member in self._members.values()
         ]
@@ -356,13 +359,7 @@ class _Run:
         if self._place is not None:
             members, names = in_order(members, [*self._static, *self._order])
         group = Group(self._topics, members)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RecordSizeWarning)
-            if isinstance(self._assignor, LagBasedAssignor):
-                plan = self._assignor.assign(group, lags=self._lags)
-            else:
-                plan = self._assignor.assign(group)
-        owners, withheld = final_owners(plan)
+        owners, withheld = final_owners(plan_of(self._assignor, group, self._lags))
         if names is not None:
             owners = {partition: names[member] for partition, member in owners.items()}
         return owners, withheld

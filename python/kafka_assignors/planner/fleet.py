@@ -404,7 +404,7 @@ def _moves_on_join(observed: ObservedGroup, reset: str) -> tuple[int | None, int
 
 def _moves(situation: Situation, assignor: Assignor, reset: str) -> int | None:
     """The moves of a strategy; where it goes by the order of ids, with the new id in their middle."""
-    group = situation.group
+    group = situation.group_for(assignor)
     names: Mapping[str, str] | None = None
     if goes_by_ids(assignor):
         others = sorted(set(situation.subscriptions) - set(situation.joined), key=str.encode)

@@ -284,7 +284,9 @@ def _findings(
     counts = {name: topic.partitions for name, topic in situation.topics.items()}
     found += rules.of_loads(loads, situation.subscriptions, counts, situation.names, wanted=_why(assignor))
     found += _not_optimal(assignor, certificate)
-    found += [Finding("known-weights", each, warning=False) for each in plan.warnings]
+    if isinstance(assignor, WeightedAssignor):
+        # What another assignor of the user's leaves out is found partition by partition.
+        found += [Finding("known-weights", each, warning=False) for each in plan.warnings]
     if certificate.rack_misses:
         least = "the least possible is not known"
         if certificate.rack_misses_bound is not None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_assignors.assignors import LagBasedAssignor
-from kafka_assignors.errors import GroupError, RecordSizeWarning
+from kafka_assignors.errors import GroupError, KafkaAssignorsError, PlanError, RecordSizeWarning
+from kafka_assignors.own import CustomAssignor, described
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kafka_assignors.assignors import Assignor
-    from kafka_assignors.group import Certificate, Plan
+    from kafka_assignors.group import Certificate, Group, Plan
     from kafka_assignors.planner.change import Situation
     from kafka_assignors.planner.observed_group import Partition
 
-__all__ = ["VerifiedPlan", "final_owners", "known_lags", "solve"]
+__all__ = ["VerifiedPlan", "final_owners", "known_lags", "plan_of", "solve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +44,10 @@ def solve(situation: Situation, assignor: Assignor, lags: Mapping[str, list[int 
     """Plans, and verifies the plan with code that shares nothing with the solver.
 
     Raises:
-        GroupError: a strategy by lag, and a lag that is not known.
+        GroupError: a strategy by lag, and a lag that is not known; a user's own assignor that fails.
     """
-    with warnings.catch_warnings():
-        # The planner has a finding for it, with the limit of the group's own cluster.
-        warnings.simplefilter("ignore", RecordSizeWarning)
-        if isinstance(assignor, LagBasedAssignor):
-            plan = assignor.assign(situation.group, lags=known_lags(lags))
-        else:
-            plan = assignor.assign(situation.group)
+    known = known_lags(lags) if isinstance(assignor, LagBasedAssignor) else None
+    plan = plan_of(assignor, situation.group_for(assignor), known)
     after, withheld = final_owners(plan)
     unassigned = {
         (each.topic, each.partition): each.reason
@@ -58,6 +55,29 @@ def solve(situation: Situation, assignor: Assignor, lags: Mapping[str, list[int 
         if (each.topic, each.partition) not in after
     }
     return VerifiedPlan(plan, plan.verify(), after, unassigned, withheld)
+
+
+def plan_of(assignor: Assignor, group: Group, lags: Mapping[str, Sequence[int]] | None) -> Plan:
+    """The plan of a strategy; one by lag gets the lags.
+
+    Raises:
+        GroupError: a user's own assignor fails, or returns what is no plan; the error says where.
+    """
+    with warnings.catch_warnings():
+        # The planner has a finding for it, with the limit of the group's own cluster.
+        warnings.simplefilter("ignore", RecordSizeWarning)
+        if isinstance(assignor, LagBasedAssignor):
+            return assignor.assign(group, lags=lags)
+        try:
+            return assignor.assign(group)
+        except Exception as error:
+            if isinstance(error, KafkaAssignorsError) and not isinstance(error, PlanError):
+                raise
+            if not isinstance(assignor, CustomAssignor):
+                raise
+            *_, last = traceback.extract_tb(error.__traceback__)
+            place = "" if isinstance(error, PlanError) else f", at line {last.lineno} of {last.filename}"
+            raise GroupError(f"the assignor {assignor.name!r} failed ({described(error)}{place})") from error
 
 
 def final_owners(plan: Plan) -> tuple[dict[Partition, str], int]:

@@ -19,7 +19,6 @@ from support.readers.reader import HEARTBEAT_MS, SESSION_MS, Reader
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from kafka_assignors import Assignor
     from kafka_assignors.member.application_side import ApplicationSide
     from kafka_assignors.member.data_path import Event, Partition
     from support.broker import Kafka
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 LOG: dict[Partition, int] = defaultdict(int)
 
 
-def fake_config(kafka: Kafka, group: str, strategy: str | Assignor, **settings: Any) -> MemberConfig:
+def fake_config(kafka: Kafka, group: str, strategy: Any, **settings: Any) -> MemberConfig:
     """The settings of a membership, as the rows of this module want them."""
     return MemberConfig(
         **{
@@ -51,7 +50,7 @@ class FakeReader(Reader):
 
     consumer: Any
 
-    def __init__(self, kafka: Kafka, group: str, strategy: str | Assignor, **settings: Any) -> None:
+    def __init__(self, kafka: Kafka, group: str, strategy: Any, **settings: Any) -> None:
         super().__init__()
         self.make(fake_config(kafka, group, strategy, **settings))
 

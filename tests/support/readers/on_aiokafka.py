@@ -19,7 +19,6 @@ from support.threads import wait_until
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from kafka_assignors import Assignor
     from kafka_assignors.member.application_side import ApplicationSide
     from kafka_assignors.member.data_path import Event, Partition
     from support.broker import Kafka
@@ -32,12 +31,12 @@ class AiokafkaReader(Reader):
     hears_of_all = True
     consumer: AIOKafkaConsumer
 
-    def __init__(self, kafka: Kafka, group: str, strategy: str | Assignor, **settings: Any) -> None:
+    def __init__(self, kafka: Kafka, group: str, strategy: Any, **settings: Any) -> None:
         super().__init__()
         self.loop = running_loop()
         self.loop.run(self._start(kafka, group, strategy, settings))
 
-    async def _start(self, kafka: Kafka, group: str, strategy: str | Assignor, settings: dict[str, Any]) -> None:
+    async def _start(self, kafka: Kafka, group: str, strategy: Any, settings: dict[str, Any]) -> None:
         self.consumer = AIOKafkaConsumer(
             bootstrap_servers=kafka.bootstrap_servers,
             group_id=group,

@@ -14,7 +14,6 @@ from support.threads import TIMEOUT
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from kafka_assignors import Assignor
     from kafka_assignors.member.application_side import ApplicationSide
     from kafka_assignors.member.data_path import Event, Partition
     from support.broker import Kafka
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 class ConfluentReader(Reader):
     """Our consumer on confluent-kafka."""
 
-    def __init__(self, kafka: Kafka, group: str, strategy: str | Assignor, **settings: Any) -> None:
+    def __init__(self, kafka: Kafka, group: str, strategy: Any, **settings: Any) -> None:
         super().__init__()
         self.consumer = Observed(
             {

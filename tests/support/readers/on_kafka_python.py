@@ -18,7 +18,6 @@ from support.readers.reader import HEARTBEAT_MS, SESSION_MS, Reader
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from kafka_assignors import Assignor
     from kafka_assignors.member.application_side import ApplicationSide
     from kafka_assignors.member.data_path import Partition
     from support.broker import Kafka
@@ -49,7 +48,7 @@ class KafkaPythonReader(Reader):
     tells_of_idleness = False
     hears_of_all = True
 
-    def __init__(self, kafka: Kafka, group: str, strategy: str | Assignor, **settings: Any) -> None:
+    def __init__(self, kafka: Kafka, group: str, strategy: Any, **settings: Any) -> None:
         super().__init__()
         self.consumer = KafkaConsumer(
             **{

@@ -16,10 +16,11 @@ from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
 from kafka_assignors.clients.aiokafka._internals import client_settings
+from kafka_assignors.clients.aiokafka.log_dirs import DescribeLogDirs
 from kafka_assignors.lag.reader import FIRST_OFFSET, ISOLATION_LEVELS, NEXT_OFFSET, ClusterLagSource
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator, Sequence
+    from collections.abc import Coroutine, Iterator, Mapping, Sequence
 
     from kafka_assignors.lag.reader import Deadline, Partition
     from kafka_assignors.lag.values import Offsets
@@ -113,6 +114,14 @@ class _Client:
     def first_offsets(self, partitions: Sequence[Partition]) -> Offsets:
         return self._run(self._read_offsets(partitions, FIRST_OFFSET))
 
+    def log_bytes(self, topics: Mapping[str, int]) -> dict[Partition, int]:
+        """The size of each partition's log, of its largest replica.
+
+        Raises:
+            KafkaError: a broker refuses, or does not know the request.
+        """
+        return self._run(self._read_log_bytes(topics))
+
     def _run(self, coroutine: Coroutine[Any, Any, dict[Any, int]]) -> dict[Any, int]:
         async def in_time() -> dict[Any, int]:
             async with asyncio.timeout(self._deadline.left):
@@ -159,6 +168,19 @@ class _Client:
                 for number, code, _, offset in answers:
                     _check(code)
                     found[topic, number] = offset
+        return found
+
+    async def _read_log_bytes(self, topics: Mapping[str, int]) -> dict[Partition, int]:
+        requests = [
+            self._client.send(broker.nodeId, DescribeLogDirs(topics)) for broker in self._client.cluster.brokers()
+        ]
+        found: dict[Partition, int] = {}
+        for response in await asyncio.gather(*requests):
+            for code, _, of_folder in response.folders:
+                _check(code)
+                for topic, partitions in of_folder:
+                    for number, size, _, _ in partitions:
+                        found[topic, number] = max(found.get((topic, number), 0), size)
         return found
 
 

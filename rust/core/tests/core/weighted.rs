@@ -370,6 +370,62 @@ fn the_verification_notices_faults() {
     assert!(matches!(certified(&group, &claimed, false), Err(PlanFault::Settlement { .. })));
 }
 
+/// What is valid and not the best has the figures that say so; what belongs to another group or protocol is a fault.
+#[test]
+fn the_verification_tells_what_a_plan_is_worth() {
+    let (group, weights) = joined(&[9.0, 8.0, 7.0, 6.0, 5.0, 5.0], TOLERANCE);
+    let (outcome, certificate) = planned(&group, &weights, false);
+    assert!(certificate.tolerable && certificate.is_optimal(), "{certificate:?}");
+    let bound = outcome.weighed.as_ref().expect("weighed").bound.clone();
+    let changed = |owner: &[u32]| {
+        let outcome = Outcome { plan: Plan { owner: owner.to_vec() }, ..outcome.clone() };
+        certified(&group, &outcome, false).expect("a valid plan")
+    };
+    // Nothing moves, and the first member has too much.
+    let still = changed(&[0, 0, 0, 1, 1, 1]);
+    assert_eq!((still.kept, still.moved, still.moved_bound, still.tolerable), (6, 0, 0, false));
+    assert!(!still.is_optimal());
+    // The same loads with other members: more moves than are needed.
+    let renamed: Vec<u32> = outcome.plan.owner.iter().map(|owner| (owner + 1) % 3).collect();
+    let renamed = changed(&renamed);
+    assert!(renamed.tolerable && renamed.moved > certificate.moved, "{renamed:?}");
+    assert_eq!((renamed.worst, renamed.kept), (certificate.worst, 6 - renamed.moved));
+    assert!(!renamed.is_optimal());
+
+    // The bound of the moves is for the load that was reached, without the tolerance: 24 is more than 23.
+    let heavy = changed(&[0, 0, 1, 1, 1, 1]);
+    assert_eq!((weights.given_share(heavy.worst), heavy.moved, heavy.moved_bound), (23.0, 1, 1));
+
+    let fault = |outcome: &Outcome, cooperative: bool| certified(&group, outcome, cooperative).expect_err("a fault");
+    let with = |weights: Weights, bound: LoadBound, owner: Vec<u32>| {
+        let weighed = Some(Box::new(Weighed { weights, bound }));
+        fault(&Outcome { weighed, plan: Plan { owner }, ..outcome.clone() }, false)
+    };
+    // Topics that count twice would prove twice the load; here some plan has even more.
+    let sum: u64 = weights.of_partitions().iter().sum();
+    let double = Share { load: 2 * sum, capacity: 3 * weights.capacities()[0] };
+    let twice = LoadBound { share: double, proof: LoadProof::Crowd { topics: vec![0, 0] } };
+    assert!(matches!(with(weights.clone(), twice, vec![0; 6]), PlanFault::Unproven { .. }));
+    // Members with room for exactly three of three partitions.
+    let share = Share { load: 2 * weights.of(2), capacity: weights.capacities()[0] };
+    let room = LoadBound { share, proof: LoadProof::Slots { topics: vec![0], count: 3 } };
+    assert!(matches!(with(weights.clone(), room, outcome.plan.owner.clone()), PlanFault::Unproven { .. }));
+    for (partitions, members) in [(5, 3), (6, 2)] {
+        let other = Weights::new(&vec![1.0; partitions], &vec![1.0; members], TOLERANCE).expect("weights");
+        assert!(matches!(with(other, bound.clone(), outcome.plan.owner.clone()), PlanFault::Unproven { .. }));
+    }
+
+    let mut withholding = outcome.clone();
+    withholding.withholding = Some(outcome.plan.clone());
+    assert!(matches!(fault(&withholding, false), PlanFault::Withholding));
+    assert!(matches!(fault(&outcome, true), PlanFault::Ownership { .. }));
+    for owner in [vec![0; 5], vec![0, 0, 0, 1, 1, 3]] {
+        let mut owned = outcome.clone();
+        owned.ownership.owner = owner;
+        assert!(matches!(fault(&owned, false), PlanFault::Ownership { .. }));
+    }
+}
+
 /// Members without topics, topics without members, no partitions, no members.
 #[test]
 fn empty_groups_have_a_plan() {
@@ -379,7 +435,7 @@ fn empty_groups_have_a_plan() {
         let weights = Weights::new(&given, &[1.0, 3.0], TOLERANCE).expect("weights");
         let (outcome, certificate) = planned(&group, &weights, false);
         assert!(outcome.plan.owner.iter().all(|&owner| owner == NONE));
-        assert_eq!((certificate.worst, certificate.bound), (Share::ZERO, Share::ZERO));
+        assert_eq!((certificate.worst, certificate.bound, certificate.kept), (Share::ZERO, Share::ZERO, 0));
     }
     let nobody = GroupDef::new(&[("t", 3)], Vec::new()).build();
     let weights = Weights::new(&[1.0, 2.0, 3.0], &[], TOLERANCE).expect("weights");
