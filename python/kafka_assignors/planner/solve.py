@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_assignors.assignors import LagBasedAssignor
+from kafka_assignors.autoscale.owners import final_owners
 from kafka_assignors.errors import GroupError, RecordSizeWarning
 
 if TYPE_CHECKING:
@@ -58,22 +59,6 @@ def solve(situation: Situation, assignor: Assignor, lags: Mapping[str, list[int 
         if (each.topic, each.partition) not in after
     }
     return VerifiedPlan(plan, plan.verify(), after, unassigned, withheld)
-
-
-def final_owners(plan: Plan) -> tuple[dict[Partition, str], int]:
-    """The owners once the rebalance is over, and how many partitions a cooperative rebalance withholds until then."""
-    owners = {
-        (topic, number): member
-        for member, topics in plan.assignment.items()
-        for topic, numbers in topics.items()
-        for number in numbers
-    }
-    withheld = 0
-    for move in plan.moves:
-        if move.target is not None and (move.topic, move.partition) not in owners:
-            owners[move.topic, move.partition] = move.target
-            withheld += 1
-    return owners, withheld
 
 
 def known_lags(lags: Mapping[str, list[int | None]]) -> dict[str, list[int]]:
