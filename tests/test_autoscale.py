@@ -96,8 +96,8 @@ def test_a_scale_down_waits_for_the_highest_recommendation_of_its_window() -> No
 
 def test_the_example_of_the_page_about_policies() -> None:
     """80 replicas that shall become 10, with 4 pods or 10 % in a minute, whichever is more: 8, 7.2 rounded up, then 4."""
-    text = "hpa(averageValue=1, maxReplicas=99, scaleDown.stabilizationWindowSeconds=0, scaleDown.policies=Pods:4:60+Percent:10:60)"
-    scaler = Autoscaler(parse_policy(text), 0)
+    down = "scaleDown.stabilizationWindowSeconds=0, scaleDown.policies=Pods:4:60+Percent:10:60"
+    scaler = Autoscaler(parse_policy(f"hpa(averageValue=1, maxReplicas=99, {down})"), 0)
     seen = [80]
     for minute in range(12):
         seen.append(scaler.decide(60_000 * minute, seen[-1], [10]))
@@ -154,7 +154,7 @@ def test_what_a_member_reads_is_measured_from_commits() -> None:
 
 
 def test_commits_that_stand_still_or_go_back_tell_nothing() -> None:
-    with pytest.raises(GroupError, match="do not advance.*give --rate"):
+    with pytest.raises(GroupError, match=r"do not advance.*give --rate"):
         workload("g", offsets(10, 20, commits=(5, 3)))
     with pytest.raises(GroupError, match="rates need two at least"):
         workload("g", offsets(10), rate=1.0)
@@ -198,7 +198,7 @@ def busy() -> Workload:
     return replace(
         load,
         times=(0, 3_600_000, 5_400_000),
-        arrived={name: (5_000, 5_000, 50_000) for name in load.arrived},
+        arrived=dict.fromkeys(load.arrived, (5_000, 5_000, 50_000)),
     )
 
 

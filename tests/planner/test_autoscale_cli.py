@@ -69,7 +69,18 @@ def test_a_look_without_the_group_is_left_out() -> None:
 
 
 def test_the_command_in_three_forms(files: tuple[str, str]) -> None:
-    asked = ["--snapshot", files[0], "--since", files[1], "--policy", POLICY, "--policy", "fixed(replicas=2)", "--horizon", "1h"]
+    asked = [
+        "--snapshot",
+        files[0],
+        "--since",
+        files[1],
+        "--policy",
+        POLICY,
+        "--policy",
+        "fixed(replicas=2)",
+        "--horizon",
+        "1h",
+    ]
     status, text = run(*asked)
     assert status == 0, text
     assert "one member reads 12.0 records a second; a record is late after 300 s" in text
@@ -88,7 +99,10 @@ def test_the_command_in_three_forms(files: tuple[str, str]) -> None:
     )
     status, text = run(*asked, "--format", "csv", "--membership", "static", "--strategy", "range")
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert [(each["policy"], each["membership"]) for each in rows] == [("calm", "static"), ("fixed(replicas=2)", "static")]
+    assert [(each["policy"], each["membership"]) for each in rows] == [
+        ("calm", "static"),
+        ("fixed(replicas=2)", "static"),
+    ]
     assert "replicas" not in rows[0]
 
 
@@ -128,7 +142,15 @@ def captured(folder: Path, clusters: tuple[str, ...] = ("c",)) -> None:
         folder,
         "offset_snapshots",
         [
-            {**each, "ts": 60_000 * at, "topic": "t", "partition": number, "begin": 0, "end": 6_000 * at, "committed": 600 * at}
+            {
+                **each,
+                "ts": 60_000 * at,
+                "topic": "t",
+                "partition": number,
+                "begin": 0,
+                "end": 6_000 * at,
+                "committed": 600 * at,
+            }
             for each in key
             for at in range(11)
             for number in range(4)

@@ -100,7 +100,10 @@ def test_the_largest_partition_forbids() -> None:
 
 def test_a_group_that_keeps_up_tells_a_lower_bound() -> None:
     now = orders()
-    now = replace(now, groups={"billing": replace(now.groups["billing"], committed={"orders": (100,) * 12, "payments": (100,) * 6})})
+    now = replace(
+        now,
+        groups={"billing": replace(now.groups["billing"], committed={"orders": (100,) * 12, "payments": (100,) * 6})},
+    )
     earlier = before(now, 10, arrived=30, read=30)
     found = sized(now, earlier, 60)
     assert (found.rate, found.rate_source, found.lag) == (18.0, "at least", 0)
@@ -114,19 +117,24 @@ def test_counters_that_go_back_do_not_count() -> None:
     broken = replace(
         earlier,
         topics={**earlier.topics, "payments": replace(earlier.topics["payments"], end=(10_000,) * 6)},
-        groups={"billing": replace(earlier.groups["billing"], committed={"orders": (30,) * 11 + (90,), "payments": (9_990,) * 6})},
+        groups={
+            "billing": replace(
+                earlier.groups["billing"], committed={"orders": (30,) * 11 + (90,), "payments": (9_990,) * 6}
+            )
+        },
     )
     found = sized(now, broken, 2_700)
     assert found.rate == 12 / 12 * 4 * 2.0
     assert found.arrivals == 12 * 0.5
-    text = "the rate of payments-0, payments-1, payments-2 (3 more) is not known, and counts as 0"
-    assert [(each.rule, each.text) for each in found.findings] == [("arrivals", text)] or "payments-0" in found.findings[0].text
+    (finding,) = found.findings
+    assert finding.rule == "arrivals"
+    assert finding.text.startswith("the rate of payments-0, payments-1, payments-2")
 
 
 def test_what_cannot_be_told_is_one_sentence() -> None:
     now = orders()
     still = before(now, 10, arrived=5, read=0)
-    with pytest.raises(GroupError, match="did not advance within 10 s.*give --rate"):
+    with pytest.raises(GroupError, match=r"did not advance within 10 s.*give --rate"):
         sized(now, still, 60)
     with pytest.raises(OptionError, match="not older"):
         sized(now, now, 60)
@@ -201,7 +209,10 @@ def test_looks_that_do_not_fit(files: tuple[str, str], tmp_path: Path) -> None:
     assert "not older" in run("--snapshot", now, "--since", now, "--deadline", "3m")[1]
     other = tmp_path / "other.json"
     replace(Snapshot.load(earlier), cluster="another").save(other)
-    assert "one of cluster" in run("--snapshot", now, "--since", str(other), "--deadline", "3m")[1] or True
+    assert (
+        "is of cluster 'another', this one of 'test'"
+        in run("--snapshot", now, "--since", str(other), "--deadline", "3m")[1]
+    )
     # The group was not there yet: arrivals are known, and what a member reads is not.
     replace(Snapshot.load(earlier), groups={}).save(other)
     status, text = run("--snapshot", now, "--since", str(other), "--deadline", "3m")
@@ -246,7 +257,13 @@ def test_a_group_that_rebalances_is_not_planned() -> None:
 
 
 def test_durations_and_deadlines() -> None:
-    assert [duration_s("--x", each) for each in ("45m", "90s", "1h30m", "2d", "1.5h")] == [2_700, 90, 5_400, 172_800, 5_400]
+    assert [duration_s("--x", each) for each in ("45m", "90s", "1h30m", "2d", "1.5h")] == [
+        2_700,
+        90,
+        5_400,
+        172_800,
+        5_400,
+    ]
     noon = 1_795_000_000_000 // 86_400_000 * 86_400_000 + 43_200_000
     assert deadline_ms("--x", "18:00Z", noon) == noon + 6 * 3_600_000
     assert deadline_ms("--x", "06:00Z", noon) == noon + 18 * 3_600_000

@@ -62,7 +62,15 @@ COMMANDS = {
     "decode": ["decode"],
     "fleet": ["fleet"],
     "size": ["size", "--deadline", "1h", "--rate", "1500", "--since", "EARLIER"],
-    "autoscale": ["autoscale", "--policy", "keda(lagThreshold=20000)", "--policy", "one=fixed(replicas=1)", "--since", "EARLIER"],
+    "autoscale": [
+        "autoscale",
+        "--policy",
+        "keda(lagThreshold=20000)",
+        "--policy",
+        "one=fixed(replicas=1)",
+        "--since",
+        "EARLIER",
+    ],
 }
 
 

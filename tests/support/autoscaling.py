@@ -7,6 +7,7 @@ the plans are the package's, since the strategies are not what it tests. Slow an
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 from dataclasses import dataclass
 from fractions import Fraction
@@ -182,11 +183,17 @@ class Simulation:
 
     def figures(self) -> dict[str, Any]:
         policy, timing = self.policy, self.timing
-        rebalance, startup, session = (round(1000 * each) for each in (timing.rebalance, timing.startup, timing.session))
+        rebalance, startup, session = (
+            round(1000 * each) for each in (timing.rebalance, timing.startup, timing.session)
+        )
         start, end = self.load.times[0], self.load.times[-1]
         step = policy.sync_ms
         if policy.kind == "keda":
-            step = max(each for each in range(1_000, step + 1, 1_000) if not policy.sync_ms % each and not policy.polling_ms % each)
+            step = max(
+                each
+                for each in range(1_000, step + 1, 1_000)
+                if not policy.sync_ms % each and not policy.polling_ms % each
+            )
         lowest = 0 if policy.to_zero else max(1, policy.least)
         replicas = max(lowest, min(self.load.members, policy.most))
         for number in range(replicas):
@@ -249,7 +256,9 @@ class Simulation:
                     new = [name for name in self.names if name in self.owner and before.get(name) != self.owner[name]]
                     moves += len(new)
                     rebalances += 2 if second and self.assignor.cooperative else 1
-                    for name in new if self.assignor.cooperative else [each for each in self.names if each in self.owner]:
+                    for name in (
+                        new if self.assignor.cooperative else [each for each in self.names if each in self.owner]
+                    ):
                         self.without_until[name] = max(self.without_until[name], ready)
                 else:
                     self.owner = {}
@@ -314,7 +323,7 @@ class Simulation:
 def small_group(seed: int) -> tuple[Workload, Policy, bool, Timing]:
     """A made-up group, with a policy that has something to decide."""
     draw = random.Random(seed)
-    topics = {f"topic-{number}": draw.randint(1, 6) for number in range(draw.randint(1, 3))}
+    topics = {f"topic-{number}": draw.randint(2, 7) for number in range(draw.randint(1, 3))}
     start = 1_795_000_000_000 + draw.randint(0, 999)
     times = [start]
     for _ in range(draw.randint(1, 6)):
@@ -324,11 +333,11 @@ def small_group(seed: int) -> tuple[Workload, Policy, bool, Timing]:
     for topic, count in topics.items():
         for number in range(count):
             counts = [draw.choice([0, 0, draw.randint(0, int(600 * rate) + 5)])]
-            for before, after in zip(times, times[1:], strict=False):
-                burst = draw.choice([0.0, 0.2, 0.6, 2.5])
+            for before, after in itertools.pairwise(times):
+                burst = draw.choice([0.0, 0.0, 0.3, 2.5])
                 counts.append(counts[-1] + int(burst * rate * (after - before) / 1000))
             arrived[topic, number] = tuple(counts)
-    threshold = max(1, int(rate * draw.choice([5, 30, 120])))
+    threshold = max(1, int(rate * draw.choice([2, 15, 60])))
     behaviour = draw.choice(
         [
             "",
@@ -347,14 +356,10 @@ def small_group(seed: int) -> tuple[Workload, Policy, bool, Timing]:
             ", ensureEvenDistributionOfPartitions=true, minReplicaCount=1",
         ]
     )
-    text = draw.choice(
-        [
-            f"keda(lagThreshold={threshold}, maxReplicaCount={draw.randint(2, 9)}{extra}{behaviour})",
-            f"keda(lagThreshold={threshold}, maxReplicaCount={draw.randint(2, 9)}{extra}{behaviour})",
-            f"hpa(averageValue={threshold}, minReplicas={draw.randint(1, 2)}, maxReplicas={draw.randint(2, 9)}{behaviour})",
-            f"fixed(replicas={draw.randint(1, 4)})",
-        ]
-    )
+    most = draw.randint(4, 12)
+    keda = f"keda(lagThreshold={threshold}, maxReplicaCount={most}{extra}{behaviour})"
+    hpa = f"hpa(averageValue={threshold}, minReplicas={draw.randint(1, 2)}, maxReplicas={most}{behaviour})"
+    text = draw.choice([keda, keda, keda, keda, hpa, hpa, hpa, f"fixed(replicas={draw.randint(1, 4)})"])
     timing = Timing(
         rebalance=draw.choice([0.0, 3.0, 12.5, 40.0]),
         startup=draw.choice([0.0, 20.0, 47.0]),

@@ -61,6 +61,10 @@ class Members:
     it goes. A static one (KIP-345) stays a member until its session expires, and gets its partitions back if it returns
     before; until then they have no owner. A rebalance for another cause waits for the session, as brokers do.
 
+    Attributes:
+        owners: the owner of each partition; one that is gone is not in `present`.
+        changed: whether the last call of `advance`, or a `scale` before it, changed who reads.
+
     Args:
         topics: topic to its number of partitions; every member subscribes to all of them.
         assignor: the strategy.
@@ -94,6 +98,7 @@ class Members:
         self._started = 0
         self._generation = 0
         self._changed = False
+        self.changed = self._scaled = False
         self._pods: list[_Pod] = []
         self._gone: dict[int, _Pod] = {}
         self.owners: dict[Partition, str] = {}
@@ -114,6 +119,7 @@ class Members:
 
     def scale(self, now: int, count: int) -> None:
         """Starts replicas, or ends the newest ones."""
+        self._scaled = True
         while len(self._pods) > count:
             pod = self._pods.pop()
             if pod.joins is not None:
@@ -129,6 +135,7 @@ class Members:
 
     def advance(self, now: int) -> Interruption | None:
         """Lets replicas join and sessions expire that are due; the rebalance that follows, if there is one."""
+        self.changed, self._scaled = self._scaled, False
         for number, pod in list(self._gone.items()):
             assert pod.expires is not None
             if pod.expires <= now:
@@ -137,6 +144,7 @@ class Members:
         for pod in self._pods:
             if pod.joins is not None and pod.joins <= now:
                 pod.joins = None
+                self.changed = True
                 before = self._gone.pop(pod.number, None)
                 if before is None:
                     self._changed = True
@@ -146,6 +154,7 @@ class Members:
         if not self._changed:
             return None
         self._changed = False
+        self.changed = True
         return self._rebalance(now)
 
     def _rebalance(self, now: int) -> Interruption | None:

@@ -43,7 +43,6 @@ from typing import Any, Literal
 
 from kafka_assignors.errors import OptionError
 
-
 __all__ = ["MOST_REPLICAS", "Policy", "ScalingPolicy", "ScalingRules", "parse_policy"]
 
 MOST_REPLICAS = 10_000

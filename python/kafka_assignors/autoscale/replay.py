@@ -166,6 +166,8 @@ class _Run:
         # What was read in the last step and is not committed yet, as the scaler sees it.
         self._uncommitted = [0] * count
         self._until = [0] * count
+        # When every partition has an owner again.
+        self._all_back = 0
         self._late = self._unowned_ms = self._empty_ms = self._most = 0
         deadline = -(-timing.ms("deadline") // self._step)
         self._due: deque[list[int]] = deque([[0] * count] * deadline)
@@ -196,6 +198,7 @@ class _Run:
             lags=self._lags,
         )
         replicas, line = first, [(self._start, first)]
+        shares: list[list[int]] | None = None
         lag: list[tuple[int, int]] = []
         rebalances = moves = member_ms = 0
         for now in range(self._start, self._end, self._step):
@@ -216,7 +219,9 @@ class _Run:
                 moves += found.moves
                 for place, partition in enumerate(self._partitions):
                     self._until[place] = max(self._until[place], found.until.get(partition, 0))
-            shares = self._shares(members)
+                self._all_back = max(self._until)
+            if members.changed or shares is None:
+                shares = self._shares(members)
             until = min(now + self._step, self._end)
             lag.append((now, -(-sum(self._lag) // MICRO)))
             self._work(shares, now, until, empty=members.empty)
@@ -254,20 +259,22 @@ class _Run:
         """What arrives and what is read from now on."""
         length = until - now
         arrived = self._load.arrived_by(until)
-        for place, count in enumerate(arrived):
-            self._lag[place] += count - self._arrived[place]
+        lag = self._lag = [
+            waiting + count - before for waiting, count, before in zip(self._lag, arrived, self._arrived, strict=True)
+        ]
         self._arrived = arrived
         *read, nobody = shares
         commit = min(self._timing.ms("commit"), length)
+        every = self._rate * length // 1000
         for places in read:
-            present = [max(0, length - max(0, self._until[place] - now)) for place in places]
-            self._unowned_ms += length * len(places) - sum(present)
-            wanted = [
-                min(self._lag[place], self._rate * time // 1000) for place, time in zip(places, present, strict=True)
-            ]
-            budget = self._rate * max(present, default=0) // 1000
-            for place, count in zip(places, _shared(wanted, budget), strict=True):
-                self._lag[place] -= count
+            own = [lag[place] for place in places]
+            if self._all_back <= now:
+                # Nothing is stopped, so that each partition may be read for as long as its member.
+                done = own if sum(own) <= every else _shared([min(count, every) for count in own], every)
+            else:
+                done = self._stopped(places, own, now, length)
+            for place, count in zip(places, done, strict=True):
+                lag[place] -= count
                 self._uncommitted[place] = count * commit // length
         for place in nobody:
             self._uncommitted[place] = 0
@@ -277,10 +284,19 @@ class _Run:
             self._unowned_ms += length * len(nobody)
         self._count_late(arrived)
 
+    def _stopped(self, places: Sequence[int], own: Sequence[int], now: int, length: int) -> Sequence[int]:
+        """What a member reads of its partitions, of which some have no owner for a part of the time."""
+        present = [max(0, length - max(0, self._until[place] - now)) for place in places]
+        self._unowned_ms += length * len(places) - sum(present)
+        wanted = [min(count, self._rate * time // 1000) for count, time in zip(own, present, strict=True)]
+        return _shared(wanted, self._rate * max(present, default=0) // 1000)
+
     def _count_late(self, arrived: list[int]) -> None:
         """Counts the records whose deadline is in this step, and that are not read at its end."""
         before = self._due.popleft()
         self._due.append(arrived)
+        if not any(self._lag):
+            return
         for had, due, all_, lag in zip(before, self._due[0], arrived, self._lag, strict=True):
             self._late += max(0, due - max(all_ - lag, had))
 

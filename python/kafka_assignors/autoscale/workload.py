@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -109,7 +110,7 @@ class Workload:
         return cls(
             group_id,
             (0, 1000 * seconds),
-            {name: (lag // count, lag // count + of_each) for name in names},
+            dict.fromkeys(names, (lag // count, lag // count + of_each)),
             rate,
             members,
         )
@@ -224,7 +225,7 @@ def _arrived(times: Sequence[int], of: Mapping[int, Offsets], reset: str) -> tup
     total = partition_lag(first.begin, first.end, first.committed, reset)
     counts = {known[0]: total}
     again = False
-    for before, after in zip(known, known[1:], strict=False):
+    for before, after in itertools.pairwise(known):
         start, end = of[before].end, of[after].end
         assert start is not None
         assert end is not None
@@ -256,7 +257,7 @@ def _measured(
 ) -> tuple[float, bool]:
     """What one member reads in a second, and whether lag waited all the time, so that it could not have read more."""
     busy = idle = 0.0
-    for before, after in zip(times, times[1:], strict=False):
+    for before, after in itertools.pairwise(times):
         advance = lag_before = lag_after = 0
         for of in seen.values():
             first, last = of.get(before), of.get(after)
