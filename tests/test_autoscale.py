@@ -27,9 +27,10 @@ def test_the_defaults_are_those_of_the_pages() -> None:
 
 def test_every_parameter_is_read() -> None:
     policy = parse_policy(
-        "calm = keda(lagThreshold=7, activationLagThreshold=3, pollingInterval=10, cooldownPeriod=60, minReplicaCount=2, "
-        "maxReplicaCount=9, idleReplicaCount=0, limitToPartitionsWithLag=true, ensureEvenDistributionOfPartitions=true, "
-        "tolerance=0.25, syncPeriod=20, scaleUp.stabilizationWindowSeconds=30, scaleUp.policies=Pods:2:60+Percent:10:30, "
+        "calm = keda(lagThreshold=7, activationLagThreshold=3, pollingInterval=10, cooldownPeriod=60, "
+        "minReplicaCount=2, maxReplicaCount=9, idleReplicaCount=0, limitToPartitionsWithLag=true, "
+        "ensureEvenDistributionOfPartitions=true, tolerance=0.25, syncPeriod=20, "
+        "scaleUp.stabilizationWindowSeconds=30, scaleUp.policies=Pods:2:60+Percent:10:30, "
         "scaleUp.selectPolicy=Min, scaleDown.stabilizationWindowSeconds=0, scaleDown.selectPolicy=Disabled)"
     )
     assert (policy.name, policy.threshold, policy.activation, policy.polling_ms) == ("calm", 7, 3, 10_000)
@@ -95,7 +96,7 @@ def test_a_scale_down_waits_for_the_highest_recommendation_of_its_window() -> No
 
 
 def test_the_example_of_the_page_about_policies() -> None:
-    """80 replicas that shall become 10, with 4 pods or 10 % in a minute, whichever is more: 8, 7.2 rounded up, then 4."""
+    """80 replicas that shall become 10, with 4 pods or 10 % in a minute, whichever is more: 8, 7.2 rounded up, 4."""
     down = "scaleDown.stabilizationWindowSeconds=0, scaleDown.policies=Pods:4:60+Percent:10:60"
     scaler = Autoscaler(parse_policy(f"hpa(averageValue=1, maxReplicas=99, {down})"), 0)
     seen = [80]

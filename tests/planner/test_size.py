@@ -73,11 +73,11 @@ def test_with_every_smaller_number_somebody_is_late() -> None:
 def test_range_needs_more_than_sticky() -> None:
     names = [f"t{number}" for number in range(5)]
     members = [classic("a", names, {name: [0, 1, 2] for name in names})]
-    now = snapshot(dict.fromkeys(names, 3), members, committed={name: [0] * 3 for name in names})
+    now = snapshot(dict.fromkeys(names, 3), members, committed={name: [10] * 3 for name in names})
     earlier = before(now, 10, arrived=0, read=10)
     assert measured_rate(ObservedGroup(now), ObservedGroup(earlier)) == (15.0, "measured")
     sticky, by_range = sized(now, earlier, 27, "sticky", "range").strategies
-    # Fifteen partitions of 100 records: four members have at most four, and range gives one of two five.
+    # Fifteen partitions of 90 records: four members have at most four, and range gives one of two five.
     assert (sticky.members, sticky.most) == (4, 4)
     assert by_range.members is None or by_range.members > 4
     assert by_range.error == "no number of members from 4 to 15 is done in time"
@@ -235,7 +235,7 @@ def test_a_live_group_that_stands_still() -> None:
 
 def test_members_with_several_subscriptions_are_planned() -> None:
     members = [classic("a", ["t"], {"t": [0, 1]}), classic("b", ["u"], {"u": [0, 1]})]
-    now = snapshot({"t": 2, "u": 2}, members, committed={"t": [0, 0], "u": [0, 0]})
+    now = snapshot({"t": 2, "u": 2}, members, committed={"t": [10, 10], "u": [10, 10]})
     (row,) = sized(now, before(now, 10, arrived=0, read=10), 600).strategies
     # One member alone would leave a topic without a subscriber.
     assert row.members == 2

@@ -63,13 +63,8 @@ COMMANDS = {
     "fleet": ["fleet"],
     "size": ["size", "--deadline", "1h", "--rate", "1500", "--since", "EARLIER"],
     "autoscale": [
-        "autoscale",
-        "--policy",
-        "keda(lagThreshold=20000)",
-        "--policy",
-        "one=fixed(replicas=1)",
-        "--since",
-        "EARLIER",
+        *("autoscale", "--policy", "keda(lagThreshold=20000)", "--policy", "one=fixed(replicas=1)"),
+        *("--rate", "1500", "--since", "EARLIER"),
     ],
 }
 

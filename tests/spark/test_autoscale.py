@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
 
-OFFSETS = "cluster string, group_id string, ts bigint, topic string, partition int, begin bigint, end bigint, committed bigint"
+OFFSETS = (
+    "cluster string, group_id string, ts bigint, topic string, partition int, begin bigint, end bigint, "
+    "committed bigint"
+)
 EVENTS = "cluster string, group_id string, seq bigint, ts bigint, kind string, member_id string, topics array<string>"
 POLICIES = ("keda(lagThreshold=200, maxReplicaCount=6)", "fixed(replicas=2)")
 STRATEGIES = ("range", "cooperative-sticky")

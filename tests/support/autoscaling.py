@@ -342,7 +342,8 @@ def small_group(seed: int) -> tuple[Workload, Policy, bool, Timing]:
         [
             "",
             ", scaleUp.stabilizationWindowSeconds=60, scaleDown.stabilizationWindowSeconds=30",
-            ", scaleUp.policies=Pods:1:60+Percent:50:30, scaleDown.policies=Pods:1:30, scaleDown.stabilizationWindowSeconds=0",
+            ", scaleUp.policies=Pods:1:60+Percent:50:30, scaleDown.policies=Pods:1:30, "
+            "scaleDown.stabilizationWindowSeconds=0",
             ", scaleUp.policies=Pods:2:45+Percent:100:60, scaleUp.selectPolicy=Min, tolerance=0.3, syncPeriod=20",
             ", scaleDown.selectPolicy=Disabled, tolerance=0",
         ]

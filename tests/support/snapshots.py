@@ -100,7 +100,7 @@ def before(taken: Snapshot, seconds: float, *, arrived: int, read: int) -> Snaps
     """The look so many seconds before another one, with fewer records and smaller commits in each partition."""
 
     def less(values: Sequence[int | None] | None, by: int) -> tuple[int | None, ...] | None:
-        return None if values is None else tuple(None if each is None else each - by for each in values)
+        return None if values is None else tuple(None if each is None else max(0, each - by) for each in values)
 
     return replace(
         taken,

@@ -209,7 +209,8 @@ def _show(out: Console, found: Autoscaled) -> None:
         "why not",
     ]
     least = ["moves", "most lag", "changes", "replicas", "rebalances"]
-    out.print(table("Policies", headings, rows, left=("strategy", "members", "why not"), names=(), least=least))
+    left = ("strategy", "members", "why not")
+    out.print(table("Policies", headings, rows, left=left, names=("policy",), least=least))
     out.print("without an owner: partition-seconds in rebalances, and until the session of a static member expires")
     if any(row.empty_s for row in found.runs):
         most = max(row.empty_s for row in found.runs)
