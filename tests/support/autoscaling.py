@@ -161,7 +161,7 @@ class Simulation:
                 if self.owner.get((topic, number)) == pod.member:
                     owned.setdefault(topic, []).append(number)
             instance = f"pod-{pod.number}" if self.static else None
-            claim = {"owned": owned, "generation": self.version} if owned else {}
+            claim: dict[str, Any] = {"owned": owned, "generation": self.version} if owned else {}
             members.append(Member(pod.member, list(topics), instance_id=instance, **claim))
         group = Group(topics, members)
         if isinstance(self.assignor, LagBasedAssignor):

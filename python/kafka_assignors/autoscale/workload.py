@@ -70,10 +70,7 @@ class Workload:
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        if len(self.times) < 2 or any(a >= b for a, b in zip(self.times, self.times[1:], strict=False)):
-            raise GroupError(
-                f"the offsets of group {self.group_id!r} are of {len(self.times)} moment(s); rates need two at least"
-            )
+        _check_times(self.group_id, self.times)
         if not self.arrived:
             raise GroupError(f"group {self.group_id!r} has no partition with known offsets, so that nothing arrives")
         if not (self.rate > 0 and self.rate <= 1e9):
@@ -195,6 +192,7 @@ def workload(
         if each.end is not None and each.end >= 0 and each.partition >= 0:
             seen.setdefault((each.topic, each.partition), {})[each.ts] = each
     times = tuple(sorted({ts for of in seen.values() for ts in of}))
+    _check_times(group_id, times)
     arrived: dict[Partition, tuple[int, ...]] = {}
     notes: list[str] = []
     remade: list[str] = []
@@ -215,6 +213,11 @@ def workload(
                 f"no member had lag all the time, so that one reads {rate:,.1f} records a second at least, perhaps more"
             )
     return Workload(group_id, times, arrived, rate, present, tuple(notes))
+
+
+def _check_times(group_id: str, times: Sequence[int]) -> None:
+    if len(times) < 2 or any(before >= after for before, after in itertools.pairwise(times)):
+        raise GroupError(f"the offsets of group {group_id!r} are of {len(times)} moment(s); rates need two at least")
 
 
 def _arrived(times: Sequence[int], of: Mapping[int, Offsets], reset: str) -> tuple[tuple[int, ...], bool]:

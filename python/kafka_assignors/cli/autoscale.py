@@ -174,9 +174,9 @@ def _show(out: Console, found: Autoscaled) -> None:
     )
     late = f"a record is late after {found.deadline:g} s"
     out.print(f"  one member reads {number(found.rate, 1)} records a second; {late}")
-    rows = []
+    rows: list[list[object]] = []
     for row in found.runs:
-        head = [row.policy, row.strategy, row.membership]
+        head: list[object] = [row.policy, row.strategy, row.membership]
         if row.error is not None:
             rows.append([*head, *["-"] * 8, f"cannot plan this: {row.error}"])
             continue

@@ -53,6 +53,7 @@ def autoscale(
     events: DataFrame | None = None,
     strategies: str | Iterable[str | Assignor] = STRATEGIES,
     memberships: Iterable[str] = MEMBERSHIPS,
+    groups: Sequence[str] = (),
     rate: float | None = None,
     reset: str = "latest",
     timing: Timing | None = None,
@@ -71,6 +72,7 @@ def autoscale(
             what one member reads is what all of them read.
         strategies: texts as for `kafka_assignors.strategies.parse_strategy`, with commas in one string, or assignors.
         memberships: some of `MEMBERSHIPS`.
+        groups: the ids of the groups; none means all of them.
         rate: how many records a second one member reads; None measures it in each group from its commits.
         reset: the groups' `auto_offset_reset`.
         timing: what takes how long; the defaults if None.
@@ -81,7 +83,8 @@ def autoscale(
         OptionError: a policy, strategy or membership that is unknown or given twice, or a number out of range.
         TableError: a table lacks a column, or has one of another type.
 
-    A worker's memory is bounded by its largest group.
+    A worker's memory is bounded by its largest group. Time: about a microsecond for each partition and step of a
+    replay, and a plan for each rebalance. A step is the common divisor of the policy's periods, 15 seconds by default.
     """
     try:
         from pyspark.sql.functions import lit
@@ -95,6 +98,8 @@ def autoscale(
         counted = none.select(*_KEY, *(lit(None).cast(kind).alias(name) for name, kind in empty.items()))
     else:
         counted = checked(events, "membership_events").select(*_KEY, *_EVENTS)
+    if groups:
+        offsets, counted = (each.where(each["group_id"].isin(list(groups))) for each in (offsets, counted))
     if tasks is not None:
         offsets, counted = offsets.repartition(tasks, *_KEY), counted.repartition(tasks, *_KEY)
     both = offsets.groupBy(*_KEY).cogroup(counted.groupBy(*_KEY))
@@ -147,11 +152,12 @@ def _of_group(
 ) -> Callable[[Any, Any], Any]:
     """The function of a worker for the offsets and the events of one group."""
     import pyarrow
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    # A worker has no session, which reading the columns needs.
+    wanted = to_arrow_schema(schema("autoscale"))
 
     def run(offsets: Any, events: Any) -> Any:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        wanted = to_arrow_schema(schema("autoscale"))
         if not offsets.num_rows:
             # A group that never had an offset has nothing to read.
             return wanted.empty_table()

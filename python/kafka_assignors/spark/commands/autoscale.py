@@ -31,7 +31,7 @@ def autoscale(
     deadline: Annotated[float, typer.Option(help="Within how many seconds a record has to be read.")] = 300.0,
     reset: Annotated[str, typer.Option(help="The groups' auto_offset_reset.")] = "latest",
     group: Annotated[
-        list[str] | None, typer.Option(help="A group to show on the page. Repeatable; by default the worst.")
+        list[str] | None, typer.Option(help="Only this group. Repeatable; by default all, and the page shows some.")
     ] = None,
     top: Annotated[int, typer.Option(help="How many groups are shown one by one.")] = 6,
     tasks: Annotated[int | None, typer.Option(min=1, help="Into how many parts groups are dealt.")] = None,
@@ -66,6 +66,7 @@ def autoscale(
                 events=None if events is None else read(spark, events, "--events"),
                 strategies=assignors,
                 memberships=memberships,
+                groups=group or (),
                 rate=rate,
                 reset=reset,
                 timing=timing,
