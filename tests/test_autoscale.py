@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kafka_assignors import GroupError, OptionError
-from kafka_assignors.autoscale import Offsets, Timing, Workload, by_name, member_counts, parse_policy, replay, workload
+from kafka_assignors.assignors import by_name
+from kafka_assignors.autoscale import Offsets, Timing, Workload, member_counts, parse_policy, replay, workload
 from kafka_assignors.autoscale.autoscaler import Autoscaler, kafka_metric
 from support.autoscaling import Simulation, small_group
 

@@ -15,7 +15,8 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
-from kafka_assignors.autoscale import Workload, by_name, parse_policy, replay
+from kafka_assignors.assignors import by_name
+from kafka_assignors.autoscale import Workload, parse_policy, replay
 from kafka_assignors.cli.app import app
 from kafka_assignors.errors import GroupError, OptionError
 from kafka_assignors.planner.autoscale import load_of_looks, load_of_tables

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafka_assignors import OptionError
-from kafka_assignors.autoscale import Offsets, by_name, member_counts, parse_policy, replay, workload
+from kafka_assignors.assignors import by_name
+from kafka_assignors.autoscale import Offsets, member_counts, parse_policy, replay, workload
 from kafka_assignors.report.autoscale import autoscale_page
 from kafka_assignors.spark.autoscale import autoscale, autoscale_report, check_options
 

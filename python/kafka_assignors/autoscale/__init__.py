@@ -3,6 +3,7 @@
 [`replay`][kafka_assignors.autoscale.replay] runs one group, one policy and one strategy. The planner's command
 `autoscale` does that for one group, and `kafka_assignors.spark.autoscale` for all groups of a capture.
 
+>>> from kafka_assignors import by_name
 >>> load = Workload.steady("billing", {"orders": 4}, rate=10.0, arrivals=30.0, lag=6_000, seconds=3_600, members=2)
 >>> policy = parse_policy("keda(lagThreshold=1000, maxReplicaCount=4)")
 >>> found = replay(load, policy, by_name("cooperative-sticky"))
@@ -10,10 +11,9 @@
 (1, 4, True)
 """
 
-from kafka_assignors.assignors import by_name
+from kafka_assignors.autoscale.load import Offsets, Workload, member_counts, workload
 from kafka_assignors.autoscale.policy import Policy, ScalingPolicy, ScalingRules, parse_policy
-from kafka_assignors.autoscale.replay import Replayed, Timing, replay
-from kafka_assignors.autoscale.workload import Offsets, Workload, member_counts, workload
+from kafka_assignors.autoscale.simulation import Replayed, Timing, replay
 
 __all__ = [
     "Offsets",
@@ -23,7 +23,6 @@ __all__ = [
     "ScalingRules",
     "Timing",
     "Workload",
-    "by_name",
     "member_counts",
     "parse_policy",
     "replay",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kafka_assignors.assignors import Assignor
-    from kafka_assignors.autoscale.workload import Partition
+    from kafka_assignors.autoscale.load import Partition
 
 __all__ = ["Interruption", "Members"]
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafka_assignors.autoscale import Replayed, Timing, by_name, parse_policy
+from kafka_assignors.assignors import by_name
+from kafka_assignors.autoscale import Replayed, Timing, parse_policy
 from kafka_assignors.cli import options
 from kafka_assignors.cli.looks import Interval, Rate, looks_at
 from kafka_assignors.cli.output import Format, console, exit_on_error, print_csv, print_json

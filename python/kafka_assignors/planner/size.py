@@ -7,7 +7,7 @@ from math import ceil, gcd
 from statistics import median
 from typing import TYPE_CHECKING
 
-from kafka_assignors.autoscale.workload import COMMIT_S
+from kafka_assignors.autoscale.load import COMMIT_S
 from kafka_assignors.errors import GroupError, OptionError
 from kafka_assignors.planner.change import Change, Join, Situation
 from kafka_assignors.planner.observed_group import Finding

@@ -14,8 +14,8 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from kafka_assignors.autoscale.autoscaler import Autoscaler
+from kafka_assignors.autoscale.load import MICRO
 from kafka_assignors.autoscale.members import Members
-from kafka_assignors.autoscale.workload import MICRO
 from kafka_assignors.errors import GroupError, OptionError
 from kafka_assignors.strategies import strategy_text
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kafka_assignors.assignors import Assignor
+    from kafka_assignors.autoscale.load import Partition, Workload
     from kafka_assignors.autoscale.policy import Policy
-    from kafka_assignors.autoscale.workload import Partition, Workload
 
 __all__ = ["MOST_CELLS", "Replayed", "Timing", "replay"]
 
