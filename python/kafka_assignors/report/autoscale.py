@@ -138,9 +138,18 @@ def autoscale_page(page: AutoscalePage) -> str:
     }
     return environment.get_template("autoscale.html.j2").render(
         page=page,
+        by_policy=_by_policy,
         groups=[(each, f"group-{place}", _drawn(each, place)) for place, each in enumerate(page.groups, 1)],
         themes=[" ".join(f"--{name}: {pair[which]};" for name, pair in COLOURS.items()) for which in (0, 1)],
     )
+
+
+def _by_policy(rows: Sequence[Any]) -> dict[str, list[Any]]:
+    """The rows of each policy, in their order."""
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row.policy, []).append(row)
+    return found
 
 
 def _drawn(group: AutoscaledGroup, place: int) -> list[_Drawn]:
