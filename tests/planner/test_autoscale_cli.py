@@ -18,13 +18,15 @@ from typer.testing import CliRunner
 from kafka_assignors.assignors import by_name
 from kafka_assignors.autoscale import Workload, parse_policy, replay
 from kafka_assignors.cli.app import app
-from kafka_assignors.errors import GroupError, OptionError
+from kafka_assignors.errors import ClusterError, GroupError, OptionError
 from kafka_assignors.planner.autoscale import load_of_looks, load_of_tables
 from kafka_assignors.report.autoscale import AutoscaledGroup, AutoscalePage, autoscale_page
 from support.snapshots import before, orders
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from kafka_assignors.cluster import Snapshot
 
 POLICY = "calm=keda(lagThreshold=100, maxReplicaCount=9)"
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u202e\x1b[2J"
@@ -210,3 +212,20 @@ def test_tables_that_cannot_be_used(tmp_path: Path) -> None:
 def test_wrong_options_are_one_sentence(arguments: list[str], said: str, files: tuple[str, str]) -> None:
     status, text = run("--snapshot", files[0], "--since", files[1], *arguments)
     assert (status, said in text) == (2, True), text
+
+
+def test_a_group_that_vanishes_between_live_looks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([orders()])
+
+    def read(*_arguments: object, **_options: object) -> Snapshot:
+        found = next(answers, None)
+        if found is None:
+            raise ClusterError("group 'billing' does not exist")
+        return found
+
+    monkeypatch.setattr("kafka_assignors.cli.looks.read_snapshot", read)
+    status, text = run(
+        *("--bootstrap-server", "nowhere:9092", "--group", "billing", "--policy", POLICY),
+        *("--interval", "0.1", "--looks", "3"),
+    )
+    assert (status, "after 1 of 3 looks: group 'billing' does not exist" in text) == (2, True), text
