@@ -367,8 +367,8 @@ def test_who_asks_for_one_group_gets_it(
     assert [each["figures"]["group_id"] for each in values["worst"]] == [asked]
     assert '<a href="autoscale.html">Autoscalers</a>' in (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "<figure>" in (tmp_path / "out" / "autoscale.html").read_text("utf-8")
-    found = CliRunner().invoke(app, [*options, "--group", "nobody", "--overwrite"])
-    assert (found.exit_code, "the table rebalances has no group 'nobody'" in found.output) == (2, True)
+    with pytest.raises(OptionError, match="the table rebalances has no group 'nobody'"):
+        report(tables["rebalances"].where(f"group_id = '{asked}'"), groups=["nobody"])
 
 
 def test_targets_are_those_of_spark(spark: SparkSession, made: Report, tmp_path: Path) -> None:

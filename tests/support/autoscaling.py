@@ -326,15 +326,15 @@ def small_group(seed: int) -> tuple[Workload, Policy, bool, Timing]:
     topics = {f"topic-{number}": draw.randint(2, 7) for number in range(draw.randint(1, 3))}
     start = 1_795_000_000_000 + draw.randint(0, 999)
     times = [start]
-    for _ in range(draw.randint(1, 6)):
-        times.append(times[-1] + draw.randint(60_000, 900_000))
+    for _ in range(draw.randint(4, 9)):
+        times.append(times[-1] + draw.randint(60_000, 500_000))
     rate = draw.choice([0.05, 3.0, 17.5, 250.0])
     arrived = {}
     for topic, count in topics.items():
         for number in range(count):
-            counts = [draw.choice([0, 0, draw.randint(0, int(600 * rate) + 5)])]
+            counts = [draw.choice([0, 0, draw.randint(0, int(60 * rate) + 5)])]
             for before, after in itertools.pairwise(times):
-                burst = draw.choice([0.0, 0.0, 0.3, 2.5])
+                burst = draw.choice([0.0, 0.0, 0.05, 0.4])
                 counts.append(counts[-1] + int(burst * rate * (after - before) / 1000))
             arrived[topic, number] = tuple(counts)
     threshold = max(1, int(rate * draw.choice([2, 15, 60])))
