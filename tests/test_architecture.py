@@ -28,7 +28,7 @@ LEVELS = (
     ("cli",),
     ("planner", "spark"),
     ("report", "cluster", "clients", "embedded"),
-    ("member",),
+    ("member", "autoscale"),
     (
         "net",
         "strategies",

@@ -58,7 +58,7 @@ def test_every_command_is_below_one() -> None:
     assert {"describe", "plan", "embedded", "spark capture", "spark replay"} <= names
     below = {f"spark {name}" for name, _ in commands(spark)}
     assert below == {name for name in names if name.startswith("spark ")}
-    assert len(below) == 8
+    assert len(below) == 9
 
 
 def shape(kind: Any) -> str:

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from kafka_assignors.assignors import by_name
+from kafka_assignors.autoscale import Workload, parse_policy, replay
+from kafka_assignors.report.autoscale import AutoscaledGroup, AutoscalePage, PolicyTotals, autoscale_page
 from kafka_assignors.report.canvas import COLOURS
 from kafka_assignors.report.page import write
 from support.browser import Browser, browser
@@ -56,6 +59,43 @@ def test_it_can_be_looked_at(browser: Browser, files: tuple[str, Any], width: in
     folder = os.environ.get("REPORT_SCREENSHOTS")
     if folder:
         browser.screenshot(Path(folder) / f"report-{width}-{'dark' if dark else 'light'}.png")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_about_autoscalers_can_be_looked_at(browser: Browser, width: int, tmp_path: Path) -> None:
+    load = Workload.steady("billing", {"orders": 12}, rate=50.0, arrivals=190.0, lag=60_000, members=2)
+    policies = [
+        parse_policy(text)
+        for text in ("keda(lagThreshold=2000, maxReplicaCount=12)", f"{'x' * 60}=hpa(averageValue=900, maxReplicas=6)")
+    ]
+    runs = [
+        replay(load, policy, by_name(name), static=static)
+        for policy in policies
+        for name in ("range", "sticky", "cooperative-sticky")
+        for static in (False, True)
+    ]
+    totals = [
+        PolicyTotals(
+            run.policy, run.strategy, run.membership, 1_234, 2, 98_765.4, 120_000, 99_000, 1e7, run.late, run.records
+        )
+        for run in runs
+    ]
+    groups = [AutoscaledGroup("c", name, 0, 3_600_000, 12, 50.0, runs, ["a note"]) for name in ("billing", HOSTILE[0])]
+    path = tmp_path / "autoscale.html"
+    path.write_text(autoscale_page(AutoscalePage("What autoscalers would do", 300.0, totals, groups)), "utf-8")
+    browser.open(path.as_uri(), width=width)
+    assert browser.complaints == []
+    assert [each for each in browser.requests if not each.startswith("data:")] == [path.as_uri()]
+    pictures = browser.run(_PICTURES)
+    assert len(pictures) == len(groups) * len(policies)
+    assert all(min(each["natural"]) > 0 and each["alt"] for each in pictures)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.run(_TOO_WIDE) == []
+    rows = [row for row in browser.run(_CELLS % ("#policy-table", "policy")) if row[0]]
+    assert [row[0] for row in rows] == [run.policy for run in runs]
+    folder = os.environ.get("REPORT_SCREENSHOTS")
+    if folder:
+        browser.screenshot(Path(folder) / f"autoscale-{width}.png")
 
 
 def test_pictures_turn_dark_with_the_page(browser: Browser, files: tuple[str, Any]) -> None:

@@ -17,10 +17,10 @@ from kafka_assignors.planner.fleet_query import FIELDS
 from kafka_assignors.planner.reasons import KINDS
 from support import schemas
 from support.fleets import troubled
-from support.snapshots import orders
+from support.snapshots import before, orders
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("planner.md", "fleet.md", "output.md")
+PAGES = ("planner.md", "fleet.md", "output.md", "autoscale.md")
 TEXTS = {page: (DOCS / page).read_text() for page in PAGES}
 BLOCK = re.compile(r"^```console\n\$ (?:COLUMNS=(\d+) )?kafka-assignors (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 BLOCKS = [(page, *found) for page in PAGES for found in BLOCK.findall(TEXTS[page])]
@@ -31,6 +31,7 @@ def test_the_pages_have_blocks_and_name_everything() -> None:
         "planner.md": 4,
         "fleet.md": 2,
         "output.md": 1,
+        "autoscale.md": 2,
     }
     notes = {
         "broker-assigned",
@@ -51,6 +52,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of the pages, in the present folder."""
     monkeypatch.chdir(tmp_path)
     orders().save("billing.json")
+    before(orders(), 10, arrived=5, read=20).save("earlier.json")
     troubled().save("before.json")
     troubled(later=True).save("now.json")
 
@@ -88,6 +90,8 @@ def test_the_page_has_every_schema() -> None:
         ("`plan`", "plan --snapshot billing.json --join 1"),
         ("`compare`", "compare --snapshot billing.json"),
         ("`rebalance-cost`", "rebalance-cost --snapshot billing.json --scale +1"),
+        ("`size`", "size --snapshot billing.json --since earlier.json --deadline 1h"),
+        ("`autoscale`", "autoscale --snapshot billing.json --since earlier.json --policy 'fixed(replicas=2)'"),
         ("`decode`", "decode 0000000100017400000002000000000000000200000005"),
         ("`decode` of a group", "decode --snapshot billing.json"),
     ],

@@ -23,7 +23,7 @@ from kafka_assignors.report.terminal.fitting import Column, fit
 from support.fleets import troubled
 from support.needs import rest
 from support.planned_group import commit
-from support.snapshots import classic, orders, snapshot
+from support.snapshots import before, classic, orders, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +61,11 @@ COMMANDS = {
     "rebalance-cost": ["rebalance-cost", "--scale", "+1"],
     "decode": ["decode"],
     "fleet": ["fleet"],
+    "size": ["size", "--deadline", "1h", "--rate", "1500", "--since", "EARLIER"],
+    "autoscale": [
+        *("autoscale", "--policy", "keda(lagThreshold=20000)", "--policy", "one=fixed(replicas=1)"),
+        *("--rate", "1500", "--since", "EARLIER"),
+    ],
 }
 
 
@@ -71,12 +76,19 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, taken in {"orders": orders(), "many": many()}.items():
         found[name] = folder / f"{name}.json"
         taken.save(found[name])
+        before(taken, 10, arrived=40, read=30).save(found[name].with_suffix(".earlier"))
     troubled(later=True).save(folder / "fleet.json")
     return {**found, "fleet": folder / "fleet.json"}
 
 
+def of(path: Path, arguments: list[str]) -> list[str]:
+    """The command about a file, with the earlier look that some commands compare it with."""
+    earlier = str(path.with_suffix(".earlier"))
+    return [*(each.replace("EARLIER", earlier) for each in arguments), "--snapshot", str(path)]
+
+
 def shown(arguments: list[str], path: Path, width: int) -> list[str]:
-    result = CliRunner().invoke(app, [*arguments, "--snapshot", str(path)], env={"COLUMNS": str(width)})
+    result = CliRunner().invoke(app, of(path, arguments), env={"COLUMNS": str(width)})
     assert result.exit_code in (0, 3), (result.output, result.exception)
     return result.stdout.splitlines()
 
@@ -94,7 +106,7 @@ def test_every_table_fits(command: str, group: str, width: int, files: dict[str,
     lines = shown(COMMANDS[command], path, width)
     assert max(map(cell_len, lines)) <= width
     # A word of a cell is a word of the table without limits, or one whose middle is left out.
-    whole = cells(CliRunner().invoke(app, [*COMMANDS[command], "--snapshot", str(path), "--wide"]).stdout.splitlines())
+    whole = cells(CliRunner().invoke(app, [*of(path, COMMANDS[command]), "--wide"]).stdout.splitlines())
     broken = [word for word in cells(lines) if word not in whole and "…" not in word]
     assert broken == []
     assert [

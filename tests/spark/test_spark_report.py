@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import defaultdict
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 import kafka_assignors.spark.report as report_module
 from kafka_assignors import KafkaAssignorsError, OptionError
+from kafka_assignors.assignors import by_name
+from kafka_assignors.autoscale import Workload, parse_policy, replay
 from kafka_assignors.report.page import page, write
 from kafka_assignors.spark.app import app
 from kafka_assignors.spark.files import check_target, write_report
@@ -341,6 +344,31 @@ def test_the_command_leaves_page_figures_and_table(
     assert [each["figures"]["group_id"] for each in values["worst"]] == [made.worst[0].figures.group_id]
     assert values["worst"][0]["ownership"] == made.to_json()["worst"][0]["ownership"]
     assert spark.read.parquet(str(tmp_path / "out" / "recommendations")).count() == GROUPS + 1
+
+
+def test_who_asks_for_one_group_gets_it(
+    tables: dict[str, DataFrame], made: Report, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Also a group that gains nothing; and the page about autoscalers is beside this one where its table is there."""
+    tables["rebalances"].write.parquet(str(tmp_path / "rebalances"))
+    steady = Workload.steady("g", {"t": 4}, rate=10.0, arrivals=20.0, lag=500, members=1)
+    done = replay(steady, parse_policy("fixed(replicas=2)"), by_name("sticky"))
+    figures = {each.name: getattr(done, each.name) for each in fields(done)}
+    row = {**figures, "cluster": "c", "group_id": "g", "since": 0, "until": 3_600_000, "partitions": 4, "rate": 10.0}
+    ordered = [row.get(field.name) for field in schema("autoscale").fields]
+    spark.createDataFrame([tuple(ordered)], schema("autoscale")).write.parquet(str(tmp_path / "autoscale"))
+    others = {row["group_id"] for row in tables["rebalances"].select("group_id").distinct().collect()}
+    asked = sorted(each for each in others if each and each not in {each.figures.group_id for each in made.worst})[0]
+    options = ["report", "--in", str(tmp_path), "--out", str(tmp_path / "out")]
+    found = CliRunner().invoke(app, [*options, "--group", asked])
+    assert found.exit_code == 0, found.output
+    assert found.stdout.split()[-1] == f"{tmp_path}/out/autoscale.html"
+    values = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    assert [each["figures"]["group_id"] for each in values["worst"]] == [asked]
+    assert '<a href="autoscale.html">Autoscalers</a>' in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "<figure>" in (tmp_path / "out" / "autoscale.html").read_text("utf-8")
+    with pytest.raises(OptionError, match="the table rebalances has no group 'nobody'"):
+        report(tables["rebalances"].where(f"group_id = '{asked}'"), groups=["nobody"])
 
 
 def test_targets_are_those_of_spark(spark: SparkSession, made: Report, tmp_path: Path) -> None:

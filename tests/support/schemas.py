@@ -8,8 +8,22 @@ import re
 import sys
 from typing import Any
 
+from kafka_assignors.autoscale import Replayed
 from kafka_assignors.cluster import Missing
-from kafka_assignors.planner import claims, compare, cost, decode, describe, fleet, keys, observed_group, plan, reasons
+from kafka_assignors.planner import (
+    autoscale,
+    claims,
+    compare,
+    cost,
+    decode,
+    describe,
+    fleet,
+    keys,
+    observed_group,
+    plan,
+    reasons,
+    size,
+)
 
 ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
     "fleet": (
@@ -23,6 +37,8 @@ ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
     "plan": (plan.PlannedGroup, {"warnings": ("number", "how many of the findings are warnings")}),
     "compare": (compare.Comparison, {}),
     "rebalance-cost": (cost.Cost, {}),
+    "size": (size.SizedGroup, {}),
+    "autoscale": (autoscale.Autoscaled, {}),
     "decode": (decode.Decoded, {}),
     "decode-group": (decode.DecodedGroup, {}),
     "audit-keys": (keys.KeyAudit, {"agree": ("true or false", "whether all topics join, or all hashes agree")}),
@@ -30,13 +46,14 @@ ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
 }
 """The root of each answer, and the fields before its own."""
 
-_MODULES = (claims, compare, cost, decode, describe, fleet, keys, observed_group, plan, reasons)
+# Later ones count: `size` imports another class `Join`.
+_MODULES = (autoscale, size, claims, compare, cost, decode, describe, fleet, keys, observed_group, plan, reasons)
 CLASSES: dict[str, Any] = {
     name: each
     for module in _MODULES
     for name, each in vars(module).items()
     if isinstance(each, type) and dataclasses.is_dataclass(each)
-} | {"Missing": Missing}
+} | {"Missing": Missing, "Replayed": Replayed}
 _SIMPLE = {
     "int": "number",
     "float": "number",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafka_assignors import MemberState
@@ -93,6 +94,23 @@ def orders() -> Snapshot:
         for row in range(3)
     ]
     return snapshot({"orders": 12, "payments": 6}, members, committed={"orders": [50] * 12, "payments": [50] * 6})
+
+
+def before(taken: Snapshot, seconds: float, *, arrived: int, read: int) -> Snapshot:
+    """The look so many seconds before another one, with fewer records and smaller commits in each partition."""
+
+    def less(values: Sequence[int | None] | None, by: int) -> tuple[int | None, ...] | None:
+        return None if values is None else tuple(None if each is None else max(0, each - by) for each in values)
+
+    return replace(
+        taken,
+        taken_ms=taken.taken_ms - round(1000 * seconds),
+        topics={name: replace(each, end=less(each.end, arrived)) for name, each in taken.topics.items()},
+        groups={
+            name: replace(each, committed={topic: less(of, read) or () for topic, of in each.committed.items()})
+            for name, each in taken.groups.items()
+        },
+    )
 
 
 def by_broker() -> Snapshot:

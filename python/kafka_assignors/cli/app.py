@@ -5,7 +5,19 @@ from typing import Annotated
 import typer
 
 from kafka_assignors import __version__
-from kafka_assignors.cli import audit_keys, compare, decode, describe, embedded, fleet, plan, rebalance_cost, snapshot
+from kafka_assignors.cli import (
+    audit_keys,
+    autoscale,
+    compare,
+    decode,
+    describe,
+    embedded,
+    fleet,
+    plan,
+    rebalance_cost,
+    size,
+    snapshot,
+)
 from kafka_assignors.spark.app import app as spark
 
 app = typer.Typer(
@@ -39,6 +51,8 @@ app.command("compare")(compare.compare)
 app.command("decode")(decode.decode)
 app.command("snapshot")(snapshot.snapshot)
 app.command("rebalance-cost")(rebalance_cost.rebalance_cost)
+app.command("size")(size.size)
+app.command("autoscale")(autoscale.autoscale)
 app.command("audit-keys")(audit_keys.audit_keys)
 app.command("embedded", context_settings=embedded.PASSED_ON)(embedded.embedded)
 app.add_typer(spark, name="spark")

@@ -34,7 +34,19 @@ WARNINGS = 3
 
 
 SCHEMAS = dict.fromkeys(
-    ("audit-keys", "audit-topics", "compare", "decode", "decode-group", "describe", "fleet", "plan", "rebalance-cost"),
+    (
+        "audit-keys",
+        "audit-topics",
+        "autoscale",
+        "compare",
+        "decode",
+        "decode-group",
+        "describe",
+        "fleet",
+        "plan",
+        "rebalance-cost",
+        "size",
+    ),
     1,
 )
 """The version of each answer in JSON and CSV. A field that goes, or changes its meaning, makes a new one."""

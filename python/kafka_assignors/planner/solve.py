@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_assignors.assignors import LagBasedAssignor
+from kafka_assignors.autoscale.owners import final_owners
 from kafka_assignors.errors import GroupError, KafkaAssignorsError, PlanError, RecordSizeWarning
 from kafka_assignors.own import CustomAssignor, described
 
@@ -78,22 +79,6 @@ def plan_of(assignor: Assignor, group: Group, lags: Mapping[str, Sequence[int]] 
             *_, last = traceback.extract_tb(error.__traceback__)
             place = "" if isinstance(error, PlanError) else f", at line {last.lineno} of {last.filename}"
             raise GroupError(f"the assignor {assignor.name!r} failed ({described(error)}{place})") from error
-
-
-def final_owners(plan: Plan) -> tuple[dict[Partition, str], int]:
-    """The owners once the rebalance is over, and how many partitions a cooperative rebalance withholds until then."""
-    owners = {
-        (topic, number): member
-        for member, topics in plan.assignment.items()
-        for topic, numbers in topics.items()
-        for number in numbers
-    }
-    withheld = 0
-    for move in plan.moves:
-        if move.target is not None and (move.topic, move.partition) not in owners:
-            owners[move.topic, move.partition] = move.target
-            withheld += 1
-    return owners, withheld
 
 
 def known_lags(lags: Mapping[str, list[int | None]]) -> dict[str, list[int]]:

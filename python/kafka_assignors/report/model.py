@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 __all__ = [
@@ -272,6 +272,7 @@ class Report:
         failures: some of the groups that failed.
         failed_groups: how many failed for some strategy.
         notes: further notes, a sentence each.
+        pages: further pages in the same folder: heading to address.
     """
 
     title: str
@@ -291,6 +292,7 @@ class Report:
     failed_groups: int = 0
     observed_groups: int = 0
     notes: Sequence[str] = ()
+    pages: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The report as values of JSON; a figure that is NaN or infinite is null."""

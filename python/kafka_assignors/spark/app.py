@@ -2,7 +2,17 @@
 
 import typer
 
-from kafka_assignors.spark.commands import capture, decode, lag, pipeline, replay, report, snapshot, synth
+from kafka_assignors.spark.commands import (
+    autoscale,
+    capture,
+    decode,
+    lag,
+    pipeline,
+    replay,
+    report,
+    snapshot,
+    synth,
+)
 
 app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -24,6 +34,7 @@ app.command("decode")(decode.decode)
 app.command("snapshot")(snapshot.snapshot)
 app.command("lag")(lag.lag)
 app.command("replay")(replay.replay)
+app.command("autoscale")(autoscale.autoscale)
 app.command("pipeline")(pipeline.pipeline)
 app.command("report")(report.report)
 app.command("synth")(synth.synth)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 from kafka_assignors.errors import TableError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from kafka_assignors.report.model import Report
 
-__all__ = ["check_target", "write_report"]
+__all__ = ["check_target", "write_report", "write_texts"]
 
 
 def check_target(spark: SparkSession, folder: str) -> None:
@@ -34,12 +36,29 @@ def write_report(spark: SparkSession, report: Report, folder: str) -> tuple[str,
         MissingDependencyError: jinja2 or matplotlib is not installed.
         TableError: the folder cannot be written.
     """
-    from py4j.protocol import Py4JJavaError
-
     from kafka_assignors.report.page import files
 
+    html, values = write_texts(spark, files(report), folder)
+    return html, values
+
+
+def write_texts(spark: SparkSession, texts: Mapping[str, str], folder: str) -> list[str]:
+    """Writes files with Spark, in UTF-8; existing ones are replaced.
+
+    Args:
+        spark: the session.
+        texts: name to text.
+        folder: of any file system of this Spark.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        TableError: the folder cannot be written.
+    """
+    from py4j.protocol import Py4JJavaError
+
     root, system = _file_system(spark, folder)
-    texts = files(report)
     try:
         if system.getScheme() == "file":
             # Hadoop's local file system would write a file of checksums beside each.
@@ -56,8 +75,7 @@ def write_report(spark: SparkSession, report: Report, folder: str) -> tuple[str,
                     stream.close()
     except (Py4JJavaError, OSError) as error:
         raise TableError(f"{folder} cannot be written: {_reason(error)}") from error
-    html, values = (f"{folder.rstrip('/')}/{name}" for name in texts)
-    return html, values
+    return [f"{folder.rstrip('/')}/{name}" for name in texts]
 
 
 def _path(spark: SparkSession, path: str) -> Any:

@@ -47,6 +47,7 @@ _KEYS = ("cluster", "group_id")
 _MOST_PARTITIONS = 4_000
 _MOST_REBALANCES = 60
 _FAILURES = 50
+_MOST_GROUPS = 1_000
 _PERIODS = 72
 _MINUTE = 60_000
 _STEPS = tuple(_MINUTE * each for each in (1, 5, 15, 30, 60, 180, 360, 720, 1440, 10_080, 43_200))
@@ -122,6 +123,8 @@ def report(
     joined: str | None = None,
     limits: Limits | None = None,
     top: int = 6,
+    groups: Sequence[str] = (),
+    pages: Mapping[str, str] | None = None,
     title: str = "Consumer groups under each assignment strategy",
 ) -> Report:
     """The report of a replay, from its tables.
@@ -137,12 +140,14 @@ def report(
             and group_id, and of the strategies; it returns the table.
         joined: see `recommendations`.
         limits: see `recommendations`.
-        top: how many groups are shown one by one.
+        top: how many groups are shown one by one: those that gain the most.
+        groups: the ids of groups to show instead, whatever they gain.
+        pages: further pages in the same folder: heading to address.
         title: of the page.
 
     Raises:
         TableError: a table lacks a column.
-        OptionError: `top` is negative, or `joined` is no regular expression.
+        OptionError: `top` is negative, `joined` is no regular expression, or the table lacks one of `groups`.
     """
     check_options(top, joined)
     import pyspark.sql.functions as f
@@ -152,7 +157,12 @@ def report(
     try:
         # A row without a cluster or a group counts as a failure, and cannot be shown as a group.
         named = advice.where("cluster is not null and group_id is not null")
-        best = named.orderBy(f.desc(f.coalesce("saved", f.lit(0))), *_KEYS).limit(top).collect()
+        wanted = named.where(f.col("group_id").isin(list(groups))) if groups else named
+        ranked = wanted.orderBy(f.desc(f.coalesce("saved", f.lit(0))), *_KEYS)
+        best = ranked.limit(_MOST_GROUPS if groups else top).collect()
+        lacking = sorted(set(groups) - {row["group_id"] for row in best})
+        if lacking:
+            raise OptionError(f"the table rebalances has no group {lacking[0]!r}; give another one")
         tally = {
             row["strategy"] or "none": row["count"]
             for row in advice.groupBy("strategy").count().orderBy(f.desc("count"), "strategy").collect()
@@ -197,6 +207,7 @@ def report(
         failed_groups=failed_groups,
         observed_groups=moves[2],
         notes=_notes(facts["groups"], moves[2], moves[3], moves[4], worst),
+        pages=dict(pages or {}),
     )
 
 

@@ -106,6 +106,14 @@ TABLES: dict[str, tuple[TableColumn, ...]] = {
         "cluster string, group_id string, strategy string, seq bigint, ts bigint, generation int, member_id string, "
         "topic string, partitions array<int>"
     ),
+    # What an autoscaler would have done: a row for each group, policy, strategy and membership.
+    "autoscale": _columns(
+        "cluster string, group_id string, policy string, strategy string, membership string, since bigint, "
+        "until bigint, partitions int, rate double, member_hours double, scalings int, least_replicas int, "
+        "most_replicas int, rebalances int, moves bigint, unowned_s double, empty_s double, late bigint, "
+        "records bigint, unread bigint, most_lag bigint, replicas array<struct<ts:bigint,replicas:int>>, "
+        "lag array<struct<ts:bigint,lag:bigint>>, notes array<string>, error string"
+    ),
     # `rebalances` by group and strategy; best marks one strategy of each group.
     "group_summary": _summary("cluster string, group_id string, strategy string", "best boolean"),
     # `rebalances` by strategy; best_groups are the groups in which it is the best.

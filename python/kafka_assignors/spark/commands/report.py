@@ -13,13 +13,17 @@ def report(
         typer.Option(
             "--in",
             help="A folder of tables; may be given repeatedly. `rebalances` has to be in one of them; "
-            "`membership_events`, `topic_partitions`, `lags`, `observed_assignments` and `assignments` are of use.",
+            "`membership_events`, `topic_partitions`, `lags`, `observed_assignments`, `assignments` and `autoscale` "
+            "are of use.",
         ),
     ],
     out: Annotated[
         str, typer.Option(help="The folder, or address, that report.html, report.json and recommendations go to.")
     ],
     top: Annotated[int, typer.Option(help="How many groups are shown one by one.")] = 6,
+    group: Annotated[
+        list[str] | None, typer.Option(help="A group to show, whatever it gains. Repeatable; by default the worst.")
+    ] = None,
     joined: Annotated[
         str | None,
         typer.Option(help="An expression in RE2's syntax: groups with it in their id join their topics by number."),
@@ -39,13 +43,16 @@ def report(
     """Make a page from a replay: report.html, report.json, and a recommendation for every group.
 
     The page needs no network. The groups with the most to gain are shown with timelines: from the table `assignments`,
-    or, where that is missing, by replaying them once more. Exit status: 0, or 2 if the input is bad.
+    or, where that is missing, by replaying them once more. With the table `autoscale` there is autoscale.html as well.
+    Exit status: 0, or 2 if the input is bad.
     """
     with exit_on_error():
         from kafka_assignors.errors import TableError
+        from kafka_assignors.report.autoscale import autoscale_page
         from kafka_assignors.report.page import check_libraries
         from kafka_assignors.report.recommend import Limits
-        from kafka_assignors.spark.files import check_target, write_report
+        from kafka_assignors.spark.autoscale import autoscale_report
+        from kafka_assignors.spark.files import check_target, write_report, write_texts
         from kafka_assignors.spark.report import check_options, find_table, recommendations, replayed_assignments
         from kafka_assignors.spark.report import report as reported
         from kafka_assignors.spark.session import opened
@@ -66,6 +73,7 @@ def report(
                     "lags",
                     "observed_assignments",
                     "assignments",
+                    "autoscale",
                 )
             }
             rebalances = tables["rebalances"]
@@ -85,8 +93,13 @@ def report(
                 joined=joined,
                 limits=limits,
                 top=top,
+                groups=group or (),
+                pages={} if tables["autoscale"] is None else {"Autoscalers": "autoscale.html"},
                 **({"title": title} if title else {}),
             )
-            html, values = write_report(spark, found, out)
-    for each in (html, values, path):
+            written = [*write_report(spark, found, out), path]
+            if tables["autoscale"] is not None:
+                page = autoscale_report(tables["autoscale"], top=top)
+                written += write_texts(spark, {"autoscale.html": autoscale_page(page)}, out)
+    for each in written:
         typer.echo(each)

@@ -1,0 +1,80 @@
+"""`autoscale`: what autoscalers would do with every group of a capture, as a table and a page."""
+
+from typing import Annotated
+
+import typer
+
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, read, settings, write
+
+
+def autoscale(
+    offsets: Annotated[str, typer.Option(help="The table offset_snapshots: a folder of Parquet, as all of these.")],
+    policy: Annotated[
+        list[str],
+        typer.Option(
+            help="A policy: 'keda(lagThreshold=500)' or 'calm=hpa(averageValue=500, maxReplicas=10)'. Repeatable."
+        ),
+    ],
+    out: Annotated[str, typer.Option(help="Where the folder autoscale and autoscale.html go.")],
+    events: Annotated[
+        str | None, typer.Option(help="The table membership_events, for how many members there were.")
+    ] = None,
+    strategies: Annotated[
+        str, typer.Option(help="Names, with options in parentheses: range,cooperative-sticky.")
+    ] = "range,sticky,cooperative-sticky",
+    membership: Annotated[
+        list[str] | None, typer.Option(help="dynamic or static; by default both. Repeatable.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="How many records a second one member reads; by default measured, by group.")
+    ] = None,
+    deadline: Annotated[float, typer.Option(help="Within how many seconds a record has to be read.")] = 300.0,
+    reset: Annotated[str, typer.Option(help="The groups' auto_offset_reset.")] = "latest",
+    group: Annotated[
+        list[str] | None, typer.Option(help="Only this group. Repeatable; by default all, and the page shows some.")
+    ] = None,
+    top: Annotated[int, typer.Option(help="How many groups are shown one by one.")] = 6,
+    tasks: Annotated[int | None, typer.Option(min=1, help="Into how many parts groups are dealt.")] = None,
+    master: Master = None,
+    conf: Conf = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Replay the lag of every group against policies of autoscalers.
+
+    Writes the table autoscale, a row for each group, policy, strategy and membership, and the page autoscale.html.
+    Exit status: 0, or 2 if the input is bad.
+    """
+    with exit_on_error():
+        from kafka_assignors.autoscale import Timing
+        from kafka_assignors.report.autoscale import autoscale_page, check_libraries
+        from kafka_assignors.spark.autoscale import MEMBERSHIPS, autoscale_report, check_options
+        from kafka_assignors.spark.autoscale import autoscale as autoscaled
+        from kafka_assignors.spark.files import check_target, write_texts
+        from kafka_assignors.spark.session import opened
+
+        # Before a JVM is started.
+        wanted = settings(conf)
+        timing = Timing(deadline=deadline)
+        memberships = membership or list(MEMBERSHIPS)
+        policies, assignors, _ = check_options(policy, strategies, memberships, rate, tasks)
+        check_libraries()
+        with opened(master, **wanted) as spark:
+            check_target(spark, out)
+            found = autoscaled(
+                read(spark, offsets, "--offsets"),
+                policies,
+                events=None if events is None else read(spark, events, "--events"),
+                strategies=assignors,
+                memberships=memberships,
+                groups=group or (),
+                rate=rate,
+                reset=reset,
+                timing=timing,
+                tasks=tasks,
+            )
+            path = f"{out.rstrip('/')}/autoscale"
+            write(found, path, overwrite)
+            page = autoscale_report(spark.read.parquet(path), deadline=deadline, top=top, groups=group or ())
+            (html,) = write_texts(spark, {"autoscale.html": autoscale_page(page)}, out)
+    for each in (path, html):
+        typer.echo(each)
