@@ -4,6 +4,7 @@
 use super::backoff::{Backoff, Jitter};
 use super::connections::{Broken, Pending};
 use super::event::{Action, CommitOffset, Role};
+use super::machine::Machine;
 use super::{Leaves, Membership, Progress};
 use crate::protocol::offsets::{OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic};
 use crate::protocol::{ErrorCode, read_response};
@@ -112,13 +113,13 @@ impl Membership {
         let mut commit = Commit {
             id,
             offsets: kept,
-            deadline: self.now.saturating_add(timeout_ms),
+            deadline: self.network.now.saturating_add(timeout_ms),
             done: Vec::new(),
             dropped: dropped.into_iter().map(|(offset, _)| (offset.topic, offset.partition)).collect(),
             answered: false,
         };
         if self.failed || self.closed {
-            commit.answer(ErrorCode::UNKNOWN_MEMBER_ID, &mut self.actions);
+            commit.answer(ErrorCode::UNKNOWN_MEMBER_ID, &mut self.network.actions);
         } else {
             self.commits.waiting.push_back(commit);
         }
@@ -139,23 +140,24 @@ impl Membership {
     }
 
     pub(super) fn drive_commits(&mut self) -> Progress {
-        let mut progress = self.commits.expire(self.now, &mut self.actions);
-        if self.departure.as_ref().is_some_and(|departure| self.now >= departure.deadline) {
-            progress |= self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.actions);
+        let mut progress = self.commits.expire(self.network.now, &mut self.network.actions);
+        if self.departure.as_ref().is_some_and(|departure| self.network.now >= departure.deadline) {
+            progress |= self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.network.actions);
         }
         if self.commits.in_flight.is_some() || self.commits.waiting.is_empty() {
             return progress;
         }
         if let Some(code) = self.commits_refused() {
-            return progress | self.commits.refuse_all(code, &mut self.actions);
+            return progress | self.commits.refuse_all(code, &mut self.network.actions);
         }
         // Nothing of these is left to send. A callback that waited for one would keep the application from taking its assignment.
-        progress |= self.commits.answer_where(ErrorCode::NONE, &mut self.actions, |commit| commit.offsets.is_empty());
+        progress |=
+            self.commits.answer_where(ErrorCode::NONE, &mut self.network.actions, |commit| commit.offsets.is_empty());
         // Before the application has taken its assignment, it is not known which of the released partitions came back.
-        if self.generation.rejoining || self.assignment_waits() || !self.commits.backoff.ready(self.now) {
+        if self.generation.rejoining || self.assignment_waits() || !self.commits.backoff.ready(self.network.now) {
             return progress;
         }
-        let Some(conn) = self.ready(Role::Offsets) else { return progress };
+        let Some(conn) = self.network.ready(Role::Offsets) else { return progress };
         progress |= !self.commits.waiting.is_empty();
         while let Some(mut commit) = self.commits.waiting.pop_front() {
             if self.subscription.is_some() {
@@ -168,16 +170,16 @@ impl Membership {
                 commit.dropped.extend(gone.into_iter().map(|(offset, _)| (offset.topic, offset.partition)));
             }
             if commit.offsets.is_empty() {
-                commit.answer(ErrorCode::NONE, &mut self.actions);
+                commit.answer(ErrorCode::NONE, &mut self.network.actions);
                 continue;
             }
             let body = self.commit_request(&commit);
-            let deadline = self.now + self.config.request_timeout_ms.max(self.config.session_timeout_ms);
+            let deadline = self.network.now + self.config.request_timeout_ms.max(self.config.session_timeout_ms);
             if self.ask(conn, &body, 8, deadline) {
                 self.commits.in_flight = Some(commit);
                 break;
             }
-            commit.answer(ErrorCode::OFFSET_METADATA_TOO_LARGE, &mut self.actions);
+            commit.answer(ErrorCode::OFFSET_METADATA_TOO_LARGE, &mut self.network.actions);
         }
         progress
     }
@@ -210,7 +212,7 @@ impl Membership {
 
     pub(super) fn on_committed(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: OffsetCommitResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
+        self.network.throttle(conn, response.throttle_time_ms);
         let Some(mut commit) = self.commits.in_flight.take() else { return Ok(()) };
         let mut codes: BTreeMap<(&str, i32), ErrorCode> = BTreeMap::new();
         for topic in &response.topics {
@@ -236,7 +238,7 @@ impl Membership {
             }
         }
         if unanswered {
-            commit.answer(ErrorCode::UNKNOWN_SERVER_ERROR, &mut self.actions);
+            commit.answer(ErrorCode::UNKNOWN_SERVER_ERROR, &mut self.network.actions);
             return Err(Broken("OffsetCommit answers other partitions than were committed".to_owned()));
         }
         if again.is_empty() {
@@ -245,12 +247,12 @@ impl Membership {
                     self.generation.session.renewed(pending.sent_at);
                 }
                 self.commits.backoff.succeeded();
-                self.discovery.succeeded();
+                self.network.discovery.succeeded();
             }
-            commit.answer(refused, &mut self.actions);
+            commit.answer(refused, &mut self.network.actions);
         } else {
             commit.offsets = again;
-            self.commits.backoff.failed(self.now, &mut self.jitter);
+            self.commits.backoff.failed(self.network.now, &mut self.network.jitter);
             if !commit.answered {
                 self.commits.waiting.push_front(commit);
             }

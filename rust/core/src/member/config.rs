@@ -100,6 +100,19 @@ impl Default for Config {
     }
 }
 
+/// The settings of either protocol that are about connections and requests.
+#[derive(Debug)]
+pub(super) struct NetworkConfig {
+    /// At least one.
+    pub(super) bootstrap: Vec<(String, i32)>,
+    pub(super) client_id: Option<String>,
+    pub(super) group_id: String,
+    pub(super) request_timeout_ms: u64,
+    pub(super) connect_timeout_ms: u64,
+    /// The longest throttle that is observed.
+    pub(super) longest_throttle_ms: u64,
+}
+
 /// Settings that make no member.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
@@ -207,9 +220,20 @@ impl Config {
         self.assignors.iter().find(|assignor| assignor.name == name)
     }
 
+    pub(super) fn network(&self) -> NetworkConfig {
+        NetworkConfig {
+            bootstrap: self.bootstrap.clone(),
+            client_id: self.client_id.clone(),
+            group_id: self.group_id.clone(),
+            request_timeout_ms: self.request_timeout_ms,
+            connect_timeout_ms: self.connect_timeout_ms,
+            longest_throttle_ms: self.longest_throttle_ms(),
+        }
+    }
+
     /// The longest throttle that is observed. A heartbeat that waits longer may come after the end of the session; the quotas of
     /// a broker never ask for more than about a second.
-    pub(super) fn longest_throttle_ms(&self) -> u64 {
+    fn longest_throttle_ms(&self) -> u64 {
         (self.session_timeout_ms / 2).min(LONGEST_THROTTLE_MS)
     }
 

@@ -24,7 +24,7 @@ impl Liveness {
 
 impl Membership {
     pub(super) fn on_poll(&mut self) {
-        self.liveness.stamp(self.now);
+        self.liveness.stamp(self.network.now);
     }
 
     fn is_in_group(&self) -> bool {
@@ -40,14 +40,15 @@ impl Membership {
     /// A dynamic member sends LeaveGroup. A static one only stops its heartbeats, so the coordinator keeps its place for a
     /// session.
     pub(super) fn drive_liveness(&mut self) -> Progress {
-        if self.liveness_due().is_none_or(|due| self.now < due) {
+        if self.liveness_due().is_none_or(|due| self.network.now < due) {
             return false;
         }
         self.liveness.expired = true;
         let interval_ms = self.config.max_poll_interval_ms;
-        self.warn(format!("the application has not polled for {interval_ms} ms: leaving the group until it does"));
-        self.actions.push(Action::MaxPollExceeded { interval_ms });
-        let deadline = self.now + self.config.request_timeout_ms;
+        self.network
+            .warn(format!("the application has not polled for {interval_ms} ms: leaving the group until it does"));
+        self.network.actions.push(Action::MaxPollExceeded { interval_ms });
+        let deadline = self.network.request_deadline();
         self.want_leave_group("max.poll.interval.ms exceeded", deadline);
         self.leave_generation(Leaves::Group);
         true

@@ -1,6 +1,6 @@
 //! The settings of a member of the new protocol.
 
-use crate::member::config::{ConfigError, MOST_MS};
+use crate::member::config::{ConfigError, MOST_MS, NetworkConfig};
 
 /// The settings of a member of the new protocol, by Kafka's names; times in milliseconds. Assignor, session timeout and heartbeat
 /// interval are the brokers' or the group's settings.
@@ -111,8 +111,14 @@ impl ConsumerConfig {
         Ok(())
     }
 
-    /// The longest throttle that is observed, as in the classic protocol.
-    pub(super) fn longest_throttle_ms(&self) -> u64 {
-        self.session_timeout_ms / 2
+    pub(super) fn network(&self) -> NetworkConfig {
+        NetworkConfig {
+            bootstrap: self.bootstrap.clone(),
+            client_id: self.client_id.clone(),
+            group_id: self.group_id.clone(),
+            request_timeout_ms: self.request_timeout_ms,
+            connect_timeout_ms: self.connect_timeout_ms,
+            longest_throttle_ms: self.session_timeout_ms / 2,
+        }
     }
 }

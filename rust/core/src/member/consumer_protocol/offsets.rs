@@ -7,6 +7,7 @@ use crate::member::commits::{Commit, is_retriable};
 use crate::member::connections::{Broken, Pending};
 use crate::member::event::{CommitOffset, FetchedOffset, Partitions, Role};
 use crate::member::fetches::{self, Fetch};
+use crate::member::machine::Machine;
 use crate::protocol::offsets::{
     OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic, OffsetFetchGroup,
     OffsetFetchPartitionResponse, OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic,
@@ -33,13 +34,13 @@ impl ConsumerMembership {
         let mut commit = Commit {
             id,
             offsets: kept,
-            deadline: self.now.saturating_add(timeout_ms),
+            deadline: self.network.now.saturating_add(timeout_ms),
             done: Vec::new(),
             dropped: dropped.into_iter().map(|(offset, _)| (offset.topic, offset.partition)).collect(),
             answered: false,
         };
         if self.failed || self.closed {
-            commit.answer(ErrorCode::UNKNOWN_MEMBER_ID, &mut self.actions);
+            commit.answer(ErrorCode::UNKNOWN_MEMBER_ID, &mut self.network.actions);
         } else {
             self.commits.waiting.push_back(commit);
         }
@@ -50,19 +51,20 @@ impl ConsumerMembership {
     }
 
     pub(super) fn drive_commits(&mut self) -> Progress {
-        let mut progress = self.commits.expire(self.now, &mut self.actions);
+        let mut progress = self.commits.expire(self.network.now, &mut self.network.actions);
         if self.commits.in_flight.is_some() || self.commits.waiting.is_empty() {
             return progress;
         }
         if self.subscription.is_some() && self.epoch < 0 {
             // Others may own what the offsets are of.
-            return progress | self.commits.refuse_all(ErrorCode::ILLEGAL_GENERATION, &mut self.actions);
+            return progress | self.commits.refuse_all(ErrorCode::ILLEGAL_GENERATION, &mut self.network.actions);
         }
-        progress |= self.commits.answer_where(ErrorCode::NONE, &mut self.actions, |commit| commit.offsets.is_empty());
-        if !self.commits.backoff.ready(self.now) {
+        progress |=
+            self.commits.answer_where(ErrorCode::NONE, &mut self.network.actions, |commit| commit.offsets.is_empty());
+        if !self.commits.backoff.ready(self.network.now) {
             return progress;
         }
-        let Some(conn) = self.ready(Role::Offsets) else { return progress };
+        let Some(conn) = self.network.ready(Role::Offsets) else { return progress };
         while let Some(mut commit) = self.commits.waiting.pop_front() {
             progress = true;
             if self.subscription.is_some() {
@@ -74,15 +76,15 @@ impl ConsumerMembership {
                 commit.dropped.extend(gone.into_iter().map(|(offset, _)| (offset.topic, offset.partition)));
             }
             if commit.offsets.is_empty() {
-                commit.answer(ErrorCode::NONE, &mut self.actions);
+                commit.answer(ErrorCode::NONE, &mut self.network.actions);
                 continue;
             }
             let (body, most) = self.commit_request(&commit);
-            if self.ask(conn, &body, most) {
+            if self.ask(conn, &body, most, self.network.request_deadline()) {
                 self.commits.in_flight = Some(commit);
                 break;
             }
-            commit.answer(ErrorCode::OFFSET_METADATA_TOO_LARGE, &mut self.actions);
+            commit.answer(ErrorCode::OFFSET_METADATA_TOO_LARGE, &mut self.network.actions);
         }
         progress
     }
@@ -123,7 +125,7 @@ impl ConsumerMembership {
 
     pub(super) fn on_committed(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: OffsetCommitResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
+        self.network.throttle(conn, response.throttle_time_ms);
         let Some(mut commit) = self.commits.in_flight.take() else { return Ok(()) };
         let has_ids = pending.header.version > NAMES_UNTIL;
         let names = self.holdings.names();
@@ -166,7 +168,7 @@ impl ConsumerMembership {
             }
         }
         if unanswered {
-            commit.answer(ErrorCode::UNKNOWN_SERVER_ERROR, &mut self.actions);
+            commit.answer(ErrorCode::UNKNOWN_SERVER_ERROR, &mut self.network.actions);
             return Err(Broken("OffsetCommit answers other partitions than were committed".to_owned()));
         }
         if again.is_empty() {
@@ -174,10 +176,10 @@ impl ConsumerMembership {
                 self.commits.backoff.succeeded();
                 self.stale = 0;
             }
-            commit.answer(refused, &mut self.actions);
+            commit.answer(refused, &mut self.network.actions);
         } else {
             commit.offsets = again;
-            self.commits.backoff.failed(self.now, &mut self.jitter);
+            self.commits.backoff.failed(self.network.now, &mut self.network.jitter);
             if !commit.answered {
                 self.commits.waiting.push_front(commit);
             }
@@ -199,22 +201,23 @@ impl ConsumerMembership {
     }
 
     pub(super) fn on_fetch_wanted(&mut self, id: u64, partitions: Partitions, timeout_ms: u64) {
-        let mut fetch = Fetch { id, partitions, deadline: self.now.saturating_add(timeout_ms), answered: false };
+        let mut fetch =
+            Fetch { id, partitions, deadline: self.network.now.saturating_add(timeout_ms), answered: false };
         if self.failed || self.closed {
-            fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), &mut self.actions);
+            fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), &mut self.network.actions);
         } else if fetch.partitions.iter().all(|(_, numbers)| numbers.is_empty()) {
-            fetch.answer(ErrorCode::NONE, Vec::new(), &mut self.actions);
+            fetch.answer(ErrorCode::NONE, Vec::new(), &mut self.network.actions);
         } else {
             self.fetches.waiting.push_back(fetch);
         }
     }
 
     pub(super) fn drive_fetches(&mut self) -> Progress {
-        let mut progress = self.fetches.expire(self.now, &mut self.actions);
-        if self.fetches.in_flight.is_some() || !self.fetches.backoff.ready(self.now) {
+        let mut progress = self.fetches.expire(self.network.now, &mut self.network.actions);
+        if self.fetches.in_flight.is_some() || !self.fetches.backoff.ready(self.network.now) {
             return progress;
         }
-        let Some(conn) = self.ready(Role::Offsets) else { return progress };
+        let Some(conn) = self.network.ready(Role::Offsets) else { return progress };
         let Some(mut fetch) = self.fetches.waiting.pop_front() else { return progress };
         progress = true;
         let mut most = if self.by_name { NAMES_UNTIL } else { i16::MAX };
@@ -242,17 +245,17 @@ impl ConsumerMembership {
             }],
             require_stable: true,
         };
-        if self.ask(conn, &body, most) {
+        if self.ask(conn, &body, most, self.network.request_deadline()) {
             self.fetches.in_flight = Some(fetch);
         } else {
-            fetch.answer(ErrorCode::INVALID_REQUEST, Vec::new(), &mut self.actions);
+            fetch.answer(ErrorCode::INVALID_REQUEST, Vec::new(), &mut self.network.actions);
         }
         progress
     }
 
     pub(super) fn on_fetched(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let mut response: OffsetFetchResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
+        self.network.throttle(conn, response.throttle_time_ms);
         let Some(mut fetch) = self.fetches.in_flight.take() else { return Ok(()) };
         if let Some(group) = response.groups.pop() {
             response.error_code = group.error_code;
@@ -277,7 +280,7 @@ impl ConsumerMembership {
             ErrorCode::STALE_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID => self.pace.urgent = true,
             ErrorCode::UNKNOWN_TOPIC_ID => self.by_name = true,
             ErrorCode::NOT_COORDINATOR | ErrorCode::COORDINATOR_NOT_AVAILABLE => {
-                self.fetches.again(fetch, self.now, &mut self.jitter);
+                self.fetches.again(fetch, self.network.now, &mut self.network.jitter);
                 self.coordinator_lost(&format!("OffsetFetch: {waits}"));
                 return Ok(());
             }
@@ -286,11 +289,11 @@ impl ConsumerMembership {
                 self.fetches.backoff.succeeded();
                 let code = response.error_code;
                 let offsets = if code.is_none() { found(&fetch.partitions, read) } else { Vec::new() };
-                fetch.answer(code, offsets, &mut self.actions);
+                fetch.answer(code, offsets, &mut self.network.actions);
                 return Ok(());
             }
         }
-        self.fetches.again(fetch, self.now, &mut self.jitter);
+        self.fetches.again(fetch, self.network.now, &mut self.network.jitter);
         Ok(())
     }
 }
