@@ -5,7 +5,9 @@ use super::connections::{Broken, Pending};
 use super::event::{Action, FetchedOffset, Partitions, Role};
 use super::machine::Machine;
 use super::{Membership, Progress};
-use crate::protocol::offsets::{OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic};
+use crate::protocol::offsets::{
+    OffsetFetchPartitionResponse, OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic,
+};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
 use std::collections::{HashMap, VecDeque};
 
@@ -22,6 +24,25 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
+    /// The offsets of an answer; a partition that it does not have gets the code `missing`.
+    pub(super) fn found(&self, mut read: Read, missing: ErrorCode) -> Vec<FetchedOffset> {
+        let mut offsets = Vec::new();
+        for (topic, numbers) in &self.partitions {
+            for &partition in numbers {
+                let found = read.remove(&(topic.clone(), partition));
+                offsets.push(FetchedOffset {
+                    topic: topic.clone(),
+                    partition,
+                    offset: found.as_ref().map_or(-1, |found| found.committed_offset),
+                    leader_epoch: found.as_ref().map_or(-1, |found| found.committed_leader_epoch),
+                    code: found.as_ref().map_or(missing, |found| found.error_code),
+                    metadata: found.and_then(|found| found.metadata),
+                });
+            }
+        }
+        offsets
+    }
+
     /// Gives the application the result, once.
     pub(super) fn answer(
         &mut self,
@@ -36,6 +57,9 @@ impl Fetch {
         true
     }
 }
+
+/// What an answer has, by topic and partition.
+pub(super) type Read = HashMap<(String, i32), OffsetFetchPartitionResponse>;
 
 /// The fetches that are not done.
 #[derive(Debug)]
@@ -54,6 +78,17 @@ impl Fetches {
 
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.in_flight.is_none()
+    }
+
+    /// Takes a fetch; none is sent any more if the member is out of the group for good.
+    pub(super) fn take_in(&mut self, mut fetch: Fetch, over: bool, actions: &mut Vec<Action>) {
+        if over {
+            fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), actions);
+        } else if fetch.partitions.iter().all(|(_, numbers)| numbers.is_empty()) {
+            fetch.answer(ErrorCode::NONE, Vec::new(), actions);
+        } else {
+            self.waiting.push_back(fetch);
+        }
     }
 
     pub(super) fn interrupted(&mut self, now: u64, jitter: &mut Jitter) {
@@ -100,15 +135,8 @@ impl Fetches {
 
 impl Membership {
     pub(super) fn on_fetch_wanted(&mut self, id: u64, partitions: Partitions, timeout_ms: u64) {
-        let mut fetch =
-            Fetch { id, partitions, deadline: self.network.now.saturating_add(timeout_ms), answered: false };
-        if self.failed || self.closed {
-            fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), &mut self.network.actions);
-        } else if fetch.partitions.iter().all(|(_, numbers)| numbers.is_empty()) {
-            fetch.answer(ErrorCode::NONE, Vec::new(), &mut self.network.actions);
-        } else {
-            self.fetches.waiting.push_back(fetch);
-        }
+        let fetch = Fetch { id, partitions, deadline: self.network.now.saturating_add(timeout_ms), answered: false };
+        self.fetches.take_in(fetch, self.failed || self.closed, &mut self.network.actions);
     }
 
     pub(super) fn drive_fetches(&mut self) -> Progress {
@@ -172,20 +200,7 @@ impl Membership {
             fetch.answer(response.error_code, Vec::new(), &mut self.network.actions);
             return Ok(());
         }
-        let mut offsets = Vec::new();
-        for (topic, numbers) in &fetch.partitions {
-            for &partition in numbers {
-                let found = read.remove(&(topic.clone(), partition));
-                offsets.push(FetchedOffset {
-                    topic: topic.clone(),
-                    partition,
-                    offset: found.as_ref().map_or(-1, |found| found.committed_offset),
-                    leader_epoch: found.as_ref().map_or(-1, |found| found.committed_leader_epoch),
-                    code: found.as_ref().map_or(ErrorCode::NONE, |found| found.error_code),
-                    metadata: found.and_then(|found| found.metadata),
-                });
-            }
-        }
+        let offsets = fetch.found(read, ErrorCode::NONE);
         fetch.answer(ErrorCode::NONE, offsets, &mut self.network.actions);
         Ok(())
     }
