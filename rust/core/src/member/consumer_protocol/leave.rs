@@ -118,7 +118,7 @@ impl ConsumerMembership {
     pub(super) fn liveness_due(&self) -> Option<u64> {
         let watched = self.subscription.is_some() && self.departure.is_none() && !self.failed && !self.liveness.expired;
         (watched && (self.epoch >= 0 || self.beats.in_flight || self.beats.unanswered_join))
-            .then(|| self.liveness.last_poll + self.config.max_poll_interval_ms + 1)
+            .then(|| self.liveness.end(self.config.max_poll_interval_ms))
     }
 
     /// A member whose application asks for no records leaves, a static one too (for a while), and joins again after the next poll.
@@ -126,11 +126,7 @@ impl ConsumerMembership {
         if self.liveness_due().is_none_or(|due| self.network.now < due) {
             return false;
         }
-        self.liveness.expired = true;
-        let interval_ms = self.config.max_poll_interval_ms;
-        self.network
-            .warn(format!("the application has not polled for {interval_ms} ms: leaving the group until it does"));
-        self.network.actions.push(Action::MaxPollExceeded { interval_ms });
+        self.liveness.expire(self.config.max_poll_interval_ms, &mut self.network);
         self.want_leave(self.network.request_deadline());
         self.leave_membership();
         true
