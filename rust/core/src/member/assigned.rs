@@ -44,7 +44,8 @@ impl Membership {
         let (partitions, foreign) = match self.read_assignment(&bytes) {
             Ok(read) => read,
             Err(reason) => {
-                self.warn(format!("the leader's plan has no assignment for this member that can be read: {reason}"));
+                self.network
+                    .warn(format!("the leader's plan has no assignment for this member that can be read: {reason}"));
                 // The same metadata would be answered with the same bytes.
                 self.change_metadata();
                 self.join_again();
@@ -54,9 +55,9 @@ impl Membership {
         self.generation.phase = Phase::Stable;
         self.generation.rejoining = false;
         self.generation.rejoin = None;
-        self.generation.heartbeat = Heartbeat::begin(self.now, self.turn, &self.config);
+        self.generation.heartbeat = Heartbeat::begin(self.network.now, self.turn, &self.config);
         self.attempt.prepared = None;
-        self.discovery.succeeded();
+        self.network.discovery.succeeded();
         if self.ownership.taken_in.checked_add(1) != Some(self.generation.id) {
             // A generation in between may have given the released partitions to another member.
             self.ownership.forget_released();
@@ -69,8 +70,8 @@ impl Membership {
             partitions,
             foreign,
             bytes,
-            since: self.now,
-            deadline: self.now + self.config.request_timeout_ms,
+            since: self.network.now,
+            deadline: self.network.now + self.config.request_timeout_ms,
         });
     }
 
@@ -94,7 +95,7 @@ impl Membership {
             self.generation.unchecked = None;
             return true;
         }
-        let certain = self.has_topics_since(unchecked.since) || self.now >= unchecked.deadline;
+        let certain = self.has_topics_since(unchecked.since) || self.network.now >= unchecked.deadline;
         let doubtful = |(topic, numbers): &(String, Vec<i32>)| {
             self.existing(topic, numbers) < numbers.len() || !self.cluster.has_heard_of(topic)
         };
@@ -115,10 +116,10 @@ impl Membership {
         } else {
             // Either the subscription has changed since the plan was made (a static member came back with another one), or the
             // leader is wrong. A JoinGroup with metadata that the coordinator knows would bring the same plan.
-            self.warn(format!("the assignment has topics that are not subscribed to: {}", foreign.join(", ")));
+            self.network.warn(format!("the assignment has topics that are not subscribed to: {}", foreign.join(", ")));
             self.change_metadata();
             self.want_rejoin("the assignment does not fit the subscription");
-            self.attempt.backoff.failed(self.now, &mut self.jitter);
+            self.attempt.backoff.failed(self.network.now, &mut self.network.jitter);
         }
         // A subscription that changed during the rebalance is for the next generation.
         if self.subscription.as_ref().map(|wanted| wanted.epoch) != self.attempt.subscription_epoch {
@@ -160,19 +161,19 @@ impl Membership {
         assigned.retain(|(_, numbers)| !numbers.is_empty());
         let more =
             if topics > named.len() { format!(", and of {} more topics", topics - named.len()) } else { String::new() };
-        self.warn(format!(
+        self.network.warn(format!(
             "the leader's plan gives this member {partitions} partitions that do not exist: {}{more}. They are left out until \
              they do",
             named.join(", ")
         ));
-        self.generation.missing = Missing { least, ask_often_until: self.now + self.config.request_timeout_ms };
+        self.generation.missing = Missing { least, ask_often_until: self.network.now + self.config.request_timeout_ms };
         true
     }
 
     /// Whether partitions were left out a short time ago, so that the topics are asked for more often.
     pub(super) fn asks_for_missing(&self) -> bool {
         let missing = &self.generation.missing;
-        !missing.least.is_empty() && self.now < missing.ask_often_until
+        !missing.least.is_empty() && self.network.now < missing.ask_often_until
     }
 
     /// Joins again once a partition that was left out exists: no member reads it before the next plan.

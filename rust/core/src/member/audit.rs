@@ -6,6 +6,7 @@
 
 use super::connections::Broken;
 use super::event::Role;
+use super::machine::Machine;
 use super::{Membership, Phase, Progress};
 use crate::protocol::assignment::Assignment;
 use crate::protocol::group_admin::{DescribeGroupsRequest, DescribeGroupsResponse, DescribedGroup};
@@ -53,10 +54,10 @@ impl Membership {
                 .watched
                 .as_ref()
                 .is_none_or(|watched| self.cluster.covers(&watched.names, self.attempt.sent_at));
-        let Some(conn) = self.ready(Role::Offsets).filter(|_| known) else { return false };
+        let Some(conn) = self.network.ready(Role::Offsets).filter(|_| known) else { return false };
         let body =
             DescribeGroupsRequest { groups: vec![self.config.group_id.clone()], include_authorized_operations: false };
-        let asked = self.ask(conn, &body, i16::MAX, self.now + self.config.request_timeout_ms);
+        let asked = self.ask(conn, &body, i16::MAX, self.network.request_deadline());
         self.generation.audit = if asked { Audit::Asked } else { Audit::Over };
         true
     }
@@ -76,7 +77,7 @@ impl Membership {
 
     pub(super) fn on_described(&mut self, conn: u64, header: &RequestHeader, frame: &[u8]) -> Result<(), Broken> {
         let response: DescribeGroupsResponse = read_response(header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
+        self.network.throttle(conn, response.throttle_time_ms);
         if self.generation.audit != Audit::Asked {
             // The question was about an earlier generation.
             return Ok(());
@@ -86,14 +87,15 @@ impl Membership {
             return Ok(());
         };
         if !group.error_code.is_none() {
-            self.info(format!("cannot look at the group to see whether the plan fits: {}", group.error_code));
+            self.network.info(format!("cannot look at the group to see whether the plan fits: {}", group.error_code));
             return Ok(());
         }
         if group.group_state == "Stable"
             && matches!(self.generation.phase, Phase::Stable)
             && let Some((topic, partition)) = self.unowned(&group)
         {
-            self.info(format!("nobody owns {topic}-{partition}: the plan is older than this member's subscription"));
+            self.network
+                .info(format!("nobody owns {topic}-{partition}: the plan is older than this member's subscription"));
             self.change_metadata();
             self.want_rejoin("the plan does not cover every partition");
         }

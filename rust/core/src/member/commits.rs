@@ -4,6 +4,9 @@
 use super::backoff::{Backoff, Jitter};
 use super::connections::{Broken, Pending};
 use super::event::{Action, CommitOffset, Role};
+use super::machine::Machine;
+use super::network::Network;
+use super::ownership::Ownership;
 use super::{Leaves, Membership, Progress};
 use crate::protocol::offsets::{OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic};
 use crate::protocol::{ErrorCode, read_response};
@@ -23,6 +26,34 @@ pub(super) struct Commit {
 }
 
 impl Commit {
+    /// In a subscription, only offsets of owned partitions are kept: those with an acquisition in `since`.
+    pub(super) fn new(
+        id: u64,
+        deadline: u64,
+        offsets: Vec<CommitOffset>,
+        subscribed: bool,
+        since: impl Fn(&CommitOffset) -> Option<u64>,
+    ) -> Self {
+        let offsets = offsets
+            .into_iter()
+            .map(|offset| {
+                let since = since(&offset);
+                (offset, since)
+            })
+            .collect();
+        let mut commit = Self { id, offsets, deadline, done: Vec::new(), dropped: Vec::new(), answered: false };
+        commit.drop_unless(|_, since| !subscribed || since.is_some());
+        commit
+    }
+
+    /// Leaves out the offsets for which `kept` does not hold.
+    fn drop_unless(&mut self, kept: impl Fn(&CommitOffset, Option<u64>) -> bool) {
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.offsets).into_iter().partition(|(offset, since)| kept(offset, *since));
+        self.offsets = kept;
+        self.dropped.extend(gone.into_iter().map(|(offset, _)| (offset.topic, offset.partition)));
+    }
+
     /// Gives the application the result, once.
     pub(super) fn answer(&mut self, code: ErrorCode, actions: &mut Vec<Action>) -> Progress {
         if std::mem::replace(&mut self.answered, true) {
@@ -33,6 +64,20 @@ impl Commit {
         actions.push(Action::CommitDone { id: self.id, code, partitions, dropped });
         true
     }
+}
+
+/// What the broker's answer means for one offset of a commit.
+pub(super) enum Verdict {
+    /// It is committed again, because of this error.
+    Again(ErrorCode),
+    /// This is its result.
+    Done(ErrorCode),
+    /// This is its result, and that of the whole commit: it is about the member.
+    Refused(ErrorCode),
+    /// The partition is not the member's any more.
+    Dropped,
+    /// The answer does not have it.
+    Unanswered,
 }
 
 /// The commits that are not done.
@@ -50,6 +95,75 @@ impl Commits {
 
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.in_flight.is_none()
+    }
+
+    /// Takes a commit; none is sent any more if the member is out of the group for good.
+    pub(super) fn take_in(&mut self, mut commit: Commit, over: bool, actions: &mut Vec<Action>) {
+        if over {
+            commit.answer(ErrorCode::UNKNOWN_MEMBER_ID, actions);
+        } else {
+            self.waiting.push_back(commit);
+        }
+    }
+
+    /// The next commit to send, without the offsets of partitions that, in a subscription, the member has not owned without a
+    /// break. A broker from 4.3 on refuses all of a commit because of one of them. A commit of which nothing is left is answered.
+    pub(super) fn next(
+        &mut self,
+        subscribed: bool,
+        since: impl Fn(&CommitOffset) -> Option<u64>,
+        actions: &mut Vec<Action>,
+    ) -> Option<Commit> {
+        while let Some(mut commit) = self.waiting.pop_front() {
+            commit.drop_unless(|offset, acquired| !subscribed || since(offset) == acquired);
+            if !commit.offsets.is_empty() {
+                return Some(commit);
+            }
+            commit.answer(ErrorCode::NONE, actions);
+        }
+        None
+    }
+
+    /// Takes the broker's answer for a commit that was in flight. Returns the error that concerns all of it, or success.
+    pub(super) fn settle(
+        &mut self,
+        mut commit: Commit,
+        mut verdict: impl FnMut(&CommitOffset) -> Verdict,
+        network: &mut Network,
+    ) -> Result<ErrorCode, Broken> {
+        let (mut again, mut refused, mut unanswered) = (Vec::new(), ErrorCode::NONE, false);
+        for (offset, since) in std::mem::take(&mut commit.offsets) {
+            match verdict(&offset) {
+                Verdict::Again(code) => {
+                    refused = code;
+                    again.push((offset, since));
+                }
+                Verdict::Done(code) => commit.done.push((offset.topic, offset.partition, code)),
+                Verdict::Refused(code) => {
+                    refused = code;
+                    commit.done.push((offset.topic, offset.partition, code));
+                }
+                Verdict::Dropped => commit.dropped.push((offset.topic, offset.partition)),
+                Verdict::Unanswered => unanswered = true,
+            }
+        }
+        if unanswered {
+            commit.answer(ErrorCode::UNKNOWN_SERVER_ERROR, &mut network.actions);
+            return Err(Broken("OffsetCommit answers other partitions than were committed".to_owned()));
+        }
+        if again.is_empty() {
+            if refused.is_none() {
+                self.backoff.succeeded();
+            }
+            commit.answer(refused, &mut network.actions);
+        } else {
+            commit.offsets = again;
+            self.backoff.failed(network.now, &mut network.jitter);
+            if !commit.answered {
+                self.waiting.push_front(commit);
+            }
+        }
+        Ok(refused)
     }
 
     /// The connection broke. The broker may or may not have applied the commit in flight. It is repeated before any newer one.
@@ -100,28 +214,10 @@ impl Commits {
 
 impl Membership {
     pub(super) fn on_commit_wanted(&mut self, id: u64, offsets: Vec<CommitOffset>, timeout_ms: u64) {
-        let subscribed = self.subscription.is_some();
+        let deadline = self.network.now.saturating_add(timeout_ms);
         let since = |offset: &CommitOffset| self.ownership.since(&offset.topic, offset.partition);
-        let (kept, dropped): (Vec<_>, Vec<_>) = offsets
-            .into_iter()
-            .map(|offset| {
-                let since = since(&offset);
-                (offset, since)
-            })
-            .partition(|(_, since)| !subscribed || since.is_some());
-        let mut commit = Commit {
-            id,
-            offsets: kept,
-            deadline: self.now.saturating_add(timeout_ms),
-            done: Vec::new(),
-            dropped: dropped.into_iter().map(|(offset, _)| (offset.topic, offset.partition)).collect(),
-            answered: false,
-        };
-        if self.failed || self.closed {
-            commit.answer(ErrorCode::UNKNOWN_MEMBER_ID, &mut self.actions);
-        } else {
-            self.commits.waiting.push_back(commit);
-        }
+        let commit = Commit::new(id, deadline, offsets, self.subscription.is_some(), since);
+        self.commits.take_in(commit, self.failed || self.closed, &mut self.network.actions);
     }
 
     /// The error that refuses every waiting commit, if the member may commit nothing now.
@@ -139,45 +235,37 @@ impl Membership {
     }
 
     pub(super) fn drive_commits(&mut self) -> Progress {
-        let mut progress = self.commits.expire(self.now, &mut self.actions);
-        if self.departure.as_ref().is_some_and(|departure| self.now >= departure.deadline) {
-            progress |= self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.actions);
+        let mut progress = self.commits.expire(self.network.now, &mut self.network.actions);
+        if self.departure.as_ref().is_some_and(|departure| self.network.now >= departure.deadline) {
+            progress |= self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.network.actions);
         }
         if self.commits.in_flight.is_some() || self.commits.waiting.is_empty() {
             return progress;
         }
         if let Some(code) = self.commits_refused() {
-            return progress | self.commits.refuse_all(code, &mut self.actions);
+            return progress | self.commits.refuse_all(code, &mut self.network.actions);
         }
         // Nothing of these is left to send. A callback that waited for one would keep the application from taking its assignment.
-        progress |= self.commits.answer_where(ErrorCode::NONE, &mut self.actions, |commit| commit.offsets.is_empty());
+        progress |=
+            self.commits.answer_where(ErrorCode::NONE, &mut self.network.actions, |commit| commit.offsets.is_empty());
         // Before the application has taken its assignment, it is not known which of the released partitions came back.
-        if self.generation.rejoining || self.assignment_waits() || !self.commits.backoff.ready(self.now) {
+        if self.generation.rejoining || self.assignment_waits() || !self.commits.backoff.ready(self.network.now) {
             return progress;
         }
-        let Some(conn) = self.ready(Role::Offsets) else { return progress };
+        let Some(conn) = self.network.ready(Role::Offsets) else { return progress };
         progress |= !self.commits.waiting.is_empty();
-        while let Some(mut commit) = self.commits.waiting.pop_front() {
-            if self.subscription.is_some() {
-                let ownership = &self.ownership;
-                let (kept, gone): (Vec<_>, Vec<_>) = commit
-                    .offsets
-                    .into_iter()
-                    .partition(|(offset, since)| ownership.since(&offset.topic, offset.partition) == *since);
-                commit.offsets = kept;
-                commit.dropped.extend(gone.into_iter().map(|(offset, _)| (offset.topic, offset.partition)));
-            }
-            if commit.offsets.is_empty() {
-                commit.answer(ErrorCode::NONE, &mut self.actions);
-                continue;
-            }
+        let subscribed = self.subscription.is_some();
+        let since = |ownership: &Ownership, offset: &CommitOffset| ownership.since(&offset.topic, offset.partition);
+        while let Some(mut commit) =
+            self.commits.next(subscribed, |offset| since(&self.ownership, offset), &mut self.network.actions)
+        {
             let body = self.commit_request(&commit);
-            let deadline = self.now + self.config.request_timeout_ms.max(self.config.session_timeout_ms);
+            let deadline = self.network.now + self.config.request_timeout_ms.max(self.config.session_timeout_ms);
             if self.ask(conn, &body, 8, deadline) {
                 self.commits.in_flight = Some(commit);
                 break;
             }
-            commit.answer(ErrorCode::OFFSET_METADATA_TOO_LARGE, &mut self.actions);
+            commit.answer(ErrorCode::OFFSET_METADATA_TOO_LARGE, &mut self.network.actions);
         }
         progress
     }
@@ -210,8 +298,8 @@ impl Membership {
 
     pub(super) fn on_committed(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: OffsetCommitResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
-        let Some(mut commit) = self.commits.in_flight.take() else { return Ok(()) };
+        self.network.throttle(conn, response.throttle_time_ms);
+        let Some(commit) = self.commits.in_flight.take() else { return Ok(()) };
         let mut codes: BTreeMap<(&str, i32), ErrorCode> = BTreeMap::new();
         for topic in &response.topics {
             for partition in &topic.partitions {
@@ -219,41 +307,20 @@ impl Membership {
             }
         }
         let current = self.is_current(&pending.stamp);
-        let (mut again, mut refused, mut unanswered) = (Vec::new(), ErrorCode::NONE, false);
-        for (offset, since) in std::mem::take(&mut commit.offsets) {
-            match codes.get(&(offset.topic.as_str(), offset.partition)) {
-                None => unanswered = true,
-                Some(&code) if is_retriable(code) || !current && is_about_the_member(code) => {
-                    refused = code;
-                    again.push((offset, since));
-                }
-                Some(&code) => {
-                    if is_about_the_member(code) || code == ErrorCode::GROUP_AUTHORIZATION_FAILED {
-                        refused = code;
-                    }
-                    commit.done.push((offset.topic, offset.partition, code));
-                }
+        let verdict = |offset: &CommitOffset| match codes.get(&(offset.topic.as_str(), offset.partition)).copied() {
+            None => Verdict::Unanswered,
+            Some(code) if is_retriable(code) || !current && is_about_the_member(code) => Verdict::Again(code),
+            Some(code) if is_about_the_member(code) || code == ErrorCode::GROUP_AUTHORIZATION_FAILED => {
+                Verdict::Refused(code)
             }
-        }
-        if unanswered {
-            commit.answer(ErrorCode::UNKNOWN_SERVER_ERROR, &mut self.actions);
-            return Err(Broken("OffsetCommit answers other partitions than were committed".to_owned()));
-        }
-        if again.is_empty() {
-            if refused.is_none() {
-                if current {
-                    self.generation.session.renewed(pending.sent_at);
-                }
-                self.commits.backoff.succeeded();
-                self.discovery.succeeded();
+            Some(code) => Verdict::Done(code),
+        };
+        let refused = self.commits.settle(commit, verdict, &mut self.network)?;
+        if refused.is_none() {
+            if current {
+                self.generation.session.renewed(pending.sent_at);
             }
-            commit.answer(refused, &mut self.actions);
-        } else {
-            commit.offsets = again;
-            self.commits.backoff.failed(self.now, &mut self.jitter);
-            if !commit.answered {
-                self.commits.waiting.push_front(commit);
-            }
+            self.network.discovery.succeeded();
         }
         self.react_to_commit(refused, current);
         Ok(())

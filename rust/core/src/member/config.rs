@@ -100,6 +100,19 @@ impl Default for Config {
     }
 }
 
+/// The settings of either protocol that are about connections and requests.
+#[derive(Debug)]
+pub(super) struct NetworkConfig {
+    /// At least one.
+    pub(super) bootstrap: Vec<(String, i32)>,
+    pub(super) client_id: Option<String>,
+    pub(super) group_id: String,
+    pub(super) request_timeout_ms: u64,
+    pub(super) connect_timeout_ms: u64,
+    /// The longest throttle that is observed.
+    pub(super) longest_throttle_ms: u64,
+}
+
 /// Settings that make no member.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
@@ -139,6 +152,22 @@ const LONGEST_THROTTLE_MS: u64 = 300_000;
 /// The longest time in a protocol field.
 pub(super) const MOST_MS: u64 = i32::MAX as u64;
 
+/// The first of these texts (name, bytes, the most bytes) that is too long.
+pub(super) fn check_lengths(texts: &[(&'static str, usize, usize)]) -> Result<(), ConfigError> {
+    match texts.iter().find(|(_, length, most)| length > most) {
+        Some(&(name, length, most)) => Err(ConfigError::Long { name, length, most }),
+        None => Ok(()),
+    }
+}
+
+/// The first of these numbers (name, value, the least, the most) that is out of its range.
+pub(super) fn check_ranges(numbers: &[(&'static str, u64, u64, u64)]) -> Result<(), ConfigError> {
+    match numbers.iter().find(|(_, value, least, most)| !(least..=most).contains(&value)) {
+        Some(&(name, value, least, most)) => Err(ConfigError::Range { name, value, least, most }),
+        None => Ok(()),
+    }
+}
+
 impl Config {
     /// The first setting that makes no member.
     ///
@@ -159,18 +188,13 @@ impl Config {
                 return Err(ConfigError::Twice(assignor.name.clone()));
             }
         }
-        let texts = [
+        check_lengths(&[
             ("group.id", self.group_id.len(), i16::MAX as usize),
             ("client.id", self.client_id.as_ref().map_or(0, String::len), i16::MAX as usize),
             // Kafka: instance ids follow the rules of topic names.
             ("group.instance.id", self.group_instance_id.as_ref().map_or(0, String::len), 249),
-        ];
-        for (name, length, most) in texts {
-            if length > most {
-                return Err(ConfigError::Long { name, length, most });
-            }
-        }
-        let ranges = [
+        ])?;
+        check_ranges(&[
             ("session.timeout.ms", self.session_timeout_ms, 1, MOST_MS),
             ("heartbeat.interval.ms", self.heartbeat_interval_ms, 1, self.session_timeout_ms.saturating_sub(1)),
             ("max.poll.interval.ms", self.max_poll_interval_ms, 1, MOST_MS),
@@ -180,13 +204,7 @@ impl Config {
             ("topic.metadata.refresh.interval.ms", self.metadata_refresh_ms, 1, MOST_MS),
             ("retry.backoff.ms", self.backoff_ms, 1, self.max_backoff_ms),
             ("retry.backoff.max.ms", self.max_backoff_ms, 1, MOST_MS),
-        ];
-        for (name, value, least, most) in ranges {
-            if !(least..=most).contains(&value) {
-                return Err(ConfigError::Range { name, value, least, most });
-            }
-        }
-        Ok(())
+        ])
     }
 
     /// The highest protocol that all assignors have in common: every one has the eager one.
@@ -207,9 +225,20 @@ impl Config {
         self.assignors.iter().find(|assignor| assignor.name == name)
     }
 
+    pub(super) fn network(&self) -> NetworkConfig {
+        NetworkConfig {
+            bootstrap: self.bootstrap.clone(),
+            client_id: self.client_id.clone(),
+            group_id: self.group_id.clone(),
+            request_timeout_ms: self.request_timeout_ms,
+            connect_timeout_ms: self.connect_timeout_ms,
+            longest_throttle_ms: self.longest_throttle_ms(),
+        }
+    }
+
     /// The longest throttle that is observed. A heartbeat that waits longer may come after the end of the session; the quotas of
     /// a broker never ask for more than about a second.
-    pub(super) fn longest_throttle_ms(&self) -> u64 {
+    fn longest_throttle_ms(&self) -> u64 {
         (self.session_timeout_ms / 2).min(LONGEST_THROTTLE_MS)
     }
 

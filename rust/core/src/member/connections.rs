@@ -93,6 +93,11 @@ impl Connection {
         self.pending.pop_front()
     }
 
+    /// The requests that wait for their answers.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = &Pending> {
+        self.pending.iter()
+    }
+
     /// When the handshake or the oldest request has taken too long.
     pub(super) fn deadline(&self) -> Option<u64> {
         match self.state {
@@ -142,6 +147,11 @@ impl Connections {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Connection)> {
         self.by_id.iter().map(|(&conn, connection)| (conn, connection))
+    }
+
+    /// Those for which `is` holds.
+    pub(super) fn which(&self, is: impl Fn(&Connection) -> bool) -> Vec<u64> {
+        self.iter().filter(|(_, connection)| is(connection)).map(|(conn, _)| conn).collect()
     }
 
     pub(super) fn with_role(&self, role: Role) -> Option<(u64, &Connection)> {

@@ -1,14 +1,14 @@
 //! Errors that end a generation, and those that end the member.
 
 use super::Progress;
-use super::event::{Action, NoticeKind, Role};
+use super::event::{Action, NoticeKind};
 use super::{Leaves, Membership};
 use crate::protocol::ErrorCode;
 
 impl Membership {
     /// The group has gone on without this member: other members may own its partitions already.
     pub(super) fn expelled(&mut self, leaves: Leaves, why: &str) {
-        self.warn(format!("out of generation {}: {why}", self.generation.id));
+        self.network.warn(format!("out of generation {}: {why}", self.generation.id));
         self.leave_generation(leaves);
     }
 
@@ -18,14 +18,14 @@ impl Membership {
             return;
         }
         if leave {
-            self.want_leave_group(message, self.now + self.config.request_timeout_ms);
+            self.want_leave_group(message, self.network.request_deadline());
         }
         self.failed = true;
         self.leave_generation(Leaves::Group);
-        self.close_role(Role::Group, "the member has failed");
-        self.commits.refuse_all(code, &mut self.actions);
-        self.fetches.refuse_all(code, &mut self.actions);
-        self.actions.push(Action::Fatal { code, message: message.to_owned() });
+        self.close_group("the member has failed");
+        self.commits.refuse_all(code, &mut self.network.actions);
+        self.fetches.refuse_all(code, &mut self.network.actions);
+        self.network.actions.push(Action::Fatal { code, message: message.to_owned() });
     }
 
     /// After a failure the application still has to give its partitions up.

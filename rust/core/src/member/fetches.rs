@@ -3,8 +3,11 @@
 use super::backoff::{Backoff, Jitter};
 use super::connections::{Broken, Pending};
 use super::event::{Action, FetchedOffset, Partitions, Role};
+use super::machine::Machine;
 use super::{Membership, Progress};
-use crate::protocol::offsets::{OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic};
+use crate::protocol::offsets::{
+    OffsetFetchPartitionResponse, OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic,
+};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
 use std::collections::{HashMap, VecDeque};
 
@@ -21,6 +24,25 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
+    /// The offsets of an answer; a partition that it does not have gets the code `missing`.
+    pub(super) fn found(&self, mut read: Read, missing: ErrorCode) -> Vec<FetchedOffset> {
+        let mut offsets = Vec::new();
+        for (topic, numbers) in &self.partitions {
+            for &partition in numbers {
+                let found = read.remove(&(topic.clone(), partition));
+                offsets.push(FetchedOffset {
+                    topic: topic.clone(),
+                    partition,
+                    offset: found.as_ref().map_or(-1, |found| found.committed_offset),
+                    leader_epoch: found.as_ref().map_or(-1, |found| found.committed_leader_epoch),
+                    code: found.as_ref().map_or(missing, |found| found.error_code),
+                    metadata: found.and_then(|found| found.metadata),
+                });
+            }
+        }
+        offsets
+    }
+
     /// Gives the application the result, once.
     pub(super) fn answer(
         &mut self,
@@ -35,6 +57,9 @@ impl Fetch {
         true
     }
 }
+
+/// What an answer has, by topic and partition.
+pub(super) type Read = HashMap<(String, i32), OffsetFetchPartitionResponse>;
 
 /// The fetches that are not done.
 #[derive(Debug)]
@@ -53,6 +78,17 @@ impl Fetches {
 
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.in_flight.is_none()
+    }
+
+    /// Takes a fetch; none is sent any more if the member is out of the group for good.
+    pub(super) fn take_in(&mut self, mut fetch: Fetch, over: bool, actions: &mut Vec<Action>) {
+        if over {
+            fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), actions);
+        } else if fetch.partitions.iter().all(|(_, numbers)| numbers.is_empty()) {
+            fetch.answer(ErrorCode::NONE, Vec::new(), actions);
+        } else {
+            self.waiting.push_back(fetch);
+        }
     }
 
     pub(super) fn interrupted(&mut self, now: u64, jitter: &mut Jitter) {
@@ -99,29 +135,21 @@ impl Fetches {
 
 impl Membership {
     pub(super) fn on_fetch_wanted(&mut self, id: u64, partitions: Partitions, timeout_ms: u64) {
-        let mut fetch = Fetch { id, partitions, deadline: self.now.saturating_add(timeout_ms), answered: false };
-        if self.failed || self.closed {
-            fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), &mut self.actions);
-        } else if fetch.partitions.iter().all(|(_, numbers)| numbers.is_empty()) {
-            fetch.answer(ErrorCode::NONE, Vec::new(), &mut self.actions);
-        } else {
-            self.fetches.waiting.push_back(fetch);
-        }
+        let fetch = Fetch { id, partitions, deadline: self.network.now.saturating_add(timeout_ms), answered: false };
+        self.fetches.take_in(fetch, self.failed || self.closed, &mut self.network.actions);
     }
 
     pub(super) fn drive_fetches(&mut self) -> Progress {
-        let now = self.now;
-        let progress = self.fetches.expire(now, &mut self.actions);
+        let now = self.network.now;
+        let progress = self.fetches.expire(now, &mut self.network.actions);
         if self.fetches.in_flight.is_some() || !self.fetches.backoff.ready(now) {
             return progress;
         }
-        let Some(conn) = self.ready(Role::Offsets) else { return progress };
+        let Some(conn) = self.network.ready(Role::Offsets) else { return progress };
         let Some(mut fetch) = self.fetches.waiting.pop_front() else { return progress };
-        let stable =
-            self.connections.get(conn).and_then(|connection| connection.version(ApiKey::OffsetFetch, OFFSET_FETCH))
-                >= Some(7);
+        let stable = self.network.version(conn, ApiKey::OffsetFetch, OFFSET_FETCH) >= Some(7);
         if !stable && !std::mem::replace(&mut self.fetches.warned, true) {
-            self.warn(
+            self.network.warn(
                 "the broker cannot be asked for stable offsets only (KIP-447, Kafka 2.5): offsets that a running \
                  transaction is about to replace may be read"
                     .to_owned(),
@@ -138,17 +166,17 @@ impl Membership {
             require_stable: true,
             ..Default::default()
         };
-        if self.ask(conn, &body, OFFSET_FETCH, now + self.config.request_timeout_ms) {
+        if self.ask(conn, &body, OFFSET_FETCH, self.network.request_deadline()) {
             self.fetches.in_flight = Some(fetch);
         } else {
-            fetch.answer(ErrorCode::INVALID_REQUEST, Vec::new(), &mut self.actions);
+            fetch.answer(ErrorCode::INVALID_REQUEST, Vec::new(), &mut self.network.actions);
         }
         true
     }
 
     pub(super) fn on_fetched(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: OffsetFetchResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
+        self.network.throttle(conn, response.throttle_time_ms);
         let Some(mut fetch) = self.fetches.in_flight.take() else { return Ok(()) };
         let mut read = HashMap::new();
         let mut waits = response.error_code;
@@ -161,7 +189,7 @@ impl Membership {
             }
         }
         if is_retriable(waits) {
-            self.fetches.again(fetch, self.now, &mut self.jitter);
+            self.fetches.again(fetch, self.network.now, &mut self.network.jitter);
             if matches!(waits, ErrorCode::NOT_COORDINATOR | ErrorCode::COORDINATOR_NOT_AVAILABLE) {
                 self.coordinator_lost(&format!("OffsetFetch: {waits}"));
             }
@@ -169,24 +197,11 @@ impl Membership {
         }
         self.fetches.backoff.succeeded();
         if !response.error_code.is_none() {
-            fetch.answer(response.error_code, Vec::new(), &mut self.actions);
+            fetch.answer(response.error_code, Vec::new(), &mut self.network.actions);
             return Ok(());
         }
-        let mut offsets = Vec::new();
-        for (topic, numbers) in &fetch.partitions {
-            for &partition in numbers {
-                let found = read.remove(&(topic.clone(), partition));
-                offsets.push(FetchedOffset {
-                    topic: topic.clone(),
-                    partition,
-                    offset: found.as_ref().map_or(-1, |found| found.committed_offset),
-                    leader_epoch: found.as_ref().map_or(-1, |found| found.committed_leader_epoch),
-                    code: found.as_ref().map_or(ErrorCode::NONE, |found| found.error_code),
-                    metadata: found.and_then(|found| found.metadata),
-                });
-            }
-        }
-        fetch.answer(ErrorCode::NONE, offsets, &mut self.actions);
+        let offsets = fetch.found(read, ErrorCode::NONE);
+        fetch.answer(ErrorCode::NONE, offsets, &mut self.network.actions);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use super::config::Config;
 use super::connections::{Broken, Pending};
 use super::event::{Action, Role};
+use super::machine::Machine;
 use super::{Leaves, Membership, Phase, Progress};
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
@@ -81,21 +82,21 @@ impl Membership {
     pub(super) fn heartbeat_due(&self) -> Option<u64> {
         let parked = matches!(self.generation.phase, Phase::Joining | Phase::Syncing(_));
         let lives = self.generation.id >= 0 && !parked && !self.failed && !self.liveness.expired;
-        let due = if self.generation.heartbeat.urgent { self.now } else { self.generation.heartbeat.next_at };
+        let due = if self.generation.heartbeat.urgent { self.network.now } else { self.generation.heartbeat.next_at };
         (lives && self.subscription.is_some()).then_some(due)
     }
 
     pub(super) fn drive_heartbeat(&mut self) -> Progress {
-        if self.heartbeat_due().is_none_or(|due| self.now < due) {
+        if self.heartbeat_due().is_none_or(|due| self.network.now < due) {
             return false;
         }
-        let Some(conn) = self.ready(Role::Group) else { return false };
-        if self.connections.get(conn).is_some_and(|connection| connection.awaits(ApiKey::Heartbeat)) {
+        let Some(conn) = self.network.ready(Role::Group) else { return false };
+        if self.network.awaits(conn, ApiKey::Heartbeat) {
             return false;
         }
         self.generation.heartbeat.urgent = false;
-        if self.generation.heartbeat.next_at <= self.now {
-            self.generation.heartbeat.schedule(self.now, self.config.heartbeat_interval_ms, self.turn);
+        if self.generation.heartbeat.next_at <= self.network.now {
+            self.generation.heartbeat.schedule(self.network.now, self.config.heartbeat_interval_ms, self.turn);
         }
         let body = HeartbeatRequest {
             group_id: self.config.group_id.clone(),
@@ -104,13 +105,13 @@ impl Membership {
             group_instance_id: self.config.group_instance_id.clone(),
         };
         // A coordinator that does not answer for a session counts as lost.
-        self.ask(conn, &body, i16::MAX, self.now + self.config.session_timeout_ms);
+        self.ask(conn, &body, i16::MAX, self.network.now + self.config.session_timeout_ms);
         true
     }
 
     pub(super) fn on_heartbeat(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: HeartbeatResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
+        self.network.throttle(conn, response.throttle_time_ms);
         if !self.is_current(&pending.stamp) || self.generation.id < 0 {
             return Ok(());
         }
@@ -121,11 +122,11 @@ impl Membership {
         match code {
             ErrorCode::NONE => {
                 self.generation.session.renewed(pending.sent_at);
-                self.discovery.succeeded();
+                self.network.discovery.succeeded();
             }
             ErrorCode::REBALANCE_IN_PROGRESS => {
                 self.generation.session.renewed(pending.sent_at);
-                self.discovery.succeeded();
+                self.network.discovery.succeeded();
                 self.group_rebalances();
             }
             ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR => {
@@ -159,7 +160,7 @@ impl Membership {
         self.generation.heartbeat.urgent = false;
         if !self.generation.heartbeat.rebalances {
             self.generation.heartbeat.rebalances = true;
-            self.actions.push(Action::GroupRebalances { generation: self.generation.id });
+            self.network.actions.push(Action::GroupRebalances { generation: self.generation.id });
         }
         self.want_rejoin("the group rebalances");
     }

@@ -4,6 +4,7 @@ use super::backoff::Backoff;
 use super::connections::{Broken, Pending};
 use super::event::{Action, NoticeKind, Role};
 use super::heartbeat::Heartbeat;
+use super::machine::Machine;
 use super::{Converted, Leaves, Membership, Phase, Progress, RebalanceProtocol};
 use crate::protocol::join_group::{JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
@@ -89,7 +90,7 @@ impl Membership {
             return self.attempt.wanted_at.take().is_some();
         }
         let progress = self.attempt.wanted_at.is_none();
-        let wanted_at = *self.attempt.wanted_at.get_or_insert(self.now);
+        let wanted_at = *self.attempt.wanted_at.get_or_insert(self.network.now);
         if self.notice.is_some() {
             return progress;
         }
@@ -102,15 +103,15 @@ impl Membership {
             self.prepare(lost);
             return true;
         }
-        if !self.attempt.backoff.ready(self.now) {
+        if !self.attempt.backoff.ready(self.network.now) {
             return progress;
         }
         // Commits that the callbacks asked for belong to the old generation. After JoinGroup the coordinator refuses them.
         let old = self.generation.id >= 0 && !self.generation.rejoining;
-        if old && !self.commits.is_idle() && self.now < self.attempt.commits_until {
+        if old && !self.commits.is_idle() && self.network.now < self.attempt.commits_until {
             return progress;
         }
-        let Some(conn) = self.ready(Role::Group) else { return progress };
+        let Some(conn) = self.network.ready(Role::Group) else { return progress };
         self.join(conn);
         true
     }
@@ -141,8 +142,7 @@ impl Membership {
     }
 
     fn join(&mut self, conn: u64) {
-        let static_version =
-            self.connections.get(conn).and_then(|connection| connection.version(ApiKey::JoinGroup, i16::MAX));
+        let static_version = self.network.version(conn, ApiKey::JoinGroup, i16::MAX);
         if self.config.is_static() && static_version.is_some_and(|version| version < 5) {
             let message = self.explain("JoinGroup", ErrorCode::UNSUPPORTED_VERSION);
             self.fail(ErrorCode::UNSUPPORTED_VERSION, &message, false);
@@ -170,11 +170,11 @@ impl Membership {
             protocols: protocols.collect(),
             reason: self.generation.rejoin.clone(),
         };
-        if self.ask(conn, &body, i16::MAX, self.now + self.config.parked_timeout_ms()) {
+        if self.ask(conn, &body, i16::MAX, self.network.now + self.config.parked_timeout_ms()) {
             self.generation.phase = Phase::Joining;
             self.generation.rejoining = true;
-            self.generation.session.parked(self.now);
-            self.attempt.sent_at = self.now;
+            self.generation.session.parked(self.network.now);
+            self.attempt.sent_at = self.network.now;
             self.attempt.subscription_epoch = self.subscription.as_ref().map(|wanted| wanted.epoch);
             self.attempt.wanted_at = None;
             self.audit_comeback();
@@ -187,18 +187,18 @@ impl Membership {
     /// Has the member join again after a back-off, under its member id.
     pub(super) fn join_again(&mut self) {
         self.generation.phase = Phase::Unjoined;
-        self.attempt.backoff.failed(self.now, &mut self.jitter);
+        self.attempt.backoff.failed(self.network.now, &mut self.network.jitter);
     }
 
     /// Has the member join again at once, as the protocol asks for; the second time in a row after a back-off.
     pub(super) fn join_again_at_once(&mut self) {
         self.generation.phase = Phase::Unjoined;
-        self.attempt.backoff.failed_once_free(self.now, &mut self.jitter);
+        self.attempt.backoff.failed_once_free(self.network.now, &mut self.network.jitter);
     }
 
     pub(super) fn on_joined(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: JoinGroupResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
+        self.network.throttle(conn, response.throttle_time_ms);
         if !matches!(self.generation.phase, Phase::Joining) || !self.is_current(&pending.stamp) {
             return Ok(());
         }
@@ -213,7 +213,7 @@ impl Membership {
                 self.member_id = response.member_id;
                 self.generation.phase = Phase::Unjoined;
                 if repeated {
-                    self.attempt.backoff.failed(self.now, &mut self.jitter);
+                    self.attempt.backoff.failed(self.network.now, &mut self.network.jitter);
                 }
             }
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS | ErrorCode::UNKNOWN_SERVER_ERROR => self.join_again(),
@@ -284,9 +284,9 @@ impl Membership {
         self.generation.leads = leads;
         self.generation.rejoin = None;
         self.generation.watched = None;
-        self.generation.session.answered(self.now);
-        self.generation.heartbeat = Heartbeat::begin(self.now, self.turn, &self.config);
-        self.discovery.succeeded();
+        self.generation.session.answered(self.network.now);
+        self.generation.heartbeat = Heartbeat::begin(self.network.now, self.turn, &self.config);
+        self.network.discovery.succeeded();
         if response.leader.is_empty() {
             if !self.converted_by_broker() {
                 return Ok(());
@@ -311,14 +311,14 @@ impl Membership {
             self.config.group_id, self.generation.protocol
         );
         if self.config.converted == Converted::Fail {
-            self.actions.push(Action::ConvertedByBroker { message: message.clone() });
+            self.network.actions.push(Action::ConvertedByBroker { message: message.clone() });
             self.fail(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, &message, true);
             return false;
         }
         if !self.converted {
             self.converted = true;
-            self.actions.push(Action::ConvertedByBroker { message: message.clone() });
-            self.warn(message);
+            self.network.actions.push(Action::ConvertedByBroker { message: message.clone() });
+            self.network.warn(message);
         }
         true
     }

@@ -66,7 +66,7 @@ impl Membership {
             members,
             names,
             since: self.attempt.sent_at,
-            joined_at: self.now,
+            joined_at: self.network.now,
             ticket: None,
         });
     }
@@ -97,7 +97,7 @@ impl Membership {
         let joined_at = planning.joined_at;
         let verify = self.cluster.asked_at.filter(|&at| at < joined_at).map(|_| joined_at);
         self.watch(names, Some(shapes), verify);
-        self.actions.push(Action::Plan {
+        self.network.actions.push(Action::Plan {
             ticket: self.last_ticket,
             generation: self.generation.id,
             protocol: self.generation.protocol.clone(),
@@ -153,8 +153,8 @@ impl Membership {
     fn plan_failed(&mut self, message: &str) {
         let protocol = &self.generation.protocol;
         let message = format!("assignor '{protocol}' made no plan for group '{}': {message}", self.config.group_id);
-        self.actions.push(Action::Log { level: Level::Warning, message: message.clone() });
-        self.actions.push(Action::Error { code: ErrorCode::UNKNOWN_SERVER_ERROR, topic: None, message });
+        self.network.actions.push(Action::Log { level: Level::Warning, message: message.clone() });
+        self.network.actions.push(Action::Error { code: ErrorCode::UNKNOWN_SERVER_ERROR, topic: None, message });
         self.generation.watched = None;
         self.join_again();
     }

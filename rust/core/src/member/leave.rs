@@ -2,6 +2,7 @@
 
 use super::connections::{Broken, Connection};
 use super::event::{Action, NoticeKind, Role};
+use super::machine::Machine;
 use super::{Generation, Leaves, Membership, Phase, Progress};
 use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupRequest, LeaveGroupResponse};
 use crate::protocol::{ApiKey, ErrorCode, RequestHeader, read_response};
@@ -31,7 +32,7 @@ impl Membership {
         if self.closed {
             return;
         }
-        let deadline = self.now.saturating_add(timeout_ms);
+        let deadline = self.network.now.saturating_add(timeout_ms);
         if let Some(departure) = &mut self.departure {
             departure.closes |= closes;
             departure.deadline = departure.deadline.min(deadline);
@@ -50,11 +51,11 @@ impl Membership {
     /// The next step of the departure: the partitions, the commits, LeaveGroup, the end.
     pub(super) fn drive_departure(&mut self) -> Progress {
         let Some(Departure { closes, deadline, released }) = self.departure else { return false };
-        let late = self.now >= deadline;
+        let late = self.network.now >= deadline;
         if !released {
             return self.release_for_departure();
         }
-        let mut progress = late && self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.actions);
+        let mut progress = late && self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.network.actions);
         // The callbacks' commits go first: a coordinator refuses those of a member that has left.
         if !late && !self.commits.is_idle() {
             return progress;
@@ -62,7 +63,7 @@ impl Membership {
         if self.subscription.take().is_some() {
             self.want_leave_group("the consumer unsubscribed or is being closed", deadline);
             self.leave_generation(Leaves::Group);
-            self.close_role(Role::Group, "the member has left");
+            self.close_group("the member has left");
             progress = true;
         }
         if !closes {
@@ -103,11 +104,11 @@ impl Membership {
 
     pub(super) fn drive_leave_group(&mut self) -> Progress {
         let Some(PendingLeave { member_id, reason, deadline, sent }) = self.leave_group.clone() else { return false };
-        if self.now >= deadline {
+        if self.network.now >= deadline {
             self.leave_group = None;
             return true;
         }
-        let Some(conn) = self.ready(Role::Offsets).filter(|_| !sent) else { return false };
+        let Some(conn) = self.network.ready(Role::Offsets).filter(|_| !sent) else { return false };
         let member =
             LeaveGroupMember { member_id: member_id.clone(), group_instance_id: None, reason: Some(reason.clone()) };
         let body = LeaveGroupRequest {
@@ -115,7 +116,7 @@ impl Membership {
             member_id: member_id.clone(),
             members: vec![member],
         };
-        let sent = self.ask(conn, &body, i16::MAX, deadline.min(self.now + self.config.request_timeout_ms));
+        let sent = self.ask(conn, &body, i16::MAX, deadline.min(self.network.request_deadline()));
         self.leave_group = sent.then_some(PendingLeave { member_id, reason, deadline, sent });
         true
     }
@@ -126,7 +127,7 @@ impl Membership {
         self.leave_group = None;
         let code = response.members.first().map_or(response.error_code, |member| member.error_code);
         if !code.is_none() {
-            self.info(format!("LeaveGroup was answered with {code}; the session's end does the rest"));
+            self.network.info(format!("LeaveGroup was answered with {code}; the session's end does the rest"));
         }
         Ok(())
     }
@@ -151,19 +152,21 @@ impl Membership {
     pub(super) fn stop_waiting(&mut self, reason: &str) {
         let waits =
             |connection: &Connection| connection.awaits(ApiKey::JoinGroup) || connection.awaits(ApiKey::SyncGroup);
-        if self.connections.with_role(Role::Group).is_some_and(|(_, connection)| waits(connection)) {
-            self.close_role(Role::Group, reason);
+        if self.network.connections.with_role(Role::Group).is_some_and(|(_, connection)| waits(connection)) {
+            self.close_group(reason);
         }
         self.generation.phase = Phase::Unjoined;
     }
 
     fn finish(&mut self) {
-        self.close_all("the member is closed");
-        self.commits.fail_all(&mut self.actions);
-        self.fetches.fail_all(&mut self.actions);
+        for role in [Role::Bootstrap, Role::Group, Role::Offsets] {
+            self.network.close_where("the member is closed", |connection| connection.role == role);
+        }
+        self.commits.fail_all(&mut self.network.actions);
+        self.fetches.fail_all(&mut self.network.actions);
         self.departure = None;
         self.notice = None;
         self.closed = true;
-        self.actions.push(Action::Closed);
+        self.network.actions.push(Action::Closed);
     }
 }

@@ -1,12 +1,13 @@
 //! `max.poll.interval.ms` (KIP-62): a member whose application asks for no records must not keep its partitions.
 
 use super::event::Action;
+use super::network::Network;
 use super::{Leaves, Membership, Phase, Progress};
 
 /// When the application last polled.
 #[derive(Debug)]
 pub(super) struct Liveness {
-    pub(super) last_poll: u64,
+    last_poll: u64,
     /// Set when the interval is over, until the application polls again.
     pub(super) expired: bool,
 }
@@ -20,11 +21,23 @@ impl Liveness {
         self.last_poll = now;
         self.expired = false;
     }
+
+    /// When the interval is over.
+    pub(super) fn end(&self, interval_ms: u64) -> u64 {
+        self.last_poll + interval_ms + 1
+    }
+
+    /// The interval is over.
+    pub(super) fn expire(&mut self, interval_ms: u64, network: &mut Network) {
+        self.expired = true;
+        network.warn(format!("the application has not polled for {interval_ms} ms: leaving the group until it does"));
+        network.actions.push(Action::MaxPollExceeded { interval_ms });
+    }
 }
 
 impl Membership {
     pub(super) fn on_poll(&mut self) {
-        self.liveness.stamp(self.now);
+        self.liveness.stamp(self.network.now);
     }
 
     fn is_in_group(&self) -> bool {
@@ -34,20 +47,17 @@ impl Membership {
     pub(super) fn liveness_due(&self) -> Option<u64> {
         let watched = self.subscription.is_some() && self.departure.is_none() && !self.failed;
         (watched && !self.liveness.expired && self.is_in_group())
-            .then(|| self.liveness.last_poll + self.config.max_poll_interval_ms + 1)
+            .then(|| self.liveness.end(self.config.max_poll_interval_ms))
     }
 
     /// A dynamic member sends LeaveGroup. A static one only stops its heartbeats, so the coordinator keeps its place for a
     /// session.
     pub(super) fn drive_liveness(&mut self) -> Progress {
-        if self.liveness_due().is_none_or(|due| self.now < due) {
+        if self.liveness_due().is_none_or(|due| self.network.now < due) {
             return false;
         }
-        self.liveness.expired = true;
-        let interval_ms = self.config.max_poll_interval_ms;
-        self.warn(format!("the application has not polled for {interval_ms} ms: leaving the group until it does"));
-        self.actions.push(Action::MaxPollExceeded { interval_ms });
-        let deadline = self.now + self.config.request_timeout_ms;
+        self.liveness.expire(self.config.max_poll_interval_ms, &mut self.network);
+        let deadline = self.network.request_deadline();
         self.want_leave_group("max.poll.interval.ms exceeded", deadline);
         self.leave_generation(Leaves::Group);
         true

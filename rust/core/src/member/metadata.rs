@@ -1,21 +1,13 @@
-//! The cluster as Metadata last described it: its brokers, and the topics of this member or, while it leads, of all members.
+//! The cluster as Metadata last described it: the topics of this member or, while it leads, of all members.
 
 use super::event::{PlanTopic, RackSet};
 use crate::protocol::ErrorCode;
-use crate::protocol::cluster::{MetadataBroker, MetadataResponse, MetadataTopic};
+use crate::protocol::cluster::{MetadataBroker, MetadataTopic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// More partitions than any cluster has. An answer with more is hostile.
 const MOST_PARTITIONS: usize = 10_000_000;
-
-/// A broker's address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Address {
-    pub(super) node_id: i32,
-    pub(super) host: String,
-    pub(super) port: i32,
-}
 
 /// One topic as an answer described it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,10 +18,9 @@ pub(super) struct TopicShape {
     pub(super) is_internal: bool,
 }
 
-/// Brokers and topics.
+/// The topics.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
-    pub(super) brokers: Vec<Address>,
     pub(super) topics: BTreeMap<String, TopicShape>,
     /// Topics that were asked for and that the broker refuses. Each is reported once.
     refused: BTreeMap<String, ErrorCode>,
@@ -48,19 +39,18 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Takes an answer. A topic that it does not name does not exist, or is not wanted any more. Returns the topics that the
     /// broker refuses, each once.
-    pub(super) fn update(&mut self, asked_at: u64, response: MetadataResponse) -> Vec<(String, ErrorCode)> {
+    pub(super) fn update(
+        &mut self,
+        asked_at: u64,
+        mut racks: Racks,
+        topics: Vec<MetadataTopic>,
+    ) -> Vec<(String, ErrorCode)> {
         let asked = self.asking.take();
         let of_all = asked.is_none();
         let mut news = Vec::new();
         self.unsettled = false;
-        let mut racks = Racks::new(&response.brokers);
-        if !response.brokers.is_empty() {
-            let address =
-                |broker: MetadataBroker| Address { node_id: broker.node_id, host: broker.host, port: broker.port };
-            self.brokers = response.brokers.into_iter().map(address).collect();
-        }
         let mut known = std::mem::take(&mut self.topics);
-        for mut topic in response.topics {
+        for mut topic in topics {
             // Null answers a request by id, and a member asks for names.
             let Some(name) = topic.name.take() else { continue };
             match topic.error_code {
@@ -122,13 +112,13 @@ impl Cluster {
 
 /// The brokers' racks, and the sets of racks that partitions have. Partitions share the sets: with names of their own, an answer
 /// of 15 MB would become 600 MB.
-struct Racks {
+pub(super) struct Racks {
     of_node: BTreeMap<i32, Arc<str>>,
     sets: BTreeMap<Vec<Arc<str>>, RackSet>,
 }
 
 impl Racks {
-    fn new(brokers: &[MetadataBroker]) -> Self {
+    pub(super) fn new(brokers: &[MetadataBroker]) -> Self {
         let mut names = BTreeSet::<Arc<str>>::new();
         let mut of_node = BTreeMap::new();
         for broker in brokers {

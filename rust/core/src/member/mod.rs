@@ -28,6 +28,7 @@
 //! - Each repetition waits for a back-off, except the one that the protocol asks for.
 //! - What an answer makes the member keep is bounded by the bytes of its frame, which the host bounds.
 
+mod answers;
 mod assigned;
 mod audit;
 mod backoff;
@@ -44,6 +45,7 @@ mod join;
 mod leader;
 mod leave;
 mod liveness;
+mod machine;
 mod metadata;
 mod network;
 mod notices;
@@ -63,15 +65,15 @@ use assigned::{Missing, Unchecked};
 use audit::Audit;
 use backoff::{Backoff, Jitter};
 use commits::Commits;
-use connections::{Connections, Stamp};
-use discovery::Discovery;
 use fetches::Fetches;
 use heartbeat::{Heartbeat, Turn};
 use join::Attempt;
 use leader::{Planning, Watched};
 use leave::{Departure, PendingLeave};
 use liveness::Liveness;
+use machine::Machine;
 use metadata::Cluster;
+use network::Network;
 use notices::Outstanding;
 use ownership::Ownership;
 use session::Session;
@@ -199,12 +201,7 @@ struct Subscription {
 #[derive(Debug)]
 pub struct Membership {
     config: Config,
-    now: u64,
-    jitter: Jitter,
-    /// What [`Membership::handle`] returns.
-    actions: Vec<Action>,
-    connections: Connections,
-    discovery: Discovery,
+    network: Network,
     cluster: Cluster,
     subscription: Option<Subscription>,
     subscriptions: u64,
@@ -241,11 +238,7 @@ impl Membership {
         config.check()?;
         let backoff = || Backoff::new(config.backoff_ms, config.max_backoff_ms);
         Ok(Self {
-            now,
-            jitter: Jitter::new(config.seed),
-            actions: Vec::new(),
-            connections: Connections::default(),
-            discovery: Discovery::new(backoff(), backoff()),
+            network: Network::new(config.network(), now, Jitter::new(config.seed), backoff()),
             cluster: Cluster::default(),
             subscription: None,
             subscriptions: 0,
@@ -271,9 +264,9 @@ impl Membership {
 
     /// Takes an event and returns what the host must do about it, in this order.
     pub fn handle(&mut self, now: u64, event: Event) -> Vec<Action> {
-        self.now = self.now.max(now);
+        self.network.advance(now);
         match event {
-            Event::Connected { conn, versions } => self.on_connected(conn, versions),
+            Event::Connected { conn, versions } => self.network.on_connected(conn, versions),
             Event::Disconnected { conn, reason, fatal } => self.on_disconnected(conn, &reason, fatal),
             Event::Received { conn, frame } => self.on_received(conn, frame),
             Event::Tick => {}
@@ -291,46 +284,7 @@ impl Membership {
             Event::Rejoin { reason } => self.on_rejoin_wanted(&reason),
             Event::Close { timeout_ms } => self.depart(true, timeout_ms),
         }
-        self.drive();
-        std::mem::take(&mut self.actions)
-    }
-
-    /// Runs the steps until a whole round of them changes nothing. A step that was not possible may have become so by a later
-    /// one, with or without an action.
-    fn drive(&mut self) {
-        const STEPS: [fn(&mut Membership) -> Progress; 16] = [
-            Membership::drive_connections,
-            Membership::drive_session,
-            Membership::drive_liveness,
-            Membership::drive_departure,
-            Membership::drive_discovery,
-            Membership::drive_failure,
-            Membership::drive_assignment,
-            Membership::drive_join,
-            Membership::drive_metadata,
-            Membership::drive_plan,
-            Membership::drive_sync,
-            Membership::drive_heartbeat,
-            Membership::drive_commits,
-            Membership::drive_fetches,
-            Membership::drive_audit,
-            Membership::drive_leave_group,
-        ];
-        // Each step that changes something makes itself impossible until an event, the time or another step allows it again. The
-        // bound guards against a step without this property.
-        for _ in 0..64 {
-            let mut progress = false;
-            for step in STEPS {
-                if self.closed {
-                    return;
-                }
-                progress |= step(self);
-            }
-            if !progress {
-                return;
-            }
-        }
-        debug_assert!(false, "the member does not come to rest");
+        self.drive()
     }
 
     /// When to call again if nothing happens; `None` when only an event can change anything.
@@ -339,10 +293,6 @@ impl Membership {
         if self.closed {
             return None;
         }
-        // A time that has passed was acted on, or its step waits for an event.
-        let later = |&at: &u64| at > self.now;
-        let connections =
-            self.connections.iter().flat_map(|(_, connection)| [connection.deadline(), Some(connection.muted_until())]);
         let departure = self.departure.as_ref().map(|departure| departure.deadline);
         let leave_group = self.leave_group.as_ref().map(|pending| pending.deadline);
         let single = [
@@ -356,14 +306,7 @@ impl Membership {
             self.liveness_due(),
             self.session_end(),
         ];
-        connections
-            .chain(single)
-            .chain(self.discovery.deadlines())
-            .chain(self.commits.deadlines())
-            .chain(self.fetches.deadlines())
-            .flatten()
-            .filter(later)
-            .min()
+        self.network.earliest(single.into_iter().chain(self.commits.deadlines()).chain(self.fetches.deadlines()))
     }
 
     /// How far the member is.
@@ -421,21 +364,5 @@ impl Membership {
     #[must_use]
     pub fn owned(&self) -> Partitions {
         self.ownership.partitions()
-    }
-
-    fn stamp(&self) -> Stamp {
-        Stamp { member_id: self.member_id.clone(), generation: self.generation.id }
-    }
-
-    fn is_current(&self, stamp: &Stamp) -> bool {
-        stamp.member_id == self.member_id && stamp.generation == self.generation.id
-    }
-
-    fn info(&mut self, message: String) {
-        self.actions.push(Action::Log { level: Level::Info, message });
-    }
-
-    fn warn(&mut self, message: String) {
-        self.actions.push(Action::Log { level: Level::Warning, message });
     }
 }

@@ -1,13 +1,68 @@
-//! Opens and closes connections, sends requests and hands each answer to the step that waits for it.
+//! What a member exchanges with the brokers and with its host, whichever protocol its group has: connections, requests, the search
+//! for the coordinator, and the actions that the host must carry out.
+//!
+//! It knows nothing of groups. A method that takes a connection away returns it, because the requests on it stay unanswered and the
+//! member has to act on that ([`Machine`](super::machine::Machine)).
 
-use super::connections::{Broken, Pending};
-use super::event::{Action, Role};
-use super::{Membership, Phase, Progress};
-use crate::protocol::{ApiKey, Body, ErrorCode};
+use super::backoff::{Backoff, Jitter};
+use super::config::NetworkConfig;
+use super::connections::{Broken, Connection, Connections, Pending, Stamp};
+use super::discovery::{Address, Bootstrap, Discovery, is_fatal};
+use super::event::{Action, Level, Role};
+use crate::protocol::cluster::{FindCoordinatorRequest, FindCoordinatorResponse};
+use crate::protocol::{ApiKey, Body, ErrorCode, RequestHeader, read_response};
 use std::collections::BTreeMap;
 
-impl Membership {
-    pub(super) fn connect(&mut self, role: Role, node_id: i32, host: String, port: i32) {
+/// Whether a request was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// It waits for its answer.
+    Sent,
+    /// There is no version that both sides speak.
+    NoVersion,
+    /// The body has no form in the protocol.
+    NoForm,
+}
+
+/// A member's connections, requests and actions, and the time.
+#[derive(Debug)]
+pub(super) struct Network {
+    config: NetworkConfig,
+    /// The latest time seen.
+    pub(super) now: u64,
+    pub(super) jitter: Jitter,
+    /// What the host must do, in this order.
+    pub(super) actions: Vec<Action>,
+    pub(super) connections: Connections,
+    pub(super) discovery: Discovery,
+}
+
+impl Network {
+    pub(super) fn new(config: NetworkConfig, now: u64, jitter: Jitter, backoff: Backoff) -> Self {
+        Self {
+            config,
+            now,
+            jitter,
+            actions: Vec::new(),
+            connections: Connections::default(),
+            discovery: Discovery::new(backoff),
+        }
+    }
+
+    /// If the caller's clock runs backwards, the latest time counts.
+    pub(super) fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+    }
+
+    pub(super) fn info(&mut self, message: String) {
+        self.actions.push(Action::Log { level: Level::Info, message });
+    }
+
+    pub(super) fn warn(&mut self, message: String) {
+        self.actions.push(Action::Log { level: Level::Warning, message });
+    }
+
+    fn connect(&mut self, role: Role, Address { node_id, host, port }: Address) {
         let conn = self.connections.begin(role, self.now + self.config.connect_timeout_ms);
         self.actions.push(Action::Connect { conn, node_id, host, port, role });
     }
@@ -18,48 +73,15 @@ impl Membership {
         }
     }
 
-    pub(super) fn on_disconnected(&mut self, conn: u64, reason: &str, fatal: Option<ErrorCode>) {
-        if self.connections.get(conn).is_none() {
-            return;
-        }
-        self.lose(conn, reason);
-        if let Some(code) = fatal {
-            self.fail(code, &format!("{reason}: trying again would be no use"), false);
-        }
-    }
-
-    pub(super) fn on_received(&mut self, conn: u64, frame: Vec<u8>) {
-        let Some(connection) = self.connections.get_mut(conn) else { return };
-        let answered = match connection.next_pending() {
-            Some(pending) => self.on_answer(conn, &pending, frame),
-            None => Err(Broken("a response came to no request".to_owned())),
-        };
-        if let Err(Broken(reason)) = answered {
-            self.warn(format!("closing a connection that cannot be understood: {reason}"));
-            self.close(conn, &reason);
-        }
-    }
-
-    fn on_answer(&mut self, conn: u64, pending: &Pending, frame: Vec<u8>) -> Result<(), Broken> {
-        let header = &pending.header;
-        match header.api {
-            ApiKey::FindCoordinator => self.on_coordinator(conn, header, &frame),
-            ApiKey::Metadata => self.on_metadata(conn, pending, frame),
-            ApiKey::JoinGroup => self.on_joined(conn, pending, &frame),
-            ApiKey::SyncGroup => self.on_synced(conn, pending, &frame),
-            ApiKey::Heartbeat => self.on_heartbeat(conn, pending, &frame),
-            ApiKey::OffsetCommit => self.on_committed(conn, pending, &frame),
-            ApiKey::OffsetFetch => self.on_fetched(conn, pending, &frame),
-            ApiKey::DescribeGroups => self.on_described(conn, header, &frame),
-            ApiKey::LeaveGroup => self.on_leave(header, &frame),
-            other => Err(Broken(format!("{} was never asked", other.name()))),
-        }
+    /// The request that a frame answers; `None` if the connection is gone.
+    pub(super) fn answered(&mut self, conn: u64) -> Option<Result<Pending, Broken>> {
+        let pending = self.connections.get_mut(conn)?.next_pending();
+        Some(pending.ok_or_else(|| Broken("a response came to no request".to_owned())))
     }
 
     pub(super) fn throttle(&mut self, conn: u64, throttle_time_ms: i32) {
-        let now = self.now;
         if let Some(connection) = self.connections.get_mut(conn) {
-            connection.throttle(now, throttle_time_ms, self.config.longest_throttle_ms());
+            connection.throttle(self.now, throttle_time_ms, self.config.longest_throttle_ms);
         }
     }
 
@@ -69,129 +91,164 @@ impl Membership {
         connection.may_send(self.now).then_some(conn)
     }
 
-    /// Sends a request in the newest version that both sides speak, up to `most`. Returns whether it was sent. If not, there is
-    /// no such version and the member has failed, or the body has no form in the protocol.
-    pub(super) fn ask<B: Body>(&mut self, conn: u64, body: &B, most: i16, deadline: u64) -> bool {
-        let Some(version) = self.connections.get(conn).and_then(|connection| connection.version(B::KEY, most)) else {
-            let message = format!(
-                "the broker does not speak {} in a version that this package speaks ({} to {}): use brokers from 2.0 on",
-                B::KEY.name(),
-                B::KEY.versions().0,
-                B::KEY.versions().1.min(most),
-            );
-            self.fail(ErrorCode::UNSUPPORTED_VERSION, &message, false);
-            return false;
-        };
-        let stamp = (self.stamp(), self.now, deadline);
-        match self.connections.ask(conn, version, self.config.client_id.as_deref(), body, stamp) {
+    /// Whether a request of this kind is unanswered on the connection.
+    pub(super) fn awaits(&self, conn: u64, api: ApiKey) -> bool {
+        self.connections.get(conn).is_some_and(|connection| connection.awaits(api))
+    }
+
+    /// The newest version that both sides of the connection speak, up to `most`.
+    pub(super) fn version(&self, conn: u64, api: ApiKey, most: i16) -> Option<i16> {
+        self.connections.get(conn)?.version(api, most)
+    }
+
+    /// When a request that is sent now has taken too long.
+    pub(super) fn request_deadline(&self) -> u64 {
+        self.now + self.config.request_timeout_ms
+    }
+
+    /// Sends a request in the newest version that both sides speak, up to `most`.
+    pub(super) fn ask<B: Body>(&mut self, conn: u64, body: &B, most: i16, stamp: Stamp, deadline: u64) -> Asked {
+        let Some(version) = self.version(conn, B::KEY, most) else { return Asked::NoVersion };
+        let client_id = self.config.client_id.as_deref();
+        match self.connections.ask(conn, version, client_id, body, (stamp, self.now, deadline)) {
             Ok(bytes) => {
                 self.actions.push(Action::Send { conn, bytes });
-                true
+                Asked::Sent
             }
             Err(error) => {
                 self.warn(format!("{} has no form in the protocol: {error}", B::KEY.name()));
-                false
+                Asked::NoForm
             }
         }
     }
 
-    /// Closes the connections whose time is over, and those to a former coordinator once nothing is unanswered on them.
-    pub(super) fn drive_connections(&mut self) -> Progress {
-        let now = self.now;
-        let late: Vec<u64> = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| connection.deadline().is_some_and(|deadline| deadline <= now))
-            .map(|(conn, _)| conn)
-            .collect();
-        let mut progress = !late.is_empty();
-        for conn in late {
-            if self.connections.get(conn).is_some_and(|connection| connection.role == Role::Group) {
-                self.generation.session.unheard();
-            }
-            self.close(conn, "no answer in time");
+    /// The connections whose time is over.
+    pub(super) fn late(&self) -> Vec<u64> {
+        self.connections.which(|connection| connection.deadline().is_some_and(|deadline| deadline <= self.now))
+    }
+
+    /// Closes a connection, which is lost with the requests on it.
+    pub(super) fn close(&mut self, conn: u64, reason: &str) -> Option<Connection> {
+        let connection = self.connections.remove(conn)?;
+        self.actions.push(Action::Close { conn, reason: reason.to_owned() });
+        Some(connection)
+    }
+
+    /// Closes connections that are not needed any more. No back-off follows.
+    pub(super) fn close_where(&mut self, reason: &str, is_over: impl Fn(&Connection) -> bool) -> bool {
+        let over = self.connections.which(is_over);
+        for &conn in &over {
+            self.close(conn, reason);
         }
-        let idle = |connection: &super::connections::Connection| {
+        !over.is_empty()
+    }
+
+    /// Closes connections to a former coordinator once nothing is unanswered on them.
+    pub(super) fn close_retired(&mut self) -> bool {
+        self.close_where("the coordinator has moved", |connection| {
             connection.retiring && (connection.is_idle() || !connection.is_open())
-        };
-        let retired: Vec<u64> =
-            self.connections.iter().filter(|(_, connection)| idle(connection)).map(|(conn, _)| conn).collect();
-        progress |= !retired.is_empty();
-        for conn in retired {
-            self.connections.remove(conn);
-            self.actions.push(Action::Close { conn, reason: "the coordinator has moved".to_owned() });
-        }
-        progress
+        })
     }
 
-    /// Closes a connection and counts it as lost.
-    pub(super) fn close(&mut self, conn: u64, reason: &str) {
-        if self.connections.get(conn).is_some() {
-            self.actions.push(Action::Close { conn, reason: reason.to_owned() });
-            self.lose(conn, reason);
-        }
-    }
-
-    /// Closes a connection that is not needed any more. No back-off follows.
-    pub(super) fn close_role(&mut self, role: Role, reason: &str) {
-        while let Some((conn, _)) = self.connections.with_role(role) {
-            self.connections.remove(conn);
-            self.actions.push(Action::Close { conn, reason: reason.to_owned() });
-        }
-    }
-
-    pub(super) fn close_all(&mut self, reason: &str) {
-        for role in [Role::Bootstrap, Role::Group, Role::Offsets] {
-            self.close_role(role, reason);
-        }
-    }
-
-    /// The connection is gone, and the requests on it stay unanswered.
-    fn lose(&mut self, conn: u64, reason: &str) {
-        let Some(connection) = self.connections.remove(conn) else { return };
+    /// A connection is gone. Returns whether the coordinator may be gone with it.
+    pub(super) fn lost(&mut self, connection: &Connection) -> bool {
         let quiet = connection.is_open() && connection.is_idle();
         match connection.role {
             Role::Bootstrap => self.discovery.bootstrap_lost(self.now, quiet, &mut self.jitter),
-            Role::Group => {
-                if matches!(self.generation.phase, Phase::Joining) || connection.awaits(ApiKey::SyncGroup) {
-                    // The member id stays: the coordinator may count the member to the new generation.
-                    self.generation.phase = Phase::Unjoined;
-                    self.attempt.backoff.failed(self.now, &mut self.jitter);
-                }
-                self.coordinator_lost(reason);
+            Role::Group => return true,
+            Role::Offsets if self.connections.with_role(Role::Group).is_some_and(|(_, group)| group.is_open()) => {
+                // The coordinator still answers. Brokers close connections that are idle for long.
+                self.discovery.offsets_lost(self.now, quiet, &mut self.jitter);
             }
-            Role::Offsets => {
-                self.commits.interrupted(self.now, &mut self.jitter);
-                self.fetches.interrupted(self.now, &mut self.jitter);
-                self.audit_interrupted();
-                if connection.awaits(ApiKey::LeaveGroup) {
-                    self.leave_group = None;
-                }
-                if self.connections.with_role(Role::Group).is_some_and(|(_, group)| group.is_open()) {
-                    // The coordinator still answers. Brokers close connections that are idle for long.
-                    self.discovery.offsets_lost(self.now, quiet, &mut self.jitter);
-                } else if !connection.retiring {
-                    self.coordinator_lost(reason);
-                }
-            }
+            Role::Offsets => return !connection.retiring,
         }
+        false
     }
 
     /// The coordinator must be looked for again. The offsets connection stays open while a commit is unanswered on it: the broker
-    /// could apply an abandoned commit after a newer one and move the offset back.
-    pub(super) fn coordinator_lost(&mut self, reason: &str) {
-        if self.discovery.coordinator.take().is_none() {
-            return;
-        }
+    /// could apply an abandoned commit after a newer one and move the offset back. The group's connection is closed and returned.
+    pub(super) fn coordinator_lost(&mut self, reason: &str) -> Option<Connection> {
+        self.discovery.coordinator.take()?;
         self.info(format!("looking for the coordinator again: {reason}"));
         self.discovery.failed(self.now, &mut self.jitter);
-        if let Some((conn, _)) = self.connections.with_role(Role::Group) {
-            self.close(conn, "the coordinator has moved");
-        }
         if let Some((conn, _)) = self.connections.with_role(Role::Offsets)
             && let Some(connection) = self.connections.get_mut(conn)
         {
             connection.retiring = true;
         }
+        let (conn, _) = self.connections.with_role(Role::Group)?;
+        self.close(conn, "the coordinator has moved")
+    }
+
+    /// Begins the connections to the coordinator; the one of the group only if `group` says so.
+    pub(super) fn connect_to(&mut self, coordinator: &Address, group: bool) -> bool {
+        let mut begun = false;
+        if group && self.connections.with_role(Role::Group).is_none() {
+            self.connect(Role::Group, coordinator.clone());
+            begun = true;
+        }
+        if self.connections.with_role(Role::Offsets).is_none() && self.now >= self.discovery.offsets_not_before {
+            self.connect(Role::Offsets, coordinator.clone());
+            begun = true;
+        }
+        begun
+    }
+
+    /// The connection to any broker. A new one goes to the next in turn.
+    pub(super) fn bootstrap(&mut self) -> Bootstrap {
+        if self.connections.with_role(Role::Bootstrap).is_some() {
+            return self.ready(Role::Bootstrap).map_or(Bootstrap::Waits, Bootstrap::Ready);
+        }
+        if !self.discovery.bootstrap_backoff.ready(self.now) {
+            return Bootstrap::Waits;
+        }
+        let broker = self.discovery.next_broker(&self.config.bootstrap);
+        self.connect(Role::Bootstrap, broker);
+        Bootstrap::Begun
+    }
+
+    pub(super) fn find_coordinator(&self) -> FindCoordinatorRequest {
+        FindCoordinatorRequest { key: self.config.group_id.clone(), ..Default::default() }
+    }
+
+    /// Takes the answer of FindCoordinator. Returns the error with which the member fails, if every repetition would fail too.
+    pub(super) fn on_coordinator(
+        &mut self,
+        conn: u64,
+        header: &RequestHeader,
+        frame: &[u8],
+    ) -> Result<Option<(ErrorCode, String)>, Broken> {
+        let response: FindCoordinatorResponse = read_response(header, frame)?;
+        self.throttle(conn, response.throttle_time_ms);
+        self.discovery.bootstrap_backoff.succeeded();
+        match response.error_code {
+            ErrorCode::NONE => {
+                if response.host.is_empty() || !(1..=65_535).contains(&response.port) {
+                    return Err(Broken(format!("the coordinator is said to be at port {}", response.port)));
+                }
+                let FindCoordinatorResponse { node_id, host, port, .. } = response;
+                self.discovery.coordinator = Some(Address { node_id, host, port });
+            }
+            code if is_fatal(code) => {
+                let why = response.error_message.unwrap_or_default();
+                let message = format!("FindCoordinator for group '{}': {code} {why}", self.config.group_id);
+                return Ok(Some((code, message)));
+            }
+            code => {
+                self.info(format!("no coordinator yet: {code}"));
+                self.discovery.brokers_stale |= code == ErrorCode::COORDINATOR_NOT_AVAILABLE;
+                self.discovery.failed(self.now, &mut self.jitter);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The earliest of these times, of the connections' and of the search's that is still to come. A time that has passed was
+    /// acted on, or its step waits for an event.
+    pub(super) fn earliest(&self, others: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+        let connections =
+            self.connections.iter().flat_map(|(_, connection)| [connection.deadline(), Some(connection.muted_until())]);
+        let all = connections.chain(self.discovery.deadlines()).chain(others);
+        all.flatten().filter(|&at| at > self.now).min()
     }
 }

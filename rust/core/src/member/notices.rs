@@ -61,7 +61,7 @@ impl Membership {
         };
         let epoch = subscription.map_or(0, |wanted| wanted.epoch);
         self.notice = Some(Outstanding { notice: notice.clone(), begun: false, epoch });
-        self.actions.push(Action::Notify(notice));
+        self.network.actions.push(Action::Notify(notice));
     }
 
     /// The application's thread takes a notice. If the answer is false, the notice has been overtaken: nothing of it must
@@ -141,7 +141,7 @@ impl Membership {
         if self.subscription.as_ref().map(|wanted| wanted.epoch) == Some(epoch) && self.may_be_prepared() {
             self.attempt.prepared = Some(protocols);
             self.attempt.commits_until =
-                self.now + self.config.request_timeout_ms.min(self.config.rebalance_timeout_ms());
+                self.network.now + self.config.request_timeout_ms.min(self.config.rebalance_timeout_ms());
         }
     }
 
@@ -162,7 +162,7 @@ impl Membership {
             return;
         }
         if self.subscription.is_none() {
-            self.liveness.stamp(self.now);
+            self.liveness.stamp(self.network.now);
         }
         self.want_topics(topics, all_topics);
     }

@@ -3,7 +3,8 @@
 use super::connections::{Broken, Pending};
 use super::discovery::Bootstrap;
 use super::event::Action;
-use super::metadata::differs;
+use super::machine::Machine;
+use super::metadata::{Racks, differs};
 use super::{Membership, Phase, Progress};
 use crate::protocol::cluster::{MetadataRequest, MetadataRequestTopic, MetadataResponse};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
@@ -28,15 +29,15 @@ impl Membership {
     /// When to ask for the topics; a time that has passed means now.
     pub(super) fn metadata_due(&self) -> Option<u64> {
         let wanted = self.subscription.as_ref().filter(|_| !self.failed && self.departure.is_none())?;
-        let Some(asked_at) = self.cluster.asked_at else { return Some(self.now) };
+        let Some(asked_at) = self.cluster.asked_at else { return Some(self.network.now) };
         if let Phase::Planning(planning) = &self.generation.phase
             && !self.cluster.covers(&planning.names, planning.since)
         {
-            return Some(self.now);
+            return Some(self.network.now);
         }
         // A member that led will most likely lead again. With the topics at hand it plans as soon as JoinGroup is answered.
         if matches!(self.generation.phase, Phase::Joining) && self.generation.leads && asked_at < self.attempt.sent_at {
-            return Some(self.now);
+            return Some(self.network.now);
         }
         let stale_for_join = wanted.all_topics
             && self.attempt.prepared.is_none()
@@ -49,9 +50,9 @@ impl Membership {
             || unverified
             || self.audit_needs_topics()
             || self.assignment_needs_topics()
-            || self.discovery.brokers_stale
+            || self.network.discovery.brokers_stale
         {
-            return Some(self.now);
+            return Some(self.network.now);
         }
         let soon = self.cluster.unsettled || self.asks_for_missing();
         let period = if soon { self.config.max_backoff_ms } else { self.config.metadata_refresh_ms };
@@ -59,15 +60,15 @@ impl Membership {
     }
 
     pub(super) fn drive_metadata(&mut self) -> Progress {
-        if self.metadata_due().is_none_or(|due| self.now < due) {
+        if self.metadata_due().is_none_or(|due| self.network.now < due) {
             return false;
         }
-        let conn = match self.bootstrap() {
+        let conn = match self.network.bootstrap() {
             Bootstrap::Ready(conn) => conn,
             Bootstrap::Begun => return true,
             Bootstrap::Waits => return false,
         };
-        if self.connections.get(conn).is_some_and(|connection| connection.awaits(ApiKey::Metadata)) {
+        if self.network.awaits(conn, ApiKey::Metadata) {
             return false;
         }
         let names = self.topics_wanted();
@@ -78,7 +79,7 @@ impl Membership {
             ..Default::default()
         };
         self.cluster.asking = names;
-        self.ask(conn, &body, i16::MAX, self.now + self.config.request_timeout_ms);
+        self.ask(conn, &body, i16::MAX, self.network.request_deadline());
         true
     }
 
@@ -86,13 +87,14 @@ impl Membership {
         let response: MetadataResponse = read_response(&pending.header, &frame)?;
         // This is the largest of all answers. Its bytes would stay in memory beside the structures made of it below.
         drop(frame);
-        self.throttle(conn, response.throttle_time_ms);
-        self.discovery.brokers_stale = false;
-        let news = self.cluster.update(pending.sent_at, response);
+        self.network.throttle(conn, response.throttle_time_ms);
+        let racks = Racks::new(&response.brokers);
+        self.network.discovery.learn(response.brokers);
+        let news = self.cluster.update(pending.sent_at, racks, response.topics);
         for (topic, code) in news {
             if self.subscription.as_ref().is_none_or(|wanted| !wanted.topics.contains(&topic)) {
                 // The members that subscribe to the topic report this themselves.
-                self.info(format!("topic '{topic}', which others read: {code}"));
+                self.network.info(format!("topic '{topic}', which others read: {code}"));
                 continue;
             }
             let remedy = match code {
@@ -101,10 +103,10 @@ impl Membership {
                 _ => "no topic can have that name",
             };
             let message = format!("topic '{topic}': {code}: {remedy}");
-            self.actions.push(Action::Error { code, topic: Some(topic), message });
+            self.network.actions.push(Action::Error { code, topic: Some(topic), message });
         }
         if self.subscription.as_ref().is_some_and(|wanted| wanted.all_topics) && self.cluster.of_all {
-            self.actions.push(Action::Topics { topics: self.cluster.names() });
+            self.network.actions.push(Action::Topics { topics: self.cluster.names() });
         }
         self.look_for_changes();
         self.look_for_missing();

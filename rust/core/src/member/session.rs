@@ -11,6 +11,7 @@
 //!
 //! The member's session begins first, so it never ends after the coordinator's.
 
+use super::machine::Machine;
 use super::{Leaves, Membership, Phase, Progress};
 
 /// The state of that clock.
@@ -71,10 +72,10 @@ impl Membership {
         {
             // An error or a broken connection ended the wait. The clock stood during the wait.
             self.generation.session.since =
-                self.generation.session.since.saturating_add(self.now.saturating_sub(at)).min(self.now);
+                self.generation.session.since.saturating_add(self.network.now.saturating_sub(at)).min(self.network.now);
             progress = true;
         }
-        if self.session_end().is_none_or(|end| self.now < end) {
+        if self.session_end().is_none_or(|end| self.network.now < end) {
             return progress;
         }
         let silence = format!("the coordinator has not answered for {} ms, a session", self.config.session_timeout_ms);

@@ -3,6 +3,7 @@
 use super::connections::{Broken, Pending};
 use super::event::Role;
 use super::join::CONSUMER;
+use super::machine::Machine;
 use super::{Leaves, Membership, Phase, Progress};
 use crate::protocol::sync_group::{SyncGroupAssignment, SyncGroupRequest, SyncGroupResponse};
 use crate::protocol::{ErrorCode, read_response};
@@ -12,7 +13,7 @@ impl Membership {
         if !matches!(self.generation.phase, Phase::Syncing(Some(_))) {
             return false;
         }
-        let Some(conn) = self.ready(Role::Group) else { return false };
+        let Some(conn) = self.network.ready(Role::Group) else { return false };
         let Phase::Syncing(entries) = &mut self.generation.phase else { return false };
         let assignments = entries
             .take()
@@ -28,8 +29,8 @@ impl Membership {
             protocol_name: Some(self.generation.protocol.clone()),
             assignments: assignments.collect(),
         };
-        if self.ask(conn, &body, i16::MAX, self.now + self.config.parked_timeout_ms()) {
-            self.generation.session.parked(self.now);
+        if self.ask(conn, &body, i16::MAX, self.network.now + self.config.parked_timeout_ms()) {
+            self.generation.session.parked(self.network.now);
         } else if !self.failed {
             self.fail(ErrorCode::INVALID_REQUEST, "the plan has no form in the protocol: it is too large", true);
         }
@@ -38,13 +39,13 @@ impl Membership {
 
     pub(super) fn on_synced(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: SyncGroupResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
+        self.network.throttle(conn, response.throttle_time_ms);
         if !matches!(self.generation.phase, Phase::Syncing(None)) || !self.is_current(&pending.stamp) {
             return Ok(());
         }
         match response.error_code {
             ErrorCode::NONE => {
-                self.generation.session.answered(self.now);
+                self.generation.session.answered(self.network.now);
                 let kind = response.protocol_type.as_deref().unwrap_or(CONSUMER);
                 let protocol = response.protocol_name.as_deref().unwrap_or(&self.generation.protocol);
                 if kind != CONSUMER || protocol != self.generation.protocol {
@@ -62,7 +63,7 @@ impl Membership {
             ErrorCode::UNKNOWN_SERVER_ERROR => {
                 let leads = self.generation.leads;
                 if leads {
-                    self.warn(
+                    self.network.warn(
                         "the coordinator could not store the plan: the group may not fit one record of \
                          __consumer_offsets. Raise that topic's max.message.bytes (and replica.fetch.max.bytes), or use \
                          fewer partitions or members"

@@ -1,6 +1,6 @@
 //! The settings of a member of the new protocol.
 
-use crate::member::config::{ConfigError, MOST_MS};
+use crate::member::config::{ConfigError, MOST_MS, NetworkConfig, check_lengths, check_ranges};
 
 /// The settings of a member of the new protocol, by Kafka's names; times in milliseconds. Assignor, session timeout and heartbeat
 /// interval are the brokers' or the group's settings.
@@ -82,19 +82,14 @@ impl ConsumerConfig {
             ("group.remote.assignor", self.remote_assignor.as_deref(), i16::MAX as usize),
         ];
         for (name, text, most) in texts {
-            let length = text.map_or(1, str::len);
-            if length == 0 {
+            if text.is_some_and(str::is_empty) {
                 return Err(ConfigError::Empty(name));
             }
-            if length > most {
-                return Err(ConfigError::Long { name, length, most });
-            }
+            check_lengths(&[(name, text.map_or(0, str::len), most)])?;
         }
         let client_id = self.client_id.as_ref().map_or(0, String::len);
-        if client_id > i16::MAX as usize {
-            return Err(ConfigError::Long { name: "client.id", length: client_id, most: i16::MAX as usize });
-        }
-        let ranges = [
+        check_lengths(&[("client.id", client_id, i16::MAX as usize)])?;
+        check_ranges(&[
             ("max.poll.interval.ms", self.max_poll_interval_ms, 1, MOST_MS),
             ("the session timeout in ms", self.session_timeout_ms, 1, MOST_MS),
             ("the longest heartbeat interval in ms", self.longest_heartbeat_ms, 100, MOST_MS),
@@ -102,17 +97,17 @@ impl ConsumerConfig {
             ("the connect timeout in ms", self.connect_timeout_ms, 1, MOST_MS),
             ("retry.backoff.ms", self.backoff_ms, 1, self.max_backoff_ms),
             ("retry.backoff.max.ms", self.max_backoff_ms, 1, MOST_MS),
-        ];
-        for (name, value, least, most) in ranges {
-            if !(least..=most).contains(&value) {
-                return Err(ConfigError::Range { name, value, least, most });
-            }
-        }
-        Ok(())
+        ])
     }
 
-    /// The longest throttle that is observed, as in the classic protocol.
-    pub(super) fn longest_throttle_ms(&self) -> u64 {
-        self.session_timeout_ms / 2
+    pub(super) fn network(&self) -> NetworkConfig {
+        NetworkConfig {
+            bootstrap: self.bootstrap.clone(),
+            client_id: self.client_id.clone(),
+            group_id: self.group_id.clone(),
+            request_timeout_ms: self.request_timeout_ms,
+            connect_timeout_ms: self.connect_timeout_ms,
+            longest_throttle_ms: self.session_timeout_ms / 2,
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::member::Progress;
 use crate::member::backoff::Backoff;
 use crate::member::connections::{Broken, Pending, Stamp};
 use crate::member::event::{Action, Role};
+use crate::member::machine::Machine;
 use crate::protocol::consumer_group_heartbeat::{
     ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, HeartbeatAssignment, HeartbeatTopicPartitions,
     JOIN_EPOCH, REGEX_FROM,
@@ -86,14 +87,19 @@ impl ConsumerMembership {
             return None;
         }
         if self.epoch >= 0 {
-            return Some(self.pace.due(self.now, self.beats.backoff.not_before()));
+            return Some(self.pace.due(self.network.now, self.beats.backoff.not_before()));
         }
         let may_join = self.departure.is_none()
             && self.notice.is_none()
             && self.holdings.is_empty()
             && self.leaving.is_none_or(|leaving| !leaving.sent);
         let not_before = self.beats.backoff.not_before().max(self.beats.rejoin.not_before());
-        may_join.then(|| self.pace.due(self.now, not_before))
+        may_join.then(|| self.pace.due(self.network.now, not_before))
+    }
+
+    /// A coordinator that does not answer for a session counts as lost.
+    pub(super) fn heartbeat_deadline(&self) -> u64 {
+        self.network.now + self.config.request_timeout_ms.min(self.config.session_timeout_ms)
     }
 
     pub(super) fn drive_heartbeat(&mut self) -> Progress {
@@ -105,15 +111,11 @@ impl ConsumerMembership {
         if has_news && !self.pace.urgent {
             self.pace.urgent = true;
         }
-        if self.heartbeat_due().is_none_or(|due| self.now < due) {
+        if self.heartbeat_due().is_none_or(|due| self.network.now < due) {
             return false;
         }
-        let Some(conn) = self.ready(Role::Group) else { return false };
-        let version = self
-            .connections
-            .get(conn)
-            .and_then(|connection| connection.version(ApiKey::ConsumerGroupHeartbeat, i16::MAX));
-        let Some(version) = version else {
+        let Some(conn) = self.network.ready(Role::Group) else { return false };
+        let Some(version) = self.network.version(conn, ApiKey::ConsumerGroupHeartbeat, i16::MAX) else {
             self.fail_with(ErrorCode::UNSUPPORTED_VERSION, &self.too_old());
             return true;
         };
@@ -127,18 +129,18 @@ impl ConsumerMembership {
         // The member joins again, so it does not leave.
         self.leaving = None;
         let body = self.heartbeat(version);
-        if !self.ask(conn, &body, i16::MAX) {
+        if !self.ask(conn, &body, i16::MAX, self.heartbeat_deadline()) {
             self.fail_with(ErrorCode::INVALID_REQUEST, "what this member subscribes to has no form in the protocol");
             return true;
         }
         if body.subscribed_topic_names.is_some() {
             self.beats.reported = number;
             self.beats.had_expression |= has_expression;
-            self.pace.waits(self.now);
+            self.pace.waits(self.network.now);
         }
         self.beats.in_flight = true;
         self.beats.owes_acknowledgement = false;
-        self.pace.sent(self.now);
+        self.pace.sent(self.network.now);
         true
     }
 
@@ -187,12 +189,12 @@ impl ConsumerMembership {
         }
         self.beats.full = true;
         self.beats.unanswered_join |= self.epoch < 0;
-        self.pace.answered(self.now);
+        self.pace.answered(self.network.now);
     }
 
     pub(super) fn on_heartbeat(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: ConsumerGroupHeartbeatResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
+        self.network.throttle(conn, response.throttle_time_ms);
         if !self.is_current(&pending.stamp) {
             return Ok(());
         }
@@ -206,7 +208,7 @@ impl ConsumerMembership {
             return self.accepted(pending, response);
         }
         self.heartbeat_lost(&pending.stamp);
-        self.beats.backoff.failed(self.now, &mut self.jitter);
+        self.beats.backoff.failed(self.network.now, &mut self.network.jitter);
         match code {
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => {}
             ErrorCode::COORDINATOR_NOT_AVAILABLE
@@ -223,7 +225,7 @@ impl ConsumerMembership {
             ErrorCode::TOPIC_AUTHORIZATION_FAILED => {
                 if !std::mem::replace(&mut self.beats.unauthorized, true) {
                     let message = self.explain(code, response.error_message.as_deref());
-                    self.actions.push(Action::Error { code, topic: None, message });
+                    self.network.actions.push(Action::Error { code, topic: None, message });
                 }
             }
             code => {
@@ -236,10 +238,10 @@ impl ConsumerMembership {
 
     /// The group has gone on without this member: others may own its partitions already.
     pub(super) fn fenced(&mut self, why: &str) {
-        self.warn(format!("out of epoch {}: {why}", self.epoch));
+        self.network.warn(format!("out of epoch {}: {why}", self.epoch));
         self.leave_membership();
         // The first return is free; one that is fenced again waits.
-        self.beats.rejoin.failed_once_free(self.now, &mut self.jitter);
+        self.beats.rejoin.failed_once_free(self.network.now, &mut self.network.jitter);
     }
 
     fn accepted(&mut self, pending: &Pending, response: ConsumerGroupHeartbeatResponse) -> Result<(), Broken> {
@@ -259,7 +261,7 @@ impl ConsumerMembership {
         self.beats.unauthorized = false;
         self.beats.unanswered_join = false;
         self.beats.backoff.succeeded();
-        self.discovery.succeeded();
+        self.network.discovery.succeeded();
         self.heard = self.heard.max(pending.sent_at);
         if let Ok(interval @ 1..) = u64::try_from(response.heartbeat_interval_ms) {
             self.beats.interval = Some(interval);
@@ -269,11 +271,11 @@ impl ConsumerMembership {
             // The group has no plan yet, so the member has not joined.
             self.beats.full = true;
             self.beats.unanswered_join = true;
-            self.beats.backoff.failed(self.now, &mut self.jitter);
+            self.beats.backoff.failed(self.network.now, &mut self.network.jitter);
             return Ok(());
         }
         if joined {
-            self.pace.waits(self.now);
+            self.pace.waits(self.network.now);
         } else {
             self.beats.rejoin.succeeded();
         }
@@ -291,10 +293,11 @@ impl ConsumerMembership {
         }
         if grew || moves {
             // A member that must give partitions up stays in its epoch, and the group is in a newer one.
-            self.actions
+            self.network
+                .actions
                 .push(Action::GroupRebalances { generation: if grew { epoch } else { epoch.saturating_add(1) } });
         }
-        self.pace.answered(self.now);
+        self.pace.answered(self.network.now);
         Ok(())
     }
 
@@ -309,12 +312,12 @@ impl ConsumerMembership {
     pub(super) fn keep_pace(&mut self) {
         let share = self.config.longest_heartbeat_ms.saturating_mul(self.place.1);
         let interval = self.beats.interval.map_or(share, |interval| interval.min(share));
-        self.pace.set_interval(self.now, interval.max(100), self.place);
+        self.pace.set_interval(self.network.now, interval.max(100), self.place);
     }
 
     /// The member hears nothing of the coordinator for a session: others may have its partitions.
     pub(super) fn drive_session(&mut self) -> Progress {
-        if self.session_end().is_none_or(|end| self.now < end) {
+        if self.session_end().is_none_or(|end| self.network.now < end) {
             return false;
         }
         let silence = format!("the coordinator has not answered for {} ms, a session", self.config.session_timeout_ms);

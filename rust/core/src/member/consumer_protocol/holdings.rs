@@ -37,6 +37,11 @@ impl Holdings {
         named.filter_map(|(&id, held)| Some((id, *held.since.get(&partition)?))).max_by_key(|&(_, since)| since)
     }
 
+    /// The acquisition that an offset of this partition belongs to.
+    pub(super) fn since(&self, name: &str, partition: i32) -> Option<u64> {
+        self.find(name, partition).map(|(_, since)| since)
+    }
+
     /// The partitions of `target` that are not owned, and the owned ones that are not in `target`.
     pub(super) fn compare(&self, target: &ByTopic) -> (ByTopic, ByTopic) {
         let owned = self.by_topic();

@@ -3,6 +3,7 @@
 use super::ConsumerMembership;
 use crate::member::Progress;
 use crate::member::event::{Action, NoticeKind, Role};
+use crate::member::machine::Machine;
 use crate::protocol::ErrorCode;
 use crate::protocol::consumer_group_heartbeat::{ConsumerGroupHeartbeatRequest, LEAVE_EPOCH, LEAVE_STATIC_EPOCH};
 
@@ -27,7 +28,7 @@ impl ConsumerMembership {
         if self.closed || !closes && self.subscription.is_none() && self.departure.is_none() {
             return;
         }
-        let deadline = self.now.saturating_add(timeout_ms);
+        let deadline = self.network.now.saturating_add(timeout_ms);
         match &mut self.departure {
             Some(departure) => {
                 departure.closes |= closes;
@@ -52,8 +53,8 @@ impl ConsumerMembership {
             self.hand_out(NoticeKind::Leave, lost, self.holdings.by_topic(), Default::default());
             return true;
         }
-        let late = self.now >= deadline;
-        let mut progress = late && self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.actions);
+        let late = self.network.now >= deadline;
+        let mut progress = late && self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.network.actions);
         // The callbacks' commits go first: a coordinator refuses those of a member that has left.
         if !late && !self.commits.is_idle() {
             return progress;
@@ -84,12 +85,12 @@ impl ConsumerMembership {
 
     pub(super) fn drive_leaving(&mut self) -> Progress {
         let Some(Leaving { deadline, sent }) = self.leaving else { return false };
-        if self.now >= deadline {
+        if self.network.now >= deadline {
             self.leaving = None;
             return true;
         }
         // An unanswered heartbeat on the same connection is served before it.
-        let Some(conn) = self.ready(Role::Group).filter(|_| !sent) else { return false };
+        let Some(conn) = self.network.ready(Role::Group).filter(|_| !sent) else { return false };
         let instance_id = self.config.group_instance_id.clone();
         let body = ConsumerGroupHeartbeatRequest {
             group_id: self.config.group_id.clone(),
@@ -99,7 +100,7 @@ impl ConsumerMembership {
             ..Default::default()
         };
         self.beats.unanswered_join = false;
-        let sent = self.ask(conn, &body, i16::MAX);
+        let sent = self.ask(conn, &body, i16::MAX, self.heartbeat_deadline());
         self.leaving = sent.then_some(Leaving { deadline, sent });
         true
     }
@@ -107,29 +108,26 @@ impl ConsumerMembership {
     /// The member is done: no action follows [`Action::Closed`].
     fn finish(&mut self) {
         self.leaving = None;
-        self.commits.fail_all(&mut self.actions);
-        self.fetches.fail_all(&mut self.actions);
-        self.close_all("the member is closed");
+        self.commits.fail_all(&mut self.network.actions);
+        self.fetches.fail_all(&mut self.network.actions);
+        self.network.close_where("the member is closed", |_| true);
         self.closed = true;
-        self.actions.push(Action::Closed);
+        self.network.actions.push(Action::Closed);
     }
 
     pub(super) fn liveness_due(&self) -> Option<u64> {
         let watched = self.subscription.is_some() && self.departure.is_none() && !self.failed && !self.liveness.expired;
         (watched && (self.epoch >= 0 || self.beats.in_flight || self.beats.unanswered_join))
-            .then(|| self.liveness.last_poll + self.config.max_poll_interval_ms + 1)
+            .then(|| self.liveness.end(self.config.max_poll_interval_ms))
     }
 
     /// A member whose application asks for no records leaves, a static one too (for a while), and joins again after the next poll.
     pub(super) fn drive_liveness(&mut self) -> Progress {
-        if self.liveness_due().is_none_or(|due| self.now < due) {
+        if self.liveness_due().is_none_or(|due| self.network.now < due) {
             return false;
         }
-        self.liveness.expired = true;
-        let interval_ms = self.config.max_poll_interval_ms;
-        self.warn(format!("the application has not polled for {interval_ms} ms: leaving the group until it does"));
-        self.actions.push(Action::MaxPollExceeded { interval_ms });
-        self.want_leave(self.now + self.config.request_timeout_ms);
+        self.liveness.expire(self.config.max_poll_interval_ms, &mut self.network);
+        self.want_leave(self.network.request_deadline());
         self.leave_membership();
         true
     }

@@ -22,11 +22,11 @@
 //! - At most [`MOST_HEARTBEATS`] heartbeats are sent within [`WINDOW_MS`].
 //! - The epoch only grows, and begins anew at a join.
 
+mod answers;
 mod config;
 mod heartbeat;
 mod holdings;
 mod leave;
-mod network;
 mod offsets;
 mod pace;
 mod reconcile;
@@ -36,15 +36,15 @@ mod topics;
 pub use config::ConsumerConfig;
 pub use pace::{MOST_HEARTBEATS, WINDOW_MS};
 
+use super::Stage;
 use super::backoff::{Backoff, Jitter};
 use super::commits::Commits;
 use super::config::ConfigError;
-use super::connections::{Connections, Stamp};
-use super::discovery::Discovery;
-use super::event::{Action, Event, Level, Partitions};
+use super::event::{Action, Event, Partitions};
 use super::fetches::Fetches;
 use super::liveness::Liveness;
-use super::{Progress, Stage};
+use super::machine::Machine;
+use super::network::Network;
 use heartbeat::Beats;
 use holdings::{ByTopic, Holdings};
 use leave::{Departure, Leaving};
@@ -67,11 +67,7 @@ struct Subscription {
 #[derive(Debug)]
 pub struct ConsumerMembership {
     config: ConsumerConfig,
-    now: u64,
-    jitter: Jitter,
-    actions: Vec<Action>,
-    connections: Connections,
-    discovery: Discovery,
+    network: Network,
     topics: Topics,
     subscription: Option<Subscription>,
     subscriptions: u64,
@@ -119,11 +115,7 @@ impl ConsumerMembership {
         config.check()?;
         let backoff = || Backoff::new(config.backoff_ms, config.max_backoff_ms);
         Ok(Self {
-            now,
-            jitter: Jitter::new(config.seed),
-            actions: Vec::new(),
-            connections: Connections::default(),
-            discovery: Discovery::new(backoff(), backoff()),
+            network: Network::new(config.network(), now, Jitter::new(config.seed), backoff()),
             topics: Topics::new(backoff()),
             subscription: None,
             subscriptions: 0,
@@ -156,12 +148,12 @@ impl ConsumerMembership {
 
     /// Takes an event and returns what the host must do about it, in this order.
     pub fn handle(&mut self, now: u64, event: Event) -> Vec<Action> {
-        self.now = self.now.max(now);
+        self.network.advance(now);
         match event {
-            Event::Connected { conn, versions } => self.on_connected(conn, versions),
+            Event::Connected { conn, versions } => self.network.on_connected(conn, versions),
             Event::Disconnected { conn, reason, fatal } => self.on_disconnected(conn, &reason, fatal),
-            Event::Received { conn, frame } => self.on_received(conn, &frame),
-            Event::Poll => self.liveness.stamp(self.now),
+            Event::Received { conn, frame } => self.on_received(conn, frame),
+            Event::Poll => self.liveness.stamp(self.network.now),
             Event::Subscribe { topics, .. } => self.on_subscribe(topics, None),
             Event::Unsubscribe => self.depart(false, self.config.request_timeout_ms),
             Event::Done { ticket, .. } => self.on_done(ticket),
@@ -176,48 +168,14 @@ impl ConsumerMembership {
             | Event::PlanFailed { .. }
             | Event::Rejoin { .. } => {}
         }
-        self.drive();
-        std::mem::take(&mut self.actions)
+        self.drive()
     }
 
     /// Subscribes to topics by name, and to those that a regular expression (RE2/J) of the broker matches with their whole names.
     pub fn subscribe(&mut self, now: u64, topics: Vec<String>, expression: Option<String>) -> Vec<Action> {
-        self.now = self.now.max(now);
+        self.network.advance(now);
         self.on_subscribe(topics, expression.filter(|expression| !expression.is_empty()));
-        self.drive();
-        std::mem::take(&mut self.actions)
-    }
-
-    fn drive(&mut self) {
-        const STEPS: [fn(&mut ConsumerMembership) -> Progress; 12] = [
-            ConsumerMembership::drive_connections,
-            ConsumerMembership::drive_session,
-            ConsumerMembership::drive_liveness,
-            ConsumerMembership::drive_departure,
-            ConsumerMembership::drive_discovery,
-            ConsumerMembership::drive_lost,
-            ConsumerMembership::drive_topics,
-            ConsumerMembership::drive_target,
-            ConsumerMembership::drive_leaving,
-            ConsumerMembership::drive_heartbeat,
-            ConsumerMembership::drive_commits,
-            ConsumerMembership::drive_fetches,
-        ];
-        // Each step that changes something makes itself impossible until an event, the time or another step allows it again. The
-        // bound guards against a step without this property.
-        for _ in 0..64 {
-            let mut progress = false;
-            for step in STEPS {
-                if self.closed {
-                    return;
-                }
-                progress |= step(self);
-            }
-            if !progress {
-                return;
-            }
-        }
-        debug_assert!(false, "the member does not come to rest");
+        self.drive()
     }
 
     /// When to call again if nothing happens; `None` when only an event can change anything.
@@ -226,10 +184,6 @@ impl ConsumerMembership {
         if self.closed {
             return None;
         }
-        // A time that has passed was acted on, or its step waits for an event.
-        let later = |&at: &u64| at > self.now;
-        let connections =
-            self.connections.iter().flat_map(|(_, connection)| [connection.deadline(), Some(connection.muted_until())]);
         let single = [
             self.departure.as_ref().map(|departure| departure.deadline),
             self.leaving.as_ref().map(|leaving| leaving.deadline),
@@ -238,14 +192,7 @@ impl ConsumerMembership {
             self.session_end(),
             Some(self.topics.not_before()),
         ];
-        connections
-            .chain(single)
-            .chain(self.discovery.deadlines())
-            .chain(self.commits.deadlines())
-            .chain(self.fetches.deadlines())
-            .flatten()
-            .filter(later)
-            .min()
+        self.network.earliest(single.into_iter().chain(self.commits.deadlines()).chain(self.fetches.deadlines()))
     }
 
     /// How far the member is.
@@ -309,7 +256,7 @@ impl ConsumerMembership {
             return;
         }
         if self.subscription.is_none() {
-            self.liveness.stamp(self.now);
+            self.liveness.stamp(self.network.now);
         }
         self.subscriptions += 1;
         self.subscription = Some(Subscription { topics, expression, number: self.subscriptions });
@@ -324,21 +271,5 @@ impl ConsumerMembership {
         self.first = true;
         self.beats.reset();
         self.cancel_notice();
-    }
-
-    fn stamp(&self) -> Stamp {
-        Stamp { member_id: String::new(), generation: self.membership }
-    }
-
-    fn is_current(&self, stamp: &Stamp) -> bool {
-        stamp.generation == self.membership
-    }
-
-    fn info(&mut self, message: String) {
-        self.actions.push(Action::Log { level: Level::Info, message });
-    }
-
-    fn warn(&mut self, message: String) {
-        self.actions.push(Action::Log { level: Level::Warning, message });
     }
 }

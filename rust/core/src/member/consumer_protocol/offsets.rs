@@ -1,15 +1,16 @@
 //! OffsetCommit and OffsetFetch with the member's epoch. One of each is in flight at a time.
 
 use super::ConsumerMembership;
-use super::holdings::TopicId;
+use super::holdings::{Holdings, TopicId};
 use crate::member::Progress;
-use crate::member::commits::{Commit, is_retriable};
+use crate::member::commits::{Commit, Verdict, is_retriable};
 use crate::member::connections::{Broken, Pending};
-use crate::member::event::{CommitOffset, FetchedOffset, Partitions, Role};
+use crate::member::event::{CommitOffset, Partitions, Role};
 use crate::member::fetches::{self, Fetch};
+use crate::member::machine::Machine;
 use crate::protocol::offsets::{
     OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic, OffsetFetchGroup,
-    OffsetFetchPartitionResponse, OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic,
+    OffsetFetchRequest, OffsetFetchResponse, OffsetFetchTopic,
 };
 use crate::protocol::{ErrorCode, read_response};
 use std::collections::{BTreeMap, HashMap};
@@ -22,67 +23,39 @@ const MOST_STALE: u32 = 8;
 
 impl ConsumerMembership {
     pub(super) fn on_commit_wanted(&mut self, id: u64, offsets: Vec<CommitOffset>, timeout_ms: u64) {
-        let subscribed = self.subscription.is_some();
-        let (kept, dropped): (Vec<_>, Vec<_>) = offsets
-            .into_iter()
-            .map(|offset| {
-                let since = self.acquisition(&offset);
-                (offset, since)
-            })
-            .partition(|(_, since)| !subscribed || since.is_some());
-        let mut commit = Commit {
-            id,
-            offsets: kept,
-            deadline: self.now.saturating_add(timeout_ms),
-            done: Vec::new(),
-            dropped: dropped.into_iter().map(|(offset, _)| (offset.topic, offset.partition)).collect(),
-            answered: false,
-        };
-        if self.failed || self.closed {
-            commit.answer(ErrorCode::UNKNOWN_MEMBER_ID, &mut self.actions);
-        } else {
-            self.commits.waiting.push_back(commit);
-        }
-    }
-
-    fn acquisition(&self, offset: &CommitOffset) -> Option<u64> {
-        self.holdings.find(&offset.topic, offset.partition).map(|(_, since)| since)
+        let deadline = self.network.now.saturating_add(timeout_ms);
+        let since = |offset: &CommitOffset| self.holdings.since(&offset.topic, offset.partition);
+        let commit = Commit::new(id, deadline, offsets, self.subscription.is_some(), since);
+        self.commits.take_in(commit, self.failed || self.closed, &mut self.network.actions);
     }
 
     pub(super) fn drive_commits(&mut self) -> Progress {
-        let mut progress = self.commits.expire(self.now, &mut self.actions);
+        let mut progress = self.commits.expire(self.network.now, &mut self.network.actions);
         if self.commits.in_flight.is_some() || self.commits.waiting.is_empty() {
             return progress;
         }
         if self.subscription.is_some() && self.epoch < 0 {
             // Others may own what the offsets are of.
-            return progress | self.commits.refuse_all(ErrorCode::ILLEGAL_GENERATION, &mut self.actions);
+            return progress | self.commits.refuse_all(ErrorCode::ILLEGAL_GENERATION, &mut self.network.actions);
         }
-        progress |= self.commits.answer_where(ErrorCode::NONE, &mut self.actions, |commit| commit.offsets.is_empty());
-        if !self.commits.backoff.ready(self.now) {
+        progress |=
+            self.commits.answer_where(ErrorCode::NONE, &mut self.network.actions, |commit| commit.offsets.is_empty());
+        if !self.commits.backoff.ready(self.network.now) {
             return progress;
         }
-        let Some(conn) = self.ready(Role::Offsets) else { return progress };
-        while let Some(mut commit) = self.commits.waiting.pop_front() {
-            progress = true;
-            if self.subscription.is_some() {
-                // A broker from 4.3 on refuses all of a commit because of one partition that is no longer the member's.
-                let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut commit.offsets)
-                    .into_iter()
-                    .partition(|(offset, since)| self.acquisition(offset) == *since);
-                commit.offsets = kept;
-                commit.dropped.extend(gone.into_iter().map(|(offset, _)| (offset.topic, offset.partition)));
-            }
-            if commit.offsets.is_empty() {
-                commit.answer(ErrorCode::NONE, &mut self.actions);
-                continue;
-            }
+        let Some(conn) = self.network.ready(Role::Offsets) else { return progress };
+        progress |= !self.commits.waiting.is_empty();
+        let subscribed = self.subscription.is_some();
+        let since = |holdings: &Holdings, offset: &CommitOffset| holdings.since(&offset.topic, offset.partition);
+        while let Some(mut commit) =
+            self.commits.next(subscribed, |offset| since(&self.holdings, offset), &mut self.network.actions)
+        {
             let (body, most) = self.commit_request(&commit);
-            if self.ask(conn, &body, most) {
+            if self.ask(conn, &body, most, self.network.request_deadline()) {
                 self.commits.in_flight = Some(commit);
                 break;
             }
-            commit.answer(ErrorCode::OFFSET_METADATA_TOO_LARGE, &mut self.actions);
+            commit.answer(ErrorCode::OFFSET_METADATA_TOO_LARGE, &mut self.network.actions);
         }
         progress
     }
@@ -123,8 +96,8 @@ impl ConsumerMembership {
 
     pub(super) fn on_committed(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: OffsetCommitResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
-        let Some(mut commit) = self.commits.in_flight.take() else { return Ok(()) };
+        self.network.throttle(conn, response.throttle_time_ms);
+        let Some(commit) = self.commits.in_flight.take() else { return Ok(()) };
         let has_ids = pending.header.version > NAMES_UNTIL;
         let names = self.holdings.names();
         let mut codes: HashMap<(&str, i32), ErrorCode> = HashMap::new();
@@ -136,51 +109,28 @@ impl ConsumerMembership {
             }
         }
         let current = self.is_current(&pending.stamp);
-        let (mut again, mut refused, mut unanswered) = (Vec::new(), ErrorCode::NONE, false);
-        for (offset, since) in std::mem::take(&mut commit.offsets) {
-            match codes.get(&(offset.topic.as_str(), offset.partition)).copied() {
-                // The member holds nothing of a topic with this id any more, so it does not know which one it was.
-                None if has_ids => commit.dropped.push((offset.topic, offset.partition)),
-                None => unanswered = true,
-                Some(ErrorCode::UNKNOWN_TOPIC_ID) => {
-                    self.by_name = true;
-                    refused = ErrorCode::UNKNOWN_TOPIC_ID;
-                    again.push((offset, since));
-                }
-                Some(ErrorCode::STALE_MEMBER_EPOCH) if self.stale < MOST_STALE && self.epoch >= 0 => {
-                    refused = ErrorCode::STALE_MEMBER_EPOCH;
-                    again.push((offset, since));
-                }
-                Some(code) if is_retriable(code) => {
-                    refused = code;
-                    again.push((offset, since));
-                }
-                Some(code) => {
-                    // The clients have an error for a generation that is over, and none for an epoch.
-                    let code = if code == ErrorCode::STALE_MEMBER_EPOCH { ErrorCode::ILLEGAL_GENERATION } else { code };
-                    if code == ErrorCode::ILLEGAL_GENERATION || code == ErrorCode::UNKNOWN_MEMBER_ID {
-                        refused = code;
-                    }
-                    commit.done.push((offset.topic, offset.partition, code));
-                }
+        let mut by_name = self.by_name;
+        let keeps_trying = self.stale < MOST_STALE && self.epoch >= 0;
+        let verdict = |offset: &CommitOffset| match codes.get(&(offset.topic.as_str(), offset.partition)).copied() {
+            // The member holds nothing of a topic with this id any more, so it does not know which one it was.
+            None if has_ids => Verdict::Dropped,
+            None => Verdict::Unanswered,
+            Some(ErrorCode::UNKNOWN_TOPIC_ID) => {
+                by_name = true;
+                Verdict::Again(ErrorCode::UNKNOWN_TOPIC_ID)
             }
-        }
-        if unanswered {
-            commit.answer(ErrorCode::UNKNOWN_SERVER_ERROR, &mut self.actions);
-            return Err(Broken("OffsetCommit answers other partitions than were committed".to_owned()));
-        }
-        if again.is_empty() {
-            if refused.is_none() {
-                self.commits.backoff.succeeded();
-                self.stale = 0;
-            }
-            commit.answer(refused, &mut self.actions);
-        } else {
-            commit.offsets = again;
-            self.commits.backoff.failed(self.now, &mut self.jitter);
-            if !commit.answered {
-                self.commits.waiting.push_front(commit);
-            }
+            Some(ErrorCode::STALE_MEMBER_EPOCH) if keeps_trying => Verdict::Again(ErrorCode::STALE_MEMBER_EPOCH),
+            Some(code) if is_retriable(code) => Verdict::Again(code),
+            // The clients have an error for a generation that is over, and none for an epoch.
+            Some(ErrorCode::STALE_MEMBER_EPOCH) => Verdict::Refused(ErrorCode::ILLEGAL_GENERATION),
+            Some(code @ (ErrorCode::ILLEGAL_GENERATION | ErrorCode::UNKNOWN_MEMBER_ID)) => Verdict::Refused(code),
+            Some(code) => Verdict::Done(code),
+        };
+        let settled = self.commits.settle(commit, verdict, &mut self.network);
+        self.by_name = by_name;
+        let refused = settled?;
+        if refused.is_none() {
+            self.stale = 0;
         }
         match refused {
             ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR | ErrorCode::REQUEST_TIMED_OUT => {
@@ -199,22 +149,16 @@ impl ConsumerMembership {
     }
 
     pub(super) fn on_fetch_wanted(&mut self, id: u64, partitions: Partitions, timeout_ms: u64) {
-        let mut fetch = Fetch { id, partitions, deadline: self.now.saturating_add(timeout_ms), answered: false };
-        if self.failed || self.closed {
-            fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), &mut self.actions);
-        } else if fetch.partitions.iter().all(|(_, numbers)| numbers.is_empty()) {
-            fetch.answer(ErrorCode::NONE, Vec::new(), &mut self.actions);
-        } else {
-            self.fetches.waiting.push_back(fetch);
-        }
+        let fetch = Fetch { id, partitions, deadline: self.network.now.saturating_add(timeout_ms), answered: false };
+        self.fetches.take_in(fetch, self.failed || self.closed, &mut self.network.actions);
     }
 
     pub(super) fn drive_fetches(&mut self) -> Progress {
-        let mut progress = self.fetches.expire(self.now, &mut self.actions);
-        if self.fetches.in_flight.is_some() || !self.fetches.backoff.ready(self.now) {
+        let mut progress = self.fetches.expire(self.network.now, &mut self.network.actions);
+        if self.fetches.in_flight.is_some() || !self.fetches.backoff.ready(self.network.now) {
             return progress;
         }
-        let Some(conn) = self.ready(Role::Offsets) else { return progress };
+        let Some(conn) = self.network.ready(Role::Offsets) else { return progress };
         let Some(mut fetch) = self.fetches.waiting.pop_front() else { return progress };
         progress = true;
         let mut most = if self.by_name { NAMES_UNTIL } else { i16::MAX };
@@ -242,17 +186,17 @@ impl ConsumerMembership {
             }],
             require_stable: true,
         };
-        if self.ask(conn, &body, most) {
+        if self.ask(conn, &body, most, self.network.request_deadline()) {
             self.fetches.in_flight = Some(fetch);
         } else {
-            fetch.answer(ErrorCode::INVALID_REQUEST, Vec::new(), &mut self.actions);
+            fetch.answer(ErrorCode::INVALID_REQUEST, Vec::new(), &mut self.network.actions);
         }
         progress
     }
 
     pub(super) fn on_fetched(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let mut response: OffsetFetchResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
+        self.network.throttle(conn, response.throttle_time_ms);
         let Some(mut fetch) = self.fetches.in_flight.take() else { return Ok(()) };
         if let Some(group) = response.groups.pop() {
             response.error_code = group.error_code;
@@ -277,7 +221,7 @@ impl ConsumerMembership {
             ErrorCode::STALE_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID => self.pace.urgent = true,
             ErrorCode::UNKNOWN_TOPIC_ID => self.by_name = true,
             ErrorCode::NOT_COORDINATOR | ErrorCode::COORDINATOR_NOT_AVAILABLE => {
-                self.fetches.again(fetch, self.now, &mut self.jitter);
+                self.fetches.again(fetch, self.network.now, &mut self.network.jitter);
                 self.coordinator_lost(&format!("OffsetFetch: {waits}"));
                 return Ok(());
             }
@@ -285,31 +229,14 @@ impl ConsumerMembership {
             _ => {
                 self.fetches.backoff.succeeded();
                 let code = response.error_code;
-                let offsets = if code.is_none() { found(&fetch.partitions, read) } else { Vec::new() };
-                fetch.answer(code, offsets, &mut self.actions);
+                // Without a result the partition was asked for by an id of which the member holds nothing any more.
+                let offsets =
+                    if code.is_none() { fetch.found(read, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) } else { Vec::new() };
+                fetch.answer(code, offsets, &mut self.network.actions);
                 return Ok(());
             }
         }
-        self.fetches.again(fetch, self.now, &mut self.jitter);
+        self.fetches.again(fetch, self.network.now, &mut self.network.jitter);
         Ok(())
     }
-}
-
-fn found(wanted: &Partitions, mut read: HashMap<(String, i32), OffsetFetchPartitionResponse>) -> Vec<FetchedOffset> {
-    let mut offsets = Vec::new();
-    for (topic, numbers) in wanted {
-        for &partition in numbers {
-            let found = read.remove(&(topic.clone(), partition));
-            offsets.push(FetchedOffset {
-                topic: topic.clone(),
-                partition,
-                offset: found.as_ref().map_or(-1, |found| found.committed_offset),
-                leader_epoch: found.as_ref().map_or(-1, |found| found.committed_leader_epoch),
-                // Without a result the partition was asked for by an id of which the member holds nothing any more.
-                code: found.as_ref().map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |found| found.error_code),
-                metadata: found.and_then(|found| found.metadata),
-            });
-        }
-    }
-    offsets
 }

@@ -38,7 +38,7 @@ impl ConsumerMembership {
         self.first = false;
         if !added.is_empty() {
             // The share of a newcomer comes in pieces, as others give them up.
-            self.pace.waits(self.now);
+            self.pace.waits(self.network.now);
         }
         self.hand_out(NoticeKind::Assign, false, revoked, added);
         true
@@ -86,7 +86,7 @@ impl ConsumerMembership {
                 .unwrap_or_default(),
         };
         self.notice = Some(Outstanding { ticket: self.last_ticket, kind, added, revoked, begun: false });
-        self.actions.push(Action::Notify(notice));
+        self.network.actions.push(Action::Notify(notice));
     }
 
     /// The application's thread takes a notice. If the answer is false, the notice has been overtaken: nothing of it must be done,

@@ -14,13 +14,10 @@ impl ConsumerMembership {
         self.failed = true;
         self.leave_membership();
         self.leaving = None;
-        while let Some((conn, _)) = self.connections.with_role(Role::Group) {
-            self.connections.remove(conn);
-            self.actions.push(Action::Close { conn, reason: "the member has failed".to_owned() });
-        }
-        self.commits.refuse_all(code, &mut self.actions);
-        self.fetches.refuse_all(code, &mut self.actions);
-        self.actions.push(Action::Fatal { code, message: message.to_owned() });
+        self.network.close_where("the member has failed", |connection| connection.role == Role::Group);
+        self.commits.refuse_all(code, &mut self.network.actions);
+        self.fetches.refuse_all(code, &mut self.network.actions);
+        self.network.actions.push(Action::Fatal { code, message: message.to_owned() });
     }
 
     pub(super) fn too_old(&self) -> String {

@@ -7,7 +7,7 @@ use crate::member::backoff::Backoff;
 use crate::member::connections::{Broken, Pending};
 use crate::member::discovery::Bootstrap;
 use crate::member::event::Action;
-use crate::member::metadata::Address;
+use crate::member::machine::Machine;
 use crate::protocol::cluster::{MetadataRequest, MetadataRequestTopic, MetadataResponse};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
 use std::collections::BTreeMap;
@@ -19,7 +19,6 @@ const IDS_FROM: i16 = 10;
 #[derive(Debug)]
 pub(super) struct Topics {
     pub(super) names: BTreeMap<TopicId, String>,
-    pub(super) brokers: Vec<Address>,
     /// Topics that the broker refuses. Each is reported once.
     refused: BTreeMap<String, ErrorCode>,
     /// The subscription whose topics were asked for.
@@ -29,7 +28,7 @@ pub(super) struct Topics {
 
 impl Topics {
     pub(super) fn new(backoff: Backoff) -> Self {
-        Self { names: BTreeMap::new(), brokers: Vec::new(), refused: BTreeMap::new(), asked_for: None, backoff }
+        Self { names: BTreeMap::new(), refused: BTreeMap::new(), asked_for: None, backoff }
     }
 
     pub(super) fn not_before(&self) -> u64 {
@@ -57,40 +56,30 @@ impl ConsumerMembership {
             let topic = |name: &String| MetadataRequestTopic { name: Some(name.clone()), ..Default::default() };
             wanted.topics.iter().map(topic).collect()
         });
-        let conn = match self.bootstrap() {
+        let conn = match self.network.bootstrap() {
             Bootstrap::Ready(conn) => conn,
             Bootstrap::Begun => return true,
             Bootstrap::Waits => return false,
         };
-        let connection = self.connections.get(conn);
-        if connection.is_some_and(|connection| connection.awaits(ApiKey::Metadata))
-            || !self.topics.backoff.ready(self.now)
-        {
+        if self.network.awaits(conn, ApiKey::Metadata) || !self.topics.backoff.ready(self.network.now) {
             return false;
         }
-        if connection.and_then(|connection| connection.version(ApiKey::Metadata, i16::MAX)) < Some(IDS_FROM) {
+        if self.network.version(conn, ApiKey::Metadata, i16::MAX) < Some(IDS_FROM) {
             self.fail_with(ErrorCode::UNSUPPORTED_VERSION, &self.too_old());
             return true;
         }
         let body = MetadataRequest { topics, allow_auto_topic_creation: false, ..Default::default() };
         self.topics.asked_for = Some(number);
         // Without it, an id that no answer names would be asked for without a pause.
-        self.topics.backoff.failed(self.now, &mut self.jitter);
-        self.ask(conn, &body, i16::MAX);
+        self.topics.backoff.failed(self.network.now, &mut self.network.jitter);
+        self.ask(conn, &body, i16::MAX, self.network.request_deadline());
         true
     }
 
     pub(super) fn on_metadata(&mut self, conn: u64, pending: &Pending, frame: &[u8]) -> Result<(), Broken> {
         let response: MetadataResponse = read_response(&pending.header, frame)?;
-        self.throttle(conn, response.throttle_time_ms);
-        if !response.brokers.is_empty() {
-            let address = |broker: crate::protocol::cluster::MetadataBroker| Address {
-                node_id: broker.node_id,
-                host: broker.host,
-                port: broker.port,
-            };
-            self.topics.brokers = response.brokers.into_iter().map(address).collect();
-        }
+        self.network.throttle(conn, response.throttle_time_ms);
+        self.network.discovery.learn(response.brokers);
         // Names of topics that are neither assigned nor held are not kept: the answer may have all topics of a cluster.
         let held = self.holdings.by_topic();
         let mut names = std::mem::take(&mut self.topics.names);
@@ -117,7 +106,7 @@ impl ConsumerMembership {
             };
             if subscribed && self.topics.refused.insert(name.clone(), code).is_none() {
                 let message = format!("topic '{name}': {code}: {remedy}");
-                self.actions.push(Action::Error { code, topic: Some(name), message });
+                self.network.actions.push(Action::Error { code, topic: Some(name), message });
             }
         }
         self.topics.names = names;
