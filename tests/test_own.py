@@ -24,9 +24,9 @@ from kafka_assignors.clients import aiokafka, kafka_python
 from kafka_assignors.member.strategies import Strategies, strategies_of
 from kafka_assignors.strategies import parse_strategy, strategy_text
 from kafka_assignors.userdata import Assignment, CustomUserData, StickyUserData, Subscription
+from support.commanded_members import AiokafkaMember, KafkaPythonMember, Stage
+from support.commanded_members import Group as CommandedGroup
 from support.logs import records_of_the_package
-from support.offline import AiokafkaMember, KafkaPythonMember
-from support.offline import Group as OfflineGroup
 from support.own import TOPICS, Cooperating, Failover, Lifted, Zoned, joined, pair, raising
 
 # ---- what it gets ---------------------------------------------------------------------------------------------------
@@ -327,8 +327,6 @@ def test_a_class_without_a_plan_cannot_be_made() -> None:
 
 @pytest.mark.parametrize("kind", ["kafka-python", "kafka-python cooperative", "aiokafka"])
 def test_the_clients_lists_take_it(kind: str) -> None:
-    made: list[Any] = []
-
     def first_takes_all(group: Group) -> Any:
         return {group.members[0].id: {"t": range(group.partitions("t"))}}
 
@@ -336,11 +334,10 @@ def test_the_clients_lists_take_it(kind: str) -> None:
 
     def member(name: str) -> Any:
         room, member_class = (aiokafka, AiokafkaMember) if kind == "aiokafka" else (kafka_python, KafkaPythonMember)
-        made.append(member_class(name, [room.CustomAssignor(own)], {"t": 4}))
-        return made[-1]
+        return stage.add(member_class, name, [room.CustomAssignor(own)], {"t": 4})
 
-    try:
-        a, b, group = member("a"), member("b"), OfflineGroup()
+    with Stage() as stage:
+        a, b, group = member("a"), member("b"), CommandedGroup()
         group.rebalance(b)
         group.rebalance(b, a)
         if "cooperative" in kind:
@@ -352,9 +349,6 @@ def test_the_clients_lists_take_it(kind: str) -> None:
         own.does = lambda group: 1 / 0
         group.rebalance(b, a)
         assert "ZeroDivisionError" in b.assignor.last_report.error
-    finally:
-        for each in made:
-            each.close()
 
 
 def test_aiokafka_refuses_a_cooperative_one() -> None:

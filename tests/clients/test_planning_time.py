@@ -12,7 +12,7 @@ from kafka_assignors import LagBasedAssignor, MemberState, StickyAssignor
 from kafka_assignors.clients import aiokafka, confluent, kafka_python
 from kafka_assignors.clients.common import adapter
 from kafka_assignors.member.strategies import Strategies
-from support.offline import AiokafkaMember, Group, Joined, KafkaPythonMember
+from support.commanded_members import AiokafkaMember, Group, Joined, KafkaPythonMember, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,16 +54,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def leader(kind: str) -> Iterator[Any]:
     made, strategy, _, _ = LEADERS[kind]
-    member = made("a", [strategy()], TOPICS, subscribed=["t"])
-    yield member
-    member.close()
-
-
-def set_session(member: Any, milliseconds: int) -> None:
-    if isinstance(member, KafkaPythonMember):
-        member.coordinator.config["session_timeout_ms"] = milliseconds
-    else:
-        member.coordinator._session_timeout_ms = milliseconds
+    with Stage() as stage:
+        yield stage.add(made, "a", [strategy()], TOPICS, subscribed=["t"], session_timeout_ms=10_000)
 
 
 def check_log(caplog: pytest.LogCaptureFixture, limited: str) -> None:
@@ -96,7 +88,6 @@ def test_a_plan_that_ran_out_of_time_is_valid_and_said_so(
 
 def test_it_is_a_quarter_of_the_session(leader: Any) -> None:
     Group().rebalance(leader)
-    set_session(leader, 10_000)
     assert leader.assignor._planning_seconds() == 2.5
 
 
