@@ -1,4 +1,4 @@
-"""Our consumers for kafka-python and aiokafka beside the clients' own: reading, rebalances, what is fetched again, idling.
+"""Our consumers for kafka-python and aiokafka beside the clients' own: reading, rebalances, and idling.
 
 The rebalances are those of `test_consumer.py`, with the same bounds.
 """
@@ -147,8 +147,6 @@ def test_leader(
 def test_idle(kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio, client: str) -> None:
     topic = kafka.create_topic(unique("bench"), reading.PARTITIONS)
     bare = idle.CLIENTS[client](kafka, topic, reading.PARTITIONS, IDLE_SECONDS, ours=False)
-    ours = rounds_of(
-        benchmark, lambda: idle.CLIENTS[client](kafka, topic, reading.PARTITIONS, IDLE_SECONDS, ours=True)
-    )
+    ours = rounds_of(benchmark, lambda: idle.CLIENTS[client](kafka, topic, reading.PARTITIONS, IDLE_SECONDS, ours=True))
     shares = f"{ours.process / ours.elapsed:.2%} of a core, the client's own {bare.process / bare.elapsed:.2%}"
     ratio.at_most("python-idle", f"{client}: membership thread", ours.thread, ours.elapsed, f"the process: {shares}")

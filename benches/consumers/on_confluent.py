@@ -24,7 +24,7 @@ class ConfluentMember(Member):
             while not self.is_stopped:
                 message = consumer.poll(1.0)
                 if message is not None and message.error() is None:
-                    self.reads(message.partition())
+                    self.reads(int(message.partition() or 0))
             self.closes()
 
     def _on_assign(self, _: Any, partitions: list[confluent_kafka.TopicPartition]) -> None:

@@ -14,6 +14,7 @@ import struct
 import threading
 import time
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import aiokafka
@@ -29,7 +30,7 @@ from support.broker import unique
 from support.fake_client import FakeConsumer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kafka_assignors import Group
     from support.broker import Kafka
@@ -96,7 +97,7 @@ class Reader(Protocol):
 class KafkaPythonReader:
     """kafka-python, by `poll` or by iteration."""
 
-    def __init__(self, kafka_: Kafka, topics: Sequence[str], group: str | None, assignor: Any, iterates: bool) -> None:
+    def __init__(self, way: str, kafka_: Kafka, topics: Sequence[str], group: str | None, assignor: Any) -> None:
         settings: dict[str, Any] = {"bootstrap_servers": kafka_.bootstrap_servers, "auto_offset_reset": "earliest"}
         settings |= {"check_crcs": False, "consumer_timeout_ms": 50}
         if group is None:
@@ -105,7 +106,7 @@ class KafkaPythonReader:
         else:
             settings |= {"partition_assignment_strategy": assignor, "heartbeat_interval_ms": 100}
             self.consumer = KafkaConsumer(*topics, group_id=group, **settings)
-        self._iterates = iterates
+        self._iterates = way == "iteration"
 
     def read(self, most: int) -> Records:
         if not self._iterates:
@@ -130,7 +131,7 @@ class AiokafkaReader:
 
     _nothing_for: ClassVar[float] = 0.05
 
-    def __init__(self, kafka_: Kafka, topics: Sequence[str], group: str | None, assignor: Any, way: str) -> None:
+    def __init__(self, way: str, kafka_: Kafka, topics: Sequence[str], group: str | None, assignor: Any) -> None:
         self._loop = asyncio.new_event_loop()
         self._way = way
         self.consumer: Any = None
@@ -171,12 +172,12 @@ class AiokafkaReader:
         self._loop.close()
 
 
-WAYS: dict[str, Callable[..., Reader]] = {
-    "kafka-python: poll()": lambda *given: KafkaPythonReader(*given, False),
-    "kafka-python: iteration": lambda *given: KafkaPythonReader(*given, True),
-    "aiokafka: getmany()": lambda *given: AiokafkaReader(*given, "getmany"),
-    "aiokafka: getone()": lambda *given: AiokafkaReader(*given, "getone"),
-    "aiokafka: async for": lambda *given: AiokafkaReader(*given, "iteration"),
+WAYS: dict[str, Callable[[Kafka, Sequence[str], str | None, Any], Reader]] = {
+    "kafka-python: poll()": partial(KafkaPythonReader, "poll"),
+    "kafka-python: iteration": partial(KafkaPythonReader, "iteration"),
+    "aiokafka: getmany()": partial(AiokafkaReader, "getmany"),
+    "aiokafka: getone()": partial(AiokafkaReader, "getone"),
+    "aiokafka: async for": partial(AiokafkaReader, "iteration"),
 }
 """How an application reads, by client."""
 
@@ -268,9 +269,7 @@ def bytes_of_the_client(kafka_: Kafka, topic: str, records: int, way: str) -> in
         reader.close()
 
 
-def bytes_of_ours(
-    kafka_: Kafka, topic: str, records: int, way: str, protocol: str, changes: int
-) -> int:
+def bytes_of_ours(kafka_: Kafka, topic: str, records: int, way: str, protocol: str, changes: int) -> int:
     """What arrives while ours reads the same, and its share changes so often.
 
     Raises:

@@ -12,6 +12,7 @@ from kafka_assignors import LagBasedAssignor, MemberState, StickyAssignor
 from kafka_assignors.clients import aiokafka, confluent, kafka_python
 from kafka_assignors.clients.common import adapter
 from kafka_assignors.member.strategies import Strategies
+from support.commanded import until
 from support.commanded_members import AiokafkaMember, Group, Joined, KafkaPythonMember, Stage
 
 if TYPE_CHECKING:
@@ -59,7 +60,12 @@ def leader(kind: str) -> Iterator[Any]:
 
 
 def check_log(caplog: pytest.LogCaptureFixture, limited: str) -> None:
-    (record,) = [record for record in caplog.records if record.message.startswith("rebalanced: ")]
+    def lines() -> list[logging.LogRecord]:
+        return [record for record in caplog.records if record.message.startswith("rebalanced: ")]
+
+    # It is written after the report is there.
+    until(lines, "the line in the log")
+    (record,) = lines()
     assert record.levelno == logging.WARNING
     assert record.message.endswith(f"; the plan is valid, but a better one may exist: {limited}")
     assert record.limited == limited  # type: ignore[attr-defined]

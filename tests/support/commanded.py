@@ -1,8 +1,8 @@
 """An embedded Kafka whose group coordinator does what a test commands, step by step.
 
-All requests but those of the group are served by the embedded Kafka. JoinGroup and SyncGroup wait until the test answers
-them, and heartbeats are answered as the test says. So a test sees what a client's own coordinator really sends, in any
-release of the client, and decides who leads, what the leader is told, and when.
+All requests but those of the group are served by the embedded Kafka. JoinGroup and SyncGroup wait until the test
+answers them, and heartbeats are answered as the test says. So a test sees what a client's own coordinator really sends,
+in any release of the client, and decides who leads, what the leader is told, and when.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class CommandedBroker:
 
     def __init__(self, broker: Any) -> None:
         self._broker = broker
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._waiting: dict[str, Request] = {}
         self._replies: list[tuple[int, bytes]] = []
         self._errors: defaultdict[str, int] = defaultdict(int)
-        self._alive: set[str] = set()
+        self._refused: set[str] = set()
         self.wake: Callable[[], object] = bool
 
     def __getattr__(self, name: str) -> Any:
@@ -81,18 +81,18 @@ class CommandedBroker:
             answer: tuple[bool, list[tuple[int, bytes]]] = self._broker.handle(now_ms, connection, frame)
             return answer
         request = _read(api, version, connection, frame)
-        with self._changed:
+        with self._lock:
             if api == LEAVE_GROUP:
-                self._alive.discard(request.client)
                 return False, [(connection, _leave_answer(request))]
             if api == HEARTBEAT:
                 return False, [(connection, _heartbeat_answer(request, self._errors[request.client]))]
+            if request.client in self._refused:
+                return False, [(connection, _refusal(request))]
             self._waiting[request.client] = request
-            self._changed.notify_all()
         return True, []
 
     def tick(self, now_ms: int) -> list[tuple[int, bytes]]:
-        with self._changed:
+        with self._lock:
             replies, self._replies = self._replies, []
         return replies + list(self._broker.tick(now_ms))
 
@@ -106,14 +106,23 @@ class CommandedBroker:
 
     def waiting(self, client: str, api: int) -> Request | None:
         """The client's request of this kind that waits."""
-        with self._changed:
+        with self._lock:
             request = self._waiting.get(client)
         return request if request is not None and request.api == api else None
 
     def heartbeats(self, client: str, error: int) -> None:
         """From now on the client's heartbeats are answered with this error; 0 is none."""
-        with self._changed:
+        with self._lock:
             self._errors[client] = error
+
+    def refuse(self, client: str) -> None:
+        """Answers what waits of a client that is closing, and what still comes."""
+        with self._lock:
+            self._refused.add(client)
+            request = self._waiting.pop(client, None)
+            if request is not None:
+                self._replies.append((request.connection, _refusal(request)))
+        self.wake()
 
     def answer_join(
         self,
@@ -134,7 +143,7 @@ class CommandedBroker:
         self._answer(request, _sync_answer(request, error, protocol, assignment))
 
     def _answer(self, request: Request, frame: bytes) -> None:
-        with self._changed:
+        with self._lock:
             assert self._waiting.pop(request.client) is request
             self._replies.append((request.connection, frame))
         self.wake()
@@ -315,6 +324,12 @@ def _sync_answer(request: Request, error: int, protocol: str, assignment: bytes)
         writer.text(protocol)
     writer.blob(assignment)
     return writer.frame()
+
+
+def _refusal(request: Request) -> bytes:
+    if request.api == JOIN_GROUP:
+        return _join_answer(request, UNKNOWN_MEMBER_ID, -1, "", "", "", ())
+    return _sync_answer(request, UNKNOWN_MEMBER_ID, "", b"")
 
 
 def _heartbeat_answer(request: Request, error: int) -> bytes:

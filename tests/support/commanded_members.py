@@ -11,6 +11,7 @@ import contextlib
 import queue
 import threading
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import aiokafka
@@ -64,6 +65,9 @@ class Member(ABC):
         self._has_begun = False
         self._in_generation = False
         self._lost = 0
+        # The answers of the generation that is being formed.
+        self._join: dict[str, Any] | None = None
+        self._sync: dict[str, Any] | None = None
 
     # Steps of a rebalance.
 
@@ -95,36 +99,55 @@ class Member(ABC):
 
     def joined(self, generation: int, leader: str, members: Joined = ()) -> None:  # type: ignore[assignment]
         """Answers the JoinGroup. Whoever gets members leads."""
-        self._broker.answer_join(
-            self.joining(), generation=generation, member_id=self.id, leader=leader, members=members
-        )
+        self._join = {"generation": generation, "member_id": self.id, "leader": leader, "members": members}
+        self._broker.answer_join(self.joining(), **self._join)
 
     def syncing(self) -> Request:
         """Its SyncGroup, which waits."""
-        request: Request = until(lambda: self._broker.waiting(self.name, SYNC_GROUP), f"{self.id} syncs", self._failed)
+
+        def found() -> Request | None:
+            self._answer_again()
+            return self._broker.waiting(self.name, SYNC_GROUP)
+
+        request: Request = until(found, f"{self.id} syncs", self._failed)
         return request
+
+    def _answer_again(self) -> None:
+        """kafka-python loses an answer that comes when its `poll` has just ended, and asks again."""
+        request = self._broker.waiting(self.name, JOIN_GROUP)
+        if request is not None and self._join is not None:
+            self._broker.answer_join(request, **self._join)
+        request = self._broker.waiting(self.name, SYNC_GROUP)
+        if request is not None and self._sync is not None:
+            self._broker.answer_sync(request, **self._sync)
 
     def complete(self, assignment: bytes) -> None:
         """Answers the SyncGroup, and waits until the consumer has its share."""
         request, before = self.syncing(), self.assignor.last_report
         self._broker.heartbeats(self.name, 0)
-        self._broker.answer_sync(request, assignment, protocol=self.assignor.name)
+        self._sync = {"assignment": assignment, "protocol": self.assignor.name}
+        self._broker.answer_sync(request, **self._sync)
         self._in_generation = True
         wanted = {
             (topic, number) for topic, numbers in Assignment.decode(assignment).partitions.items() for number in numbers
         }
-        until(
-            lambda: self.assignor.last_report is not before and self.held() == wanted,
-            f"{self.id} has {len(wanted)} partitions",
-            self._failed,
-        )
+
+        def has_it() -> bool:
+            done = self.assignor.last_report is not before and self.held() == wanted
+            if not done:
+                self._answer_again()
+            return done
+
+        until(has_it, f"{self.id} has {len(wanted)} partitions", self._failed)
+        self._join = self._sync = None
 
     def miss(self) -> None:
         """The generation is over before the member has its share: it joins again."""
-        self._broker.answer_sync(self.syncing(), error=REBALANCE_IN_PROGRESS)
+        request, self._join = self.syncing(), None
+        self._broker.answer_sync(request, error=REBALANCE_IN_PROGRESS)
 
     def expel(self) -> None:
-        """The group no longer knows the member, which hears of it in its next heartbeat or the answer that it awaits."""
+        """The group no longer knows the member, which hears of it with its next heartbeat or the answer to its join."""
         joining = self._broker.waiting(self.name, JOIN_GROUP)
         if joining is None:
             self._broker.heartbeats(self.name, UNKNOWN_MEMBER_ID)
@@ -170,6 +193,8 @@ def _settings(kafka_: CommandedKafka, name: str, strategies: Sequence[Any], more
         "enable_auto_commit": False,
         "heartbeat_interval_ms": 30,
         "retry_backoff_ms": 20,
+        # A fetch that waits for records holds up the metadata on the same connection.
+        "fetch_max_wait_ms": 20,
         "metadata_max_age_ms": 300_000,
         "partition_assignment_strategy": list(strategies),
         **more,
@@ -205,7 +230,7 @@ class KafkaPythonMember(Member):
     def begin(self) -> None:
         # Else it may lead before it knows its own topics.
         for topic in self.consumer.subscription() & self._kafka.topics().keys():
-            until(lambda each=topic: self.consumer.partitions_for_topic(each), f"{self.name} knows {topic}")
+            until(partial(self.consumer.partitions_for_topic, topic), f"{self.name} knows {topic}")
         self._thread.start()
 
     def _poll(self) -> None:
@@ -218,7 +243,10 @@ class KafkaPythonMember(Member):
                 self.consumer.poll(timeout_ms=POLL_MS)
             except Exception as error:
                 self.errors.append(error)
-        self.consumer.close(autocommit=False)
+        try:
+            self.consumer.close(autocommit=False)
+        except Exception as error:
+            self.errors.append(error)
 
     def do(self, function: Callable[[], Any]) -> Any:
         if not self._thread.is_alive():
@@ -234,10 +262,7 @@ class KafkaPythonMember(Member):
         if self._stopped.is_set():
             return
         self._stopped.set()
-        for api, answer in ((JOIN_GROUP, self._broker.answer_join), (SYNC_GROUP, self._broker.answer_sync)):
-            request = self._broker.waiting(self.name, api)
-            if request is not None:
-                answer(request, error=UNKNOWN_MEMBER_ID)
+        self._broker.refuse(self.name)
         if self._has_begun:
             self._thread.join(TIMEOUT)
             assert not self._thread.is_alive()
@@ -318,10 +343,7 @@ class AiokafkaMember(Member):
             await asyncio.gather(*rest, return_exceptions=True)
 
         stopping = asyncio.run_coroutine_threadsafe(stop(), self.loop)
-        for api, answer in ((JOIN_GROUP, self._broker.answer_join), (SYNC_GROUP, self._broker.answer_sync)):
-            request = self._broker.waiting(self.name, api)
-            if request is not None:
-                answer(request, error=UNKNOWN_MEMBER_ID)
+        self._broker.refuse(self.name)
         stopping.result(TIMEOUT)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(TIMEOUT)
