@@ -106,5 +106,5 @@ def test_first_records_are_waited_for(embedded: Kafka, contender: str) -> None:
 def test_an_idle_consumer_is_measured(embedded: Kafka, client: str) -> None:
     topic = embedded.create_topic(unique("bench"), 2)
     bare, ours = (idle.CLIENTS[client](embedded, topic, 2, 0.3, ours=each) for each in (False, True))
-    assert bare.thread == 0 < ours.thread < ours.process
+    assert bare.thread == 0 <= ours.thread <= ours.process
     assert min(bare.elapsed, ours.elapsed) >= 0.3

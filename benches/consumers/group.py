@@ -74,6 +74,8 @@ class Group:
         # The first member of a group leads it.
         self._tell(0, "start", 1)
         self._settle(1)
+        if self._members == 1:
+            return self
         for number in range(self._count):
             share = self._members // self._count + (number < self._members % self._count)
             self._tell(number, "start", share - (number == 0))

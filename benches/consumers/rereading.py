@@ -261,8 +261,13 @@ def _write(producer: confluent_kafka.Producer, topic: str, records: int, size: i
 
 
 def bytes_of_the_client(kafka_: Kafka, topic: str, records: int, way: str) -> int:
-    """What arrives while the client's own consumer reads all records of the topic, so many in each partition."""
-    reader = WAYS[way](kafka_, [topic], None, None)
+    """What arrives while the client's own consumer reads all records of the topic, so many in each partition.
+
+    It reads in batches: kafka-python's iteration fetches some of what it has got again, whenever it is left.
+    """
+    reader = WAYS["kafka-python: poll()" if way.startswith("kafka-python") else "aiokafka: getmany()"](
+        kafka_, [topic], None, None
+    )
     try:
         return _bytes_until_all_are_read(kafka_, topic, records, reader, [])
     finally:
