@@ -40,8 +40,10 @@ __all__ = ["PARTITIONS", "PROTOCOLS", "SIZE", "WAYS", "bytes_of_ours", "bytes_of
 PARTITIONS = 6
 SIZE = 500
 PATIENCE = 120.0
-# The most records of one call while a change is awaited: most of what was fetched is not handed out yet.
+# The most records of one call: few, with a rest, while a change is awaited, so that most of what was fetched is not
+# handed out yet.
 FEW, MANY = 5, 100
+REST = 0.01
 
 Records: TypeAlias = "list[tuple[str, int, int]]"
 """Topic, partition and offset of each."""
@@ -87,6 +89,10 @@ class Reader(Protocol):
         """At most so many records; none if there is none for a moment."""
         ...
 
+    def rest(self) -> None:
+        """Lets the client work."""
+        ...
+
     def held(self) -> int:
         """The number of its partitions."""
         ...
@@ -118,6 +124,9 @@ class KafkaPythonReader:
             if len(records) == most:
                 break
         return records
+
+    def rest(self) -> None:
+        time.sleep(REST)
 
     def held(self) -> int:
         return len(self.consumer.assignment())
@@ -163,6 +172,9 @@ class AiokafkaReader:
                 each = await asyncio.wait_for(get(), self._nothing_for)
                 records.append((each.topic, each.partition, each.offset))
         return records
+
+    def rest(self) -> None:
+        self._loop.run_until_complete(asyncio.sleep(REST))
 
     def held(self) -> int:
         return len(self.consumer.assignment())
@@ -310,6 +322,7 @@ def _until(true: Callable[[], object], what: str, reader: Reader, read: Records)
     late = time.monotonic() + PATIENCE
     while not true():
         read += reader.read(FEW)
+        reader.rest()
         if time.monotonic() > late:
             raise TimeoutError(f"not within {PATIENCE} s: {what}")
 
