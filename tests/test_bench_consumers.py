@@ -70,7 +70,7 @@ assert sent >= replied
     assert done.returncode == 0, done.stderr
 
 
-RECORDS, CHANGES = 400, 6
+RECORDS, CHANGES = 100, 6
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["PARTITIONS", "PROTOCOLS", "SIZE", "WAYS", "bytes_of_ours", "bytes_of_the_client", "fill"]
 
 PARTITIONS = 6
-SIZE = 500
+SIZE = 2_000
 PATIENCE = 120.0
 # The most records of one call: few, with a rest, while a change is awaited, so that most of what was fetched is not
 # handed out yet.

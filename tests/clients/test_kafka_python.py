@@ -16,13 +16,26 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
 import kafka_assignors
-from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, StickyAssignor
+from kafka_assignors.clients import kafka_python
+from kafka_assignors.clients.kafka_python import StickyAssignor
 from kafka_assignors.embedded import EmbeddedKafka
 from kafka_assignors.userdata import Assignment, Subscription
 from support.commanded import until
 from support.commanded_members import Group, Joined, KafkaPythonMember, Stage
+from support.features import has, release_has
 
 Build = Callable[..., KafkaPythonMember]
+
+
+def cooperative() -> Any:
+    """A plug-in that kafka-python 2 has not."""
+    return kafka_python.CooperativeStickyAssignor()
+
+
+VERSION_3 = release_has("kafka-python 3")
+EACH = pytest.mark.parametrize(
+    "strategy", [StickyAssignor, pytest.param(cooperative, id="cooperative", marks=VERSION_3)]
+)
 
 
 @pytest.fixture
@@ -34,7 +47,9 @@ def stage() -> Iterator[Stage]:
 @pytest.fixture
 def member(stage: Stage) -> Build:
     def build(name: str, strategy: Any = StickyAssignor, topics: dict[str, int] | None = None, **more: Any) -> Any:
-        return stage.add(KafkaPythonMember, name, [strategy], {"t": 4} if topics is None else topics, **more)
+        # Version 3 makes instances of classes and factories, others take instances only.
+        given = strategy if has("kafka-python 3") or isinstance(strategy, StickyAssignor) else strategy()
+        return stage.add(KafkaPythonMember, name, [given], {"t": 4} if topics is None else topics, **more)
 
     return build
 
@@ -71,6 +86,7 @@ def history(metadata: bytes) -> tuple[dict[str, list[int]], int | None] | None:
     return held, generation
 
 
+@VERSION_3
 @pytest.mark.parametrize(
     "strategy", [StickyAssignor, lambda: StickyAssignor(), partial(StickyAssignor, mode="fair"), StickyAssignor()]
 )
@@ -100,27 +116,30 @@ def test_the_history_is_written_as_java_writes_it(member: Build) -> None:
     assert (told.version, told.topics, told.owned) == (3, ("t",), {})
 
 
+@VERSION_3
 def test_cooperative_members_send_the_generation(member: Build) -> None:
     """kafka-python's own assignor sends version 1, which has no generation."""
-    a, group = member("a", CooperativeStickyAssignor), Group(generation=6)
+    a, group = member("a", cooperative), Group(generation=6)
     group.rebalance(a)
     metadata = a.metadata()
     assert owned(metadata) == {"t": [0, 1, 2, 3]}
     assert subscription(metadata).generation == 7
 
 
-@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+@VERSION_3
+@EACH
 def test_one_instance_in_two_consumers_is_refused(member: Build, strategy: Any) -> None:
     shared = strategy()
     member("a", shared)
     threads = threading.active_count()
     with pytest.raises(
-        kafka_assignors.StateError, match=f"one .*{strategy.__name__} instance was given to two consumers"
+        kafka_assignors.StateError, match=f"one .*{type(shared).__name__} instance was given to two consumers"
     ):
         member("b", shared)
     assert threading.active_count() == threads, "the consumer that could not be built left nothing behind"
 
 
+@VERSION_3
 def test_the_first_consumer_goes_on_when_a_second_is_refused(member: Build) -> None:
     shared, group = StickyAssignor(), Group()
     a = member("a", shared)
@@ -150,7 +169,7 @@ def test_attaching_to_two_consumers_is_refused(member: Build) -> None:
         shared.attach(b.consumer)
 
 
-@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+@EACH
 def test_an_expelled_member_repeats_no_claim(member: Build, strategy: Any) -> None:
     a, group = member("a", strategy), Group()
     group.rebalance(a)
@@ -187,7 +206,8 @@ def read_to(member: KafkaPythonMember, offset: int) -> None:
     member.do(seek)
 
 
-@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+@VERSION_3
+@EACH
 def test_positions_survive_a_rebalance(member: Build, strategy: Any) -> None:
     a, b, group = member("a", strategy), member("b", strategy), Group()
     group.rebalance(a)
@@ -198,7 +218,8 @@ def test_positions_survive_a_rebalance(member: Build, strategy: Any) -> None:
     assert list(positions(a).values()) == [7, 7]
 
 
-@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+@VERSION_3
+@EACH
 def test_positions_of_a_former_life_are_forgotten(member: Build, strategy: Any) -> None:
     """The member is expelled while it joins again. kafka-python does not prepare a second time: it would keep them."""
     a, group = member("a", strategy), Group()
@@ -214,7 +235,7 @@ def test_positions_of_a_former_life_are_forgotten(member: Build, strategy: Any) 
     assert positions(a) == dict.fromkeys(range(4), 9)
 
 
-@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+@EACH
 def test_positions_from_before_a_missed_generation_are_forgotten(member: Build, strategy: Any) -> None:
     """The group rebalanced again before the member synced. Another member may have owned its partitions meanwhile."""
     a, group = member("a", strategy), Group()
@@ -228,6 +249,7 @@ def test_positions_from_before_a_missed_generation_are_forgotten(member: Build, 
     assert positions(a) == dict.fromkeys(range(4), 0)
 
 
+@VERSION_3
 def test_a_consumer_that_is_expelled_while_it_joins_reads_on_from_the_commits() -> None:
     """With kafka-python's own assignors the consumer reads on from its old position."""
     with EmbeddedKafka({"t": 1}) as kafka:
@@ -275,9 +297,10 @@ def test_topics_no_longer_subscribed_are_not_claimed(member: Build) -> None:
     assert history(a.metadata()) == ({"t": [0, 1]}, 1)
 
 
+@VERSION_3
 def test_the_leader_knows_the_generation_that_it_forms(member: Build) -> None:
     """A claim from the generation that is being formed is false: no partition was assigned in it yet."""
-    a, group = member("a", CooperativeStickyAssignor), Group(generation=4)
+    a, group = member("a", cooperative), Group(generation=4)
     liar = Subscription(["t"], owned={"t": [0, 1, 2, 3]}, generation=99).encode()
     assigned = group.rebalance(a, others=[("b", None, liar)])
     assert {name: len(given(assigned, name)) for name in assigned} == {"a": 2, "b": 2}
@@ -300,8 +323,9 @@ def test_topics_without_metadata_count_as_missing(member: Build, stage: Stage) -
     until(lambda: group.rebalance(a) and a.held() == set(), "the client has heard of it")
 
 
+@VERSION_3
 def test_cooperative_hands_nothing_over_while_it_is_held(member: Build) -> None:
-    a, b = (member(name, CooperativeStickyAssignor) for name in "ab")
+    a, b = (member(name, cooperative) for name in "ab")
     group = Group()
     group.rebalance(a)
     group.rebalance(a, b)
@@ -326,6 +350,7 @@ def test_mode_and_rack_are_options(member: Build) -> None:
         StickyAssignor(mode="best")  # type: ignore[arg-type]
 
 
+@VERSION_3
 @pytest.mark.parametrize(("rack", "near"), [("x", {("t", 0), ("t", 2)}), ("y", {("t", 1), ("t", 3)})])
 def test_replicas_nearby_are_preferred(rack: str, near: set[tuple[str, int]]) -> None:
     """Partition p lives on broker p % 2."""
@@ -339,6 +364,7 @@ def test_replicas_nearby_are_preferred(rack: str, near: set[tuple[str, int]]) ->
         assert a.held() == near
 
 
+@VERSION_3
 def test_a_cluster_that_shows_no_replicas_will_do() -> None:
     class Cluster:
         def partitions_for_topic(self, topic: str) -> set[int] | None:
@@ -352,6 +378,7 @@ def test_a_cluster_that_shows_no_replicas_will_do() -> None:
     assert given({"a": share if isinstance(share, bytes) else share.encode()}, "a") == [0, 1]
 
 
+@VERSION_3
 def test_static_members_are_known_by_their_instance_id(member: Build) -> None:
     a = member("a", instance_id="i-1")
     seen: list[Any] = []
@@ -367,6 +394,7 @@ def test_static_members_are_known_by_their_instance_id(member: Build) -> None:
     assert seen == [("a", "i-1")]
 
 
+@VERSION_3
 def test_without_sight_of_the_coordinator_it_still_works(member: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     """In another version of kafka-python, or an interpreter without frames. The generation is known all the same."""
     monkeypatch.setattr("kafka_assignors.clients.kafka_python._internals.ConsumerCoordinator", type("Unknown", (), {}))

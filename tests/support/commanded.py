@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.embedded import EmbeddedKafka
+from kafka_assignors.userdata import Assignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,7 @@ JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
 # The first version of each request with compact lengths and tagged fields.
 _FLEXIBLE = {JOIN_GROUP: 6, HEARTBEAT: 4, LEAVE_GROUP: 4, SYNC_GROUP: 4}
 NOT_COORDINATOR, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 16, 25, 27
+LAST_GENERATION = 1_000
 TIMEOUT = 30.0
 
 Joined = list[tuple[str, str | None, bytes]]
@@ -67,7 +69,7 @@ class CommandedBroker:
         self._waiting: dict[str, Request] = {}
         self._replies: list[tuple[int, bytes]] = []
         self._errors: defaultdict[str, int] = defaultdict(int)
-        self._refused: set[str] = set()
+        self._dismissed: set[str] = set()
         self.wake: Callable[[], object] = bool
 
     def __getattr__(self, name: str) -> Any:
@@ -86,8 +88,8 @@ class CommandedBroker:
                 return False, [(connection, _leave_answer(request))]
             if api == HEARTBEAT:
                 return False, [(connection, _heartbeat_answer(request, self._errors[request.client]))]
-            if request.client in self._refused:
-                return False, [(connection, _refusal(request))]
+            if request.client in self._dismissed:
+                return False, [(connection, _dismissal(request))]
             self._waiting[request.client] = request
         return True, []
 
@@ -115,13 +117,13 @@ class CommandedBroker:
         with self._lock:
             self._errors[client] = error
 
-    def refuse(self, client: str) -> None:
+    def dismiss(self, client: str) -> None:
         """Answers what waits of a client that is closing, and what still comes."""
         with self._lock:
-            self._refused.add(client)
+            self._dismissed.add(client)
             request = self._waiting.pop(client, None)
             if request is not None:
-                self._replies.append((request.connection, _refusal(request)))
+                self._replies.append((request.connection, _dismissal(request)))
         self.wake()
 
     def answer_join(
@@ -326,10 +328,11 @@ def _sync_answer(request: Request, error: int, protocol: str, assignment: bytes)
     return writer.frame()
 
 
-def _refusal(request: Request) -> bytes:
+def _dismissal(request: Request) -> bytes:
+    # kafka-python 2.0 does not leave its `poll` before it is a member. So it becomes one, with nothing.
     if request.api == JOIN_GROUP:
-        return _join_answer(request, UNKNOWN_MEMBER_ID, -1, "", "", "", ())
-    return _sync_answer(request, UNKNOWN_MEMBER_ID, "", b"")
+        return _join_answer(request, 0, LAST_GENERATION, next(iter(request.protocols), ""), "me", "another", ())
+    return _sync_answer(request, 0, "", Assignment().encode())
 
 
 def _heartbeat_answer(request: Request, error: int) -> bytes:

@@ -262,7 +262,7 @@ class KafkaPythonMember(Member):
         if self._stopped.is_set():
             return
         self._stopped.set()
-        self._broker.refuse(self.name)
+        self._broker.dismiss(self.name)
         if self._has_begun:
             self._thread.join(TIMEOUT)
             assert not self._thread.is_alive()
@@ -343,7 +343,7 @@ class AiokafkaMember(Member):
             await asyncio.gather(*rest, return_exceptions=True)
 
         stopping = asyncio.run_coroutine_threadsafe(stop(), self.loop)
-        self._broker.refuse(self.name)
+        self._broker.dismiss(self.name)
         stopping.result(TIMEOUT)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(TIMEOUT)
