@@ -254,7 +254,7 @@ def test_lags_that_do_not_fit(
     source: Any = known if given == "mapping" else lambda topics, group_id: known
     for member in (
         aio("a", aiokafka.LagBasedAssignor(lags=source)),
-        python("a", kafka_python.LagBasedAssignor(lags=source)),
+        python("b", kafka_python.LagBasedAssignor(lags=source)),
     ):
         caplog.clear()
         Group().rebalance(member)

@@ -70,6 +70,8 @@ class CommandedBroker:
         self._replies: list[tuple[int, bytes]] = []
         self._errors: defaultdict[str, int] = defaultdict(int)
         self._dismissed: set[str] = set()
+        # The strategy that each client has offered last.
+        self._strategies: dict[str, str] = {}
         self.wake: Callable[[], object] = bool
 
     def __getattr__(self, name: str) -> Any:
@@ -88,8 +90,10 @@ class CommandedBroker:
                 return False, [(connection, _leave_answer(request))]
             if api == HEARTBEAT:
                 return False, [(connection, _heartbeat_answer(request, self._errors[request.client]))]
+            if request.protocols:
+                self._strategies[request.client] = next(iter(request.protocols))
             if request.client in self._dismissed:
-                return False, [(connection, _dismissal(request))]
+                return False, [(connection, self._dismissal(request))]
             self._waiting[request.client] = request
         return True, []
 
@@ -123,8 +127,15 @@ class CommandedBroker:
             self._dismissed.add(client)
             request = self._waiting.pop(client, None)
             if request is not None:
-                self._replies.append((request.connection, _dismissal(request)))
+                self._replies.append((request.connection, self._dismissal(request)))
         self.wake()
+
+    def _dismissal(self, request: Request) -> bytes:
+        # kafka-python 2.0 does not leave its `poll` before it is a member. So it becomes one, with nothing.
+        strategy = self._strategies.get(request.client, "")
+        if request.api == JOIN_GROUP:
+            return _join_answer(request, 0, LAST_GENERATION, strategy, "me", "another", ())
+        return _sync_answer(request, 0, strategy, Assignment().encode())
 
     def answer_join(
         self,
@@ -326,13 +337,6 @@ def _sync_answer(request: Request, error: int, protocol: str, assignment: bytes)
         writer.text(protocol)
     writer.blob(assignment)
     return writer.frame()
-
-
-def _dismissal(request: Request) -> bytes:
-    # kafka-python 2.0 does not leave its `poll` before it is a member. So it becomes one, with nothing.
-    if request.api == JOIN_GROUP:
-        return _join_answer(request, 0, LAST_GENERATION, next(iter(request.protocols), ""), "me", "another", ())
-    return _sync_answer(request, 0, "", Assignment().encode())
 
 
 def _heartbeat_answer(request: Request, error: int) -> bytes:

@@ -398,7 +398,8 @@ class Stage:
         subscribed: Iterable[str] | None = None,
         **more: Any,
     ) -> Any:
-        """A consumer. The topics that are not there are made."""
+        """A consumer, with a name that no other has. The topics that are not there are made."""
+        assert all(name != each.name for each in self.members), f"there is a member {name} already"
         for topic, count in topics.items():
             if topic not in self.kafka.topics():
                 self.kafka.create_topic(topic, count)
