@@ -135,7 +135,7 @@ def interleaved(in_turns: InTurns) -> Interleaved:
 
 # Kinds whose figures are sizes or counts, and not times.
 _SCALES = {
-    **dict.fromkeys(("memory", "replay-memory", "fleet-memory"), (1e-6, 1)),
+    **dict.fromkeys(("memory", "replay-memory", "fleet-memory", "kept-bytes"), (1e-6, 1)),
     "fleet-requests": (1, 0),
     "growth": (1, 3),
     **dict.fromkeys(("instructions", "instruction-growth"), (1e-3, 0)),

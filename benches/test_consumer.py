@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 from consumers import group, reading
-from consumers.member import CONTENDERS, COOPERATIVE, EAGER, LIBRDKAFKA
+from consumers.member import LIBRDKAFKA
 from pytest_benchmark.fixture import BenchmarkFixture
 from ratios import Ratio, check_bounds, rounds_of
 
@@ -26,7 +26,7 @@ IDLE = "membership thread, idle"
 
 CHANGES = ("joins", "leaves")
 
-OURS = (EAGER, COOPERATIVE)
+OURS = ("our sticky", "our cooperative-sticky")
 NAMES = [f"{SIZE} {layout}, heartbeats of {beat}: " for layout in LAYOUTS for beat in BEATS]
 
 check_bounds("bare-consumer", [f"{way}: {what}" for way in READS for what in ("cpu", "wall")])
@@ -66,7 +66,7 @@ def costs(kafka: Kafka, topic: str, way: str) -> dict[str, reading.Cost]:
 def rebalances(kafka: Kafka, layout: str, beat: str) -> dict[str, group.Times]:
     return group.compare(
         kafka,
-        list(CONTENDERS),
+        [*OURS, LIBRDKAFKA],
         BEATS[beat],
         members=MEMBERS,
         partitions=PARTITIONS,

@@ -1,4 +1,4 @@
-"""The benchmark of our Consumer: a leader's planning times, which each client reports in another form."""
+"""The benchmarks of our consumers: what they count, and when; small, and on the embedded Kafka."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import subprocess
 import sys
 
 import pytest
+from consumers import first_records, idle, rereading
 from consumers.group import spread
 from consumers.wire import planning_times
+
+from kafka_assignors.clients.aiokafka import _internals
+from support.broker import Kafka, unique
 
 pytestmark = pytest.mark.needs("benches")
 
@@ -64,3 +68,43 @@ assert sent >= replied
         env=os.environ | {"PYTHONPATH": os.path.join(os.path.dirname(__file__), "..", "benches")},
     )
     assert done.returncode == 0, done.stderr
+
+
+RECORDS, CHANGES = 100, 6
+
+
+@pytest.mark.parametrize(
+    ("way", "protocol", "keeps"),
+    [
+        ("kafka-python: iteration", "eager", True),
+        ("aiokafka: getmany()", "cooperative", True),
+        # By public methods alone aiokafka throws away what it has fetched.
+        ("aiokafka: getone()", "eager", False),
+    ],
+)
+def test_bytes_that_come_again_are_counted(
+    embedded: Kafka, monkeypatch: pytest.MonkeyPatch, way: str, protocol: str, keeps: bool
+) -> None:
+    topic = embedded.create_topic(unique("bench"), rereading.PARTITIONS)
+    rereading.fill(embedded, topic, RECORDS)
+    theirs = rereading.bytes_of_the_client(embedded, topic, RECORDS, way)
+    assert theirs > RECORDS * rereading.PARTITIONS * rereading.SIZE
+    if not keeps:
+        monkeypatch.setattr(_internals, "table_of", lambda *_: None)
+    ours = rereading.bytes_of_ours(embedded, topic, RECORDS, way, protocol, CHANGES)
+    assert (ours < 1.5 * theirs) == keeps
+
+
+@pytest.mark.parametrize("contender", ["kafka-python: its cooperative-sticky", "aiokafka: our roundrobin"])
+def test_first_records_are_waited_for(embedded: Kafka, contender: str) -> None:
+    found = first_records.compare(embedded, [contender], heartbeat_ms=200, rounds=1, events=1)
+    assert found[contender].keys() == {"joins", "leaves"}
+    assert all(seconds > 0 for seconds in found[contender].values())
+
+
+@pytest.mark.parametrize("client", idle.CLIENTS)
+def test_an_idle_consumer_is_measured(embedded: Kafka, client: str) -> None:
+    topic = embedded.create_topic(unique("bench"), 2)
+    bare, ours = (idle.CLIENTS[client](embedded, topic, 2, 0.3, ours=each) for each in (False, True))
+    assert bare.thread == 0 <= ours.thread <= ours.process
+    assert min(bare.elapsed, ours.elapsed) >= 0.3

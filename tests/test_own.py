@@ -26,9 +26,9 @@ from kafka_assignors.clients import aiokafka, kafka_python
 from kafka_assignors.member.strategies import Strategies, strategies_of
 from kafka_assignors.strategies import parse_strategy, strategy_text
 from kafka_assignors.userdata import Assignment, CustomUserData, StickyUserData, Subscription
+from support.commanded_members import AiokafkaMember, KafkaPythonMember, Stage
+from support.commanded_members import Group as CommandedGroup
 from support.logs import records_of_the_package
-from support.offline import AiokafkaMember, KafkaPythonMember, set_session
-from support.offline import Group as OfflineGroup
 from support.own import TOPICS, Cooperating, Failover, Lifted, Zoned, joined, pair, raising
 
 # ---- what it gets ---------------------------------------------------------------------------------------------------
@@ -349,8 +349,6 @@ def test_a_class_without_a_plan_cannot_be_made() -> None:
 
 @pytest.mark.parametrize("kind", ["kafka-python", "kafka-python cooperative", "aiokafka"])
 def test_the_clients_lists_take_it(kind: str) -> None:
-    made: list[Any] = []
-
     def first_takes_all(group: Group) -> Any:
         return {group.members[0].id: {"t": range(group.partitions("t"))}}
 
@@ -358,11 +356,10 @@ def test_the_clients_lists_take_it(kind: str) -> None:
 
     def member(name: str) -> Any:
         room, member_class = (aiokafka, AiokafkaMember) if kind == "aiokafka" else (kafka_python, KafkaPythonMember)
-        made.append(member_class(name, [room.CustomAssignor(own)], {"t": 4}))
-        return made[-1]
+        return stage.add(member_class, name, [room.CustomAssignor(own)], {"t": 4})
 
-    try:
-        a, b, group = member("a"), member("b"), OfflineGroup()
+    with Stage() as stage:
+        a, b, group = member("a"), member("b"), CommandedGroup()
         group.rebalance(b)
         group.rebalance(b, a)
         if "cooperative" in kind:
@@ -374,26 +371,21 @@ def test_the_clients_lists_take_it(kind: str) -> None:
         own.does = lambda group: 1 / 0
         group.rebalance(b, a)
         assert "ZeroDivisionError" in b.assignor.last_report.error
-    finally:
-        for each in made:
-            each.close()
 
 
 @pytest.mark.parametrize("kind", [KafkaPythonMember, AiokafkaMember])
 def test_the_plug_ins_report_planning_that_takes_long_too(kind: type[KafkaPythonMember] | type[AiokafkaMember]) -> None:
     def slow(group: Group) -> Any:
-        time.sleep(0.01)
+        time.sleep(0.6)
         return {group.members[0].id: {"t": [0]}}
 
     room: Any = kafka_python if kind is KafkaPythonMember else aiokafka
-    member: Any = kind("a", [room.CustomAssignor(Lifted(slow))], {"t": 1})
-    try:
-        set_session(member, 24)
-        OfflineGroup().rebalance(member)
+    timeouts = {"session_timeout_ms": 1_500, "heartbeat_interval_ms": 400}
+    with Stage() as stage:
+        member = stage.add(kind, "a", [room.CustomAssignor(Lifted(slow))], {"t": 1}, **timeouts)
+        CommandedGroup().rebalance(member)
         (warning,) = member.assignor.last_report.warnings
-        assert "session timeout of 0.024 s" in warning
-    finally:
-        member.close()
+        assert "session timeout of 1.5 s" in warning
 
 
 def test_aiokafka_refuses_a_cooperative_one() -> None:

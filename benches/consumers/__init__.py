@@ -1,5 +1,8 @@
-"""Our Consumer for confluent-kafka beside the client's, on a real broker: reading, and rebalances of many members.
+"""Our consumers beside the clients' own, on a real broker: reading, rebalances of many members, and idling.
 
-`reading` reads a topic. `group` makes a group rebalance; its members run in processes of `member`. `wire` times the
-work of the leader between two requests. `test_consumer.py` compares the ratios with their bounds.
+`reading` and `python_reading` read a topic. `group` makes a group rebalance; its members run in processes of `member`,
+on the client of `on_confluent`, `on_kafka_python` or `on_aiokafka`. `wire` times the work of the leader between two
+requests. `first_records` waits for the first record of a partition that changes hands, `rereading` counts the bytes
+that come again of a partition that stays, and `idle` is a consumer without records. `test_consumer.py` and
+`test_python_consumers.py` compare the ratios with their bounds.
 """

@@ -9,9 +9,9 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from consumers.member import CLOSES, Spec, run
+from consumers.member import CLOSES, HOLDS, READS, Spec, Told, run
 from support.broker import unique
 
 if TYPE_CHECKING:
@@ -54,9 +54,11 @@ class Group:
         self._spec, self._members, self._partitions = spec, members, partitions
         self._count = processes
         self._context = multiprocessing.get_context("spawn")
-        self._told = self._context.Queue()
+        self._told: Any = self._context.Queue()
         self._counts: dict[str, int] = {}
-        self._left_at: float = 0.0
+        self._reads: list[float] = []
+        # When the latest join or departure began.
+        self._changed_at: float = 0.0
         self._pipes: list[Pipe] = []
         self._processes: list[multiprocessing.process.BaseProcess] = []
 
@@ -72,6 +74,8 @@ class Group:
         # The first member of a group leads it.
         self._tell(0, "start", 1)
         self._settle(1)
+        if self._members == 1:
+            return self
         for number in range(self._count):
             share = self._members // self._count + (number < self._members % self._count)
             self._tell(number, "start", share - (number == 0))
@@ -86,14 +90,30 @@ class Group:
 
     def join(self) -> float:
         """Starts one more member: the seconds from the creation of its consumer until all have their assignments."""
-        start = time.monotonic()
+        self._changed_at = time.monotonic()
         self._tell(self._count, "start", 1)
-        return self._settle(self._members + 1) - start
+        return self._settle(self._members + 1) - self._changed_at
 
     def leave(self) -> float:
         """Stops that member: the seconds from the call of its `close` until the others have their assignments."""
         self._tell(self._count, "stop", 1)
-        return self._settle(self._members) - self._left_at
+        return self._settle(self._members) - self._changed_at
+
+    def first_records(self, gained: int) -> list[float]:
+        """Waits for the first record of each of so many partitions that were gained by the latest change.
+
+        Returns:
+            For each the seconds since that change began.
+        """
+        late = time.monotonic() + PATIENCE
+        while len(self._reads) < gained:
+            try:
+                self._take(late)
+            except queue.Empty:
+                raise TimeoutError(f"records of {len(self._reads)} of {gained} partitions, {PATIENCE} s on") from None
+        found = [at - self._changed_at for at in self._reads]
+        self._reads.clear()
+        return found
 
     def plans(self) -> Sequence[tuple[float, float]]:
         """The times of the leader's JoinGroup responses and SyncGroup requests, in seconds since 1970."""
@@ -112,19 +132,30 @@ class Group:
         latest = 0.0
         while True:
             try:
-                told: tuple[str, float, int] = self._told.get(timeout=max(0.01, late - time.monotonic()))
+                told = self._take(late)
             except queue.Empty:
                 held = sorted(self._counts.values())
                 raise TimeoutError(f"not {members} members with a share each after {PATIENCE} s: {held}") from None
-            name, at, count = told
-            if count == CLOSES:
-                self._left_at = at
+            if told.what != HOLDS:
                 continue
-            self._counts[name] = count
-            latest = max(latest, at)
+            latest = max(latest, told.at)
             held = [each for each in self._counts.values() if each]
             if len(held) == members and sum(held) == self._partitions and max(held) - min(held) <= 1:
                 return latest
+
+    def _take(self, late: float) -> Told:
+        """The next report."""
+        told: Told = self._told.get(timeout=max(0.01, late - time.monotonic()))
+        if told.what == HOLDS:
+            self._counts[told.member] = told.number
+        elif told.what == READS:
+            self._reads.append(told.at)
+        else:
+            assert told.what == CLOSES
+            # aiokafka's listeners hear nothing of the end.
+            self._counts[told.member] = 0
+            self._changed_at = told.at
+        return told
 
 
 def measure(spec: Spec, members: int, partitions: int, processes: int, phases: Phases) -> Times:

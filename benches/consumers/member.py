@@ -7,120 +7,207 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import confluent_kafka
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from consumers.wire import Watch, planning_times
-from kafka_assignors.clients.confluent import Consumer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from multiprocessing.connection import Connection as Pipe
     from multiprocessing.queues import Queue
 
-__all__ = ["CLOSES", "CONTENDERS", "COOPERATIVE", "EAGER", "LIBRDKAFKA", "Spec", "run"]
+__all__ = ["CLOSES", "CONTENDERS", "HOLDS", "LIBRDKAFKA", "READS", "Contender", "Member", "Spec", "Told", "run"]
 
-# Reported instead of a number of partitions: the member is about to call `close`.
-CLOSES = -1
-LIBRDKAFKA, EAGER, COOPERATIVE = "librdkafka's cooperative-sticky", "our sticky", "our cooperative-sticky"
-# The class, and its strategy.
-CONTENDERS: dict[str, tuple[type[confluent_kafka.Consumer], str]] = {
-    EAGER: (Consumer, "sticky"),
-    COOPERATIVE: (Consumer, "cooperative-sticky"),
-    LIBRDKAFKA: (confluent_kafka.Consumer, "cooperative-sticky"),
+HOLDS, READS, CLOSES = "holds", "reads", "closes"
+
+LIBRDKAFKA = "librdkafka's cooperative-sticky"
+
+
+class Contender(NamedTuple):
+    """The class of a group's consumers, and its strategy.
+
+    Attributes:
+        client: `confluent`, `kafka-python` or `aiokafka`.
+        is_ours: whether the class is ours, and not the client's own.
+        strategy: its name.
+    """
+
+    client: str
+    is_ours: bool
+    strategy: str
+
+
+CONTENDERS: dict[str, Contender] = {
+    "our sticky": Contender("confluent", True, "sticky"),
+    "our cooperative-sticky": Contender("confluent", True, "cooperative-sticky"),
+    LIBRDKAFKA: Contender("confluent", False, "cooperative-sticky"),
+    "kafka-python: our sticky": Contender("kafka-python", True, "sticky"),
+    "kafka-python: our cooperative-sticky": Contender("kafka-python", True, "cooperative-sticky"),
+    "kafka-python: our range": Contender("kafka-python", True, "range"),
+    "kafka-python: its range": Contender("kafka-python", False, "range"),
+    "kafka-python: its cooperative-sticky": Contender("kafka-python", False, "cooperative-sticky"),
+    "aiokafka: our sticky": Contender("aiokafka", True, "sticky"),
+    "aiokafka: our cooperative-sticky": Contender("aiokafka", True, "cooperative-sticky"),
+    "aiokafka: our roundrobin": Contender("aiokafka", True, "roundrobin"),
+    "aiokafka: its roundrobin": Contender("aiokafka", False, "roundrobin"),
 }
+
+
+class Told(NamedTuple):
+    """What a member reports.
+
+    Attributes:
+        member: its name.
+        at: when it was so, in seconds (`time.monotonic`, which all processes share).
+        what: `HOLDS` a number of partitions, `READS` the first record of a partition since it was gained, or `CLOSES`:
+            the member is about to call `close`.
+        number: of partitions, or of the partition; 0 if it closes.
+    """
+
+    member: str
+    at: float
+    what: str
+    number: int
 
 
 @dataclass(frozen=True)
 class Spec:
-    """The settings of a group that all its processes share."""
+    """The settings of a group that all its processes share.
+
+    Attributes:
+        contender: a key of `CONTENDERS`.
+        bootstrap: the broker's address.
+        group: its id.
+        topic: what its members read.
+        heartbeat_ms: between two heartbeats.
+        commits: whether positions are committed before partitions go.
+    """
 
     contender: str
     bootstrap: str
     group: str
     topic: str
     heartbeat_ms: int
+    commits: bool = False
 
     def settings(self) -> dict[str, Any]:
-        """The settings of each consumer."""
+        """The settings of each consumer, in the form of confluent-kafka."""
         return {
             "bootstrap.servers": self.bootstrap,
             "group.id": self.group,
-            "partition.assignment.strategy": CONTENDERS[self.contender][1],
+            "partition.assignment.strategy": CONTENDERS[self.contender].strategy,
             "heartbeat.interval.ms": self.heartbeat_ms,
             "session.timeout.ms": 45_000,
             "auto.offset.reset": "latest",
-            "enable.auto.commit": False,
+            "enable.auto.commit": self.commits,
         }
 
+    def python_settings(self) -> dict[str, Any]:
+        """The same as the arguments of the clients in Python."""
+        return {name.replace(".", "_"): value for name, value in self.settings().items()}
 
-class _Member(threading.Thread):
+
+class Member(threading.Thread):
     """A consumer that polls, and reports after each callback the number of its partitions."""
 
-    def __init__(self, spec: Spec, name: str, told: Queue[tuple[str, float, int]], settings: dict[str, Any]) -> None:
+    client: ClassVar[str]
+
+    def __init__(self, spec: Spec, name: str, told: Queue[Told], settings: dict[str, Any]) -> None:
         super().__init__(name=name, daemon=True)
-        self._spec, self._told = spec, told
-        self._settings = spec.settings() | settings
+        self.spec, self.settings = spec, settings
+        self.contender = CONTENDERS[spec.contender]
+        self._told = told
+        self._is_eager = not self.contender.strategy.startswith("cooperative")
         self._owned: set[int] = set()
+        # As assigned last. An eager revocation takes everything, and most of it comes back.
+        self._had: set[int] = set()
+        # Partitions that were gained, and of which no record has been read.
+        self._unread: set[int] = set()
         self._stopped = threading.Event()
 
-    def run(self) -> None:
-        consumer_class, strategy = CONTENDERS[self._spec.contender]
-        incremental = strategy.startswith("cooperative")
+    def assigned(self, partitions: Iterable[int]) -> None:
+        """The listener: an eager assignment names all partitions, a cooperative one those that come."""
+        named = set(partitions)
+        self._owned = named if self._is_eager else self._owned | named
+        self._unread = (self._unread | (named - self._had)) & self._owned
+        self._had = set(self._owned)
+        self._tell(HOLDS, len(self._owned))
 
-        def assigned(_: Any, partitions: list[confluent_kafka.TopicPartition]) -> None:
-            numbers = {each.partition for each in partitions}
-            self._owned = self._owned | numbers if incremental else numbers
-            self._tell(len(self._owned))
+    def revoked(self, partitions: Iterable[int]) -> None:
+        """The listener."""
+        self._owned -= set(partitions)
+        if not self._is_eager:
+            self._had = set(self._owned)
+        self._tell(HOLDS, len(self._owned))
 
-        def revoked(_: Any, partitions: list[confluent_kafka.TopicPartition]) -> None:
-            self._owned -= {each.partition for each in partitions}
-            self._tell(len(self._owned))
+    def reads(self, partition: int) -> None:
+        """A record has been handed out."""
+        if partition in self._unread:
+            self._unread.discard(partition)
+            self._tell(READS, partition)
 
-        with consumer_class(self._settings) as consumer:
-            consumer.subscribe([self._spec.topic], on_assign=assigned, on_revoke=revoked)
-            while not self._stopped.is_set():
-                consumer.poll(1.0)
-            self._tell(CLOSES)
+    def closes(self) -> None:
+        """It is about to call `close`."""
+        self._tell(CLOSES, 0)
 
-    def _tell(self, count: int) -> None:
-        self._told.put((self.name, time.monotonic(), count))
+    def _tell(self, what: str, number: int) -> None:
+        self._told.put(Told(self.name, time.monotonic(), what, number))
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stopped.is_set()
 
     def stop(self) -> None:
         self._stopped.set()
 
 
-def run(spec: Spec, process: int, leads: bool, commands: Pipe, told: Queue[tuple[str, float, int]]) -> None:
+def member_of(client: str) -> type[Member]:
+    """The class of the members. A process imports one client only."""
+    if client == "confluent":
+        from consumers.on_confluent import ConfluentMember
+
+        return ConfluentMember
+    if client == "kafka-python":
+        from consumers.on_kafka_python import KafkaPythonMember
+
+        return KafkaPythonMember
+    from consumers.on_aiokafka import AiokafkaMember
+
+    return AiokafkaMember
+
+
+def run(spec: Spec, process: int, leads: bool, commands: Pipe, told: Queue[Told]) -> None:
     """Executes `start N`, `stop N` (of the latest members) and `plans`, which it answers with the leader's times.
 
     It runs until it is terminated. If a member of this process leads, it is the first one that was started.
     """
-    settings: dict[str, Any] = {"log_level": 0}
+    is_librdkafkas = spec.contender == LIBRDKAFKA
+    make = member_of(CONTENDERS[spec.contender].client)
+    settings: dict[str, Any] = {}
     watch = Watch()
     # An unnamed temporary file: most of these processes are terminated and could not delete one with a name.
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115
-    if leads and spec.contender == LIBRDKAFKA:
-        settings = {"debug": "protocol"}
+    if leads and is_librdkafkas:
+        settings = {"debug": "protocol", "log_level": 7}
         # librdkafka writes its log to standard error, with its own timestamps.
         os.dup2(log.fileno(), 2)
     elif leads:
         watch.install()
-    members: list[_Member] = []
+    members: list[Member] = []
     started = 0
     while True:
         command, count = commands.recv()
         if command == "start":
             for _ in range(count):
-                quietly = {"log_level": 0} if started else settings
+                member = make(spec, f"{process}-{started + 1}", told, {} if started else settings)
                 started += 1
-                member = _Member(spec, f"{process}-{started}", told, quietly)
                 members.append(member)
                 member.start()
         elif command == "stop":
             for member in members[-count:]:
                 member.stop()
             del members[-count:]
-        elif spec.contender == LIBRDKAFKA:
+        elif is_librdkafkas:
             log.seek(0)
             commands.send(planning_times(log))
         else:

@@ -13,7 +13,8 @@ from kafka_assignors.clients import aiokafka, kafka_python
 from kafka_assignors.member.handed_out import HandedOut
 from kafka_assignors.member.strategies import Strategies
 from kafka_assignors.userdata import Assignment, StickyUserData, Subscription
-from support.offline import AiokafkaMember, Group, Joined, KafkaPythonMember
+from support.commanded import until
+from support.commanded_members import AiokafkaMember, Group, Joined, KafkaPythonMember, Stage
 
 if TYPE_CHECKING:
     from kafka_assignors.assignors import Assignor
@@ -43,17 +44,15 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def build(kind: str) -> Iterator[Build]:
+def stage() -> Iterator[Stage]:
+    with Stage() as made:
+        yield made
+
+
+@pytest.fixture
+def build(kind: str, stage: Stage) -> Build:
     made, strategy, _ = LEADERS[kind]
-    built: list[Any] = []
-
-    def make(name: str) -> Any:
-        built.append(made(name, [strategy()], {"t": 60}))
-        return built[-1]
-
-    yield make
-    for each in built:
-        each.close()
+    return lambda name: stage.add(made, name, [strategy()], {"t": 60})
 
 
 def liar(kind: str, generation: int) -> tuple[str, str | None, bytes]:
@@ -107,23 +106,20 @@ def test_a_follower_believes_the_leader_of_its_generation(build: Build) -> None:
     assert a.assignor.last_report.faults == {}
 
 
-def test_a_static_member_of_aiokafka_comes_back_under_another_id() -> None:
+def test_a_static_member_of_aiokafka_comes_back_under_another_id(stage: Stage) -> None:
     """aiokafka gives an assignor no instance ids: a new member that claims a gone member's partitions is believed."""
-    a, group = AiokafkaMember("a", [aiokafka.StickyAssignor()], {"t": 60}), Group()
-    try:
-        group.rebalance(a, others=[("i-1", "i", StickyAssignor().metadata(["t"], MemberState()))])
-        mine = {number for _, number in a.held()}
-        theirs = sorted(set(EVERYTHING) - mine)
-        told = StickyAssignor().metadata(["t"], MemberState({"t": theirs}, 1))
-        group.rebalance(a, others=[("i-2", "i", told)])
-        assert (a.assignor.last_report.faults, a.assignor.last_report.moved) == ({}, 0)
-        # A claim to the partitions of a present member is not believed.
-        told = StickyAssignor().metadata(["t"], MemberState({"t": EVERYTHING}, 2))
-        group.rebalance(a, others=[("i-3", "i", told)])
-        assert {number for _, number in a.held()} == mine
-        assert set(a.assignor.last_report.faults) == {"i-3"}
-    finally:
-        a.close()
+    a, group = stage.add(AiokafkaMember, "a", [aiokafka.StickyAssignor()], {"t": 60}), Group()
+    group.rebalance(a, others=[("i-1", "i", StickyAssignor().metadata(["t"], MemberState()))])
+    mine = {number for _, number in a.held()}
+    theirs = sorted(set(EVERYTHING) - mine)
+    told = StickyAssignor().metadata(["t"], MemberState({"t": theirs}, 1))
+    group.rebalance(a, others=[("i-2", "i", told)])
+    assert (a.assignor.last_report.faults, a.assignor.last_report.moved) == ({}, 0)
+    # A claim to the partitions of a present member is not believed.
+    told = StickyAssignor().metadata(["t"], MemberState({"t": EVERYTHING}, 2))
+    group.rebalance(a, others=[("i-3", "i", told)])
+    assert {number for _, number in a.held()} == mine
+    assert set(a.assignor.last_report.faults) == {"i-3"}
 
 
 # ---- confluent's consumer -------------------------------------------------------------------------------------------
@@ -258,8 +254,10 @@ def _lists(assigned: Assignment) -> dict[str, list[int]]:
         (lambda: kafka_python.LagBasedAssignor(lags={}), LagBasedAssignor()),
     ],
 )
-def test_a_topic_that_the_leader_does_not_know_yet_stays_with_its_owners(strategy: Any, assignor: Assignor) -> None:
-    a, group = KafkaPythonMember("a", [strategy()], {"t": 4}), Group(generation=6)
+def test_a_topic_that_the_leader_does_not_know_yet_stays_with_its_owners(
+    stage: Stage, strategy: Any, assignor: Assignor
+) -> None:
+    a, group = stage.add(KafkaPythonMember, "a", [strategy()], {"t": 4}), Group(generation=6)
     others: Joined = [
         ("b", None, assignor.metadata(["u"], MemberState({"u": [0, 1, 2]}, 6))),
         ("c", None, assignor.metadata(["u"], MemberState({"u": [3, 5]}, 6))),
@@ -267,49 +265,42 @@ def test_a_topic_that_the_leader_does_not_know_yet_stays_with_its_owners(strateg
         # A partition number that no topic has does not create a topic of two billion partitions.
         ("e", None, assignor.metadata(["u"], MemberState({"u": [2**31 - 1]}, 6))),
     ]
-    try:
-        assigned = {name: Assignment.decode(each) for name, each in group.rebalance(a, others=others).items()}
-        shares = {name: _lists(each) for name, each in assigned.items()}
-        assert shares == {"a": {"t": [0, 1, 2, 3]}, "b": {"u": [0, 1, 2]}, "c": {"u": [3, 5]}, "d": {}, "e": {}}
-        assert {each.generation for each in assigned.values()} == {7}
-        report = a.assignor.last_report
-        assert (report.moved, report.least_moves, report.faults) == (0, 0, {})
-        # In the next generation, the partitions that stayed count as assigned by this leader.
-        others = [(name, None, assignor.metadata(["u"], MemberState(shares[name], 7))) for name in "bcd"]
-        again = group.rebalance(a, others=others)
-        assert {name: _lists(Assignment.decode(again[name])) for name in "abcd"} == {
-            name: shares[name] for name in "abcd"
-        }
-        assert a.assignor.last_report.faults == {}
-    finally:
-        a.close()
+    assigned = {name: Assignment.decode(each) for name, each in group.rebalance(a, others=others).items()}
+    shares = {name: _lists(each) for name, each in assigned.items()}
+    assert shares == {"a": {"t": [0, 1, 2, 3]}, "b": {"u": [0, 1, 2]}, "c": {"u": [3, 5]}, "d": {}, "e": {}}
+    assert {each.generation for each in assigned.values()} == {7}
+    report = a.assignor.last_report
+    assert (report.moved, report.least_moves, report.faults) == (0, 0, {})
+    # In the next generation, the partitions that stayed count as assigned by this leader.
+    others = [(name, None, assignor.metadata(["u"], MemberState(shares[name], 7))) for name in "bcd"]
+    again = group.rebalance(a, others=others)
+    assert {name: _lists(Assignment.decode(again[name])) for name in "abcd"} == {name: shares[name] for name in "abcd"}
+    assert a.assignor.last_report.faults == {}
 
 
-def test_a_topic_that_is_not_there_stays_with_nobody() -> None:
+def test_a_topic_that_is_not_there_stays_with_nobody(stage: Stage) -> None:
     """After a metadata response without the topic, the topic does not exist."""
-    a, group = KafkaPythonMember("a", [kafka_python.StickyAssignor()], {"t": 4}), Group(generation=5)
+    a, group = stage.add(KafkaPythonMember, "a", [kafka_python.StickyAssignor()], {"t": 4}), Group(generation=5)
     told = StickyAssignor().metadata(["u"], MemberState({"u": [0, 1]}, 4))
-    try:
-        group.rebalance(a)
-        assert Assignment.decode(group.rebalance(a, others=[("b", None, told)])["b"]).partitions == {"u": (0, 1)}
-        a.refreshed()
-        assert Assignment.decode(group.rebalance(a, others=[("b", None, told)])["b"]).partitions == {}
-        # A member that subscribes to the topic again after a while leads to a new request.
-        group.rebalance(a)
-        assert Assignment.decode(group.rebalance(a, others=[("b", None, told)])["b"]).partitions == {"u": (0, 1)}
-    finally:
-        a.close()
+
+    def given() -> dict[str, list[int]]:
+        return _lists(Assignment.decode(group.rebalance(a, others=[("b", None, told)])["b"]))
+
+    group.rebalance(a)
+    assert given() == {"u": [0, 1]}
+    # The client has asked for the topic meanwhile.
+    until(lambda: given() == {}, "the answer without the topic counts")
+    # A member that subscribes to the topic again after a while leads to a new request.
+    group.rebalance(a)
+    assert given() == {"u": [0, 1]}
 
 
-def test_the_record_is_as_long_as_it_is_written() -> None:
-    a, group = KafkaPythonMember("a", [kafka_python.StickyAssignor()], {"t": 4}), Group(generation=6)
-    try:
-        told: Joined = [("b", None, StickyAssignor().metadata(["u"], MemberState({"u": list(range(100))}, 6)))]
-        group.rebalance(a, others=told)
-        without = a.assignor.last_report.plan.record_bytes
-        assert a.assignor.last_report.record_bytes == without + 4 * 100 + 4 + 3
-    finally:
-        a.close()
+def test_the_record_is_as_long_as_it_is_written(stage: Stage) -> None:
+    a, group = stage.add(KafkaPythonMember, "a", [kafka_python.StickyAssignor()], {"t": 4}), Group(generation=6)
+    told: Joined = [("b", None, StickyAssignor().metadata(["u"], MemberState({"u": list(range(100))}, 6)))]
+    group.rebalance(a, others=told)
+    without = a.assignor.last_report.plan.record_bytes
+    assert a.assignor.last_report.record_bytes == without + 4 * 100 + 4 + 3
 
 
 def test_false_claims_make_no_large_topics() -> None:
@@ -327,28 +318,22 @@ def test_false_claims_make_no_large_topics() -> None:
 # ---- positions of a client -------------------------------------------------------------------------------------------
 
 
-def test_aiokafka_reads_on_from_the_commits() -> None:
-    a, group = AiokafkaMember("a", [aiokafka.StickyAssignor()], {"t": 4}), Group()
-    try:
-        group.rebalance(a)
-        assert a.assignor.last_report.rewound == {}
-        group.rebalance(a)
-        report = a.assignor.last_report
-        assert report.rewound == report.kept == {"t": (0, 1, 2, 3)}
-    finally:
-        a.close()
+def test_aiokafka_reads_on_from_the_commits(stage: Stage) -> None:
+    a, group = stage.add(AiokafkaMember, "a", [aiokafka.StickyAssignor()], {"t": 4}), Group()
+    group.rebalance(a)
+    assert a.assignor.last_report.rewound == {}
+    group.rebalance(a)
+    report = a.assignor.last_report
+    assert report.rewound == report.kept == {"t": (0, 1, 2, 3)}
 
 
-def test_kafka_python_reads_on_where_it_was_unless_a_generation_was_missed() -> None:
-    a, group = KafkaPythonMember("a", [kafka_python.StickyAssignor()], {"t": 4}), Group()
-    try:
-        group.rebalance(a)
-        group.rebalance(a)
-        assert a.assignor.last_report.kept
-        assert a.assignor.last_report.rewound == {}
-        group.generation += 1
-        group.rebalance(a)
-        report = a.assignor.last_report
-        assert report.rewound == report.kept == {"t": (0, 1, 2, 3)}
-    finally:
-        a.close()
+def test_kafka_python_reads_on_where_it_was_unless_a_generation_was_missed(stage: Stage) -> None:
+    a, group = stage.add(KafkaPythonMember, "a", [kafka_python.StickyAssignor()], {"t": 4}), Group()
+    group.rebalance(a)
+    group.rebalance(a)
+    assert a.assignor.last_report.kept
+    assert a.assignor.last_report.rewound == {}
+    group.generation += 1
+    group.rebalance(a)
+    report = a.assignor.last_report
+    assert report.rewound == report.kept == {"t": (0, 1, 2, 3)}

@@ -7,42 +7,64 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from kafka.protocol.consumer import JoinGroupResponse
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import OffsetAndMetadata
 
 import kafka_assignors
-from kafka_assignors.clients.kafka_python import CooperativeStickyAssignor, StickyAssignor
+from kafka_assignors.clients import kafka_python
+from kafka_assignors.clients.kafka_python import StickyAssignor
 from kafka_assignors.embedded import EmbeddedKafka
-from support.offline import Group, Joined, KafkaPythonMember
+from kafka_assignors.userdata import Assignment, Subscription
+from support.commanded import until
+from support.commanded_members import Group, Joined, KafkaPythonMember, Stage
+from support.features import has, release_has
 
 Build = Callable[..., KafkaPythonMember]
 
 
+def cooperative() -> Any:
+    """A plug-in that kafka-python 2 has not."""
+    return kafka_python.CooperativeStickyAssignor()
+
+
+VERSION_3 = release_has("kafka-python 3")
+EACH = pytest.mark.parametrize(
+    "strategy", [StickyAssignor, pytest.param(cooperative, id="cooperative", marks=VERSION_3)]
+)
+
+
 @pytest.fixture
-def member() -> Iterator[Build]:
-    built: list[KafkaPythonMember] = []
+def stage() -> Iterator[Stage]:
+    with Stage() as made:
+        yield made
 
+
+@pytest.fixture
+def member(stage: Stage) -> Build:
     def build(name: str, strategy: Any = StickyAssignor, topics: dict[str, int] | None = None, **more: Any) -> Any:
-        built.append(KafkaPythonMember(name, [strategy], {"t": 4} if topics is None else topics, **more))
-        return built[-1]
+        # Version 3 makes instances of classes and factories, others take instances only.
+        given = strategy if has("kafka-python 3") or isinstance(strategy, StickyAssignor) else strategy()
+        return stage.add(KafkaPythonMember, name, [given], {"t": 4} if topics is None else topics, **more)
 
-    yield build
-    for each in built:
-        each.close()
+    return build
 
 
-def subscription(metadata: bytes) -> Any:
-    return ConsumerProtocolSubscription.decode(metadata)
+def subscription(metadata: bytes) -> Subscription:
+    return Subscription.decode(metadata)
 
 
 def owned(metadata: bytes) -> dict[str, list[int]]:
-    return {each.topic: each.partitions for each in subscription(metadata).owned_partitions}
+    return {topic: list(numbers) for topic, numbers in subscription(metadata).owned.items()}
+
+
+def given(assigned: dict[str, bytes], name: str) -> list[int]:
+    """The partitions of the topic "t" that a leader gave to a member."""
+    return list(Assignment.decode(assigned[name]).partitions.get("t", ()))
 
 
 def history(metadata: bytes) -> tuple[dict[str, list[int]], int | None] | None:
@@ -64,6 +86,7 @@ def history(metadata: bytes) -> tuple[dict[str, list[int]], int | None] | None:
     return held, generation
 
 
+@VERSION_3
 @pytest.mark.parametrize(
     "strategy", [StickyAssignor, lambda: StickyAssignor(), partial(StickyAssignor, mode="fair"), StickyAssignor()]
 )
@@ -90,30 +113,33 @@ def test_the_history_is_written_as_java_writes_it(member: Build) -> None:
     metadata = a.metadata()
     assert history(metadata) == ({"t": [0, 1, 2, 3]}, 7)
     told = subscription(metadata)
-    assert (told.version, told.topics, told.owned_partitions) == (3, ["t"], [])
+    assert (told.version, told.topics, told.owned) == (3, ("t",), {})
 
 
+@VERSION_3
 def test_cooperative_members_send_the_generation(member: Build) -> None:
     """kafka-python's own assignor sends version 1, which has no generation."""
-    a, group = member("a", CooperativeStickyAssignor), Group(generation=6)
+    a, group = member("a", cooperative), Group(generation=6)
     group.rebalance(a)
     metadata = a.metadata()
     assert owned(metadata) == {"t": [0, 1, 2, 3]}
-    assert subscription(metadata).generation_id == 7
+    assert subscription(metadata).generation == 7
 
 
-@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+@VERSION_3
+@EACH
 def test_one_instance_in_two_consumers_is_refused(member: Build, strategy: Any) -> None:
     shared = strategy()
     member("a", shared)
     threads = threading.active_count()
     with pytest.raises(
-        kafka_assignors.StateError, match=f"one .*{strategy.__name__} instance was given to two consumers"
+        kafka_assignors.StateError, match=f"one .*{type(shared).__name__} instance was given to two consumers"
     ):
         member("b", shared)
     assert threading.active_count() == threads, "the consumer that could not be built left nothing behind"
 
 
+@VERSION_3
 def test_the_first_consumer_goes_on_when_a_second_is_refused(member: Build) -> None:
     shared, group = StickyAssignor(), Group()
     a = member("a", shared)
@@ -131,7 +157,7 @@ def test_an_instance_may_follow_its_closed_consumer_but_not_with_its_memory(memb
     first.close()
     second = member("b", instance)
     assert history(second.metadata()) is None
-    assert subscription(second.metadata()).rack_id == "r"
+    assert subscription(second.metadata()).rack == "r"
 
 
 def test_attaching_to_two_consumers_is_refused(member: Build) -> None:
@@ -143,14 +169,14 @@ def test_attaching_to_two_consumers_is_refused(member: Build) -> None:
         shared.attach(b.consumer)
 
 
-@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+@EACH
 def test_an_expelled_member_repeats_no_claim(member: Build, strategy: Any) -> None:
     a, group = member("a", strategy), Group()
     group.rebalance(a)
     a.expel()
     metadata = a.metadata()
     assert (history(metadata) if strategy is StickyAssignor else owned(metadata)) in (None, {})
-    assert subscription(metadata).generation_id == -1
+    assert subscription(metadata).generation == -1
     group.rebalance(a)
     assert a.assignor.last_report.expelled
     assert not a.assignor.last_report.kept
@@ -160,18 +186,28 @@ def test_an_expelled_member_repeats_no_claim(member: Build, strategy: Any) -> No
     assert a.assignor.last_report.kept == {"t": (0, 1, 2, 3)}
 
 
-def positions(member: KafkaPythonMember) -> dict[int, int | None]:
-    subscription = member.coordinator._subscription
-    known = {each.partition: at.offset for each, at in subscription.all_consumed_offsets().items()}
-    return {number: known.get(number) for _, number in member.held()}
+def positions(member: KafkaPythonMember) -> dict[int, int]:
+    """Where it reads on. The topic is empty, and nobody has committed: the client's reset rule gives 0."""
+    consumer = member.consumer
+    found: dict[int, int] = member.do(
+        lambda: {each.partition: consumer.position(each) for each in sorted(consumer.assignment())}
+    )
+    return found
 
 
 def read_to(member: KafkaPythonMember, offset: int) -> None:
-    for each in member.consumer.assignment():
-        member.consumer.seek(each, offset)
+    """Makes believe that it has read. Paused, it does not ask for what is not there."""
+
+    def seek() -> None:
+        for each in member.consumer.assignment():
+            member.consumer.pause(each)
+            member.consumer.seek(each, offset)
+
+    member.do(seek)
 
 
-@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+@VERSION_3
+@EACH
 def test_positions_survive_a_rebalance(member: Build, strategy: Any) -> None:
     a, b, group = member("a", strategy), member("b", strategy), Group()
     group.rebalance(a)
@@ -182,7 +218,8 @@ def test_positions_survive_a_rebalance(member: Build, strategy: Any) -> None:
     assert list(positions(a).values()) == [7, 7]
 
 
-@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+@VERSION_3
+@EACH
 def test_positions_of_a_former_life_are_forgotten(member: Build, strategy: Any) -> None:
     """The member is expelled while it joins again. kafka-python does not prepare a second time: it would keep them."""
     a, group = member("a", strategy), Group()
@@ -190,28 +227,29 @@ def test_positions_of_a_former_life_are_forgotten(member: Build, strategy: Any) 
     read_to(a, 7)
     a.metadata()
     a.expel()
-    a.id = "a-again"
     group.rebalance(a)
-    assert positions(a) == dict.fromkeys(range(4))
+    assert positions(a) == dict.fromkeys(range(4), 0)
     # The next rebalance follows without a gap, so that this position counts.
     read_to(a, 9)
     group.rebalance(a)
     assert positions(a) == dict.fromkeys(range(4), 9)
 
 
-@pytest.mark.parametrize("strategy", [StickyAssignor, CooperativeStickyAssignor])
+@EACH
 def test_positions_from_before_a_missed_generation_are_forgotten(member: Build, strategy: Any) -> None:
     """The group rebalanced again before the member synced. Another member may have owned its partitions meanwhile."""
     a, group = member("a", strategy), Group()
     group.rebalance(a)
     read_to(a, 7)
-    a.metadata()
-    a.joined(2)
+    sent = a.metadata()
+    a.joined(2, a.id, [(a.id, None, sent)])
+    a.miss()
     group.generation = 2
     group.rebalance(a)
-    assert positions(a) == dict.fromkeys(range(4))
+    assert positions(a) == dict.fromkeys(range(4), 0)
 
 
+@VERSION_3
 def test_a_consumer_that_is_expelled_while_it_joins_reads_on_from_the_commits() -> None:
     """With kafka-python's own assignors the consumer reads on from its old position."""
     with EmbeddedKafka({"t": 1}) as kafka:
@@ -255,92 +293,92 @@ def read(consumer: Any) -> Any:
 def test_topics_no_longer_subscribed_are_not_claimed(member: Build) -> None:
     a, group = member("a", topics={"s": 1, "t": 2}), Group()
     group.rebalance(a)
-    a.consumer.subscribe(["t"])
+    a.do(lambda: a.consumer.subscribe(["t"]))
     assert history(a.metadata()) == ({"t": [0, 1]}, 1)
 
 
+@VERSION_3
 def test_the_leader_knows_the_generation_that_it_forms(member: Build) -> None:
     """A claim from the generation that is being formed is false: no partition was assigned in it yet."""
-    a, group = member("a", CooperativeStickyAssignor), Group(generation=4)
-    liar = ConsumerProtocolSubscription(
-        version=3,
-        topics=["t"],
-        user_data=b"",
-        owned_partitions=[ConsumerProtocolSubscription.TopicPartition(topic="t", partitions=[0, 1, 2, 3])],
-        generation_id=99,
-        rack_id=None,
-    ).encode()
+    a, group = member("a", cooperative), Group(generation=4)
+    liar = Subscription(["t"], owned={"t": [0, 1, 2, 3]}, generation=99).encode()
     assigned = group.rebalance(a, others=[("b", None, liar)])
-    shares = {name: ConsumerProtocolAssignment.decode(share).partitions() for name, share in assigned.items()}
-    assert {name: len(share) for name, share in shares.items()} == {"a": 2, "b": 2}
+    assert {name: len(given(assigned, name)) for name in assigned} == {"a": 2, "b": 2}
 
 
 def test_the_leader_sees_what_other_members_hold(member: Build) -> None:
     """Claims of Java members reach the core through kafka-python's decoder and our encoder."""
     a, group = member("a"), Group(generation=8)
     holding = struct.pack(">ih1siiii", 1, 1, b"t", 2, 1, 3, 8)
-    java = ConsumerProtocolSubscription(version=3, topics=["t"], user_data=holding, owned_partitions=[]).encode()
+    java = Subscription(["t"], user_data=holding).encode()
     assigned = group.rebalance(a, others=[("b", None, java)])
-    assert [p for _, p in ConsumerProtocolAssignment.decode(assigned["b"]).partitions()] == [1, 3]
+    assert given(assigned, "b") == [1, 3]
 
 
-def test_topics_without_metadata_count_as_missing(member: Build) -> None:
-    a, group = member("a", topics={"t": 2}, subscribed=["t", "unknown"]), Group()
+def test_topics_without_metadata_count_as_missing(member: Build, stage: Stage) -> None:
+    a, group = member("a", topics={"t": 2}, subscribed=["t", "unknown"], metadata_max_age_ms=100), Group()
     group.rebalance(a)
     assert a.held() == {("t", 0), ("t", 1)}
-    a.know({})
-    group.rebalance(a)
-    assert a.held() == set()
+    stage.kafka.delete_topic("t")
+    until(lambda: group.rebalance(a) and a.held() == set(), "the client has heard of it")
 
 
+@VERSION_3
 def test_cooperative_hands_nothing_over_while_it_is_held(member: Build) -> None:
-    a, b = (member(name, CooperativeStickyAssignor) for name in "ab")
+    a, b = (member(name, cooperative) for name in "ab")
     group = Group()
     group.rebalance(a)
     group.rebalance(a, b)
     assert (len(a.held()), b.held()) == (2, set())
-    assert a.wants_another()
-    assert not b.wants_another()
+    until(lambda: a.is_joining, "it asks for another one, since it has given something up")
+    assert not b.is_joining
     group.rebalance(a, b)
     assert (len(a.held()), len(b.held())) == (2, 2)
     assert not a.held() & b.held()
-    assert not a.wants_another()
-    assert not b.wants_another()
+    assert not a.is_joining
+    assert not b.is_joining
 
 
 def test_mode_and_rack_are_options(member: Build) -> None:
     a = member("a", StickyAssignor(mode="sticky-yet-fair", rack="r1"))
     b, group = member("b"), Group()
     group.rebalance(a)
-    assert subscription(group.sent["a"]).rack_id == "r1"
+    assert subscription(group.sent["a"]).rack == "r1"
     group.rebalance(a, b)
     assert len(a.held()) == 4, "nothing owned moves in this mode"
     with pytest.raises(kafka_assignors.OptionError, match="mode is 'best'"):
         StickyAssignor(mode="best")  # type: ignore[arg-type]
 
 
+@VERSION_3
 @pytest.mark.parametrize(("rack", "near"), [("x", {("t", 0), ("t", 2)}), ("y", {("t", 1), ("t", 3)})])
-def test_replicas_nearby_are_preferred(member: Build, rack: str, near: set[tuple[str, int]]) -> None:
+def test_replicas_nearby_are_preferred(rack: str, near: set[tuple[str, int]]) -> None:
     """Partition p lives on broker p % 2."""
-    racks = {0: "x", 1: "y"}
-    a = member("a", StickyAssignor(rack=rack), racks=racks)
-    b = member("b", StickyAssignor(rack={"x": "y", "y": "x"}[rack]), racks=racks)
-    Group().rebalance(a, b)
-    assert a.held() == near
+    other = {"x": "y", "y": "x"}[rack]
+    with Stage(racks=["x", "y"]) as stage:
+        a, b = (
+            stage.add(KafkaPythonMember, name, [StickyAssignor(rack=of)], {"t": 4})
+            for name, of in (("a", rack), ("b", other))
+        )
+        Group().rebalance(a, b)
+        assert a.held() == near
 
 
+@VERSION_3
 def test_a_cluster_that_shows_no_replicas_will_do() -> None:
     class Cluster:
         def partitions_for_topic(self, topic: str) -> set[int] | None:
             return {0, 1} if topic == "t" else None
 
-    assignor = StickyAssignor(rack="x")
-    told = ConsumerProtocolSubscription.decode(assignor.metadata(["t", "unknown"]))
-    joined = JoinGroupResponse.JoinGroupResponseMember(member_id="a", group_instance_id=None, metadata=told)
-    (share,) = assignor.assign(Cluster(), [joined]).values()
-    assert [p for _, p in ConsumerProtocolAssignment.decode(share).partitions()] == [0, 1]
+    told = SimpleNamespace(
+        version=3, topics=["t", "unknown"], user_data=None, owned_partitions=None, generation_id=-1, rack_id="x"
+    )
+    joined = SimpleNamespace(member_id="a", group_instance_id=None, metadata=told)
+    (share,) = StickyAssignor(rack="x").assign(Cluster(), [joined]).values()
+    assert given({"a": share if isinstance(share, bytes) else share.encode()}, "a") == [0, 1]
 
 
+@VERSION_3
 def test_static_members_are_known_by_their_instance_id(member: Build) -> None:
     a = member("a", instance_id="i-1")
     seen: list[Any] = []
@@ -356,6 +394,7 @@ def test_static_members_are_known_by_their_instance_id(member: Build) -> None:
     assert seen == [("a", "i-1")]
 
 
+@VERSION_3
 def test_without_sight_of_the_coordinator_it_still_works(member: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     """In another version of kafka-python, or an interpreter without frames. The generation is known all the same."""
     monkeypatch.setattr("kafka_assignors.clients.kafka_python._internals.ConsumerCoordinator", type("Unknown", (), {}))

@@ -13,6 +13,7 @@ from kafka import TopicPartition
 from kafka_assignors import CustomAssignor, OptionError
 from kafka_assignors.clients import kafka_python
 from kafka_assignors.clients.kafka_python import _internals, assignors
+from kafka_assignors.clients.kafka_python.config import ConsumerConfig
 from kafka_assignors.errors import ClientReleaseWarning, IncompatibleClientError, MissingDependencyError
 from support.features import has
 from support.producers import VALUE
@@ -94,6 +95,22 @@ def test_a_plain_producer_takes_a_partitioner_of_ours_or_says_so(embedded_kafka:
             partitioner.attach(producer)
         with pytest.raises(IncompatibleClientError, match=r"give DefaultPartitioner\(\) to .*KafkaProducer"):
             producer.send("orders", VALUE)
+
+
+def test_a_client_that_refuses_long_responses_is_told_to_take_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As 3.0.0, which reads nothing of a large backlog."""
+    defaults = kafka.KafkaConsumer.DEFAULT_CONFIG
+    monkeypatch.setitem(defaults, "receive_message_max_bytes", 1_000_000)
+    given = {"group_id": "g", "fetch_max_bytes": 5_000_000}
+    config = ConsumerConfig.read(given)
+    assert config is not None
+    limit = given["fetch_max_bytes"] + defaults["max_partition_fetch_bytes"]
+    assert config.data_path["receive_message_max_bytes"] == limit
+    roomy = ConsumerConfig.read({**given, "receive_message_max_bytes": limit})
+    assert roomy is not None
+    assert roomy.data_path["receive_message_max_bytes"] == limit
+    monkeypatch.delitem(defaults, "receive_message_max_bytes")
+    assert _internals.frame_limit({**defaults, **given}) is None
 
 
 def test_positions_are_kept_from_version_3_on() -> None:

@@ -14,7 +14,7 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 
 from kafka_assignors import OptionError, StateError
 from kafka_assignors.clients import aiokafka, kafka_python
-from support.offline import AiokafkaMember, Group, KafkaPythonMember
+from support.commanded_members import AiokafkaMember, Group, KafkaPythonMember, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,29 +44,27 @@ class Told:
 
 
 @pytest.fixture
-def aio() -> Iterator[Build]:
-    built: list[AiokafkaMember] = []
-
-    def build(name: str, assignor: Any, topics: dict[str, int] | None = None, **more: Any) -> AiokafkaMember:
-        built.append(AiokafkaMember(name, [assignor], topics or {"t": 4}, attach=True, **more))
-        return built[-1]
-
-    yield build
-    for each in built:
-        each.close()
+def stage() -> Iterator[Stage]:
+    with Stage() as made:
+        yield made
 
 
 @pytest.fixture
-def python() -> Iterator[Build]:
-    built: list[KafkaPythonMember] = []
+def aio(stage: Stage) -> Build:
+    def build(name: str, assignor: Any, topics: dict[str, int] | None = None, **more: Any) -> AiokafkaMember:
+        made: AiokafkaMember = stage.add(AiokafkaMember, name, [assignor], topics or {"t": 4}, attach=True, **more)
+        return made
 
+    return build
+
+
+@pytest.fixture
+def python(stage: Stage) -> Build:
     def build(name: str, strategy: Any, topics: dict[str, int] | None = None) -> KafkaPythonMember:
-        built.append(KafkaPythonMember(name, [strategy], topics or {"t": 4}))
-        return built[-1]
+        made: KafkaPythonMember = stage.add(KafkaPythonMember, name, [strategy], topics or {"t": 4})
+        return made
 
-    yield build
-    for each in built:
-        each.close()
+    return build
 
 
 def lag_by_member(member: Any) -> dict[str, int] | None:
@@ -79,7 +77,7 @@ def test_the_event_loop_runs_while_the_lags_are_awaited(aio: Build) -> None:
     source = Told(5, 0, 7, 1)
     source.come.clear()
     member = aio("a", aiokafka.LagBasedAssignor(lags=source))
-    member._loop.call_later(0.05, source.come.set)
+    member.do(lambda: member.loop.call_later(0.05, source.come.set))
     Group().rebalance(member)
     assert lag_by_member(member) == {"a": 13}
     assert source.asked == [("t",)]
@@ -147,8 +145,8 @@ def test_a_version_of_aiokafka_that_cannot_wait(
     sent = member.metadata()
     if in_time:
         member.assignor._inquiry.answer(60)
-    member.joined(1)
-    member.complete(member.lead([("a", None, sent)])["a"])
+    member.joined(1, "a", [("a", None, sent)])
+    member.complete(member.syncing().assignments["a"])
     source.come.set()
     assert len(member.held()) == 4
     assert lag_by_member(member) == ({"a": 13} if in_time else None)
@@ -256,7 +254,7 @@ def test_lags_that_do_not_fit(
     source: Any = known if given == "mapping" else lambda topics, group_id: known
     for member in (
         aio("a", aiokafka.LagBasedAssignor(lags=source)),
-        python("a", kafka_python.LagBasedAssignor(lags=source)),
+        python("b", kafka_python.LagBasedAssignor(lags=source)),
     ):
         caplog.clear()
         Group().rebalance(member)

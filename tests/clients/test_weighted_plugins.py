@@ -8,8 +8,7 @@ import pytest
 
 from kafka_assignors import OptionError, RateSource, WeightedAssignor
 from kafka_assignors.clients import aiokafka, kafka_python
-from support.offline import AiokafkaMember, KafkaPythonMember
-from support.offline import Group as OfflineGroup
+from support.commanded_members import AiokafkaMember, Group, KafkaPythonMember, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,11 +17,9 @@ WEIGHTS = [90.0, 40.0, 30.0, 20.0, 10.0, 10.0]
 
 
 @pytest.fixture
-def made() -> Iterator[list[Any]]:
-    members: list[Any] = []
-    yield members
-    for each in members:
-        each.close()
+def stage() -> Iterator[Stage]:
+    with Stage() as made:
+        yield made
 
 
 def carried(member: Any) -> float:
@@ -31,16 +28,15 @@ def carried(member: Any) -> float:
 
 
 @pytest.mark.parametrize("kind", ["kafka-python", "kafka-python cooperative", "aiokafka"])
-def test_plug_ins_share_out_by_weight_and_capacity(kind: str, made: list[Any]) -> None:
+def test_plug_ins_share_out_by_weight_and_capacity(kind: str, stage: Stage) -> None:
     def member(name: str, capacity: float) -> Any:
         room, member_class = (aiokafka, AiokafkaMember) if kind == "aiokafka" else (kafka_python, KafkaPythonMember)
         own = WeightedAssignor(
             {"t": WEIGHTS}, capacity=capacity, protocol="cooperative" if "cooperative" in kind else "eager"
         )
-        made.append(member_class(name, [room.CustomAssignor(own)], {"t": len(WEIGHTS)}))
-        return made[-1]
+        return stage.add(member_class, name, [room.CustomAssignor(own)], {"t": len(WEIGHTS)})
 
-    a, b, group = member("a", 3), member("b", 1), OfflineGroup()
+    a, b, group = member("a", 3), member("b", 1), Group()
     for _ in range(2):
         group.rebalance(b, a)
     assert (carried(a), carried(b)) == (150.0, 50.0)
@@ -50,12 +46,12 @@ def test_plug_ins_share_out_by_weight_and_capacity(kind: str, made: list[Any]) -
     assert a.assignor.last_report.worst_load is None
 
 
-def test_rates_without_a_cluster_are_a_warning_and_numbers_count(made: list[Any]) -> None:
+def test_rates_without_a_cluster_are_a_warning_and_numbers_count(stage: Stage) -> None:
     plug_in = kafka_python.CustomAssignor(WeightedAssignor(RateSource()))
-    made.append(KafkaPythonMember("a", [plug_in], {"t": 3}))
-    OfflineGroup().rebalance(made[0])
-    assert made[0].assignor.state.owned == {"t": [0, 1, 2]}
-    (warning,) = made[0].assignor.last_report.warnings
+    member = stage.add(KafkaPythonMember, "a", [plug_in], {"t": 3})
+    Group().rebalance(member)
+    assert member.assignor.state.owned == {"t": [0, 1, 2]}
+    (warning,) = member.assignor.last_report.warnings
     assert "RateSource has no cluster" in warning
 
 

@@ -11,15 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import kafka
 from aiokafka.structs import PartitionMetadata as AioPartition
+from kafka.net.compat import KafkaNetClient
 from kafka.protocol.metadata import MetadataResponse
 
 from kafka_assignors.clients.aiokafka import AIOKafkaProducer
 from kafka_assignors.clients.kafka_python import KafkaProducer
-from support.offline import OfflineKafkaClient
 from support.producers import BATCH_BYTES, FOREVER_MS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+
+class OfflineKafkaClient(KafkaNetClient):  # type: ignore[misc]
+    """kafka-python's client, without any connection to a broker."""
+
+    def __init__(self, **config: Any) -> None:
+        super().__init__(**config)
+        self._manager.cluster.start_refresh_loop = lambda: None
 
 
 @contextlib.contextmanager

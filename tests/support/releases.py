@@ -80,6 +80,7 @@ CLIENTS: dict[str, Client] = {
         {},
         (
             *_SHARED,
+            "clients/test_aiokafka.py",
             "clients/test_aiokafka_consumer.py",
             "clients/test_aiokafka_consumer_class.py",
             "clients/test_aiokafka_consumer_offsets.py",
@@ -95,6 +96,7 @@ CLIENTS: dict[str, Client] = {
         {"2.0.2": "3.11", "2.0.6": "3.11"},
         (
             *_SHARED,
+            "clients/test_kafka_python.py",
             "clients/test_kafka_python_consumer.py",
             "clients/test_kafka_python_consumer_listeners.py",
             "clients/test_kafka_python_consumer_offsets.py",

@@ -145,30 +145,18 @@ def replace_assigning_method(coordinator: Any, method: Callable[[Any], Any]) -> 
 
 
 def client_of(coordinator: Any) -> Any:
-    """The client of a coordinator, which has the connections to the brokers.
-
-    Raises:
-        AttributeError: this version does not show it.
-    """
+    """The client of a coordinator, with the connections. Raises an AttributeError if this version does not show it."""
     return coordinator._client
 
 
 def loop_of(client: Any) -> asyncio.AbstractEventLoop:
-    """The event loop of a client.
-
-    Raises:
-        AttributeError: this version does not show it.
-    """
+    """The event loop of a client. Raises an AttributeError if this version does not show it."""
     loop: asyncio.AbstractEventLoop = client._loop
     return loop
 
 
 def client_settings(client: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Settings of a client.
-
-    Raises:
-        AttributeError: this version does not show them.
-    """
+    """Settings of a client. Raises an AttributeError if this version does not show them."""
     return {name: getattr(client, f"_{name}") for name in names}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import weakref
 from collections.abc import Mapping
@@ -282,13 +283,16 @@ def consumer(
     Args:
         topics: the subscription.
         assignor: an assignor made for this consumer; None makes a `StickyAssignor`, with `client_rack` as its rack.
-        config: the consumer's settings, except for `partition_assignment_strategy`.
+        config: the consumer's settings, except for `partition_assignment_strategy`. `client_rack` is for the group
+            alone before aiokafka 0.14.
 
     Raises:
         StateError: `assignor` serves another consumer.
     """
     if assignor is None:
         assignor = StickyAssignor(rack=config.get("client_rack"))
+    if "client_rack" not in inspect.signature(AIOKafkaConsumer).parameters:
+        config.pop("client_rack", None)
     built = AIOKafkaConsumer(*topics, partition_assignment_strategy=[assignor], **config)
     assignor.attach(built)
     return built

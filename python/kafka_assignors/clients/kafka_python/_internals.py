@@ -28,7 +28,7 @@ from kafka_assignors.errors import IncompatibleClientError, StateError
 from kafka_assignors.partitioners import register_cluster_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
+    from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 
 __all__ = [
     "COOPERATES",
@@ -50,6 +50,7 @@ __all__ = [
     "close_connections",
     "coordinator_of",
     "forget_positions",
+    "frame_limit",
     "given_api_version",
     "introduce",
     "is_closed",
@@ -357,6 +358,23 @@ def _takes_epochs() -> bool:
 _TAKES_EPOCHS = _takes_epochs()
 LOSES_PAUSED_RECORDS = hasattr(TopicPartitionState(), "last_offset_from_message_batch")
 """Whether the client goes on behind the records that it throws away when a partition is paused (up to 2.1.1)."""
+
+
+def frame_limit(settings: Mapping[str, Any]) -> int | None:
+    """How long a response the client must take; None if it takes that already, or has no limit.
+
+    kafka-python 3.0.0 lets a broker send `fetch_max_bytes` and closes the connection at a response of 1 MB, so that it
+    never reads a backlog. Later releases raise the limit to what they ask for.
+
+    Args:
+        settings: the client's own and the given ones.
+    """
+    limit = settings.get("receive_message_max_bytes")
+    if limit is None:
+        return None
+    # As later releases: a response is longer than its records.
+    needed = int(settings["fetch_max_bytes"]) + int(settings["max_partition_fetch_bytes"])
+    return needed if int(limit) < needed else None
 
 
 def introduce(consumer: Any, topics: Iterable[str]) -> None:

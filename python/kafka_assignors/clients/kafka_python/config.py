@@ -18,6 +18,7 @@ import kafka
 from kafka_assignors.clients.common.connection import client_config, text_of
 from kafka_assignors.clients.common.group_protocol import DEFAULTS, read_group_protocol
 from kafka_assignors.clients.common.strategy_setting import OwnAssignors, read_strategies
+from kafka_assignors.clients.kafka_python._internals import frame_limit
 from kafka_assignors.errors import OptionError
 from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
 
@@ -172,5 +173,8 @@ def without_membership(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _data_path(given: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in without_membership(given).items() if name not in MEMBERSHIP}
+    limit = frame_limit({**kafka.KafkaConsumer.DEFAULT_CONFIG, **given})
+    if limit is not None:
+        kept["receive_message_max_bytes"] = limit
     # With a group the client would look for its coordinator in each poll, and commit without a member id.
     return {**kept, "group_id": None, "enable_auto_commit": False}

@@ -1,0 +1,96 @@
+"""A partition changes hands while records arrive: how long until its new owner hands out the first one."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import defaultdict
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+import confluent_kafka
+
+from consumers.group import Group, spread
+from consumers.member import Spec
+from support.broker import unique
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from consumers.group import Phases
+    from support.broker import Kafka
+
+__all__ = ["compare"]
+
+PARTITIONS = 12
+# One record in each partition so often, in seconds.
+INTERVAL = 0.01
+
+Delays = dict[str, list[float]]
+"""By `joins` and `leaves`, for each event the mean over the gained partitions, in seconds."""
+
+
+@contextlib.contextmanager
+def written(kafka: Kafka, topic: str) -> Iterator[None]:
+    """Writes records to every partition, again and again."""
+    stopped = threading.Event()
+
+    def write() -> None:
+        producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0})
+        while not stopped.wait(INTERVAL):
+            for partition in range(PARTITIONS):
+                producer.produce(topic, b"v", partition=partition)
+            producer.poll(0)
+        producer.flush(30)
+
+    writing = threading.Thread(target=write, name="written")
+    writing.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        writing.join()
+
+
+def measure(spec: Spec, phases: Phases) -> Delays:
+    """A group of one, which another member joins and leaves once for each pair of phases.
+
+    Half of the partitions go to the one that joins, and come back when it leaves.
+    """
+    delays: Delays = defaultdict(list)
+    interval = spec.heartbeat_ms / 1000
+    with Group(spec, members=1, partitions=PARTITIONS, processes=1) as group:
+        group.first_records(PARTITIONS)
+        for pair in phases:
+            for name, change, phase in zip(("joins", "leaves"), (group.join, group.leave), pair, strict=True):
+                time.sleep(interval * (1 + phase))
+                change()
+                delays[name].append(fmean(group.first_records(PARTITIONS // 2)))
+    return delays
+
+
+def compare(
+    kafka: Kafka, contenders: Sequence[str], heartbeat_ms: int, rounds: int, events: int
+) -> dict[str, dict[str, float]]:
+    """The contenders in turns, in another order in each round, all with the same phases of the heartbeat interval.
+
+    A first group of each contender is not measured.
+
+    Returns:
+        By contender and by `joins` or `leaves` the median delay in seconds.
+    """
+    topic = kafka.create_topic(unique("bench"), PARTITIONS)
+    found: dict[str, Delays] = {name: defaultdict(list) for name in contenders}
+
+    def group(name: str, phases: Phases) -> Delays:
+        return measure(Spec(name, kafka.bootstrap_servers, unique("bench"), topic, heartbeat_ms, commits=True), phases)
+
+    with written(kafka, topic):
+        for name in contenders:
+            group(name, [(0.0, 0.0)])
+        for number, phases in enumerate(spread(rounds, events, seed=heartbeat_ms)):
+            for name in contenders if number % 2 == 0 else reversed(contenders):
+                for change, delays in group(name, phases).items():
+                    found[name][change] += delays
+    return {name: {change: median(delays) for change, delays in each.items()} for name, each in found.items()}
