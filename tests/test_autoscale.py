@@ -255,3 +255,12 @@ def test_a_history_that_is_too_long_says_what_to_do() -> None:
         replay(load, parse_policy("keda(lagThreshold=5)"), by_name("range"))
     with pytest.raises(OptionError, match="session is -1 seconds"):
         Timing(session=-1)
+
+
+@pytest.mark.parametrize("name", ["uniform", "server-side-range", "sticky-join", "weighted", "lag"])
+def test_every_strategy_can_be_replayed(name: str) -> None:
+    policy = parse_policy("keda(lagThreshold=1000, maxReplicaCount=12, cooldownPeriod=60)")
+    dynamic, static = (replay(busy(), policy, by_name(name), static=each) for each in (False, True))
+    assert (dynamic.error, static.error) == (None, None)
+    assert min(dynamic.rebalances, static.rebalances) > 3
+    assert dynamic.records - dynamic.unread > 500_000

@@ -64,7 +64,7 @@ COMMANDS = {
     "size": ["size", "--deadline", "1h", "--rate", "1500", "--since", "EARLIER"],
     "autoscale": [
         *("autoscale", "--policy", "keda(lagThreshold=20000)", "--policy", "one=fixed(replicas=1)"),
-        *("--rate", "1500", "--since", "EARLIER"),
+        *("--rate", "1500", "--since", "EARLIER", "--horizon", "10m", "--strategy", "sticky", "--strategy", "range"),
     ],
 }
 

@@ -8,7 +8,7 @@
 >>> policy = parse_policy("keda(lagThreshold=1000, maxReplicaCount=4)")
 >>> found = replay(load, policy, by_name("cooperative-sticky"))
 >>> found.least_replicas, found.most_replicas, found.rebalances > 0
-(1, 4, True)
+(2, 4, True)
 """
 
 from kafka_assignors.autoscale.load import Offsets, Workload, member_counts, workload

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_assignors.assignors import Assignor
     from kafka_assignors.planner.observed_group import ObservedGroup, Partition
 
-__all__ = ["LargestPartition", "SizedGroup", "SizedStrategy", "size"]
+__all__ = ["LargestPartition", "SizedGroup", "SizedStrategy", "measured_rate", "size"]
 
 # Numbers of members that are tried with each strategy, each with a plan.
 _MOST_TRIED = 300
