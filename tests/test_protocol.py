@@ -367,7 +367,7 @@ def test_settings_of_a_topic(name: str, version: int) -> None:
     theirs = DescribeConfigsRequest(
         version=version, resources=[resource], include_synonyms=False, include_documentation=False
     )
-    ours = _core.encode_describe_topic_configs(version, CORRELATION, "c", "t", ["max.message.bytes"])
+    ours = _core.encode_describe_configs(version, CORRELATION, "c", 2, "t", ["max.message.bytes"])
     assert unframed(ours) == asked(theirs, version)
     of = DescribeConfigsResponse.DescribeConfigsResult
     config = of.DescribeConfigsResourceResult(
@@ -375,7 +375,7 @@ def test_settings_of_a_topic(name: str, version: int) -> None:
     )
     result = of(error_code=0, error_message=None, resource_type=2, resource_name="t", configs=[config])
     frame = written(DescribeConfigsResponse(version=version, results=[result]), version)
-    read = _core.decode_describe_topic_configs(version, CORRELATION, frame)
+    read = _core.decode_describe_configs(version, CORRELATION, frame)
     assert read == {
         "throttle_time_ms": 0,
         "error_code": 0,

@@ -32,6 +32,7 @@ __all__ = ["ListedGroup", "Progress", "list_groups", "read_snapshot"]
 
 # The type of every group on brokers before Kafka 3.8, which do not send it.
 _CLASSIC = "classic"
+_TOPIC_RESOURCE = 2
 _OFFSETS_TOPIC, _LIMIT = "__consumer_offsets", "max.message.bytes"
 _GROUP_ID_NOT_FOUND, _UNSUPPORTED_VERSION = 69, 35
 # Groups that are described at once: their members' bytes come in one answer.
@@ -346,7 +347,7 @@ class GroupReader:
     def record_limit(self) -> int | None:
         """The largest record of a group; None if the user may not read it, or the topic does not exist yet."""
         try:
-            answer = self._questions.ask("DescribeConfigs", _OFFSETS_TOPIC, [_LIMIT])
+            answer = self._questions.ask("DescribeConfigs", _TOPIC_RESOURCE, _OFFSETS_TOPIC, [_LIMIT])
         except (ClusterError, RetriableError):
             return None
         value = answer["configs"].get(_LIMIT) if answer["error_code"] == 0 else None
