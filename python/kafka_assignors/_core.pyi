@@ -10,8 +10,8 @@ from kafka_assignors.partitioners import Cluster
 _JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
 # Scope, skew, and the threshold if owners are to keep what they have.
 _LagOptions: TypeAlias = tuple[str, int | None, int | None]
-# A leader's earlier plans with the generation of each; whether its client keeps instance ids to itself; and whether their
-# assignments had no user data, so that members know the group's generation only.
+# A leader's earlier plans with the generation of each; whether its client keeps instance ids to itself; and whether
+# their assignments had no user data, so that members know the group's generation only.
 _EarlierPlans: TypeAlias = tuple[list[tuple[int | None, Plan]], bool, bool]
 # Topic to partitions. A dict cannot be both without saying so.
 _Counts: TypeAlias = dict[str, int] | dict[str, int | Topic]
@@ -472,7 +472,7 @@ def encode_consumer_group_describe(
 ) -> bytes: ...
 def decode_consumer_group_describe(version: int, correlation_id: int, frame: bytes) -> _ConsumerGroupDescribe: ...
 
-# DescribeConfigs, of one topic (type 2) or broker (4). A setting that the broker does not know is missing in the answer.
+# DescribeConfigs, of one topic (type 2) or broker (4). A setting that the broker does not know is not in the answer.
 def encode_describe_configs(
     version: int,
     correlation_id: int,

@@ -9,7 +9,22 @@ import sys
 from typing import Any
 
 from kafka_assignors.cluster import Missing
-from kafka_assignors.planner import claims, compare, cost, decode, describe, fleet, keys, observed_group, plan, reasons
+from kafka_assignors.planner import (
+    claims,
+    clients_named,
+    compare,
+    cost,
+    decode,
+    describe,
+    fleet,
+    keys,
+    kip848,
+    migrate,
+    observed_group,
+    plan,
+    reasons,
+    switch,
+)
 
 ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
     "fleet": (
@@ -23,6 +38,13 @@ ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
     "plan": (plan.PlannedGroup, {"warnings": ("number", "how many of the findings are warnings")}),
     "compare": (compare.Comparison, {}),
     "rebalance-cost": (cost.Cost, {}),
+    "migrate": (
+        migrate.Migration,
+        {
+            "wrong": ("true or false", "whether something is in the way of a group, or could not be read"),
+            "ways": ("object of number", "how many groups go each way"),
+        },
+    ),
     "decode": (decode.Decoded, {}),
     "decode-group": (decode.DecodedGroup, {}),
     "audit-keys": (keys.KeyAudit, {"agree": ("true or false", "whether all topics join, or all hashes agree")}),
@@ -30,7 +52,22 @@ ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
 }
 """The root of each answer, and the fields before its own."""
 
-_MODULES = (claims, compare, cost, decode, describe, fleet, keys, observed_group, plan, reasons)
+_MODULES = (
+    claims,
+    clients_named,
+    compare,
+    cost,
+    decode,
+    describe,
+    fleet,
+    keys,
+    kip848,
+    migrate,
+    observed_group,
+    plan,
+    reasons,
+    switch,
+)
 CLASSES: dict[str, Any] = {
     name: each
     for module in _MODULES
@@ -45,6 +82,8 @@ _SIMPLE = {
     "bytes": "text in hexadecimal",
     "None": "null",
     "Kind": "text",
+    "Way": "text",
+    "Blocks": "text",
     "Any": "any value",
 }
 

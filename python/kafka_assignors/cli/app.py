@@ -5,7 +5,18 @@ from typing import Annotated
 import typer
 
 from kafka_assignors import __version__
-from kafka_assignors.cli import audit_keys, compare, decode, describe, embedded, fleet, plan, rebalance_cost, snapshot
+from kafka_assignors.cli import (
+    audit_keys,
+    compare,
+    decode,
+    describe,
+    embedded,
+    fleet,
+    migrate,
+    plan,
+    rebalance_cost,
+    snapshot,
+)
 from kafka_assignors.spark.app import app as spark
 
 app = typer.Typer(
@@ -39,6 +50,7 @@ app.command("compare")(compare.compare)
 app.command("decode")(decode.decode)
 app.command("snapshot")(snapshot.snapshot)
 app.command("rebalance-cost")(rebalance_cost.rebalance_cost)
+app.command("migrate")(migrate.migrate)
 app.command("audit-keys")(audit_keys.audit_keys)
 app.command("embedded", context_settings=embedded.PASSED_ON)(embedded.embedded)
 app.add_typer(spark, name="spark")

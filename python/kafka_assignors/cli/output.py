@@ -34,7 +34,18 @@ WARNINGS = 3
 
 
 SCHEMAS = dict.fromkeys(
-    ("audit-keys", "audit-topics", "compare", "decode", "decode-group", "describe", "fleet", "plan", "rebalance-cost"),
+    (
+        "audit-keys",
+        "audit-topics",
+        "compare",
+        "decode",
+        "decode-group",
+        "describe",
+        "fleet",
+        "migrate",
+        "plan",
+        "rebalance-cost",
+    ),
     1,
 )
 """The version of each answer in JSON and CSV. A field that goes, or changes its meaning, makes a new one."""

@@ -41,8 +41,8 @@ class MemberConfig:
         auto_commit_interval: the interval of that; 0 commits only at revocations.
         auto_store: whether positions are what is committed. If not, only offsets that the application stores are.
         on_rebalance: the user's callback for a `RebalanceReport`.
-        on_broker_assignor: the reaction to a group that the broker assigns (KIP-848), and whether a leader's assignments
-            keep a broker from converting the group: all but `migrate` do.
+        on_broker_assignor: the reaction to a group that the broker assigns (KIP-848), and whether a leader's
+            assignments keep a broker from converting the group: all but `migrate` do.
         tells_every_rebalance: whether a listener hears of each eager rebalance, also if there is nothing to revoke, as
             at the first one.
         group_protocol: `consumer` for a group that the broker plans (KIP-848). Then `assignors`, `on_broker_assignor`,

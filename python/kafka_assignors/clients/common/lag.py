@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kafka_assignors.assignors import LagKeep, LagScope
-    from kafka_assignors.lag import LagFunction, Lags, LagSource
     from kafka_assignors.clients.common.adapter import Guard
+    from kafka_assignors.lag import LagFunction, Lags, LagSource
     from kafka_assignors.member.rebalance_report import RebalanceReport
 
 __all__ = ["LagAdapter", "failing_source"]

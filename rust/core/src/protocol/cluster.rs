@@ -69,7 +69,6 @@ impl Field for ApiVersionsResponse {
 #[cfg(test)]
 impl super::samples::Sample for ApiVersionsResponse {
     fn sample(format: Format) -> proptest::strategy::BoxedStrategy<Self> {
-        use super::samples::Sample;
         use proptest::strategy::{Just, Strategy};
         let throttle = if format.version >= 1 { i32::sample(format) } else { Just(0).boxed() };
         let features = if format.flexible { Vec::sample(format) } else { Just(Vec::new()).boxed() };
