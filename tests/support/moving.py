@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Self
 
 import confluent_kafka
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 40.0
 Partition = tuple[str, int]
+# A command replaces the standard streams of the whole process.
+_COMMAND = threading.Lock()
 
 
 class Reader:
@@ -243,7 +245,8 @@ class MovingGroup:
         ]
         deadline = time.monotonic() + PATIENCE
         while True:
-            result = CliRunner().invoke(app, [*command, *further])
+            with _COMMAND:
+                result = CliRunner().invoke(app, [*command, *further])
             assert result.exit_code in (0, 3), (result.output, result.exception)
             answer = json.loads(result.stdout)
             (found,) = answer["groups"]
@@ -259,5 +262,5 @@ class MovingGroup:
         self._producing = False
         self._producer.join(PATIENCE)
         self.until(lambda: len(self.read) >= self.sent, f"all of {self.sent} records")
-        twice = {record: readers for record, readers in self.read.items() if len(readers) > 1}
-        assert (len(self.read), twice) == (self.sent, {})
+        twice = Counter(tuple(readers) for readers in self.read.values() if len(readers) > 1)
+        assert (len(self.read), twice) == (self.sent, {}), f"{self.group_id}: {len(self.read)} of {self.sent}, {twice}"

@@ -193,6 +193,7 @@ impl ConsumerMembership {
             ConsumerMembership::drive_connections,
             ConsumerMembership::drive_session,
             ConsumerMembership::drive_liveness,
+            ConsumerMembership::drive_done,
             ConsumerMembership::drive_departure,
             ConsumerMembership::drive_discovery,
             ConsumerMembership::drive_lost,
@@ -235,6 +236,7 @@ impl ConsumerMembership {
             self.leaving.as_ref().map(|leaving| leaving.deadline),
             self.heartbeat_due(),
             self.liveness_due(),
+            self.done_due(),
             self.session_end(),
             Some(self.topics.not_before()),
         ];

@@ -5,6 +5,7 @@ use super::member::{Classic, Member, Partitions};
 use super::request::Refusal;
 use super::{ConsumerGroup, MemberState};
 use crate::embedded::coordinator::answers::{refuse_join, refuse_sync};
+use crate::embedded::coordinator::config::Config;
 use crate::embedded::coordinator::group::{self, ClassicGroup, Context, State};
 use crate::embedded::coordinator::groups::{Group, Groups};
 use crate::embedded::coordinator::timers::Timer;
@@ -118,12 +119,7 @@ fn dissolve(
 /// Makes a group of KIP-848 that only classic members are left in a classic one, if the policy and the size allow it.
 pub(in crate::embedded::coordinator) fn downgrade(groups: &mut Groups, context: &mut Context<'_>, id: &str) {
     let config = context.config;
-    let is_due = groups.consumer_mut(id).is_some_and(|group| {
-        group.is_classic_only()
-            && config.consumer_migration_policy.downgrades()
-            && group.members.len() <= config.max_group_size
-    });
-    if !is_due {
+    if !groups.consumer_mut(id).is_some_and(|group| group.may_become_classic(config)) {
         return;
     }
     let Some(Group::Consumer(group)) = groups.remove(id) else { return };
@@ -133,8 +129,11 @@ pub(in crate::embedded::coordinator) fn downgrade(groups: &mut Groups, context: 
 }
 
 impl ConsumerGroup {
-    fn is_classic_only(&self) -> bool {
-        !self.members.is_empty() && self.members.values().all(|member| member.classic.is_some())
+    /// Whether only classic members are left, and the policy and the size allow a classic group.
+    pub(super) fn may_become_classic(&self, config: &Config) -> bool {
+        config.consumer_migration_policy.downgrades()
+            && (1..=config.max_group_size).contains(&self.members.len())
+            && self.members.values().all(|member| member.classic.is_some())
     }
 
     /// Takes the members of a classic group over, each with its partitions.

@@ -196,8 +196,11 @@ impl ConsumerGroup {
         // The planner has the same members, so it cannot refuse.
         let _ = self.planner.leave(member_id, false, crate::planning::server_side::When::Later);
         self.forget_expressions();
-        self.raise_epoch();
         self.cancel_timers(context, member_id);
+        // If the group becomes a classic one now, its members know its generation still, and can commit before they join.
+        if member.classic.is_some() || !self.may_become_classic(context.config) {
+            self.raise_epoch();
+        }
     }
 
     fn raise_epoch(&mut self) {
