@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
-PATIENCE = 40.0
+PATIENCE = 60.0
+# Nobody crashes here: a busy machine must not expel a member.
+SESSION_MS = 30_000
 Partition = tuple[str, int]
 # A command replaces the standard streams of the whole process.
 _COMMAND = threading.Lock()
@@ -138,7 +140,7 @@ class MovingGroup:
             producer.produce(topic, b"%d" % self.sent, partition=number)
             self.sent += 1
             producer.poll(0)
-            time.sleep(0.01)
+            time.sleep(0.02)
         assert producer.flush(30) == 0
 
     def note(self, record: tuple[str, int, int], reader: str) -> None:
@@ -157,7 +159,7 @@ class MovingGroup:
         settings = {
             "partition_assignment_strategy": [strategy],
             "on_broker_assignor": "migrate",
-            "session_timeout_ms": 6_000,
+            "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": 200,
             **self._kafka_python(),
             **further,
@@ -174,7 +176,7 @@ class MovingGroup:
         settings = {
             "partition.assignment.strategy": strategy,
             "on_broker_assignor": "migrate",
-            "session.timeout.ms": 6_000,
+            "session.timeout.ms": SESSION_MS,
             "heartbeat.interval.ms": 200,
             **self._librdkafka(),
             **further,
@@ -185,7 +187,7 @@ class MovingGroup:
         """confluent-kafka's own consumer; without a strategy in the new protocol."""
         own: dict[str, Any] = {"group.protocol": "consumer"}
         if strategy is not None:
-            own = {"partition.assignment.strategy": strategy, "session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
+            own = {"partition.assignment.strategy": strategy, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 200}
         settings = {**own, **self._librdkafka(), **further}
         return self._start("librdkafka", lambda: _Confluent(confluent_kafka.Consumer, [*self.topics], settings))
 

@@ -189,7 +189,7 @@ impl ConsumerMembership {
     }
 
     fn drive(&mut self) {
-        const STEPS: [fn(&mut ConsumerMembership) -> Progress; 12] = [
+        const STEPS: [fn(&mut ConsumerMembership) -> Progress; 13] = [
             ConsumerMembership::drive_connections,
             ConsumerMembership::drive_session,
             ConsumerMembership::drive_liveness,
