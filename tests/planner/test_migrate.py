@@ -6,12 +6,14 @@ import csv
 import dataclasses
 import io
 import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
-from kafka_assignors import ServerSideGroup
+from kafka_assignors import Group, Member, ServerSideGroup, StickyStreamJoinAssignor
 from kafka_assignors.assignors import by_name
 from kafka_assignors.cli.app import app
 from kafka_assignors.cluster import ClassicMember, GroupSnapshot, NewProtocol, Snapshot, live, read_new_protocol
@@ -28,8 +30,6 @@ from support.planned_group import standing_group
 from support.snapshots import by_broker, classic, group, orders, snapshot, topic
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
 READY = NewProtocol(1, 1, 1, {"group.consumer.migration.policy": ("bidirectional",)})
@@ -234,6 +234,32 @@ def test_a_group_that_cannot_be_simulated_says_why() -> None:
     (found,) = migrate(snapshot({"orders": 2}, [beyond]), brokers=READY).groups
     assert (found.way, found.change) == ("online", None)
     assert any("cannot be computed" in note for note in found.notes)
+
+
+def test_the_figures_of_the_page() -> None:
+    topics = {"clicks": 24, "views": 24}
+    made = StickyStreamJoinAssignor().assign(Group(topics, [Member(f"m{row}", [*topics]) for row in range(6)]))
+    members = [bare(classic(name, [*topics], share, assignor="sticky-join")) for name, share in made.assignment.items()]
+    taken = snapshot(topics, members, assignor="sticky-join")
+    page = (Path(__file__).parents[2] / "docs" / "kip-848.md").read_text()
+    figures = {}
+    for name in ("range", "uniform"):
+        (found,) = migrate(taken, brokers=READY, assignor=name).groups  # type: ignore[arg-type]
+        assert found.change is not None
+        join, _, restart = found.events
+        assert join.now is not None
+        assert restart.now is not None
+        figures[name] = (
+            found.change.numbers - (found.change.split_numbers or 0),
+            join.then.moves,
+            join.then.stopped,
+            restart.then.moves,
+            restart.then.stopped,
+        )
+        figures["before"] = (24, join.now.moves, join.now.stopped, restart.now.moves, restart.now.stopped)
+        assert f"{found.change.moves} " in page.partition("The switch itself moves")[2][:80]
+    drawn = {name: re.findall(rf"^  {name} +█+ (\d+)", page, re.MULTILINE) for name in figures}
+    assert drawn == {name: list(map(str, each)) for name, each in figures.items()}
 
 
 # ---- hints ----------------------------------------------------------------------------------------------------------

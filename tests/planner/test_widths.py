@@ -61,6 +61,8 @@ COMMANDS = {
     "rebalance-cost": ["rebalance-cost", "--scale", "+1"],
     "decode": ["decode"],
     "fleet": ["fleet"],
+    "migrate": ["migrate"],
+    "migrate all": ["migrate"],
 }
 
 
@@ -90,7 +92,7 @@ def cells(lines: list[str]) -> set[str]:
 @pytest.mark.parametrize("group", ["orders", "many"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_table_fits(command: str, group: str, width: int, files: dict[str, Path]) -> None:
-    path = files["fleet" if command == "fleet" else group]
+    path = files["fleet" if command in ("fleet", "migrate all") else group]
     lines = shown(COMMANDS[command], path, width)
     assert max(map(cell_len, lines)) <= width
     # A word of a cell is a word of the table without limits, or one whose middle is left out.
@@ -160,7 +162,7 @@ def test_the_strategy_in_use_is_marked(files: dict[str, Path]) -> None:
 @pytest.mark.parametrize("width", [20, *rest(30, 40)])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_terminal_of_20_columns_gets_lists(command: str, width: int, files: dict[str, Path]) -> None:
-    lines = shown(COMMANDS[command], files["fleet" if command == "fleet" else "orders"], width)
+    lines = shown(COMMANDS[command], files["fleet" if command in ("fleet", "migrate all") else "orders"], width)
     assert max(map(cell_len, lines)) <= width
 
 

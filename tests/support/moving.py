@@ -187,7 +187,11 @@ class MovingGroup:
         """confluent-kafka's own consumer; without a strategy in the new protocol."""
         own: dict[str, Any] = {"group.protocol": "consumer"}
         if strategy is not None:
-            own = {"partition.assignment.strategy": strategy, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 200}
+            own = {
+                "partition.assignment.strategy": strategy,
+                "session.timeout.ms": SESSION_MS,
+                "heartbeat.interval.ms": 200,
+            }
         settings = {**own, **self._librdkafka(), **further}
         return self._start("librdkafka", lambda: _Confluent(confluent_kafka.Consumer, [*self.topics], settings))
 
@@ -258,6 +262,10 @@ class MovingGroup:
                 return found
             assert time.monotonic() < deadline, found
             time.sleep(0.1)
+
+    def stable(self) -> None:
+        """Waits until every member has followed the group."""
+        self.until(lambda: self.migrate()["state"] == "Stable", "a stable group")
 
     def check_records(self) -> None:
         """Every record was read, and none twice."""

@@ -277,8 +277,8 @@ def _order(observed: ObservedGroup, way: Way, assignor: ServerSideName) -> list[
     if way == "moving":
         rest = [observed.names[each.id] for each in observed.members if getattr(each, "classic", None)]
         return [
-            f"restart the members of the classic protocol, one after the other, with group.protocol=consumer: "
-            f"{listed(rest, _NAMED)}",
+            "restart the members of the classic protocol with group.protocol=consumer, one after the other, each when the "
+            f"group is Stable again: {listed(rest, _NAMED)}",
             f"go on until {ask} says `moved`",
             keep_out,
         ]
@@ -296,7 +296,10 @@ def _order(observed: ObservedGroup, way: Way, assignor: ServerSideName) -> list[
             )
         steps = [begin, f"see that {ask} says `moving`"]
         if names:
-            steps.append(f"restart the others in the same way, one after the other: {listed(names, _NAMED)}")
+            steps.append(
+                "restart the others in the same way, one after the other, each when the group is Stable again: "
+                + listed(names, _NAMED)
+            )
         if static:
             steps.append("never run two new processes with one group.instance.id: the second one is refused")
         return [*steps, f"see that {ask} says `moved`: no member of the classic protocol is left", keep_out]
@@ -322,6 +325,8 @@ def _back(observed: ObservedGroup, brokers: NewProtocol | None, way: Way) -> lis
         ]
     return [
         "restart the members with group.protocol=classic and their old settings, one after the other",
+        "before the last one of the new protocol stops, see that the group is Stable: a member that has not followed "
+        "it loses its partitions, and reads again what it has not committed",
         "when the last member of the new protocol has left, the group is classic again, and rebalances",
     ]
 
