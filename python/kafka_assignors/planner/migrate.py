@@ -277,8 +277,8 @@ def _order(observed: ObservedGroup, way: Way, assignor: ServerSideName) -> list[
     if way == "moving":
         rest = [observed.names[each.id] for each in observed.members if getattr(each, "classic", None)]
         return [
-            "restart the members of the classic protocol with group.protocol=consumer, one after the other, each when the "
-            f"group is Stable again: {listed(rest, _NAMED)}",
+            "restart the members of the classic protocol with group.protocol=consumer, one after the other, each when "
+            f"the group is Stable again: {listed(rest, _NAMED)}",
             f"go on until {ask} says `moved`",
             keep_out,
         ]

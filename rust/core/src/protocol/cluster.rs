@@ -56,8 +56,8 @@ impl Field for ApiVersionsResponse {
                 self.finalized_features.write(&mut features, format, "finalized_features")?;
                 out.unsigned_varint(FINALIZED_FEATURES);
                 let length = features.len();
-                let length = u32::try_from(length)
-                    .map_err(|_| WriteError::LongString { what: "finalized_features", length })?;
+                let length =
+                    u32::try_from(length).map_err(|_| WriteError::LongString { what: "finalized_features", length })?;
                 out.unsigned_varint(length);
                 out.raw(&features);
             }

@@ -39,8 +39,7 @@ fn the_finalized_features_are_among_the_tagged_fields() {
     let list = [&[2, 14][..], b"group.version", &[0, 1, 0, 1, 0]].concat();
     let length = [list.len() as u8];
     let head = [0, 0, 1, 0, 0, 0, 0, 3];
-    let bytes =
-        [&head[..], &[0], &length, &list, &[1, 8, 0, 0, 0, 0, 0, 0, 0, 7], &[2], &length, &list].concat();
+    let bytes = [&head[..], &[0], &length, &list, &[1, 8, 0, 0, 0, 0, 0, 0, 0, 7], &[2], &length, &list].concat();
     let format = field::Format { version: 3, flexible: true };
     let read = <ApiVersionsResponse as field::Field>::read(&mut reader::Reader::new(&bytes), format, "body").unwrap();
     let feature = FinalizedFeature { name: text("group.version"), max_version_level: 1, min_version_level: 1 };

@@ -14,6 +14,7 @@ mod commit;
 mod config;
 mod connections;
 mod consumer;
+mod conversion;
 mod group;
 mod groups;
 mod ids;
@@ -264,7 +265,7 @@ impl Coordinator {
                 (Some(Group::Consumer(group)), Timer::Rejoin(_, id)) => group.rejoin_expired(&mut context, id),
                 _ => {}
             }
-            consumer::downgrade(groups, &mut context, id);
+            conversion::downgrade(groups, &mut context, id);
         }
     }
 
@@ -298,7 +299,7 @@ impl Coordinator {
                     let (groups, mut context, _) = self.context();
                     let id = request.group_id.clone();
                     let response = leave::leave(groups.get_mut(&id), &mut context, request, version);
-                    consumer::downgrade(groups, &mut context, &id);
+                    conversion::downgrade(groups, &mut context, &id);
                     response
                 };
                 self.connections.answer(ticket, &response);
@@ -361,7 +362,7 @@ impl Coordinator {
                 Ok(response) => answer_join(context.connections, ticket, response),
                 Err((code, member_id)) => refuse_join(context.connections, ticket, member_id, code),
             }
-            return consumer::downgrade(groups, &mut context, &id);
+            return conversion::downgrade(groups, &mut context, &id);
         };
         refuse_join(&mut self.connections, ticket, request.member_id, refusal);
     }
@@ -434,11 +435,11 @@ impl Coordinator {
         if request.member_epoch < JOIN_EPOCH {
             let group = groups.consumer_mut(id).ok_or_else(|| unknown(is_known))?;
             let answer = group.leave(&mut context, &request);
-            consumer::downgrade(groups, &mut context, id);
+            conversion::downgrade(groups, &mut context, id);
             return answer;
         }
         if request.member_epoch == JOIN_EPOCH {
-            consumer::upgrade(groups, &mut context, id, topics)?;
+            conversion::upgrade(groups, &mut context, id, topics)?;
         }
         let config = context.config;
         let group = match request.member_epoch {

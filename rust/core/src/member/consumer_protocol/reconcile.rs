@@ -145,7 +145,8 @@ impl ConsumerMembership {
         let Some(outstanding) = &self.notice else { return false };
         let goes = |topic: &str, partition: i32| {
             let found = self.holdings.find(topic, partition);
-            found.is_some_and(|(id, _)| outstanding.revoked.get(&id).is_some_and(|numbers| numbers.contains(&partition)))
+            found
+                .is_some_and(|(id, _)| outstanding.revoked.get(&id).is_some_and(|numbers| numbers.contains(&partition)))
         };
         let commits = self.commits.in_flight.iter().chain(&self.commits.waiting);
         commits.flat_map(|commit| &commit.offsets).any(|(offset, _)| goes(&offset.topic, offset.partition))

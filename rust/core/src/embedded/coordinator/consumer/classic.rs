@@ -41,8 +41,7 @@ impl ConsumerGroup {
             return Err(refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL));
         }
         let asked = request.protocols.first().map_or(&[][..], |protocol| &protocol.metadata);
-        let subscription =
-            Subscription::read(asked).map_err(|_| refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL))?;
+        let subscription = Subscription::read(asked).map_err(|_| refused(ErrorCode::INCONSISTENT_GROUP_PROTOCOL))?;
         let (member_id, replaced) = self.classic_sender(context, request, ticket)?;
         let is_full = self.members.len() >= context.config.consumer_max_group_size;
         if is_full && replaced.is_none() && !self.members.contains_key(&member_id) {
@@ -85,8 +84,7 @@ impl ConsumerGroup {
             (false, true) => self.planner.subscribe(&member_id, subscribing, when).map(drop),
             (false, false) => Ok(()),
         };
-        self.plan_after(context, before, informed, may_plan)
-            .map_err(|_| refused(ErrorCode::UNKNOWN_SERVER_ERROR))?;
+        self.plan_after(context, before, informed, may_plan).map_err(|_| refused(ErrorCode::UNKNOWN_SERVER_ERROR))?;
 
         let owned: Vec<_> = subscription
             .owned
@@ -188,10 +186,8 @@ impl ConsumerGroup {
             self.await_classic(context, id);
             return Err(ErrorCode::REBALANCE_IN_PROGRESS);
         }
-        let assigned = member
-            .assigned
-            .iter()
-            .filter_map(|(topic, held)| Some((topics.name(topic)?, held.keys().copied())));
+        let assigned =
+            member.assigned.iter().filter_map(|(topic, held)| Some((topics.name(topic)?, held.keys().copied())));
         let assignment = assignment::encode(&CanonicalPartitions::new(assigned), None)
             .map_err(|_| ErrorCode::UNKNOWN_SERVER_ERROR)?;
         context.timers.cancel(Timer::Rejoin(self.id.clone(), id.clone()));

@@ -1,5 +1,4 @@
-//! A group changes its protocol while it has members, where the migration policy allows it. The first member of the new protocol
-//! converts a classic group. When the last one has gone, the group is classic again, and rebalances.
+//! A group of one protocol as one of the other, with the same members and offsets.
 
 use super::member::{Classic, Member, Partitions};
 use super::request::Refusal;
@@ -7,7 +6,7 @@ use super::{ConsumerGroup, MemberState};
 use crate::embedded::coordinator::answers::{refuse_join, refuse_sync};
 use crate::embedded::coordinator::config::Config;
 use crate::embedded::coordinator::group::{self, ClassicGroup, Context, State};
-use crate::embedded::coordinator::groups::{Group, Groups};
+use crate::embedded::coordinator::offsets::Offsets;
 use crate::embedded::coordinator::timers::Timer;
 use crate::embedded::coordinator::topics::Topics;
 use crate::planning::server_side::Described;
@@ -30,40 +29,6 @@ struct Told {
 fn refusal(id: &str, reason: &str) -> Refusal {
     let message = format!("Cannot upgrade classic group {id} to consumer group because {reason}.");
     Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message)
-}
-
-/// Makes a classic group with members one of KIP-848, in which they go on with what they have.
-///
-/// # Errors
-/// The policy, the size, or the bytes of a member do not allow it; then nothing has changed.
-pub(in crate::embedded::coordinator) fn upgrade(
-    groups: &mut Groups,
-    context: &mut Context<'_>,
-    id: &str,
-    topics: &Topics,
-) -> Result<(), Refusal> {
-    let Some(classic) = groups.classic(id).filter(|group| group.state != State::Empty) else { return Ok(()) };
-    let config = context.config;
-    if !config.consumer_migration_policy.upgrades() {
-        return Err(refusal(id, "the online upgrade is disabled"));
-    }
-    if classic.protocol_type.as_deref() != Some(CONSUMER) {
-        return Err(refusal(id, "the group does not use the consumer embedded protocol"));
-    }
-    if classic.members.len() > config.consumer_max_group_size {
-        return Err(refusal(id, "the group size exceeds the consumer group maximum size"));
-    }
-    let mut told = BTreeMap::new();
-    for (member_id, member) in &classic.members {
-        told.insert(member_id.clone(), told_by(classic, member).map_err(|reason| refusal(id, reason))?);
-    }
-    let mut group = ConsumerGroup::new(id.to_owned(), config);
-    group.adopt(classic, told, topics)?;
-    if let Some(Group::Classic(classic)) = groups.remove(id) {
-        group.offsets = dissolve(*classic, context, &group);
-    }
-    groups.insert(id, Group::Consumer(Box::new(group)));
-    Ok(())
 }
 
 fn told_by(group: &ClassicGroup, member: &group::Member) -> Result<Told, &'static str> {
@@ -94,11 +59,7 @@ fn told_by(group: &ClassicGroup, member: &group::Member) -> Result<Told, &'stati
 }
 
 /// Ends a classic group. Returns its offsets.
-fn dissolve(
-    mut classic: ClassicGroup,
-    context: &mut Context<'_>,
-    group: &ConsumerGroup,
-) -> crate::embedded::coordinator::offsets::Offsets {
+fn dissolve(mut classic: ClassicGroup, context: &mut Context<'_>, group: &ConsumerGroup) -> Offsets {
     context.timers.cancel(Timer::Join(classic.id.clone()));
     context.timers.cancel(Timer::Sync(classic.id.clone()));
     for id in &classic.pending {
@@ -116,33 +77,54 @@ fn dissolve(
     classic.offsets
 }
 
-/// Makes a group of KIP-848 that only classic members are left in a classic one, if the policy and the size allow it.
-pub(in crate::embedded::coordinator) fn downgrade(groups: &mut Groups, context: &mut Context<'_>, id: &str) {
-    let config = context.config;
-    if !groups.consumer_mut(id).is_some_and(|group| group.may_become_classic(config)) {
-        return;
-    }
-    let Some(Group::Consumer(group)) = groups.remove(id) else { return };
-    let mut classic = group.into_classic(context);
-    classic.prepare_rebalance(context);
-    groups.insert(id, Group::Classic(Box::new(classic)));
-}
-
 impl ConsumerGroup {
+    /// The group of KIP-848 that a classic group becomes: its members go on with what they have. Offsets and timers stay where they
+    /// are until [`ConsumerGroup::replace_classic`].
+    ///
+    /// # Errors
+    /// The policy, the size, or the bytes of a member do not allow it.
+    pub(in crate::embedded::coordinator) fn of_classic(
+        classic: &ClassicGroup,
+        config: &Config,
+        topics: &Topics,
+    ) -> Result<Self, Refusal> {
+        let id = &classic.id;
+        if !config.consumer_migration_policy.upgrades() {
+            return Err(refusal(id, "the online upgrade is disabled"));
+        }
+        if classic.protocol_type.as_deref() != Some(CONSUMER) {
+            return Err(refusal(id, "the group does not use the consumer embedded protocol"));
+        }
+        if classic.members.len() > config.consumer_max_group_size {
+            return Err(refusal(id, "the group size exceeds the consumer group maximum size"));
+        }
+        let mut told = BTreeMap::new();
+        for (member_id, member) in &classic.members {
+            told.insert(member_id.clone(), told_by(classic, member).map_err(|reason| refusal(id, reason))?);
+        }
+        let mut group = Self::new(id.clone(), config);
+        group.adopt(classic, told, topics)?;
+        Ok(group)
+    }
+
+    /// Takes the place of the classic group that it was made of.
+    pub(in crate::embedded::coordinator) fn replace_classic(
+        &mut self,
+        classic: ClassicGroup,
+        context: &mut Context<'_>,
+    ) {
+        self.offsets = dissolve(classic, context, self);
+    }
+
     /// Whether only classic members are left, and the policy and the size allow a classic group.
-    pub(super) fn may_become_classic(&self, config: &Config) -> bool {
+    pub(in crate::embedded::coordinator) fn may_become_classic(&self, config: &Config) -> bool {
         config.consumer_migration_policy.downgrades()
             && (1..=config.max_group_size).contains(&self.members.len())
             && self.members.values().all(|member| member.classic.is_some())
     }
 
     /// Takes the members of a classic group over, each with its partitions.
-    fn adopt(
-        &mut self,
-        classic: &ClassicGroup,
-        told: BTreeMap<String, Told>,
-        topics: &Topics,
-    ) -> Result<(), Refusal> {
+    fn adopt(&mut self, classic: &ClassicGroup, told: BTreeMap<String, Told>, topics: &Topics) -> Result<(), Refusal> {
         self.topics_version = topics.version();
         self.epoch = classic.generation;
         self.assignment_epoch = classic.generation;
@@ -179,10 +161,7 @@ impl ConsumerGroup {
                 previous_epoch: self.epoch,
                 state: MemberState::Stable,
                 assigned,
-                classic: Some(Classic {
-                    session_timeout_ms: old.session_timeout_ms,
-                    protocols: old.protocols.clone(),
-                }),
+                classic: Some(Classic { session_timeout_ms: old.session_timeout_ms, protocols: old.protocols.clone() }),
                 ..Default::default()
             };
             self.held.extend(member.held());
@@ -200,7 +179,7 @@ impl ConsumerGroup {
     }
 
     /// The classic group with the same members.
-    fn into_classic(self, context: &mut Context<'_>) -> ClassicGroup {
+    pub(in crate::embedded::coordinator) fn into_classic(self, context: &mut Context<'_>) -> ClassicGroup {
         let mut group = ClassicGroup::new(self.id.clone());
         group.generation = self.epoch;
         for (id, member) in &self.members {

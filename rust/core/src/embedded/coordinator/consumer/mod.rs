@@ -27,7 +27,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use subscription::Resolved;
 
 pub use member::MemberState;
-pub(super) use conversion::{downgrade, upgrade};
 pub(super) use request::{Refusal, validate};
 
 /// The states of a KIP-848 group.

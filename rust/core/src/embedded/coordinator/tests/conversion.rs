@@ -3,6 +3,7 @@
 use super::consumer::{Consumer, cluster, cluster_with, held};
 use super::harness::{Client, Cluster, GROUP};
 use crate::embedded::coordinator::{Config, ConsumerGroupState, MigrationPolicy, State};
+use crate::protocol::ErrorCode;
 use crate::protocol::assignment::{self, Assignment};
 use crate::protocol::join_group::JoinGroupResponse;
 use crate::protocol::offsets::{OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic};
@@ -10,7 +11,6 @@ use crate::protocol::subscription::Subscription;
 use crate::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
 use crate::protocol::topic_partitions::CanonicalPartitions;
 use crate::protocol::writer::Write;
-use crate::protocol::ErrorCode;
 use std::collections::BTreeSet;
 
 /// A classic member of topic `t`, which obeys.
