@@ -13,7 +13,7 @@ from support.moving import MovingGroup
 from support.own import Sparing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from support.broker import Kafka
     from support.fixtures import StartMember
@@ -122,7 +122,8 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
         group.settle(by_java)
         assert (group.migrate()["way"], group.migrate()["classic"]) == ("moving", 3)
         # Each once the group is Stable again: one that has not followed may not commit.
-        for leave in (lambda: group.stop(native), java.close, lambda: group.stop(ours)):
+        leavings: list[Callable[[], None]] = [lambda: group.stop(native), java.close, lambda: group.stop(ours)]
+        for leave in leavings:
             group.stable()
             leave()
             group.settle(*([by_java] if java.alive else []))

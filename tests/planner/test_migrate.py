@@ -8,7 +8,7 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,11 +16,19 @@ from typer.testing import CliRunner
 from kafka_assignors import Group, Member, ServerSideGroup, StickyStreamJoinAssignor
 from kafka_assignors.assignors import by_name
 from kafka_assignors.cli.app import app
-from kafka_assignors.cluster import ClassicMember, GroupSnapshot, NewProtocol, Snapshot, live, read_new_protocol
+from kafka_assignors.cluster import (
+    ClassicMember,
+    ConsumerMember,
+    GroupSnapshot,
+    NewProtocol,
+    Snapshot,
+    read_new_protocol,
+)
 from kafka_assignors.cluster.live import GroupReader
 from kafka_assignors.embedded import EmbeddedKafka
 from kafka_assignors.errors import ClusterError, OptionError
 from kafka_assignors.group import MemberState
+from kafka_assignors.net import Address
 from kafka_assignors.planner.kip848 import OBSTACLES, readiness
 from kafka_assignors.planner.migrate import WAYS, migrate
 from kafka_assignors.planner.observed_group import ObservedGroup
@@ -28,9 +36,6 @@ from kafka_assignors.userdata import Assignment, Subscription
 from support.fleets import bare, of_broker, troubled
 from support.planned_group import standing_group
 from support.snapshots import by_broker, classic, group, orders, snapshot, topic
-
-if TYPE_CHECKING:
-    from click.testing import Result
 
 READY = NewProtocol(1, 1, 1, {"group.consumer.migration.policy": ("bidirectional",)})
 UUID = "0f3b2c1d-0000-4000-8000-{:012}"
@@ -56,7 +61,7 @@ def with_user_data(taken: Snapshot, data: bytes | None, assignor: str = "sticky"
     return dataclasses.replace(taken, groups={"billing": group(members, assignor=assignor)})
 
 
-def run(*arguments: str) -> Result:
+def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["migrate", *arguments])
 
 
@@ -140,7 +145,9 @@ def test_what_is_moved_or_under_way_is_told_from_the_members() -> None:
     assert (found.way, found.classic, found.order) == ("moved", None, ())
     share = {"m0": {"t": [0, 1]}, "m1": {"t": [2, 3]}}
     mixed = of_broker(share, {})
-    members = [dataclasses.replace(each, classic=each.id == "m1") for each in mixed.members]  # type: ignore[call-arg]
+    members = [
+        dataclasses.replace(each, classic=each.id == "m1") for each in mixed.members if isinstance(each, ConsumerMember)
+    ]
     taken = Snapshot("c", 0, {"t": topic(4)}, {"g": dataclasses.replace(mixed, members=tuple(members))})
     (found,) = migrate(taken, brokers=READY).groups
     assert (found.way, found.classic) == ("moving", 1)
@@ -244,7 +251,7 @@ def test_the_figures_of_the_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "kip-848.md").read_text()
     figures = {}
     for name in ("range", "uniform"):
-        (found,) = migrate(taken, brokers=READY, assignor=name).groups  # type: ignore[arg-type]
+        (found,) = migrate(taken, brokers=READY, assignor=name).groups
         assert found.change is not None
         join, _, restart = found.events
         assert join.now is not None
@@ -380,10 +387,10 @@ def test_a_group_of_another_kind_is_named(kind: str, monkeypatch: pytest.MonkeyP
             return {"groups": [{"group_id": "g", "group_type": kind.capitalize()}]}
 
     reader = GroupReader(Asked(), False, lambda *_: None)  # type: ignore[arg-type]
-    error = reader._absent("g", live.address_of({"host": "h", "port": 1}))
+    error = reader._absent("g", Address("h", 1))
     assert isinstance(error, ClusterError)
     assert str(error).startswith(f"group 'g' is of type {kind!r}")
-    assert "does not exist" in str(reader._absent("other", live.address_of({"host": "h", "port": 1})))
+    assert "does not exist" in str(reader._absent("other", Address("h", 1)))
     del monkeypatch
 
 
