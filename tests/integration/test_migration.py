@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.broker import unique
+from support.broker import Kafka, unique
 from support.members import JavaMember
 from support.moving import MovingGroup
+from support.needs import rest
 from support.own import Sparing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from support.broker import Kafka
+    from kafka_assignors.embedded import EmbeddedKafka
     from support.fixtures import StartMember
     from support.trace import Trace
 
@@ -71,9 +72,14 @@ def there_and_back(kafka: Kafka, name: str, strategy: Any) -> str:
         return f"{name}: {group.sent} records"
 
 
-def test_groups_of_each_strategy_are_moved_and_back(any_kafka: Kafka) -> None:
+@pytest.mark.parametrize("name", ["sticky", *rest("range", "cooperative-sticky", "cooperative-sticky-join")])
+def test_a_group_on_the_embedded_kafka_is_moved_and_back(embedded_kafka: EmbeddedKafka, name: str) -> None:
+    there_and_back(Kafka(embedded_kafka.bootstrap_servers, "embedded"), name, STRATEGIES[name])
+
+
+def test_groups_of_each_strategy_are_moved_and_back(kafka_broker: Kafka) -> None:
     with ThreadPoolExecutor(len(STRATEGIES)) as pool:
-        running = [pool.submit(there_and_back, any_kafka, name, each) for name, each in STRATEGIES.items()]
+        running = [pool.submit(there_and_back, kafka_broker, name, each) for name, each in STRATEGIES.items()]
         said = [each.result() for each in running]
     assert len(said) == len(STRATEGIES)
 
