@@ -29,6 +29,7 @@ def broker(**topics: int) -> _core.EmbeddedBroker:
         consumer_heartbeat_interval_ms=500,
         consumer_session_timeout_ms=45_000,
         consumer_assignors=["uniform", "range"],
+        consumer_migration_policy="bidirectional",
         seed=1,
     )
     embedded.listen("b", 9092)

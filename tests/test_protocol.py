@@ -169,14 +169,14 @@ def test_api_versions(name: str, version: int) -> None:
         throttle_time_ms=7,
     )
     read = _core.decode_api_versions(version, CORRELATION, written(theirs, version))
-    assert read == {"error_code": 0, "api_keys": {11: (2, 9)}, "throttle_time_ms": 7 if version else 0}
+    assert read == {"error_code": 0, "api_keys": {11: (2, 9)}, "throttle_time_ms": 7 if version else 0, "features": {}}
 
 
 def test_a_broker_too_old_for_the_version_answers_version_0() -> None:
     kinds = [ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=2)]
     frame = written(ApiVersionsResponse(version=0, error_code=35, api_keys=kinds), 0)
     read = _core.decode_api_versions(3, CORRELATION, frame)
-    assert read == {"error_code": 35, "api_keys": {18: (0, 2)}, "throttle_time_ms": 0}
+    assert read == {"error_code": 35, "api_keys": {18: (0, 2)}, "throttle_time_ms": 0, "features": {}}
     # Without that error, an answer in version 0 does not answer a request in version 3.
     with pytest.raises(ProtocolError):
         _core.decode_api_versions(3, CORRELATION, written(ApiVersionsResponse(version=0, api_keys=kinds), 0))
@@ -367,7 +367,7 @@ def test_settings_of_a_topic(name: str, version: int) -> None:
     theirs = DescribeConfigsRequest(
         version=version, resources=[resource], include_synonyms=False, include_documentation=False
     )
-    ours = _core.encode_describe_topic_configs(version, CORRELATION, "c", "t", ["max.message.bytes"])
+    ours = _core.encode_describe_configs(version, CORRELATION, "c", 2, "t", ["max.message.bytes"])
     assert unframed(ours) == asked(theirs, version)
     of = DescribeConfigsResponse.DescribeConfigsResult
     config = of.DescribeConfigsResourceResult(
@@ -375,7 +375,7 @@ def test_settings_of_a_topic(name: str, version: int) -> None:
     )
     result = of(error_code=0, error_message=None, resource_type=2, resource_name="t", configs=[config])
     frame = written(DescribeConfigsResponse(version=version, results=[result]), version)
-    read = _core.decode_describe_topic_configs(version, CORRELATION, frame)
+    read = _core.decode_describe_configs(version, CORRELATION, frame)
     assert read == {
         "throttle_time_ms": 0,
         "error_code": 0,

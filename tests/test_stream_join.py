@@ -105,10 +105,12 @@ def test_metadata_carries_numbers_and_epoch() -> None:
     assert Subscription.decode(EAGER.metadata(TOPICS, MemberState())).user_data is None
 
 
-def test_without_user_data_in_the_assignment_there_is_no_epoch() -> None:
+@pytest.mark.parametrize("generation", [9, None])
+def test_without_user_data_in_the_assignment_the_epoch_is_the_groups_generation(generation: int | None) -> None:
+    """As of a leader that leaves a broker free to convert the group, and of the broker itself."""
     state = MemberState(generation=4)
-    EAGER.on_assignment(Assignment({"t": [1]}).encode(), 9, state)
-    assert (state.owned, state.generation) == ({"t": [1]}, None)
+    EAGER.on_assignment(Assignment({"t": [1]}).encode(), generation, state)
+    assert (state.owned, state.generation) == ({"t": [1]}, generation)
 
 
 def test_a_topic_added_on_one_member_gives_only_that_members_numbers() -> None:

@@ -10,8 +10,9 @@ from kafka_assignors.partitioners import Cluster
 _JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
 # Scope, skew, and the threshold if owners are to keep what they have.
 _LagOptions: TypeAlias = tuple[str, int | None, int | None]
-# A leader's earlier plans with the generation of each, and whether its client keeps instance ids to itself.
-_EarlierPlans: TypeAlias = tuple[list[tuple[int | None, Plan]], bool]
+# A leader's earlier plans with the generation of each; whether its client keeps instance ids to itself; and whether
+# their assignments had no user data, so that members know the group's generation only.
+_EarlierPlans: TypeAlias = tuple[list[tuple[int | None, Plan]], bool, bool]
 # Topic to partitions. A dict cannot be both without saying so.
 _Counts: TypeAlias = dict[str, int] | dict[str, int | Topic]
 _Lags: TypeAlias = dict[str, list[int]] | dict[str, Sequence[int]]
@@ -213,6 +214,7 @@ class EmbeddedBroker:
         consumer_heartbeat_interval_ms: int,
         consumer_session_timeout_ms: int,
         consumer_assignors: Sequence[str],
+        consumer_migration_policy: str,
         seed: int,
     ) -> EmbeddedBroker: ...
     @staticmethod
@@ -289,6 +291,7 @@ class _ApiVersions(TypedDict):
     error_code: int
     api_keys: dict[int, tuple[int, int]]
     throttle_time_ms: int
+    features: dict[str, int]
 
 class _SaslHandshake(TypedDict):
     error_code: int
@@ -396,7 +399,7 @@ class _ConsumerGroupDescribe(TypedDict):
     throttle_time_ms: int
     groups: Sequence[_ConsumerGroup]
 
-class _DescribeTopicConfigs(TypedDict):
+class _DescribeConfigs(TypedDict):
     throttle_time_ms: int
     error_code: int
     error_message: str | None
@@ -469,11 +472,16 @@ def encode_consumer_group_describe(
 ) -> bytes: ...
 def decode_consumer_group_describe(version: int, correlation_id: int, frame: bytes) -> _ConsumerGroupDescribe: ...
 
-# DescribeConfigs, of one topic. A setting that the broker does not know is missing in the answer.
-def encode_describe_topic_configs(
-    version: int, correlation_id: int, client_id: str | None, topic: str, settings: Sequence[str]
+# DescribeConfigs, of one topic (type 2) or broker (4). A setting that the broker does not know is not in the answer.
+def encode_describe_configs(
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    resource_type: int,
+    resource_name: str,
+    settings: Sequence[str],
 ) -> bytes: ...
-def decode_describe_topic_configs(version: int, correlation_id: int, frame: bytes) -> _DescribeTopicConfigs: ...
+def decode_describe_configs(version: int, correlation_id: int, frame: bytes) -> _DescribeConfigs: ...
 
 # states_filter counts from version 4 on.
 def encode_list_groups(

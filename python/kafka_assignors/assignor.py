@@ -20,8 +20,9 @@ __all__ = ["Assignor", "JoinedMember"]
 
 JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
 
-# A leader's earlier plans, each with its generation; and whether its client does not pass on the members' instance ids.
-EarlierPlans: TypeAlias = "tuple[list[tuple[int | None, _core.Plan]], bool]"
+# A leader's earlier plans, each with its generation; whether its client does not pass on the members' instance ids; and
+# whether the assignments were sent without user data.
+EarlierPlans: TypeAlias = "tuple[list[tuple[int | None, _core.Plan]], bool, bool]"
 
 # The part of the broker's default limit from which on the size of a group's record is a warning.
 _NEAR = 0.9

@@ -25,6 +25,7 @@ from kafka_assignors.options import check_choice, check_seconds
 from kafka_assignors.printable import SENTENCE, printable
 from kafka_assignors.server_side import ServerSideRangeAssignor, UniformAssignor
 from kafka_assignors.userdata import (
+    Assignment,
     CooperativeStickyUserData,
     StickyUserData,
     StreamJoinUserData,
@@ -215,14 +216,16 @@ class StickyStreamJoinAssignor(Assignor):
 
         Args:
             assignment: the ConsumerProtocolAssignment bytes as received in SyncGroup; the epoch is in their user data.
-            generation: does not count: the group's generation is no epoch.
+            generation: of the group. It is the epoch if the assignment has no user data, as of a leader that leaves a
+                broker free to convert the group; else it does not count.
             state: is changed only if the bytes can be read.
 
         Raises:
             UserDataError: the bytes are no assignment.
         """
         # Not by `super()`: a dataclass with slots is a second class, which the `super()` of this method does not know.
-        Assignor.on_assignment(self, assignment, None, state)
+        has_epoch = Assignment.decode(assignment).generation >= 0
+        Assignor.on_assignment(self, assignment, None if has_epoch else generation, state)
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,7 +225,7 @@ def test_a_plan_made_again_takes_the_place_of_the_one_before() -> None:
     first, second = planned(1), planned(2)
     memory.planned(3, first)
     memory.planned(3, second)
-    assert memory.earlier_plans() == ([(3, second._core)], True)
+    assert memory.earlier_plans() == ([(3, second._core)], True, False)
     memory.taken(3, led=False)
     assert memory.earlier_plans() is None
 

@@ -37,6 +37,7 @@ def broker(**settings: Any) -> EmbeddedBroker:
         "consumer_heartbeat_interval_ms": 500,
         "consumer_session_timeout_ms": 45_000,
         "consumer_assignors": ["uniform", "range"],
+        "consumer_migration_policy": "bidirectional",
         "seed": 0,
     }
     return EmbeddedBroker(**(defaults | settings))

@@ -66,6 +66,8 @@ COMMANDS = {
         *("autoscale", "--policy", "keda(lagThreshold=20000)", "--policy", "one=fixed(replicas=1)"),
         *("--rate", "1500", "--since", "EARLIER", "--horizon", "10m", "--strategy", "sticky", "--strategy", "range"),
     ],
+    "migrate": ["migrate"],
+    "migrate all": ["migrate"],
 }
 
 
@@ -102,7 +104,7 @@ def cells(lines: list[str]) -> set[str]:
 @pytest.mark.parametrize("group", ["orders", "many"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_table_fits(command: str, group: str, width: int, files: dict[str, Path]) -> None:
-    path = files["fleet" if command == "fleet" else group]
+    path = files["fleet" if command in ("fleet", "migrate all") else group]
     lines = shown(COMMANDS[command], path, width)
     assert max(map(cell_len, lines)) <= width
     # A word of a cell is a word of the table without limits, or one whose middle is left out.
@@ -172,7 +174,7 @@ def test_the_strategy_in_use_is_marked(files: dict[str, Path]) -> None:
 @pytest.mark.parametrize("width", [20, *rest(30, 40)])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_terminal_of_20_columns_gets_lists(command: str, width: int, files: dict[str, Path]) -> None:
-    lines = shown(COMMANDS[command], files["fleet" if command == "fleet" else "orders"], width)
+    lines = shown(COMMANDS[command], files["fleet" if command in ("fleet", "migrate all") else "orders"], width)
     assert max(map(cell_len, lines)) <= width
 
 

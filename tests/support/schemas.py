@@ -13,16 +13,20 @@ from kafka_assignors.cluster import Missing
 from kafka_assignors.planner import (
     autoscale,
     claims,
+    clients_named,
     compare,
     cost,
     decode,
     describe,
     fleet,
     keys,
+    kip848,
+    migrate,
     observed_group,
     plan,
     reasons,
     size,
+    switch,
 )
 
 ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
@@ -39,6 +43,13 @@ ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
     "rebalance-cost": (cost.Cost, {}),
     "size": (size.SizedGroup, {}),
     "autoscale": (autoscale.Autoscaled, {}),
+    "migrate": (
+        migrate.Migration,
+        {
+            "wrong": ("true or false", "whether something is in the way of a group, or could not be read"),
+            "ways": ("object of number", "how many groups go each way"),
+        },
+    ),
     "decode": (decode.Decoded, {}),
     "decode-group": (decode.DecodedGroup, {}),
     "audit-keys": (keys.KeyAudit, {"agree": ("true or false", "whether all topics join, or all hashes agree")}),
@@ -47,7 +58,24 @@ ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
 """The root of each answer, and the fields before its own."""
 
 # Later ones count: `size` imports another class `Join`.
-_MODULES = (autoscale, size, claims, compare, cost, decode, describe, fleet, keys, observed_group, plan, reasons)
+_MODULES = (
+    autoscale,
+    size,
+    claims,
+    clients_named,
+    compare,
+    cost,
+    decode,
+    describe,
+    fleet,
+    keys,
+    kip848,
+    migrate,
+    observed_group,
+    plan,
+    reasons,
+    switch,
+)
 CLASSES: dict[str, Any] = {
     name: each
     for module in _MODULES
@@ -62,6 +90,8 @@ _SIMPLE = {
     "bytes": "text in hexadecimal",
     "None": "null",
     "Kind": "text",
+    "Way": "text",
+    "Blocks": "text",
     "Any": "any value",
 }
 

@@ -13,6 +13,7 @@ from kafka_assignors.cli import (
     describe,
     embedded,
     fleet,
+    migrate,
     plan,
     rebalance_cost,
     size,
@@ -53,6 +54,7 @@ app.command("snapshot")(snapshot.snapshot)
 app.command("rebalance-cost")(rebalance_cost.rebalance_cost)
 app.command("size")(size.size)
 app.command("autoscale")(autoscale.autoscale)
+app.command("migrate")(migrate.migrate)
 app.command("audit-keys")(audit_keys.audit_keys)
 app.command("embedded", context_settings=embedded.PASSED_ON)(embedded.embedded)
 app.add_typer(spark, name="spark")

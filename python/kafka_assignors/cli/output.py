@@ -46,6 +46,7 @@ SCHEMAS = dict.fromkeys(
         "plan",
         "rebalance-cost",
         "size",
+        "migrate",
     ),
     1,
 )

@@ -19,6 +19,7 @@ from kafka_assignors.cluster.groups import (
     TopicSnapshot,
 )
 from kafka_assignors.cluster.live import ListedGroup, list_groups, read_snapshot
+from kafka_assignors.cluster.new_protocol import NewProtocol, read_new_protocol
 from kafka_assignors.cluster.record import record_bytes
 from kafka_assignors.cluster.snapshot import Snapshot
 from kafka_assignors.cluster.tables import replay_tables
@@ -32,10 +33,12 @@ __all__ = [
     "ListedGroup",
     "Look",
     "Missing",
+    "NewProtocol",
     "Snapshot",
     "TopicSnapshot",
     "list_groups",
     "read_fleet",
+    "read_new_protocol",
     "read_snapshot",
     "record_bytes",
     "replay_tables",

@@ -32,6 +32,7 @@ __all__ = ["ListedGroup", "Progress", "list_groups", "read_snapshot"]
 
 # The type of every group on brokers before Kafka 3.8, which do not send it.
 _CLASSIC = "classic"
+_TOPIC_RESOURCE = 2
 _OFFSETS_TOPIC, _LIMIT = "__consumer_offsets", "max.message.bytes"
 _GROUP_ID_NOT_FOUND, _UNSUPPORTED_VERSION = 69, 35
 # Groups that are described at once: their members' bytes come in one answer.
@@ -217,9 +218,8 @@ class GroupReader:
     def _assigned_by_broker(self, address: Address, groups: list[str]) -> dict[str, GroupSnapshot]:
         if not groups:
             return {}
-        missing = "group {!r} does not exist; `snapshot --list` shows the groups that do"
         if not self._questions.speaks("ConsumerGroupDescribe", address):
-            raise ClusterError(missing.format(groups[0]))
+            raise self._absent(groups[0], address)
         batches = _cut(groups, _DESCRIBED_AT_ONCE)
         answers = self._questions.ask_all([Question(address, "ConsumerGroupDescribe", (batch,)) for batch in batches])
         found = {}
@@ -227,10 +227,21 @@ class GroupReader:
             for group in answer["groups"]:
                 # UNSUPPORTED_VERSION: the broker has the request, and its configuration forbids it.
                 if group["error_code"] in (_GROUP_ID_NOT_FOUND, _UNSUPPORTED_VERSION):
-                    raise ClusterError(missing.format(group["group_id"]))
+                    raise self._absent(group["group_id"], address)
                 check(group["error_code"], f"group {group['group_id']!r} cannot be described", group["error_message"])
                 found[group["group_id"]] = self.consumers(group)
         return self.with_matched_topics(found)
+
+    def _absent(self, group_id: str, address: Address) -> ClusterError:
+        """The error for a group that is no group of consumers: it does not exist, or is of another kind of Kafka's."""
+        answer = self._questions.ask("ListGroups", [], address=address)
+        kinds = {group["group_id"]: group["group_type"].lower() for group in answer["groups"]}
+        kind = kinds.get(group_id, "")
+        if kind in ("", _CLASSIC, "consumer"):
+            return ClusterError(f"group {group_id!r} does not exist; `snapshot --list` shows the groups that do")
+        return ClusterError(
+            f"group {group_id!r} is of type {kind!r}; only groups of consumers, 'classic' and 'consumer', are read here"
+        )
 
     def classic(self, group: Mapping[str, Any]) -> GroupSnapshot:
         """A group in an answer to DescribeGroups."""
@@ -346,7 +357,7 @@ class GroupReader:
     def record_limit(self) -> int | None:
         """The largest record of a group; None if the user may not read it, or the topic does not exist yet."""
         try:
-            answer = self._questions.ask("DescribeConfigs", _OFFSETS_TOPIC, [_LIMIT])
+            answer = self._questions.ask("DescribeConfigs", _TOPIC_RESOURCE, _OFFSETS_TOPIC, [_LIMIT])
         except (ClusterError, RetriableError):
             return None
         value = answer["configs"].get(_LIMIT) if answer["error_code"] == 0 else None

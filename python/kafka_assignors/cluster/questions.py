@@ -33,8 +33,9 @@ _PAUSE = 0.2
 
 # Kafka's name of each request, and that of our codec.
 _FUNCTIONS = {
+    "ApiVersions": "api_versions",
     "ConsumerGroupDescribe": "consumer_group_describe",
-    "DescribeConfigs": "describe_topic_configs",
+    "DescribeConfigs": "describe_configs",
     "DescribeGroups": "describe_groups",
     "FindCoordinator": "find_coordinator",
     "ListGroups": "list_groups",

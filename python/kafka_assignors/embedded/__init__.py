@@ -7,8 +7,8 @@ kept in memory, as the producers sent them. There are no transactions and no sec
 
 Groups of the new protocol (KIP-848, `group.protocol=consumer`) are planned by the broker's own assignors, `uniform` and
 `range`, partition by partition as a broker of 4.3 does it: epochs, partitions that change hands only after they are
-given up, static members, regular expressions, fenced commits. Classic members cannot be in such a group: a group
-changes its protocol only while it is empty, and keeps its offsets.
+given up, static members, regular expressions, fenced commits. The first such member converts a classic group, where a
+broker would, and the last one that leaves makes it classic again; meanwhile the group has members of both protocols.
 
 >>> from kafka_assignors.embedded import EmbeddedKafka
 >>> with EmbeddedKafka(topics={"orders": 12}) as kafka:
@@ -32,6 +32,7 @@ from kafka_assignors.errors import EmbeddedKafkaError
 __all__ = ["ConsumerGroupView", "ConsumerMemberView", "EmbeddedKafka", "GroupView", "MemberView"]
 
 GroupStateName = Literal["Empty", "PreparingRebalance", "CompletingRebalance", "Stable"]
+MigrationPolicyName = Literal["bidirectional", "upgrade", "downgrade", "disabled"]
 ConsumerGroupStateName = Literal["Empty", "Assigning", "Reconciling", "Stable"]
 
 
@@ -79,6 +80,8 @@ class ConsumerMemberView:
     """The partitions that it was told to give up and has not given up yet, by topic."""
     target: dict[str, list[int]]
     """The partitions that it should have, by topic."""
+    classic: bool = False
+    """Whether it speaks the classic protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,8 @@ class EmbeddedKafka:
         consumer_heartbeat_interval_ms: How often members of KIP-848 groups send a heartbeat. Kafka has 5,000.
         consumer_session_timeout_ms: How long such a member may be silent.
         consumer_assignors: The assignors for which such members may vote, the default one first.
+        consumer_migration_policy: Which groups change their protocol while they have members, as
+            `group.consumer.migration.policy`: "bidirectional", "upgrade", "downgrade" or "disabled".
     """
 
     def __init__(
@@ -136,6 +141,7 @@ class EmbeddedKafka:
         consumer_heartbeat_interval_ms: int = 500,
         consumer_session_timeout_ms: int = 45_000,
         consumer_assignors: Sequence[str] = ("uniform", "range"),
+        consumer_migration_policy: MigrationPolicyName = "bidirectional",
     ) -> None:
         if default_partitions < 1:
             raise EmbeddedKafkaError(f"default_partitions is {default_partitions}: give at least 1")
@@ -156,6 +162,7 @@ class EmbeddedKafka:
             consumer_heartbeat_interval_ms=consumer_heartbeat_interval_ms,
             consumer_session_timeout_ms=consumer_session_timeout_ms,
             consumer_assignors=list(consumer_assignors),
+            consumer_migration_policy=consumer_migration_policy,
             seed=0,
         )
         for name, partitions in (topics or {}).items():

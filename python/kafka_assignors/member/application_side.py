@@ -70,7 +70,8 @@ class ApplicationSide:
         if config.group_protocol == "consumer":
             self.strategies = BrokerPlanned(config.group_remote_assignor, config.on_rebalance)
         else:
-            self.strategies = Strategies(config.assignors, config.rack, config.on_rebalance, seconds)
+            guards = config.on_broker_assignor != "migrate"
+            self.strategies = Strategies(config.assignors, config.rack, config.on_rebalance, seconds, guards=guards)
         self.mailbox = Mailbox()
         self.commits = Commits(path, self.assigned, config)
         self.member: Member | None = None

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from kafka_assignors.member.rebalance_report import RebalanceReport
     from kafka_assignors.net.config import ClientConfig
 
-__all__ = ["GroupProtocol", "MemberConfig", "OnBrokerAssignor"]
+__all__ = ["ON_BROKER_ASSIGNOR", "GroupProtocol", "MemberConfig", "OnBrokerAssignor"]
 
-OnBrokerAssignor: TypeAlias = Literal["fail", "carry-on"]
+OnBrokerAssignor: TypeAlias = Literal["fail", "carry-on", "migrate"]
+ON_BROKER_ASSIGNOR: tuple[OnBrokerAssignor, ...] = ("fail", "carry-on", "migrate")
+"""The reactions: an error; the broker's plan; the same, and a leader leaves the broker free to convert the group."""
 GroupProtocol: TypeAlias = Literal["classic", "consumer"]
 
 
@@ -39,7 +41,8 @@ class MemberConfig:
         auto_commit_interval: the interval of that; 0 commits only at revocations.
         auto_store: whether positions are what is committed. If not, only offsets that the application stores are.
         on_rebalance: the user's callback for a `RebalanceReport`.
-        on_broker_assignor: the reaction to a group that the broker assigns (KIP-848).
+        on_broker_assignor: the reaction to a group that the broker assigns (KIP-848), and whether a leader's
+            assignments keep a broker from converting the group: all but `migrate` do.
         tells_every_rebalance: whether a listener hears of each eager rebalance, also if there is nothing to revoke, as
             at the first one.
         group_protocol: `consumer` for a group that the broker plans (KIP-848). Then `assignors`, `on_broker_assignor`,

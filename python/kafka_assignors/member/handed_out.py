@@ -32,10 +32,12 @@ class HandedOut:
 
     Args:
         anonymous: whether the client does not pass on the `group.instance.id` of the other members.
+        bare: whether the assignments are sent without user data.
     """
 
-    def __init__(self, *, anonymous: bool = False) -> None:
+    def __init__(self, *, anonymous: bool = False, bare: bool = False) -> None:
         self._anonymous = anonymous
+        self._bare = bare
         self._stored: _Made | None = None
         self._open: list[_Made] = []
 
@@ -68,4 +70,4 @@ class HandedOut:
         """The plans for the core; None if there are none."""
         made = [*filter(None, [self._stored]), *self._open]
         plans = [(each.generation, plan._core) for each in made for plan in each.plans]
-        return (plans, self._anonymous) if plans else None
+        return (plans, self._anonymous, self._bare) if plans else None

@@ -537,5 +537,5 @@ def _core_of(config: MemberConfig, strategies: Strategies | BrokerPlanned) -> _c
         heartbeat_interval_ms=config.heartbeat_interval_ms,
         rebalance_timeout_ms=config.rebalance_timeout_ms,
         metadata_refresh_ms=config.metadata_refresh_ms,
-        carry_on_when_converted=config.on_broker_assignor == "carry-on",
+        carry_on_when_converted=config.on_broker_assignor != "fail",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from kafka_assignors.errors import OptionError
 from kafka_assignors.group import MemberState, Topic
 from kafka_assignors.member.handed_out import HandedOut
 from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Planned, RebalanceReporter, publish
+from kafka_assignors.member.user_data import guarded, unguarded
 from kafka_assignors.own import CustomAssignor
 from kafka_assignors.server_side import ServerSideAssignor
 from kafka_assignors.strategies import parse_strategy, split_strategies
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Strategies", "strategies_of"]
 
-_NULL = struct.pack(">i", -1)
 # The strategies whose leader begins a rebalance when replicas move to other racks.
 _RACK_AWARE = (StickyAssignor, CooperativeStickyAssignor, RangeAssignor, CustomAssignor)
 # The strategies whose leader settles claims by generation, so that a plan of theirs needs no check for partitions that
@@ -88,7 +87,15 @@ def strategies_of(
 
 
 class Strategies:
-    """The assignors of one consumer and their states. Thread-safe; callbacks are called with no lock held."""
+    """The assignors of one consumer and their states. Thread-safe; callbacks are called with no lock held.
+
+    Args:
+        assignors: in order of preference, each name once.
+        rack: of the consumer.
+        on_rebalance: the user's callback.
+        planning_seconds: how long a leader may search for the best plan.
+        guards: whether a leader's assignments have the generation as user data, so that no broker converts the group.
+    """
 
     def __init__(
         self,
@@ -96,6 +103,8 @@ class Strategies:
         rack: str | None,
         on_rebalance: Callable[[RebalanceReport], object] | None,
         planning_seconds: float | None = None,
+        *,
+        guards: bool = True,
     ) -> None:
         self.assignors = {assignor.name: assignor for assignor in assignors}
         self.cooperative = all(assignor.cooperative for assignor in assignors)
@@ -106,7 +115,8 @@ class Strategies:
         self._reporter = RebalanceReporter()
         # The generation of the reporter's plan.
         self._planned_generation: int | None = None
-        self._handed_out = HandedOut()
+        self._guards = guards
+        self._handed_out = HandedOut(bare=not guards)
         # The assignments of the latest plan. If the member gets one of them, the broker has stored that plan.
         self._written: frozenset[bytes] = frozenset()
         self._lock = threading.Lock()
@@ -197,24 +207,16 @@ class Strategies:
         assignments, plan = self.assignors[protocol]._plan_assignment(
             list(members), partitions, generation, earlier, self._planning_seconds
         )
-        guarded = {member_id: _guarded(assignment, generation) for member_id, assignment in assignments.items()}
+        written = {
+            member_id: guarded(assignment, generation) if self._guards else unguarded(assignment)
+            for member_id, assignment in assignments.items()
+        }
         with self._lock:
             self._handed_out.planned(generation, plan)
-            self._written = frozenset(guarded.values())
+            self._written = frozenset(written.values())
             seconds = time.perf_counter() - started
             session = None if self._planning_seconds is None else self._planning_seconds / PLANNING_SHARE
             self._reporter.planned = Planned(plan, plan.record_bytes, seconds, session)
             self._planned_generation = generation
         self.last_plan = plan
-        return guarded
-
-
-def _guarded(assignment: bytes, generation: int) -> bytes:
-    """The assignment, with the generation as user data if it has none.
-
-    A broker does not convert a group to the protocol of KIP-848 while its assignments have user data. The sticky
-    strategies write the generation there by themselves.
-    """
-    if not assignment.endswith(_NULL):
-        return assignment
-    return assignment[: -len(_NULL)] + struct.pack(">ii", 4, generation)
+        return written

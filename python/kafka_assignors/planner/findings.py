@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kafka_assignors.cluster import ClassicMember
 from kafka_assignors.planner.observed_group import Finding
 from kafka_assignors.printable import listed
 
@@ -29,6 +30,7 @@ RULES: dict[str, str] = {
     "one-owner": "a partition belongs to one member",
     "one-claim": "no two members claim one partition",
     "readable-bytes": "the bytes of members can be read",
+    "declared-topics": "subscriptions hold the topics that they declare",
     "topic-exists": "the topics that members subscribe to exist",
     "partition-exists": "the partitions that members have exist",
     "every-partition-read": "every partition of a subscribed topic has an owner",
@@ -55,6 +57,8 @@ RULES: dict[str, str] = {
 """Every rule that a finding may name."""
 
 _NEAR = 0.9
+# Behind the version and the number of topics.
+_TOPICS_AT = 6
 
 
 def of_record(size: int | None, limit: int, of_cluster: bool) -> list[Finding]:
@@ -134,7 +138,43 @@ def of_uncommitted(partitions: Mapping[str, Sequence[int]], records: int | None,
 
 def of_members(members: Iterable[GroupMember], names: Mapping[str, str]) -> list[Finding]:
     """Members with bytes that cannot be read."""
-    return [Finding("readable-bytes", f"{names[member.id]}: {fault}") for member in members for fault in member.faults]
+    found = []
+    for member in members:
+        short = _short_of_topics(member.subscription) if isinstance(member, ClassicMember) else None
+        if short is not None:
+            declared, held = short
+            found.append(
+                Finding(
+                    "declared-topics",
+                    f"the subscription of {names[member.id]} declares {declared:,} topics, and holds {held:,}: "
+                    "brokers of Kafka 4.3 fail the join of the whole group while it is a member; stop it, or replace "
+                    "its client",
+                )
+            )
+        found += [
+            Finding("readable-bytes", f"{names[member.id]}: {fault}")
+            for fault in member.faults
+            if short is None or not fault.startswith("subscription:")
+        ]
+    return found
+
+
+def _short_of_topics(subscription: bytes) -> tuple[int, int] | None:
+    """How many topics a subscription declares, and how many it holds; None if it holds all of them.
+
+    >>> _short_of_topics(bytes.fromhex("0003 00000002 000174")), _short_of_topics(bytes.fromhex("0003 00000001 000174"))
+    ((2, 1), None)
+    """
+    if len(subscription) < _TOPICS_AT:
+        return None
+    declared = int.from_bytes(subscription[2:_TOPICS_AT], signed=True)
+    at, held = _TOPICS_AT, 0
+    while held < declared and at + 2 <= len(subscription):
+        length = int.from_bytes(subscription[at : at + 2], signed=True)
+        if length < 0 or at + 2 + length > len(subscription):
+            break
+        at, held = at + 2 + length, held + 1
+    return (declared, held) if held < declared else None
 
 
 def of_loads(

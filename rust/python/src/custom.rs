@@ -350,9 +350,10 @@ pub(crate) fn open_joined(
     let topics = PyTopics::read(partitions)?.number()?;
     let (opened, ownership) = interruptible(py, None, |_| {
         let joined: Vec<_> = members.iter().map(Member::joined).collect();
-        let (plans, anonymous) = handed_out.as_ref().map_or((&[][..], false), |(plans, anonymous)| (plans, *anonymous));
+        let (plans, anonymous, bare) =
+            handed_out.as_ref().map_or((&[][..], false, false), |(plans, anonymous, bare)| (plans, *anonymous, *bare));
         let plans: Vec<HandedOut<'_>> =
-            plans.iter().map(|(generation, plan)| plan.get().handed_out(*generation)).collect();
+            plans.iter().map(|(generation, plan)| plan.get().handed_out(*generation, bare)).collect();
         let memory = Memory { plans: &plans, anonymous };
         open(&joined, topics, Strategy::Custom { cooperative }, generation, &memory)
     })?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kafka_assignors_core::embedded::broker::{Broker, Config, TopicError};
-use kafka_assignors_core::embedded::coordinator::{self, Reply, TopicId};
+use kafka_assignors_core::embedded::coordinator::{self, MigrationPolicy, Reply, TopicId};
 use kafka_assignors_core::planning::server_side::Assignor;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 use pyo3::exceptions::PyValueError;
@@ -25,8 +25,8 @@ type GroupRow<'py> = (String, String, i32, Option<String>, Option<String>, Optio
 /// Partitions by topic.
 type Partitions = BTreeMap<String, Vec<i32>>;
 
-/// Member id, instance id, client id, epoch, partitions, partitions to give up, target.
-type ConsumerMemberRow = (String, Option<String>, String, i32, Partitions, Partitions, Partitions);
+/// Member id, instance id, client id, epoch, partitions, partitions to give up, target, whether it speaks the classic protocol.
+type ConsumerMemberRow = (String, Option<String>, String, i32, Partitions, Partitions, Partitions, bool);
 
 /// Group id, state, epoch, epoch of the plan, assignor, members.
 type ConsumerGroupRow = (String, String, i32, i32, String, Vec<ConsumerMemberRow>);
@@ -67,6 +67,13 @@ fn assignor(name: &str) -> PyResult<Assignor> {
     })
 }
 
+fn migration_policy(name: &str) -> PyResult<MigrationPolicy> {
+    MigrationPolicy::ALL.into_iter().find(|policy| policy.name() == name).ok_or_else(|| {
+        let names = MigrationPolicy::ALL.map(|policy| format!("'{}'", policy.name())).join(", ");
+        EmbeddedKafkaError::new_err(format!("consumer_migration_policy is '{name}': give one of {names}"))
+    })
+}
+
 fn api_named(name: &str) -> PyResult<ApiKey> {
     ApiKey::ALL.iter().copied().find(|api| api.name() == name).ok_or_else(|| {
         let message = format!("'{name}' is no request that is served here: give Kafka's name, such as 'JoinGroup'");
@@ -80,7 +87,7 @@ impl EmbeddedBroker {
     #[pyo3(signature = (
         *, cluster_id, racks, auto_create_topics, default_partitions, initial_rebalance_delay_ms,
         min_session_timeout_ms, max_session_timeout_ms, max_group_size, max_record_bytes, consumer_heartbeat_interval_ms,
-        consumer_session_timeout_ms, consumer_assignors, seed,
+        consumer_session_timeout_ms, consumer_assignors, consumer_migration_policy, seed,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments, one for each setting")]
     fn new(
@@ -96,6 +103,7 @@ impl EmbeddedBroker {
         consumer_heartbeat_interval_ms: i32,
         consumer_session_timeout_ms: u64,
         consumer_assignors: Vec<String>,
+        consumer_migration_policy: &str,
         seed: u64,
     ) -> PyResult<Self> {
         let defaults = coordinator::Config::default();
@@ -109,6 +117,7 @@ impl EmbeddedBroker {
             consumer_heartbeat_interval_ms,
             consumer_session_timeout_ms,
             consumer_assignors: assignors?,
+            consumer_migration_policy: migration_policy(consumer_migration_policy)?,
             seed,
             ..defaults
         };
@@ -216,7 +225,7 @@ impl EmbeddedBroker {
         let member = |member: coordinator::ConsumerMemberView| {
             let (assigned, pending) = (named(member.assigned), named(member.pending));
             let ids = (member.member_id, member.instance_id, member.client_id);
-            (ids.0, ids.1, ids.2, member.epoch, assigned, pending, member.target)
+            (ids.0, ids.1, ids.2, member.epoch, assigned, pending, member.target, member.classic)
         };
         let row = |group: coordinator::ConsumerGroupView| {
             let members = group.members.into_iter().map(member).collect();

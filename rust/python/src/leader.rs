@@ -67,8 +67,9 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, group: &Group, assignments: Assignme
     Ok(bytes)
 }
 
-/// A leader's memory: its plans with their generations, and whether the client hides instance ids.
-pub(crate) type Remembered = (Vec<(Option<i32>, Py<Plan>)>, bool);
+/// A leader's memory: its plans with their generations, whether the client hides instance ids, and whether the assignments were
+/// sent without user data.
+pub(crate) type Remembered = (Vec<(Option<i32>, Py<Plan>)>, bool, bool);
 
 /// The rebalance that a leader plans for.
 pub(crate) struct Rebalance {
@@ -95,9 +96,10 @@ pub(crate) fn perform_assignment<'py>(
     let topics = PyTopics::read(partitions)?.number_and_weigh(lags)?;
     let performed = interruptible(py, seconds, |limit| {
         let joined: Vec<_> = members.iter().map(Member::joined).collect();
-        let (plans, anonymous) = remembered.as_ref().map_or((&[][..], false), |(plans, anonymous)| (plans, *anonymous));
+        let (plans, anonymous, bare) =
+            remembered.as_ref().map_or((&[][..], false, false), |(plans, anonymous, bare)| (plans, *anonymous, *bare));
         let plans: Vec<HandedOut<'_>> =
-            plans.iter().map(|(generation, plan)| plan.get().handed_out(*generation)).collect();
+            plans.iter().map(|(generation, plan)| plan.get().handed_out(*generation, bare)).collect();
         let memory = Memory { plans: &plans, anonymous };
         leader::perform_assignment_knowing(&joined, topics, strategy, forming, limit, &memory)
     })?

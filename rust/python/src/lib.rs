@@ -72,7 +72,7 @@ mod _core {
         decode_sasl_authenticate, decode_sasl_handshake, encode_sasl_authenticate, encode_sasl_handshake,
     };
     #[pymodule_export]
-    use crate::protocol::topics::{decode_describe_topic_configs, encode_describe_topic_configs};
+    use crate::protocol::topics::{decode_describe_configs, encode_describe_configs};
     #[pymodule_export]
     use crate::protocol::{error_name, protocol_versions};
     #[pymodule_export]

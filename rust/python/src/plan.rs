@@ -73,8 +73,10 @@ impl Plan {
     }
 
     /// The plan as an entry of a leader's memory.
-    pub(crate) fn handed_out(&self, generation: Option<i32>) -> HandedOut<'_> {
-        HandedOut { generation, written: self.written, group: &self.group, outcome: &self.outcome }
+    /// If the assignments were sent `bare`, without user data, members know the group's generation only.
+    pub(crate) fn handed_out(&self, generation: Option<i32>, bare: bool) -> HandedOut<'_> {
+        let written = if bare { generation } else { self.written };
+        HandedOut { generation, written, group: &self.group, outcome: &self.outcome }
     }
 
     /// Plans a group, letting other Python threads run meanwhile.

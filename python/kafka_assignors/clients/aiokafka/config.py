@@ -26,7 +26,8 @@ from kafka_assignors.clients.common.group_protocol import CLASSIC_ONLY, DEFAULTS
 from kafka_assignors.clients.common.rates import with_cluster
 from kafka_assignors.clients.common.strategy_setting import OwnAssignors, read_strategies
 from kafka_assignors.errors import OptionError
-from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
+from kafka_assignors.member.config import ON_BROKER_ASSIGNOR, MemberConfig
+from kafka_assignors.options import check_choice
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,7 +40,6 @@ _Client = aiokafka.AIOKafkaConsumer
 _OWN = OwnAssignors("aiokafka", "aiokafka", "roundrobin", frozenset(("range", "roundrobin", "sticky")))
 # What brokers allow at least with KIP-848.
 _SESSION_MS = 45_000
-_ON_BROKER_ASSIGNOR: tuple[OnBrokerAssignor, ...] = ("fail", "carry-on")
 
 OURS: Mapping[str, Any] = {"client_rack": None, "on_rebalance": None, "on_broker_assignor": "fail", **DEFAULTS}
 """The settings that the client's class lacks, at least in some releases, and their defaults."""
@@ -100,8 +100,9 @@ class ConsumerConfig(MemberConfig):
             )
         backoff = _milliseconds(settings, "retry_backoff_ms")
         reaction = settings["on_broker_assignor"]
-        if reaction not in _ON_BROKER_ASSIGNOR:
-            raise OptionError(f"on_broker_assignor is {reaction!r}; give one of {', '.join(_ON_BROKER_ASSIGNOR)}")
+        check_choice("on_broker_assignor", reaction, ON_BROKER_ASSIGNOR)
+        if "on_broker_assignor" not in changed and chosen.on_broker_assignor is not None:
+            reaction = chosen.on_broker_assignor
         callback = settings["on_rebalance"] or chosen.on_rebalance
         if callback is not None and not callable(callback):
             raise OptionError(f"on_rebalance is a {type(callback).__name__}; give a function")

@@ -72,7 +72,8 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
       errors are logged.
     - `on_broker_assignor`: the reaction to the broker's own assignor, which serves the group once a member with
       `group.protocol=consumer` has joined (KIP-848). `fail`, the default, is an error; `carry-on` takes the broker's
-      plan and logs a warning.
+      plan and logs a warning; so does `migrate`, with which a leader's assignments have no user data, so that a broker
+      converts the group while it works ([the way over](kip-848.md#the-way-over)).
     - `group_protocol`: `consumer` for a group that the broker plans (KIP-848, brokers from 4.0 on); `classic` by
       default. The broker matches a `pattern`, also with internal topics, and in the syntax of RE2. Other values than
       the defaults of `partition_assignment_strategy`, `session_timeout_ms`, `heartbeat_interval_ms`,

@@ -14,7 +14,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from kafka_assignors.assignors import StickyStreamJoinAssignor
 from kafka_assignors.clients.common.codec import encode_assignment
@@ -23,6 +23,8 @@ from kafka_assignors.errors import OptionError, StateError
 from kafka_assignors.group import MemberState, Topic
 from kafka_assignors.member.handed_out import HandedOut
 from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Planned, RebalanceReporter, publish
+from kafka_assignors.member.user_data import unguarded
+from kafka_assignors.options import check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -40,9 +42,12 @@ if TYPE_CHECKING:
     from kafka_assignors.group import Plan
     from kafka_assignors.member.rebalance_report import RebalanceReport
 
-__all__ = ["ClientAdapter", "Membership", "StreamJoinAdapter", "Unplugged", "calling"]
+__all__ = ["ClientAdapter", "Guard", "Membership", "StreamJoinAdapter", "Unplugged", "calling"]
 
 T = TypeVar("T")
+
+Guard: TypeAlias = Literal["fail", "migrate"]
+"""Whether the assignments that a leader sends keep a broker from converting the group (KIP-848)."""
 
 # The most frames above the plug-in's method in which the client's object is looked for. Users' subclasses and wrappers
 # lie in between.
@@ -75,11 +80,13 @@ class Unplugged:
         assignor: the strategy, with its options.
         rack: of the consumer, or None.
         on_rebalance: the user's callback, or None.
+        on_broker_assignor: `fail` or `migrate`.
     """
 
     assignor: Assignor
     rack: str | None
     on_rebalance: Callable[[RebalanceReport], object] | None
+    on_broker_assignor: Guard = "fail"
 
 
 def calling(recognise: Callable[[object], T | None], frames: int = _FRAMES) -> T | None:
@@ -120,9 +127,12 @@ class ClientAdapter(ABC):
         rack: `client.rack` of this consumer, for assignors that prefer replicas nearby.
         on_rebalance: called with a `RebalanceReport` after each rebalance, on the client's I/O thread or event loop: be
             quick. Its errors are logged, and do not affect the rebalance.
+        on_broker_assignor: `"fail"` writes the generation as user data into a leader's assignments, so that no broker
+            converts the group to KIP-848's protocol; `"migrate"` writes none, so that a broker converts it while it
+            works. Only the leader's counts.
 
     Raises:
-        OptionError: an unknown mode or order.
+        OptionError: an unknown mode, order or guard.
     """
 
     name: str
@@ -138,24 +148,31 @@ class ClientAdapter(ABC):
         racks: RackOrder = "before-stickiness",
         rack: str | None = None,
         on_rebalance: Callable[[RebalanceReport], object] | None = None,
+        on_broker_assignor: Guard = "fail",
     ) -> None:
-        self._begin(self._strategy(mode=mode, racks=racks), rack, on_rebalance)
+        self._begin(self._strategy(mode=mode, racks=racks), rack, on_rebalance, on_broker_assignor)
 
     def _begin(
-        self, assignor: Assignor, rack: str | None, on_rebalance: Callable[[RebalanceReport], object] | None
+        self,
+        assignor: Assignor,
+        rack: str | None,
+        on_rebalance: Callable[[RebalanceReport], object] | None,
+        on_broker_assignor: Guard,
     ) -> None:
+        check_choice("on_broker_assignor", on_broker_assignor, ("fail", "migrate"))
+        self._on_broker_assignor: Guard = on_broker_assignor
         self._assignor = assignor
         self._state = MemberState(rack=rack)
         self._on_rebalance = on_rebalance
         self._last_report: RebalanceReport | None = None
         self._reporter = RebalanceReporter()
-        self._handed_out = HandedOut(anonymous=self._anonymous)
+        self._handed_out = HandedOut(anonymous=self._anonymous, bare=on_broker_assignor == "migrate")
         self._consumer: weakref.ref[Any] | None = None
         self._coordinator: weakref.ref[Any] | None = None
 
     def _unplugged(self) -> Unplugged:
         """What it was made with. The instance itself then serves nobody."""
-        return Unplugged(self._assignor, self._state.rack, self._on_rebalance)
+        return Unplugged(self._assignor, self._state.rack, self._on_rebalance, self._on_broker_assignor)
 
     @property
     def state(self) -> MemberState:
@@ -220,6 +237,8 @@ class ClientAdapter(ABC):
                 cooperative=self._assignor.cooperative,
             )
         assignments, longer = merged(assignments, kept)
+        if self._on_broker_assignor == "migrate":
+            assignments = {member_id: unguarded(each) for member_id, each in assignments.items()}
         self._handed_out.planned(generation, *filter(None, (plan, keeping)))
         seconds = time.perf_counter() - started
         self._reporter.planned = Planned(plan, plan.record_bytes + longer, seconds, self._session_seconds())
@@ -388,9 +407,10 @@ class StreamJoinAdapter(ClientAdapter):
         protocol: as for the strategy's own class, if the client can do it.
         rack: `client.rack` of this consumer. The group gets it, but it does not change the plan.
         on_rebalance: as for `ClientAdapter`.
+        on_broker_assignor: as for `ClientAdapter`. With `"migrate"` the epoch is the group's generation.
 
     Raises:
-        OptionError: an unknown protocol, or one that the client does not know.
+        OptionError: an unknown protocol or guard, or a protocol that the client does not know.
     """
 
     _protocols: ClassVar[tuple[Protocol, ...]]
@@ -401,10 +421,11 @@ class StreamJoinAdapter(ClientAdapter):
         protocol: Protocol = "eager",
         rack: str | None = None,
         on_rebalance: Callable[[RebalanceReport], object] | None = None,
+        on_broker_assignor: Guard = "fail",
     ) -> None:
         assignor = StickyStreamJoinAssignor(protocol)
         if protocol not in self._protocols:
             known = ", ".join(map(repr, self._protocols))
             raise OptionError(f"protocol is {protocol!r}, which {self._client} does not know; give one of {known}")
         self.name = assignor.name
-        self._begin(assignor, rack, on_rebalance)
+        self._begin(assignor, rack, on_rebalance, on_broker_assignor)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kafka_assignors.assignors import JoinedMember
+    from kafka_assignors.clients.common.adapter import Guard
     from kafka_assignors.member.rebalance_report import RebalanceReport
 
 __all__ = ["CustomAdapter"]
@@ -25,6 +26,7 @@ class CustomAdapter(ClientAdapter):
         assignor: yours. One may be given to several plug-ins.
         rack: `client.rack` of this consumer, which `plan` gets as `Member.rack`.
         on_rebalance: as for `ClientAdapter`.
+        on_broker_assignor: as for `ClientAdapter`.
 
     Raises:
         OptionError: no `CustomAssignor`, a name that is taken, or a cooperative one where the client has no such
@@ -39,6 +41,7 @@ class CustomAdapter(ClientAdapter):
         *,
         rack: str | None = None,
         on_rebalance: Callable[[RebalanceReport], object] | None = None,
+        on_broker_assignor: Guard = "fail",
     ) -> None:
         if not isinstance(assignor, CustomAssignor):
             raise OptionError(f"assignor is of type {type(assignor).__name__}; give a kafka_assignors.CustomAssignor")
@@ -46,7 +49,7 @@ class CustomAdapter(ClientAdapter):
         self.name = assignor.name
         if assignor.cooperative and not self._cooperates:
             raise OptionError(f"the assignor {self.name!r} is cooperative, which {self._client} does not know")
-        self._begin(assignor, rack, on_rebalance)
+        self._begin(assignor, rack, on_rebalance, on_broker_assignor)
 
     def _claiming(self, members: Sequence[JoinedMember]) -> Sequence[JoinedMember]:
         return [_as_sticky(member, cooperative=self._assignor.cooperative) for member in members]

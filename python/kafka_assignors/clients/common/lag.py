@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kafka_assignors.assignors import LagKeep, LagScope
+    from kafka_assignors.clients.common.adapter import Guard
     from kafka_assignors.lag import LagFunction, Lags, LagSource
     from kafka_assignors.member.rebalance_report import RebalanceReport
 
@@ -51,6 +52,7 @@ class LagAdapter(ClientAdapter):
             leader sends no heartbeats while it plans.
         rack: `client.rack` of this consumer. The group gets it, but it does not change the plan.
         on_rebalance: as for `ClientAdapter`.
+        on_broker_assignor: as for `ClientAdapter`.
 
     Raises:
         OptionError: an unknown value.
@@ -69,9 +71,10 @@ class LagAdapter(ClientAdapter):
         deadline: float = 5.0,
         rack: str | None = None,
         on_rebalance: Callable[[RebalanceReport], object] | None = None,
+        on_broker_assignor: Guard = "fail",
     ) -> None:
         self._options = LagBasedAssignor(lags, scope, max_skew, keep, threshold, deadline)
-        self._begin(self._options, rack, on_rebalance)
+        self._begin(self._options, rack, on_rebalance, on_broker_assignor)
 
     @abstractmethod
     def _own_source(self, coordinator: object, timeout: float) -> LagSource | LagFunction:

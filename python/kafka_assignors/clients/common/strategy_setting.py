@@ -22,6 +22,7 @@ from kafka_assignors.member.strategies import strategies_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kafka_assignors.member.config import OnBrokerAssignor
     from kafka_assignors.member.rebalance_report import RebalanceReport
 
 __all__ = ["ChosenStrategies", "OwnAssignors", "read_strategies"]
@@ -58,11 +59,13 @@ class ChosenStrategies:
         assignors: in order of preference; at least one, each name once.
         rack: that a plug-in was given, or None.
         on_rebalance: likewise.
+        on_broker_assignor: `migrate` if a plug-in was given it, or None.
     """
 
     assignors: tuple[Assignor, ...]
     rack: str | None = None
     on_rebalance: Callable[[RebalanceReport], object] | None = None
+    on_broker_assignor: OnBrokerAssignor | None = None
 
 
 def read_strategies(value: Any, own: OwnAssignors) -> ChosenStrategies:
@@ -96,6 +99,7 @@ def read_strategies(value: Any, own: OwnAssignors) -> ChosenStrategies:
         assignors,
         _only([each.rack for each in unplugged], "racks", "client_rack"),
         _only([each.on_rebalance for each in unplugged], "callbacks on_rebalance", "on_rebalance"),
+        "migrate" if any(each.on_broker_assignor == "migrate" for each in unplugged) else None,
     )
 
 

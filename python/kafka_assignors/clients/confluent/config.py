@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kafka_assignors.clients.confluent import times
 from kafka_assignors.clients.confluent.assignors import strategies_of
 from kafka_assignors.errors import OptionError
-from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
+from kafka_assignors.member.config import ON_BROKER_ASSIGNOR, MemberConfig
 from kafka_assignors.net.config import ClientConfig
 from kafka_assignors.net.oauth import with_issuer
 from kafka_assignors.net.settings import Settings
@@ -40,7 +40,6 @@ _RESETS: dict[str, Reset] = {
     "end": "latest",
     "error": "error",
 }
-_ON_BROKER_ASSIGNOR: tuple[OnBrokerAssignor, ...] = ("fail", "carry-on")
 
 MEMBERSHIP = frozenset(
     (
@@ -222,8 +221,8 @@ class ConsumerConfig(MemberConfig):
             on_rebalance=_function(settings, "on_rebalance"),
             stats_cb=_function(settings, "stats_cb"),
             stats_interval=stats_interval / 1000,
-            on_broker_assignor=_ON_BROKER_ASSIGNOR[
-                _ON_BROKER_ASSIGNOR.index(settings.choice("on_broker_assignor", _ON_BROKER_ASSIGNOR, "fail"))
+            on_broker_assignor=ON_BROKER_ASSIGNOR[
+                ON_BROKER_ASSIGNOR.index(settings.choice("on_broker_assignor", ON_BROKER_ASSIGNOR, "fail"))
             ],
             data_path=_data_path(config, stats_interval, max_poll_interval),
         )

@@ -66,7 +66,8 @@ class Consumer(PollingConsumer):
       thread. Its errors are logged.
     - `on_broker_assignor`: the reaction to the broker's own assignor, which serves the group once a member with
       `group.protocol=consumer` has joined (KIP-848). `fail`, the default, is an error; `carry-on` takes the broker's
-      plan and logs a warning.
+      plan and logs a warning; so does `migrate`, with which a leader's assignments have no user data, so that a broker
+      converts the group while it works ([the way over](kip-848.md#the-way-over)).
 
     Partitions that stay with a consumer are read without a break, also in eager rebalances. Their positions stay, and
     so do the records that librdkafka has fetched for them.

@@ -20,7 +20,8 @@ from kafka_assignors.clients.common.group_protocol import DEFAULTS, read_group_p
 from kafka_assignors.clients.common.strategy_setting import OwnAssignors, read_strategies
 from kafka_assignors.clients.kafka_python._internals import frame_limit
 from kafka_assignors.errors import OptionError
-from kafka_assignors.member.config import MemberConfig, OnBrokerAssignor
+from kafka_assignors.member.config import ON_BROKER_ASSIGNOR, MemberConfig
+from kafka_assignors.options import check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +48,6 @@ REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
 
 # What brokers allow at least with KIP-848.
 _SESSION_MS = 45_000
-_ON_BROKER_ASSIGNOR: tuple[OnBrokerAssignor, ...] = ("fail", "carry-on")
 
 
 def _own_assignors() -> OwnAssignors:
@@ -114,9 +114,8 @@ class ConsumerConfig(MemberConfig):
         instance_id = settings.get("group_instance_id")
         if instance_id is not None and not (isinstance(instance_id, str) and instance_id):
             raise OptionError(f"group_instance_id is {instance_id!r}; give a non-empty str")
-        on_broker_assignor = settings.get("on_broker_assignor", "fail")
-        if on_broker_assignor not in _ON_BROKER_ASSIGNOR:
-            raise OptionError(f"on_broker_assignor is {on_broker_assignor!r}; give 'fail' or 'carry-on'")
+        on_broker_assignor = settings.get("on_broker_assignor", chosen.on_broker_assignor or "fail")
+        check_choice("on_broker_assignor", on_broker_assignor, ON_BROKER_ASSIGNOR)
         backoff = int(settings["retry_backoff_ms"])
         reset = {"smallest": "earliest", "largest": "latest"}.get(*2 * (settings["auto_offset_reset"],))
         return cls(

@@ -67,7 +67,8 @@ class KafkaConsumer(_internals.HookedConsumer):
       application's thread. Its errors are logged.
     - `on_broker_assignor`: the reaction to the broker's own assignor, which serves the group once a member with
       KIP-848's protocol has joined. `fail`, the default, is an error; `carry-on` takes the broker's plan and logs a
-      warning.
+      warning; so does `migrate`, with which a leader's assignments have no user data, so that a broker converts the
+      group while it works ([the way over](kip-848.md#the-way-over)).
     - `client_rack` and `group_instance_id` are known with older releases of the client, too.
     - `group_protocol`: `consumer` for a group that the broker plans (KIP-848, brokers from 4.0 on); `classic` by
       default. The broker matches a `pattern`, also with internal topics, and in the syntax of RE2.

@@ -1,7 +1,87 @@
 //! The first requests of a client: ApiVersions, Metadata, FindCoordinator.
 
 use super::ErrorCode;
-use super::field::{bodies, message};
+use super::field::{Field, Format, bodies, message};
+use super::reader::{ReadError, Reader};
+use super::writer::{Write, WriteError};
+
+/// The tag of the finalized features in a response to ApiVersions (KIP-584).
+const FINALIZED_FEATURES: u32 = 2;
+
+/// ApiVersions: the response. To an unsupported version a broker responds in version 0 with UNSUPPORTED_VERSION.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApiVersionsResponse {
+    /// The error.
+    pub error_code: ErrorCode,
+    /// The version ranges.
+    pub api_keys: Vec<ApiVersion>,
+    /// The time for which the broker throttled the client, in milliseconds (since version 1).
+    pub throttle_time_ms: i32,
+    /// The features that the cluster uses, such as `group.version` (a tagged field, since version 3).
+    pub finalized_features: Vec<FinalizedFeature>,
+}
+
+impl Field for ApiVersionsResponse {
+    fn read(reader: &mut Reader<'_>, format: Format, what: &'static str) -> Result<Self, ReadError> {
+        let mut message = Self {
+            error_code: Field::read(reader, format, "error_code")?,
+            api_keys: Field::read(reader, format, "api_keys")?,
+            ..Default::default()
+        };
+        if format.version >= 1 {
+            message.throttle_time_ms = Field::read(reader, format, "throttle_time_ms")?;
+        }
+        if format.flexible {
+            reader.tagged_fields(what, |tag, mut field| {
+                if tag == FINALIZED_FEATURES {
+                    message.finalized_features = Field::read(&mut field, format, "finalized_features")?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(message)
+    }
+
+    fn write(&self, out: &mut Vec<u8>, format: Format, _: &'static str) -> Result<(), WriteError> {
+        self.error_code.write(out, format, "error_code")?;
+        self.api_keys.write(out, format, "api_keys")?;
+        if format.version >= 1 {
+            self.throttle_time_ms.write(out, format, "throttle_time_ms")?;
+        }
+        if format.flexible {
+            let has_features = !self.finalized_features.is_empty();
+            out.unsigned_varint(u32::from(has_features));
+            if has_features {
+                let mut features = Vec::new();
+                self.finalized_features.write(&mut features, format, "finalized_features")?;
+                out.unsigned_varint(FINALIZED_FEATURES);
+                let length = features.len();
+                let length =
+                    u32::try_from(length).map_err(|_| WriteError::LongString { what: "finalized_features", length })?;
+                out.unsigned_varint(length);
+                out.raw(&features);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl super::samples::Sample for ApiVersionsResponse {
+    fn sample(format: Format) -> proptest::strategy::BoxedStrategy<Self> {
+        use proptest::strategy::{Just, Strategy};
+        let throttle = if format.version >= 1 { i32::sample(format) } else { Just(0).boxed() };
+        let features = if format.flexible { Vec::sample(format) } else { Just(Vec::new()).boxed() };
+        (ErrorCode::sample(format), Vec::sample(format), throttle, features)
+            .prop_map(|(error_code, api_keys, throttle_time_ms, finalized_features)| Self {
+                error_code,
+                api_keys,
+                throttle_time_ms,
+                finalized_features,
+            })
+            .boxed()
+    }
+}
 
 message! {
     /// ApiVersions: the request (KIP-35; the client's name since KIP-511).
@@ -12,14 +92,14 @@ message! {
         client_software_version: String [3..],
     }
 
-    /// ApiVersions: the response. To an unsupported version a broker responds in version 0 with UNSUPPORTED_VERSION.
-    pub struct ApiVersionsResponse {
-        /// The error.
-        error_code: ErrorCode [0..],
-        /// The version ranges.
-        api_keys: Vec<ApiVersion> [0..],
-        /// The time for which the broker throttled the client, in milliseconds.
-        throttle_time_ms: i32 [1..],
+    /// A feature that the cluster uses.
+    pub struct FinalizedFeature {
+        /// Its name.
+        name: String [3..],
+        /// The highest level in use.
+        max_version_level: i16 [3..],
+        /// The lowest level in use.
+        min_version_level: i16 [3..],
     }
 
     /// The versions of one request.

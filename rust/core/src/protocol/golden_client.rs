@@ -23,6 +23,7 @@ fn api_versions_response() {
             error_code: ErrorCode::UNSUPPORTED_VERSION,
             api_keys: vec![ApiVersion { api_key: 18, min_version: 0, max_version: 3 }],
             throttle_time_ms: 7,
+            finalized_features: Vec::new(),
         },
         &[
             (1, "002300000001001200000003"),
@@ -30,6 +31,22 @@ fn api_versions_response() {
             (1, "002302001200000003000000000700"),
         ],
     );
+}
+
+/// A broker's tagged fields: the features that it supports (0), the epoch of the finalized ones (1), and these (2).
+#[test]
+fn the_finalized_features_are_among_the_tagged_fields() {
+    let list = [&[2, 14][..], b"group.version", &[0, 1, 0, 1, 0]].concat();
+    let length = [list.len() as u8];
+    let head = [0, 0, 1, 0, 0, 0, 0, 3];
+    let bytes = [&head[..], &[0], &length, &list, &[1, 8, 0, 0, 0, 0, 0, 0, 0, 7], &[2], &length, &list].concat();
+    let format = field::Format { version: 3, flexible: true };
+    let read = <ApiVersionsResponse as field::Field>::read(&mut reader::Reader::new(&bytes), format, "body").unwrap();
+    let feature = FinalizedFeature { name: text("group.version"), max_version_level: 1, min_version_level: 1 };
+    assert_eq!(read.finalized_features, [feature]);
+    let mut written = Vec::new();
+    field::Field::write(&read, &mut written, format, "body").unwrap();
+    assert_eq!(written, [&[0, 0, 1, 0, 0, 0, 0, 1, 2][..], &length, &list].concat());
 }
 
 #[test]

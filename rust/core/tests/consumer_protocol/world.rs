@@ -37,6 +37,8 @@ pub(crate) struct Host {
     pub(crate) fatal: Option<(ErrorCode, String)>,
     /// What the application reads.
     pub(crate) holds: BTreeSet<(String, i32)>,
+    /// What the application has given up, and no heartbeat has acknowledged: its last commits are on the way.
+    given_up: BTreeSet<(String, i32)>,
     notice: Option<Notice>,
     busy: bool,
     pub(crate) polls: bool,
@@ -146,6 +148,7 @@ impl World {
             closed: false,
             fatal: None,
             holds: BTreeSet::new(),
+            given_up: BTreeSet::new(),
             notice: None,
             busy: false,
             polls: true,
@@ -437,6 +440,9 @@ impl World {
         for (topic, numbers) in &notice.revoked {
             for &number in numbers {
                 self.hosts[host].holds.remove(&(topic.clone(), number));
+                if !notice.lost {
+                    self.hosts[host].given_up.insert((topic.clone(), number));
+                }
                 self.gave_up.insert((topic.clone(), number), self.now);
             }
         }

@@ -30,6 +30,8 @@ pub(crate) struct ApiVersions {
     /// Key to lowest and highest version.
     api_keys: BTreeMap<i16, (i16, i16)>,
     throttle_time_ms: i32,
+    /// Finalized feature to its highest level.
+    features: BTreeMap<String, i16>,
 }
 
 /// Reads version 0 too: a broker that does not support the request's version answers in version 0, with
@@ -51,6 +53,7 @@ pub(crate) fn decode_api_versions(
         error_code: read.error_code.0,
         api_keys: ranges.collect(),
         throttle_time_ms: read.throttle_time_ms,
+        features: read.finalized_features.into_iter().map(|each| (each.name, each.max_version_level)).collect(),
     })
 }
 

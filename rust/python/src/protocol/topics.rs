@@ -1,4 +1,4 @@
-//! Topics' settings.
+//! Settings of topics and brokers.
 
 use kafka_assignors_core::protocol::topics::{
     DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse,
@@ -10,30 +10,24 @@ use std::collections::BTreeMap;
 use super::{body, frame};
 use crate::errors::ProtocolError;
 
-/// The resource type of a topic in DescribeConfigs.
-const TOPIC_RESOURCE: i8 = 2;
-
-/// Asks for settings of one topic.
+/// Asks for settings of one topic (type 2) or broker (4).
 #[pyfunction]
-pub(crate) fn encode_describe_topic_configs(
+pub(crate) fn encode_describe_configs(
     py: Python<'_>,
     version: i16,
     correlation_id: i32,
     client_id: Option<String>,
-    topic: String,
+    resource_type: i8,
+    resource_name: String,
     settings: Vec<String>,
 ) -> PyResult<Bound<'_, PyBytes>> {
-    let resource = DescribeConfigsResource {
-        resource_type: TOPIC_RESOURCE,
-        resource_name: topic,
-        configuration_keys: Some(settings),
-    };
+    let resource = DescribeConfigsResource { resource_type, resource_name, configuration_keys: Some(settings) };
     let body = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
     frame(py, version, correlation_id, client_id, &body)
 }
 
 #[derive(IntoPyObject)]
-pub(crate) struct DescribeTopicConfigs {
+pub(crate) struct DescribeConfigs {
     throttle_time_ms: i32,
     error_code: i16,
     error_message: Option<String>,
@@ -41,17 +35,17 @@ pub(crate) struct DescribeTopicConfigs {
 }
 
 #[pyfunction]
-pub(crate) fn decode_describe_topic_configs(
+pub(crate) fn decode_describe_configs(
     py: Python<'_>,
     version: i16,
     correlation_id: i32,
     frame: &[u8],
-) -> PyResult<DescribeTopicConfigs> {
+) -> PyResult<DescribeConfigs> {
     let read: DescribeConfigsResponse = body(py, version, correlation_id, frame)?;
     let found = read.results.into_iter().next();
     let found =
-        found.ok_or_else(|| ProtocolError::new_err("DescribeConfigs answers nothing to one topic: ask again"))?;
-    Ok(DescribeTopicConfigs {
+        found.ok_or_else(|| ProtocolError::new_err("DescribeConfigs answers nothing to one resource: ask again"))?;
+    Ok(DescribeConfigs {
         throttle_time_ms: read.throttle_time_ms,
         error_code: found.error_code.0,
         error_message: found.error_message,

@@ -27,7 +27,14 @@ pub(super) fn versions(served: impl Iterator<Item = ApiKey>, error_code: ErrorCo
         let min_version = if api == ApiKey::Produce { 0 } else { least };
         ApiVersion { api_key: api.code(), min_version, max_version }
     });
-    ApiVersionsResponse { error_code, api_keys: api_keys.collect(), ..Default::default() }
+    // What a broker needs to serve the new protocol.
+    let feature = FinalizedFeature { name: "group.version".to_owned(), max_version_level: 1, min_version_level: 1 };
+    ApiVersionsResponse {
+        error_code,
+        api_keys: api_keys.collect(),
+        finalized_features: vec![feature],
+        ..Default::default()
+    }
 }
 
 /// The brokers and the requested topics.

@@ -50,7 +50,7 @@ impl Config {
             ("group.consumer.assignment.interval.ms", groups.consumer_assignment_interval_ms.to_string()),
             ("group.consumer.heartbeat.interval.ms", groups.consumer_heartbeat_interval_ms.to_string()),
             ("group.consumer.max.size", groups.consumer_max_group_size.min(i32::MAX as usize).to_string()),
-            ("group.consumer.migration.policy", "disabled".to_owned()),
+            ("group.consumer.migration.policy", groups.consumer_migration_policy.name().to_owned()),
             ("group.consumer.session.timeout.ms", groups.consumer_session_timeout_ms.to_string()),
             ("group.initial.rebalance.delay.ms", groups.initial_rebalance_delay_ms.to_string()),
             ("group.max.session.timeout.ms", groups.max_session_timeout_ms.to_string()),

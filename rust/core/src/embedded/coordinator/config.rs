@@ -3,6 +3,46 @@
 use crate::planning::server_side::Assignor;
 use crate::protocol::record_batch::DEFAULT_RECORD_LIMIT;
 
+/// Which groups change their protocol while they have members: `group.consumer.migration.policy`. Empty groups always do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MigrationPolicy {
+    /// Both ways.
+    #[default]
+    Bidirectional,
+    /// A classic group becomes one of KIP-848, and stays it.
+    Upgrade,
+    /// A group of KIP-848 becomes classic once only classic members are left.
+    Downgrade,
+    /// None; and no classic member joins a group of KIP-848.
+    Disabled,
+}
+
+impl MigrationPolicy {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Bidirectional, Self::Upgrade, Self::Downgrade, Self::Disabled];
+
+    /// Kafka's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bidirectional => "bidirectional",
+            Self::Upgrade => "upgrade",
+            Self::Downgrade => "downgrade",
+            Self::Disabled => "disabled",
+        }
+    }
+
+    /// Whether a classic group may become one of KIP-848.
+    pub(super) fn upgrades(self) -> bool {
+        matches!(self, Self::Bidirectional | Self::Upgrade)
+    }
+
+    /// Whether a group of KIP-848 may become a classic one.
+    pub(super) fn downgrades(self) -> bool {
+        matches!(self, Self::Bidirectional | Self::Downgrade)
+    }
+}
+
 /// The settings of a [`Coordinator`](super::Coordinator). The defaults are Kafka's, with exceptions that make tests
 /// short: the initial delay and the minimum session timeout of classic groups, and three intervals of KIP-848 groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +74,8 @@ pub struct Config {
     pub consumer_assignment_interval_ms: u64,
     /// The shortest time after which the topics of expressions are looked for again. Kafka: 10,000; here 0.
     pub consumer_regex_refresh_ms: u64,
+    /// `group.consumer.migration.policy`: `bidirectional`.
+    pub consumer_migration_policy: MigrationPolicy,
     /// The host of every member in DescribeGroups.
     pub client_host: String,
     /// The seed of the member ids. Coordinators with different seeds generate different ids.
@@ -56,6 +98,7 @@ impl Default for Config {
             consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
             consumer_assignment_interval_ms: 0,
             consumer_regex_refresh_ms: 0,
+            consumer_migration_policy: MigrationPolicy::default(),
             client_host: "/127.0.0.1".to_owned(),
             seed: 0,
         }

@@ -54,8 +54,12 @@ impl Groups {
         self.0.values_mut()
     }
 
-    pub(super) fn remove(&mut self, id: &str) {
-        self.0.remove(id);
+    pub(super) fn remove(&mut self, id: &str) -> Option<Group> {
+        self.0.remove(id)
+    }
+
+    pub(super) fn insert(&mut self, id: &str, group: Group) {
+        self.0.insert(id.to_owned(), group);
     }
 
     pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut Group> {
@@ -70,13 +74,6 @@ impl Groups {
     /// The group, if it is a classic one.
     pub(super) fn classic(&self, id: &str) -> Option<&ClassicGroup> {
         match self.0.get(id)? {
-            Group::Classic(group) => Some(group),
-            Group::Consumer(_) => None,
-        }
-    }
-
-    pub(super) fn classic_mut(&mut self, id: &str) -> Option<&mut ClassicGroup> {
-        match self.0.get_mut(id)? {
             Group::Classic(group) => Some(group),
             Group::Consumer(_) => None,
         }

@@ -9,13 +9,13 @@ use crate::protocol::ErrorCode;
 use crate::protocol::join_group::{JoinGroupMember, JoinGroupRequest, JoinGroupResponse};
 
 /// Since this version the first JoinGroup of a new member returns a member id, and the member joins with it (KIP-394).
-const MEMBER_ID_REQUIRED_FROM: i16 = 4;
+pub(super) const MEMBER_ID_REQUIRED_FROM: i16 = 4;
 /// Since this version the response can request a restarted leader to skip the assignment (KIP-814).
 const SKIP_ASSIGNMENT_FROM: i16 = 9;
 
 /// The session timeout and the rebalance timeout of a request, in milliseconds. Version 0 has one field for both. A
 /// negative timeout counts as 0.
-fn timeouts(request: &JoinGroupRequest, version: i16) -> (u64, u64) {
+pub(super) fn timeouts(request: &JoinGroupRequest, version: i16) -> (u64, u64) {
     let session = request.session_timeout_ms;
     let rebalance = if version == 0 { session } else { request.rebalance_timeout_ms };
     (u64::try_from(session).unwrap_or(0), u64::try_from(rebalance).unwrap_or(0))

@@ -14,6 +14,7 @@ mod commit;
 mod config;
 mod connections;
 mod consumer;
+mod conversion;
 mod group;
 mod groups;
 mod ids;
@@ -29,7 +30,7 @@ mod tests;
 mod timers;
 mod topics;
 
-pub use config::Config;
+pub use config::{Config, MigrationPolicy};
 pub use connections::Reply;
 pub use consumer::{ConsumerGroupState, ConsumerGroupView, ConsumerMemberView, MemberState};
 pub use group::State;
@@ -46,7 +47,7 @@ use crate::protocol::leave_group::LeaveGroupResponse;
 use crate::protocol::offsets::{OffsetCommitRequest, OffsetCommitResponse, OffsetFetchGroup};
 use crate::protocol::sync_group::SyncGroupRequest;
 use crate::protocol::{ApiKey, ErrorCode, FrameError};
-use answers::{refuse, refuse_join, refuse_sync};
+use answers::{answer_join, refuse, refuse_join, refuse_sync};
 use connections::{Connections, Ticket};
 use consumer::{ConsumerGroup, Refusal};
 use group::{ClassicGroup, Context};
@@ -250,15 +251,21 @@ impl Coordinator {
         self.now = self.now.max(now_ms);
         while let Some(timer) = self.timers.take_due(self.now) {
             let (groups, mut context, _) = self.context();
-            let (Timer::Join(id) | Timer::Sync(id) | Timer::Session(id, _) | Timer::Revocation(id, _)) = &timer;
+            let (Timer::Join(id)
+            | Timer::Sync(id)
+            | Timer::Session(id, _)
+            | Timer::Revocation(id, _)
+            | Timer::Rejoin(id, _)) = &timer;
             match (groups.get_mut(id), &timer) {
                 (Some(Group::Classic(group)), Timer::Join(_)) => group.join_phase_expired(&mut context),
                 (Some(Group::Classic(group)), Timer::Sync(_)) => group.sync_phase_expired(&mut context),
                 (Some(Group::Classic(group)), Timer::Session(_, id)) => group.session_expired(&mut context, id),
                 (Some(Group::Consumer(group)), Timer::Session(_, id)) => group.session_expired(&mut context, id),
                 (Some(Group::Consumer(group)), Timer::Revocation(_, id)) => group.revocation_expired(&mut context, id),
+                (Some(Group::Consumer(group)), Timer::Rejoin(_, id)) => group.rejoin_expired(&mut context, id),
                 _ => {}
             }
+            conversion::downgrade(groups, &mut context, id);
         }
     }
 
@@ -271,11 +278,6 @@ impl Coordinator {
             ids: &mut self.ids,
         };
         (&mut self.groups, context, &self.topics)
-    }
-
-    fn group(&mut self, id: &str) -> Option<(&mut ClassicGroup, Context<'_>)> {
-        let (groups, context, _) = self.context();
-        groups.classic_mut(id).map(|group| (group, context))
     }
 
     fn serve(&mut self, ticket: Ticket, request: Request) {
@@ -295,7 +297,10 @@ impl Coordinator {
                     LeaveGroupResponse { error_code: ErrorCode::INVALID_GROUP_ID, ..Default::default() }
                 } else {
                     let (groups, mut context, _) = self.context();
-                    leave::leave(groups.classic_mut(&request.group_id), &mut context, request, version)
+                    let id = request.group_id.clone();
+                    let response = leave::leave(groups.get_mut(&id), &mut context, request, version);
+                    conversion::downgrade(groups, &mut context, &id);
+                    response
                 };
                 self.connections.answer(ticket, &response);
             }
@@ -347,18 +352,29 @@ impl Coordinator {
         } else if !request.member_id.is_empty() && self.groups.get(&request.group_id).is_none() {
             ErrorCode::UNKNOWN_MEMBER_ID
         } else {
-            let (groups, mut context, _) = self.context();
-            match groups.classic_or_new(&request.group_id) {
-                Some(group) => return group.join(&mut context, request, ticket),
-                None => ErrorCode::INCONSISTENT_GROUP_PROTOCOL,
+            let (groups, mut context, topics) = self.context();
+            if let Some(group) = groups.classic_or_new(&request.group_id) {
+                return group.join(&mut context, request, ticket);
             }
+            let Some(group) = groups.consumer_mut(&request.group_id) else { return };
+            let id = request.group_id.clone();
+            match group.join_classic(&mut context, &request, &ticket, topics) {
+                Ok(response) => answer_join(context.connections, ticket, response),
+                Err((code, member_id)) => refuse_join(context.connections, ticket, member_id, code),
+            }
+            return conversion::downgrade(groups, &mut context, &id);
         };
         refuse_join(&mut self.connections, ticket, request.member_id, refusal);
     }
 
     fn sync(&mut self, request: SyncGroupRequest, ticket: Ticket) {
-        let code = match self.group(&request.group_id) {
-            Some((group, mut context)) => return group.sync(&mut context, request, ticket),
+        let (groups, mut context, topics) = self.context();
+        let code = match groups.get_mut(&request.group_id) {
+            Some(Group::Classic(group)) => return group.sync(&mut context, request, ticket),
+            Some(Group::Consumer(group)) => match group.sync_classic(&mut context, &request, topics) {
+                Ok(response) => return context.connections.answer(ticket, &response),
+                Err(code) => code,
+            },
             None if request.group_id.is_empty() => ErrorCode::INVALID_GROUP_ID,
             None => ErrorCode::UNKNOWN_MEMBER_ID,
         };
@@ -366,8 +382,10 @@ impl Coordinator {
     }
 
     fn heartbeat(&mut self, request: &HeartbeatRequest) -> Result<(), ErrorCode> {
-        match self.group(&request.group_id) {
-            Some((group, mut context)) => group.heartbeat(&mut context, request),
+        let (groups, mut context, topics) = self.context();
+        match groups.get_mut(&request.group_id) {
+            Some(Group::Classic(group)) => group.heartbeat(&mut context, request),
+            Some(Group::Consumer(group)) => group.heartbeat_classic(&mut context, request, topics),
             None if request.group_id.is_empty() => Err(ErrorCode::INVALID_GROUP_ID),
             None => Err(ErrorCode::UNKNOWN_MEMBER_ID),
         }
@@ -407,22 +425,21 @@ impl Coordinator {
         let (groups, mut context, topics) = self.context();
         let id = &request.group_id;
         let unknown = |is_known: bool| {
-            let message = match (is_known, request.member_epoch) {
-                // What a broker answers with the migration policy "disabled".
-                (true, JOIN_EPOCH) => {
-                    format!(
-                        "Cannot upgrade classic group {id} to consumer group because the online upgrade is disabled."
-                    )
-                }
-                (true, _) => format!("Group {id} is not a consumer group."),
-                (false, _) => format!("Group {id} not found."),
+            let message = match is_known {
+                true => format!("Group {id} is not a consumer group."),
+                false => format!("Group {id} not found."),
             };
             Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message)
         };
         let is_known = groups.get(id).is_some();
         if request.member_epoch < JOIN_EPOCH {
             let group = groups.consumer_mut(id).ok_or_else(|| unknown(is_known))?;
-            return group.leave(&mut context, &request);
+            let answer = group.leave(&mut context, &request);
+            conversion::downgrade(groups, &mut context, id);
+            return answer;
+        }
+        if request.member_epoch == JOIN_EPOCH {
+            conversion::upgrade(groups, &mut context, id, topics)?;
         }
         let config = context.config;
         let group = match request.member_epoch {

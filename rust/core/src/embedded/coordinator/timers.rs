@@ -13,6 +13,8 @@ pub(super) enum Timer {
     Session(String, String),
     /// The time of a member to give partitions up (KIP-848) ends.
     Revocation(String, String),
+    /// The time of a classic member of a KIP-848 group to join again, or to send SyncGroup, ends.
+    Rejoin(String, String),
 }
 
 /// The deadlines, in milliseconds on the caller's clock.
@@ -31,6 +33,13 @@ impl Timers {
             self.queue.remove(&(old, timer.clone()));
         }
         self.queue.insert((deadline, timer));
+    }
+
+    /// Sets a timer that is not set yet.
+    pub(super) fn begin(&mut self, timer: Timer, deadline: u64) {
+        if !self.deadlines.contains_key(&timer) {
+            self.set(timer, deadline);
+        }
     }
 
     pub(super) fn cancel(&mut self, timer: Timer) {

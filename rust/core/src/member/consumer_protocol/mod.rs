@@ -189,6 +189,7 @@ impl ConsumerMembership {
             self.leaving.as_ref().map(|leaving| leaving.deadline),
             self.heartbeat_due(),
             self.liveness_due(),
+            self.done_due(),
             self.session_end(),
             Some(self.topics.not_before()),
         ];

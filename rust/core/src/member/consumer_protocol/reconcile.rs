@@ -14,7 +14,12 @@ pub(super) struct Outstanding {
     revoked: ByTopic,
     /// Whether the application has begun it. From then on it is carried out.
     begun: bool,
+    /// Set once the application is done with it: until when its last commits of what it gave up are waited for.
+    until: Option<u64>,
 }
+
+/// How long the last commits of given-up partitions are waited for before the coordinator may give these to others.
+const LAST_COMMITS_MS: u64 = 5_000;
 
 impl ConsumerMembership {
     /// Compares the assignment with what the application holds. Topics without a name wait for it; the others do not wait for them.
@@ -85,7 +90,7 @@ impl ConsumerMembership {
                 .map(|wanted| wanted.topics.iter().cloned().collect())
                 .unwrap_or_default(),
         };
-        self.notice = Some(Outstanding { ticket: self.last_ticket, kind, added, revoked, begun: false });
+        self.notice = Some(Outstanding { ticket: self.last_ticket, kind, added, revoked, begun: false, until: None });
         self.network.actions.push(Action::Notify(notice));
     }
 
@@ -113,10 +118,42 @@ impl ConsumerMembership {
         if !self.begin(ticket) {
             return;
         }
-        let Some(Outstanding { kind, revoked, .. }) = self.notice.take() else { return };
+        let until = self.network.now.saturating_add(LAST_COMMITS_MS);
+        if let Some(outstanding) = &mut self.notice {
+            outstanding.until.get_or_insert(until);
+        }
+        self.drive_done();
+    }
+
+    /// Ends a notice with which the application is done, once the commits of what it gave up are answered: the next owner starts
+    /// where they say, and the coordinator takes none from a member that has acknowledged the revocation.
+    pub(super) fn drive_done(&mut self) -> Progress {
+        let Some(until) = self.notice.as_ref().and_then(|outstanding| outstanding.until) else { return false };
+        if self.epoch >= 0 && self.network.now < until && self.commits_what_goes() {
+            return false;
+        }
+        let Some(Outstanding { kind, revoked, .. }) = self.notice.take() else { return false };
         self.holdings.remove(&revoked);
         if kind == NoticeKind::Assign && self.epoch >= 0 {
             self.beats.owes_acknowledgement = true;
         }
+        true
+    }
+
+    /// Whether a commit of a partition that the notice revokes is unanswered.
+    fn commits_what_goes(&self) -> bool {
+        let Some(outstanding) = &self.notice else { return false };
+        let goes = |topic: &str, partition: i32| {
+            let found = self.holdings.find(topic, partition);
+            found
+                .is_some_and(|(id, _)| outstanding.revoked.get(&id).is_some_and(|numbers| numbers.contains(&partition)))
+        };
+        let commits = self.commits.in_flight.iter().chain(&self.commits.waiting);
+        commits.flat_map(|commit| &commit.offsets).any(|(offset, _)| goes(&offset.topic, offset.partition))
+    }
+
+    /// When the wait for the last commits is over.
+    pub(super) fn done_due(&self) -> Option<u64> {
+        self.notice.as_ref().and_then(|outstanding| outstanding.until)
     }
 }

@@ -136,7 +136,8 @@ impl World {
         OffsetCommitResponse { topics: topics.collect(), ..Default::default() }
     }
 
-    /// A commit is sent only for what the application holds. A broker accepts any partition at the member's epoch.
+    /// A commit is sent only for what the application holds, or has given up without an acknowledgement. A broker accepts any
+    /// partition at the member's epoch.
     pub(super) fn check_request(&mut self, host: usize, frame: &[u8]) {
         let mut reader = Reader::of_frame(frame);
         let header = RequestHeader::read(&mut reader).unwrap();
@@ -153,7 +154,7 @@ impl World {
         for topic in &request.topics {
             let held = host
                 .holds
-                .iter()
+                .union(&host.given_up)
                 .filter(|(name, _)| *name == topic.name || self.group.names.get(&topic.topic_id) == Some(name));
             let held: BTreeSet<i32> = held.map(|&(_, number)| number).collect();
             assert!(topic.partitions.iter().all(|partition| held.contains(&partition.partition_index)), "{request:?}");
@@ -166,6 +167,18 @@ impl World {
         let member = &mut self.hosts[host];
         member.heartbeats += 1;
         member.sent.push(request.clone());
+        if let Some(held) = &request.topic_partitions {
+            // What it still names is not acknowledged.
+            let names = |topic: &HeartbeatTopicPartitions, name: &str| {
+                self.group.names.get(&topic.topic_id).is_some_and(|known| known == name)
+            };
+            member.given_up.retain(|(name, number)| {
+                held.iter().any(|topic| topic.partitions.contains(number) && names(topic, name))
+            });
+        }
+        if request.member_epoch < 0 {
+            member.given_up.clear();
+        }
         if request.member_epoch < 0 {
             member.epoch = 0;
             return;

@@ -8,7 +8,8 @@ use crate::protocol::group_admin::{
     DescribedAssignment, DescribedConsumer, DescribedConsumerGroup, DescribedTopicPartitions,
 };
 
-/// The type of a member that speaks KIP-848 (KIP-1099).
+/// The types of members, by the protocol that they speak (KIP-1099).
+const CLASSIC_TYPE: i8 = 0;
 const CONSUMER_TYPE: i8 = 1;
 
 impl ConsumerGroup {
@@ -57,7 +58,7 @@ impl ConsumerGroup {
             subscribed_topic_regex: Some(member.expression.clone().unwrap_or_default()),
             assignment: DescribedAssignment { topic_partitions: assigned.collect() },
             target_assignment: DescribedAssignment { topic_partitions: target.collect() },
-            member_type: CONSUMER_TYPE,
+            member_type: if member.classic.is_some() { CLASSIC_TYPE } else { CONSUMER_TYPE },
         }
     }
 }

@@ -54,15 +54,9 @@ impl ConsumerGroup {
         }
         let resubscribed = self.enter(context, request, client_id, &sender, expression);
         self.planner.set_assignor(self.elected(context.config));
-        let may_plan = self
-            .planned_at
-            .is_none_or(|at| context.now >= at.saturating_add(context.config.consumer_assignment_interval_ms));
-        let when = if may_plan { When::Now } else { When::Later };
-        let planned = self.inform(request, &sender, resubscribed, when);
-        if self.planner.changes() != before {
-            self.raise_epoch();
-        }
-        planned.and_then(|()| self.plan(context, may_plan)).map_err(|error| {
+        let (may_plan, when) = self.may_plan(context);
+        let informed = self.inform(request, &sender, resubscribed, when);
+        self.plan_after(context, before, informed, may_plan).map_err(|error| {
             // The group keeps its targets. The next heartbeat tries again.
             Refusal::new(ErrorCode::UNKNOWN_SERVER_ERROR, error.to_string())
         })?;
@@ -119,7 +113,9 @@ impl ConsumerGroup {
                 false => Ok(Sender::New),
             };
         };
-        if self.members.get(holder).is_some_and(|member| member.epoch == LEAVE_STATIC_EPOCH) {
+        // A member of the classic protocol gives way to one of the new protocol, without having left.
+        let gives_way = |member: &Member| member.epoch == LEAVE_STATIC_EPOCH || member.classic.is_some();
+        if self.members.get(holder).is_some_and(gives_way) {
             let is_taken = holder != member_id && self.members.contains_key(member_id);
             if !is_taken {
                 return Ok(Sender::Returned { old: holder.clone() });
@@ -186,12 +182,7 @@ impl ConsumerGroup {
             Sender::New => {
                 self.members.insert(member_id.clone(), Member::default());
             }
-            Sender::Returned { old } => {
-                self.cancel_timers(context, old);
-                if let Some(member) = self.members.remove(old) {
-                    self.members.insert(member_id.clone(), Member { previous_epoch: 0, ..member });
-                }
-            }
+            Sender::Returned { old } => self.replace(context, old, member_id),
         }
         if let Some(instance_id) = &request.instance_id {
             self.statics.insert(instance_id.clone(), member_id.clone());
@@ -201,6 +192,7 @@ impl ConsumerGroup {
         if request.instance_id.is_some() {
             member.instance_id.clone_from(&request.instance_id);
         }
+        member.classic = None;
         client_id.clone_into(&mut member.client_id);
         member.client_host.clone_from(&context.config.client_host);
         if request.rack_id.is_some() {
@@ -249,6 +241,37 @@ impl ConsumerGroup {
                 self.planner.join(member_id, request.instance_id.as_deref(), asked, when).map(drop)
             }
         }
+    }
+
+    /// Gives a static member's place to another member id.
+    pub(super) fn replace(&mut self, context: &mut Context<'_>, old: &str, new: &str) {
+        self.cancel_timers(context, old);
+        if let Some(member) = self.members.remove(old) {
+            self.members.insert(new.to_owned(), Member { previous_epoch: 0, ..member });
+        }
+        // One that has not left gives its target up now. The planner has the same members, so it cannot refuse.
+        let _ = self.planner.leave(old, true, When::Later);
+    }
+
+    /// Whether the time between two plans is over.
+    pub(super) fn may_plan(&self, context: &Context<'_>) -> (bool, When) {
+        let interval = context.config.consumer_assignment_interval_ms;
+        let may_plan = self.planned_at.is_none_or(|at| context.now >= at.saturating_add(interval));
+        (may_plan, if may_plan { When::Now } else { When::Later })
+    }
+
+    /// Raises the group's epoch if something happened since the planner had counted `before`, and plans.
+    pub(super) fn plan_after(
+        &mut self,
+        context: &Context<'_>,
+        before: u64,
+        informed: Result<(), CoordinatorError>,
+        may_plan: bool,
+    ) -> Result<(), CoordinatorError> {
+        if self.planner.changes() != before {
+            self.raise_epoch();
+        }
+        informed.and_then(|()| self.plan(context, may_plan))
     }
 
     /// Brings the plan up to the group's epoch.

@@ -3,6 +3,7 @@
 use crate::embedded::coordinator::topics::TopicId;
 use crate::planning::server_side::Assignor;
 use crate::protocol::consumer_group_heartbeat::HeartbeatTopicPartitions;
+use crate::protocol::join_group::JoinGroupProtocol;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Partitions by topic, each with the epoch in which its member got it.
@@ -18,6 +19,14 @@ pub enum MemberState {
     UnrevokedPartitions,
     /// Some partitions of its target still belong to other members.
     UnreleasedPartitions,
+}
+
+/// What a member joined with that speaks the classic protocol.
+#[derive(Debug, Clone)]
+pub(in crate::embedded::coordinator) struct Classic {
+    pub(super) session_timeout_ms: u64,
+    /// In the member's order of preference.
+    pub(super) protocols: Vec<JoinGroupProtocol>,
 }
 
 /// A member.
@@ -42,6 +51,8 @@ pub(in crate::embedded::coordinator) struct Member {
     pub(super) assigned: Partitions,
     /// Not assigned any more, and not acknowledged as given up.
     pub(super) pending: Partitions,
+    /// Set for a member of the classic protocol.
+    pub(super) classic: Option<Classic>,
 }
 
 /// The request's partitions, one by one.

@@ -5,6 +5,8 @@
 //! [`planning::server_side`](crate::planning::server_side), as a broker computes them. Each member then goes towards its target
 //! in its own heartbeats ([`reconcile`]).
 
+mod classic;
+mod conversion;
 mod describe;
 mod heartbeat;
 mod leave;
@@ -89,6 +91,8 @@ pub struct ConsumerMemberView {
     pub pending: BTreeMap<TopicId, Vec<i32>>,
     /// The partitions that it should have, by topic.
     pub target: BTreeMap<String, Vec<i32>>,
+    /// Whether it speaks the classic protocol.
+    pub classic: bool,
 }
 
 /// A group of KIP-848.
@@ -191,8 +195,11 @@ impl ConsumerGroup {
         // The planner has the same members, so it cannot refuse.
         let _ = self.planner.leave(member_id, false, crate::planning::server_side::When::Later);
         self.forget_expressions();
-        self.raise_epoch();
         self.cancel_timers(context, member_id);
+        // If the group becomes a classic one now, its members know its generation still, and can commit before they join.
+        if member.classic.is_some() || !self.may_become_classic(context.config) {
+            self.raise_epoch();
+        }
     }
 
     fn raise_epoch(&mut self) {
@@ -203,6 +210,7 @@ impl ConsumerGroup {
     fn cancel_timers(&self, context: &mut Context<'_>, member_id: &str) {
         context.timers.cancel(Timer::Session(self.id.clone(), member_id.to_owned()));
         context.timers.cancel(Timer::Revocation(self.id.clone(), member_id.to_owned()));
+        context.timers.cancel(Timer::Rejoin(self.id.clone(), member_id.to_owned()));
     }
 
     /// The session of a member has ended.
@@ -216,6 +224,11 @@ impl ConsumerGroup {
         if self.members.get(member_id).is_some_and(waiting) {
             self.remove(context, member_id);
         }
+    }
+
+    /// A classic member has not joined again, or not sent SyncGroup, within its rebalance timeout.
+    pub(super) fn rejoin_expired(&mut self, context: &mut Context<'_>, member_id: &str) {
+        self.remove(context, member_id);
     }
 
     pub(super) fn view(&self, config: &Config) -> ConsumerGroupView {
@@ -236,6 +249,7 @@ impl ConsumerGroup {
             assigned: lists(&member.assigned),
             pending: lists(&member.pending),
             target: target(id),
+            classic: member.classic.is_some(),
         };
         ConsumerGroupView {
             group_id: self.id.clone(),

@@ -21,6 +21,10 @@ impl ConsumerGroup {
             return Ok(());
         }
         let member = self.members.get(&request.member_id).ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
+        if member.classic.is_some() {
+            // Its generation is its epoch.
+            return if request.generation_id == member.epoch { Ok(()) } else { Err(ErrorCode::ILLEGAL_GENERATION) };
+        }
         if version < MEMBER_EPOCH_FROM {
             return Err(ErrorCode::UNSUPPORTED_VERSION);
         }

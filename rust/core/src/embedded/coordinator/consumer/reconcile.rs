@@ -63,7 +63,7 @@ impl ConsumerGroup {
     }
 
     /// The member's target, without topics to which it does not subscribe any more.
-    fn target_of(&self, member_id: &str, topics: &Topics) -> BTreeMap<TopicId, Vec<i32>> {
+    pub(super) fn target_of(&self, member_id: &str, topics: &Topics) -> BTreeMap<TopicId, Vec<i32>> {
         let (Ok(target), Some(member)) = (self.planner.target(member_id), self.members.get(member_id)) else {
             return BTreeMap::new();
         };

@@ -180,7 +180,7 @@ fn a_group_has_one_protocol_while_it_has_members() {
     let request = Consumer::new("c", &["t"]).full();
     let refused = cluster.beat(&request);
     assert_eq!(refused.error_code, ErrorCode::GROUP_ID_NOT_FOUND);
-    assert!(refused.error_message.expect("a reason").contains("the online upgrade is disabled"));
+    assert!(refused.error_message.expect("a reason").contains("the embedded consumer protocol is malformed"));
     assert_eq!(
         cluster.refused(&Consumer { epoch: 3, ..Consumer::new("c", &[]) }.steady()),
         ErrorCode::GROUP_ID_NOT_FOUND

@@ -4,6 +4,7 @@ mod admin;
 mod consumer;
 mod consumer_leaving;
 mod consumer_simulation;
+mod conversion;
 mod harness;
 mod joining;
 mod leaving;

@@ -1,0 +1,37 @@
+//! A group changes its protocol while it has members, where the migration policy allows it. The first member of the new protocol
+//! converts a classic group. When the last one has gone, the group is classic again, and rebalances.
+
+use super::consumer::{ConsumerGroup, Refusal};
+use super::group::{Context, State};
+use super::groups::{Group, Groups};
+use super::topics::Topics;
+
+/// Makes a classic group with members one of KIP-848, in which they go on with what they have.
+///
+/// # Errors
+/// The policy, the size, or the bytes of a member do not allow it; then nothing has changed.
+pub(super) fn upgrade(
+    groups: &mut Groups,
+    context: &mut Context<'_>,
+    id: &str,
+    topics: &Topics,
+) -> Result<(), Refusal> {
+    let Some(classic) = groups.classic(id).filter(|group| group.state != State::Empty) else { return Ok(()) };
+    let mut group = ConsumerGroup::of_classic(classic, context.config, topics)?;
+    if let Some(Group::Classic(classic)) = groups.remove(id) {
+        group.replace_classic(*classic, context);
+    }
+    groups.insert(id, Group::Consumer(Box::new(group)));
+    Ok(())
+}
+
+/// Makes a group of KIP-848 that only classic members are left in a classic one, if the policy and the size allow it.
+pub(super) fn downgrade(groups: &mut Groups, context: &mut Context<'_>, id: &str) {
+    if !groups.consumer_mut(id).is_some_and(|group| group.may_become_classic(context.config)) {
+        return;
+    }
+    let Some(Group::Consumer(group)) = groups.remove(id) else { return };
+    let mut classic = group.into_classic(context);
+    classic.prepare_rebalance(context);
+    groups.insert(id, Group::Classic(Box::new(classic)));
+}

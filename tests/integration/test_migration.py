@@ -1,0 +1,193 @@
+"""Groups are moved to the new protocol (KIP-848) and back while records flow, in the order that `migrate` prints."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.broker import Kafka, unique
+from support.members import JavaMember
+from support.moving import MovingGroup
+from support.needs import rest
+from support.own import Sparing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kafka_assignors.embedded import EmbeddedKafka
+    from support.fixtures import StartMember
+    from support.trace import Trace
+
+STRATEGIES: dict[str, Any] = {
+    **{
+        name: name
+        for name in (
+            "range",
+            "roundrobin",
+            "sticky",
+            "cooperative-sticky",
+            "sticky-join",
+            "cooperative-sticky-join",
+            "lag",
+            "weighted",
+            "cooperative-weighted",
+        )
+    },
+    "own": Sparing(most=4),
+}
+
+
+def there_and_back(kafka: Kafka, name: str, strategy: Any) -> str:
+    """Moves a group with this strategy to the new protocol and back, one member at a time. Returns what was moved."""
+    topics = {kafka.create_topic(unique(f"t{number}"), 3): 3 for number in range(2)}
+    with MovingGroup(kafka.bootstrap_servers, unique(f"move-{name}"), topics) as group:
+        old = [group.ours(strategy), group.ours(strategy)]
+        group.settle()
+        found = group.migrate()
+        assert found["way"] == "online", found
+        replaced = {"range", "roundrobin", "sticky", "cooperative-sticky"}
+        assert [each["rule"] for each in found["in_the_way"]] == ([] if name in replaced else ["same-purpose"])
+        vote = {"group_remote_assignor": found["assignor"]} if "group.remote.assignor" in found["order"][0] else {}
+        co_locating = ("range", "sticky-join", "cooperative-sticky-join")
+        assert found["assignor"] == ("range" if name in co_locating else "uniform")
+        first = group.ours_in_the_new(**vote)
+        group.settle()
+        assert (group.migrate()["way"], group.migrate()["classic"]) == ("moving", 2)
+        for leaving in old:
+            group.stable()
+            group.stop(leaving)
+            group.settle()
+        second = group.ours_in_the_new(**vote)
+        group.settle()
+        assert group.migrate()["way"] == "moved"
+        for new in (first, second):
+            group.stable()
+            group.stop(new)
+            group.ours(strategy)
+            group.settle()
+        group.until(lambda: group.migrate()["way"] == "online", "the group is classic again")
+        group.check_records()
+        return f"{name}: {group.sent} records"
+
+
+@pytest.mark.parametrize("name", ["sticky", *rest("range", "cooperative-sticky", "cooperative-sticky-join")])
+def test_a_group_on_the_embedded_kafka_is_moved_and_back(embedded_kafka: EmbeddedKafka, name: str) -> None:
+    there_and_back(Kafka(embedded_kafka.bootstrap_servers, "embedded"), name, STRATEGIES[name])
+
+
+def test_groups_of_each_strategy_are_moved_and_back(kafka_broker: Kafka) -> None:
+    with ThreadPoolExecutor(len(STRATEGIES)) as pool:
+        running = [pool.submit(there_and_back, kafka_broker, name, each) for name, each in STRATEGIES.items()]
+        said = [each.result() for each in running]
+    assert len(said) == len(STRATEGIES)
+
+
+def _held_by_java(trace: Trace, name: str) -> set[tuple[str, int]]:
+    held: set[tuple[str, int]] = set()
+    for event in trace.events:
+        if event.member == name and event.kind in ("assigned", "revoked", "lost"):
+            changed = {(topic, number) for topic, number in event.fields["partitions"]}
+            held = held | changed if event.kind == "assigned" else held - changed
+    return held
+
+
+def _read_by_java(trace: Trace, group: MovingGroup) -> None:
+    for event in trace.events:
+        if event.kind == "consumed":
+            for topic, number, first, last in event.fields["offsets"]:
+                for offset in range(first, last + 1):
+                    group.note((topic, number, offset), event.member)
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_group_with_java_and_librdkafka_is_moved_and_back(
+    kafka_broker: Kafka, start_member: StartMember, trace: Trace, strategy: str
+) -> None:
+    topics = {kafka_broker.create_topic(unique("t"), 8): 8}
+    classes = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
+    further = {"assignor": f"org.apache.kafka.clients.consumer.{classes[strategy]}"}
+    with MovingGroup(kafka_broker.bootstrap_servers, unique(f"mixed-{strategy}"), topics) as group:
+        # Ours leads: the group's first member does, until it leaves. So no assignment has user data.
+        ours = group.our_confluent(strategy)
+        group.settle()
+        native = group.librdkafka(strategy)
+        java = start_member(JavaMember, "java", kafka_broker, group.group_id, **further)
+        java.subscribe(*topics)
+
+        def by_java() -> Iterable[tuple[str, int]]:
+            return _held_by_java(trace, "java")
+
+        group.settle(by_java)
+        found = group.migrate()
+        assert (found["way"], found["in_the_way"]) == ("online", [])
+        assert {each["library"] for each in found["clients"]} >= {"librdkafka"}
+        vote = {"group_remote_assignor": "range"} if strategy == "range" else {}
+        new = group.ours_in_the_new(**vote)
+        group.settle(by_java)
+        assert (group.migrate()["way"], group.migrate()["classic"]) == ("moving", 3)
+        # Each once the group is Stable again: one that has not followed may not commit.
+        leavings: list[Callable[[], None]] = [lambda: group.stop(native), java.close, lambda: group.stop(ours)]
+        for leave in leavings:
+            group.stable()
+            leave()
+            group.settle(*([by_java] if java.alive else []))
+        modern = start_member(JavaMember, "java-new", kafka_broker, group.group_id, protocol="consumer")
+        modern.subscribe(*topics)
+
+        def by_modern() -> Iterable[tuple[str, int]]:
+            return _held_by_java(trace, "java-new")
+
+        group.settle(by_modern)
+        assert group.migrate()["way"] == "moved"
+        # And back.
+        ours = group.our_confluent(strategy)
+        group.settle(by_modern)
+        group.stable()
+        modern.close()
+        group.settle()
+        # As `migrate` says: a member that has not followed loses what it has not committed.
+        group.stable()
+        group.stop(new)
+        group.settle()
+        group.librdkafka(strategy)
+        group.settle()
+        assert group.migrate()["way"] in ("online", "offline")
+        group._producing = False
+        group._producer.join(30)
+        _read_by_java(trace, group)
+        group.check_records()
+
+
+def test_a_leader_of_ours_clears_the_way_of_librdkafkas_cooperative_sticky(kafka_broker: Kafka) -> None:
+    topics = {kafka_broker.create_topic(unique("t"), 6): 6}
+    with MovingGroup(kafka_broker.bootstrap_servers, unique("blocked"), topics) as group:
+        natives = [group.librdkafka("cooperative-sticky")]
+        group.settle()
+        natives.append(group.librdkafka("cooperative-sticky"))
+        group.settle()
+        found = group.migrate()
+        assert (found["way"], [each["rule"] for each in found["in_the_way"]]) == ("offline", ["no-user-data"])
+        assert "librdkafka" in found["in_the_way"][0]["remedy"]
+        refused = group.ours_in_the_new()
+        with pytest.raises(Exception, match="custom assignor"):
+            group.until(lambda: False, "it is refused")
+        group.readers.remove(refused)
+
+        # As the remedy says: one of ours, then the others one after the other until the way is clear.
+        group.ours("cooperative-sticky")
+        group.settle()
+        for native in list(natives):
+            group.stop(native)
+            group.settle()
+            if group.migrate()["way"] == "online":
+                break
+            natives.append(group.librdkafka("cooperative-sticky"))
+            group.settle()
+        found = group.migrate()
+        assert (found["way"], found["in_the_way"]) == ("online", [])
+        group.ours_in_the_new()
+        group.settle()
+        assert group.migrate()["way"] == "moving"
+        group.check_records()
