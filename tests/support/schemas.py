@@ -8,6 +8,7 @@ import re
 import sys
 from typing import Any
 
+from kafka_assignors import intervals
 from kafka_assignors.cluster import Missing
 from kafka_assignors.planner import claims, compare, cost, decode, describe, fleet, keys, observed_group, plan, reasons
 
@@ -30,7 +31,7 @@ ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
 }
 """The root of each answer, and the fields before its own."""
 
-_MODULES = (claims, compare, cost, decode, describe, fleet, keys, observed_group, plan, reasons)
+_MODULES = (claims, compare, cost, decode, describe, fleet, intervals, keys, observed_group, plan, reasons)
 CLASSES: dict[str, Any] = {
     name: each
     for module in _MODULES
