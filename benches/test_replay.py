@@ -52,6 +52,7 @@ check_bounds("replay-floor", {TYPICAL, SMALL})
 check_bounds("replay-pace", {TYPICAL})
 check_bounds("replay-kafka-python", SAMPLES)
 check_bounds("replay-six", {TYPICAL})
+check_bounds("replay-uniform", {TYPICAL, SMALL})
 check_bounds("replay-growth", {f"{FEW}, and 10 times as many"})
 check_bounds("replay-memory", {f"{FEW}, and 10 times as many"})
 check_bounds("decoder-pace", {"offset commits", "group metadata"})
@@ -212,6 +213,20 @@ def test_six_strategies(tables: Tables, interleaved: Interleaved, ratio: Ratio) 
     seconds, once = interleaved(six, one, 3)
     note = f"{FLEETS[TYPICAL].total * len(STRATEGIES) / seconds:,.0f} rebalances/s"
     ratio.at_most("replay-six", TYPICAL, seconds, once, note)
+
+
+@pytest.mark.parametrize("name", BOUNDS.cases("replay-uniform"))
+def test_what_a_broker_would_plan(name: str, tables: Tables, interleaved: Interleaved, ratio: Ratio) -> None:
+    frames, total = tables(name), FLEETS[name].total
+
+    def replayed(strategy: str) -> Callable[[], None]:
+        return lambda: consume(replay(**frames, strategies=[strategy]))
+
+    uniform, sticky = replayed("uniform"), replayed("sticky")
+    warm(uniform, sticky)
+    seconds, other = interleaved(uniform, sticky, 5)
+    note = f"{total / seconds:,.0f} rebalances/s, sticky {total / other:,.0f}/s"
+    ratio.at_most("replay-uniform", name, seconds, other, note)
 
 
 def test_growth(tables: Tables, interleaved: Interleaved, ratio: Ratio) -> None:

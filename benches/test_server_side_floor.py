@@ -8,6 +8,7 @@ from ratios import Interleaved, Ratio, check_bounds
 from kafka_assignors import UniformAssignor, _core
 
 CASES = [f"500 x 2,000, 2,000 members: {event}" for event in ("fresh", "one leaves", "one joins")]
+QUICK = CASES[1]
 
 check_bounds("server-side-floor", CASES)
 
@@ -15,7 +16,7 @@ check_bounds("server-side-floor", CASES)
 pytestmark = pytest.mark.filterwarnings("ignore::kafka_assignors.RecordSizeWarning")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.quick) if n == QUICK else n for n in CASES])
 def test_uniform(name: str, interleaved: Interleaved, ratio: Ratio) -> None:
     case, members = groups.cases()[name], groups.joined(name)
     options = UniformAssignor()._options()

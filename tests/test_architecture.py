@@ -43,6 +43,7 @@ LEVELS = (
         "partitioners",
         "key_hash",
         "lag",
+        "intervals",
     ),
     ("userdata", "group", "options", "properties"),
     ("errors", "printable", "stdout", "_core"),

@@ -17,6 +17,10 @@ _EarlierPlans: TypeAlias = tuple[list[tuple[int | None, Plan]], bool, bool]
 _Counts: TypeAlias = dict[str, int] | dict[str, int | Topic]
 _Lags: TypeAlias = dict[str, list[int]] | dict[str, Sequence[int]]
 
+# Milliseconds between heartbeats, until the first one, in the new protocol, while waiting, and of a round trip; whether
+# members send theirs apart.
+_Intervals: TypeAlias = tuple[float, float, float, float, float, bool]
+
 _Reason: TypeAlias = Literal[
     "no-subscriber", "withheld", "contested", "owner-not-subscribed", "beyond", "not-planned", "not-allowed", "full"
 ]
@@ -108,10 +112,13 @@ class Replay:
         strategies: Sequence[
             tuple[str, tuple[str, str, str] | tuple[str, int | None, int | None] | tuple[bool, Callable[..., Any]]]
         ],
+        intervals: _Intervals | None = None,
     ) -> Replay: ...
     def run(self, batch: Any) -> Any: ...
     def floor(self, batch: Any) -> Any: ...
     def assignments(self, batch: Any) -> Assignments: ...
+
+def ownerless_ms(protocol: str, intervals: _Intervals, changes: tuple[int, int, int, int, int, int, int]) -> float: ...
 
 @final
 class OffsetsTopic:

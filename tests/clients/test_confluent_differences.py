@@ -230,7 +230,6 @@ def test_a_difference(any_kafka: Kafka, name: str) -> None:
         {"heartbeat.interval.ms": 45_000},
         {"bootstrap.servers": ""},
         {"bootstrap.servers": "a:99999"},
-        {"group.protocol": "consumer"},
         {"group.remote.assignor": "uniform"},
         {"topic.blacklist": "a"},
         {"offset.store.method": "file"},

@@ -174,7 +174,7 @@ def test_how_often_a_blocked_consumer_looks_after_its_group(given: dict[str, int
         ({"heartbeat.interval.ms": 45_000}, OptionError, r"not below session\.timeout\.ms"),
         ({"session.timeout.ms": 0}, OptionError, r"session\.timeout\.ms is '0'"),
         ({"auto.offset.reset": "now"}, OptionError, r"auto\.offset\.reset is 'now'; give one of smallest"),
-        ({"group.protocol": "consumer"}, OptionError, r"group\.protocol is not supported by this consumer"),
+        ({"group.protocol": "consumer", "on_rebalance": print}, OptionError, "on_rebalance cannot be set"),
         ({"group.remote.assignor": "uniform"}, OptionError, r"group\.remote\.assignor"),
         ({"topic.blacklist": "a"}, OptionError, r"topic\.blacklist"),
         ({"on_broker_assignor": "maybe"}, OptionError, "give one of fail, carry-on"),

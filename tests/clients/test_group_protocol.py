@@ -45,9 +45,21 @@ def test_aiokafka_refuses(settings: dict[str, Any], sentence: str) -> None:
         asyncio.run(make())
 
 
-def test_confluent_leaves_it_to_librdkafka() -> None:
+def test_confluent_leaves_it_to_librdkafka(caplog: pytest.LogCaptureFixture) -> None:
+    settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "group.protocol": "Consumer"}
+    made = Consumer(settings, **{"group.remote.assignor": "range"})
+    made.close()
+    assert type(made) is confluent_kafka.Consumer
+    assert "group 'g': group.protocol is 'consumer', which librdkafka speaks itself" in caplog.text
+    for name in ("on_rebalance", "on_broker_assignor", "partition.assignment.strategy"):
+        with pytest.raises(confluent_kafka.KafkaException, match=f"{name} cannot be set when group.protocol"):
+            Consumer({**settings, name: "range"})
+
+    class Own(Consumer):
+        pass
+
     with pytest.raises(confluent_kafka.KafkaException, match="librdkafka speaks that protocol itself"):
-        Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "group.protocol": "consumer"})
+        Own(settings)
 
 
 @pytest.mark.parametrize("pattern", ["orders-", "a|b", "x$", "^y", "(?:z)+"])

@@ -42,6 +42,8 @@ GROUPS: dict[Strategy, tuple[str, ...]] = {
     "sticky": ("confluent", "kafka_python", "aiokafka", "kafka_plugin", "aio_plugin"),
     "cooperative-sticky": ("confluent", "kafka_python", "aiokafka", "java"),
 }
+# In the consumer protocol (KIP-848), on brokers that have it.
+CONSUMER_PROTOCOL: dict[Strategy, tuple[str, ...]] = {"consumer": ("kafka_python", "aiokafka", "kafka_python")}
 # The groups that write their records to a topic of their own, in transactions.
 TRANSACTIONS: dict[str, Strategy] = {"exactly-once": "sticky", "exactly-once-cooperative": "cooperative-sticky"}
 # How often the broker looks for transactions past their timeout, to abort them: those of killed members.
@@ -82,12 +84,18 @@ def test_nothing_is_lost_read_twice_in_a_generation_or_taken_back(
     tmp_path: Path,
 ) -> None:
     request.addfinalizer(partial(chaos.keep, trace, tmp_path / "lines.jsonl"))
-    kafka = start_kafka(version)
+    # The broker decides the sessions of the consumer protocol: as long as those of the other groups.
+    sessions = {
+        "group_consumer_min_session_timeout_ms": chaos.SESSION_MS,
+        "group_consumer_session_timeout_ms": chaos.SESSION_MS,
+    }
+    has_it = int(version.partition(".")[0]) >= 4
+    kafka = start_kafka(version, **(sessions if has_it else {}))
     topic = kafka.create_topic(unique("chaos"), PARTITIONS)
     chance = random.Random(SEED)
     storms = [
         Storm(kafka, strategy, strategy, kinds, start_member, chance.randrange(2**31))
-        for strategy, kinds in GROUPS.items()
+        for strategy, kinds in (GROUPS | (CONSUMER_PROTOCOL if has_it else {})).items()
     ]
     broker_ends: list[str] = []
 

@@ -11,17 +11,32 @@ import pytest
 from kafka import TopicPartition
 
 from kafka_assignors.clients.aiokafka import AIOKafkaConsumer
+from kafka_assignors.clients.confluent import Consumer
 from kafka_assignors.clients.kafka_python import KafkaConsumer
-from support.broker import Kafka, unique
+from support.broker import ApacheKafka, Kafka, unique
+from support.cluster import SIZE, Cluster
+from support.jars import consumer_protocol_version
+from support.members import JavaMember
 from support.threads import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from kafka_assignors.clients.kafka_python import RebalanceReport
+    from support.fixtures import StartMember
+    from support.trace import Trace
 
 
 def consumer(kafka: Kafka, group: str, **further: Any) -> KafkaConsumer:
     settings = {"auto_offset_reset": "earliest", "metadata_max_age_ms": 500, "group_protocol": "consumer"}
     return KafkaConsumer(bootstrap_servers=kafka.bootstrap_servers, group_id=group, **settings | further)
+
+
+def librdkafkas(kafka: Kafka, group: str) -> confluent_kafka.Consumer:
+    """confluent-kafka's own consumer, by way of ours."""
+    settings = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": group, "group.protocol": "consumer"}
+    return Consumer(settings)
 
 
 def shares(*consumers: KafkaConsumer) -> list[set[tuple[str, int]]]:
@@ -37,21 +52,21 @@ def divided(partitions: int, *consumers: KafkaConsumer) -> bool:
     return all(found) and sum(map(len, found)) == partitions == len(set().union(*found))
 
 
-def write(kafka_broker: Kafka, topic: str, count: int) -> None:
-    producer = confluent_kafka.Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
+def write(kafka: Kafka, topic: str, count: int) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for number in range(count):
         producer.produce(topic, str(number).encode())
     producer.flush(30)
 
 
-def test_members_come_and_go_and_no_record_is_read_twice(kafka_broker: Kafka) -> None:
+def test_members_come_and_go_and_no_record_is_read_twice(consumer_protocol_kafka: Kafka) -> None:
     topic, group = unique("t"), unique("g")
-    kafka_broker.create_topic(topic, 6)
+    consumer_protocol_kafka.create_topic(topic, 6)
     reports: list[RebalanceReport] = []
-    first = consumer(kafka_broker, group, on_rebalance=reports.append)
+    first = consumer(consumer_protocol_kafka, group, on_rebalance=reports.append)
     first.subscribe([topic])
     wait_until(lambda: divided(6, first), "the first has everything")
-    write(kafka_broker, topic, 60)
+    write(consumer_protocol_kafka, topic, 60)
     read: list[bytes] = []
 
     def read_by(*consumers: KafkaConsumer) -> int:
@@ -62,22 +77,22 @@ def test_members_come_and_go_and_no_record_is_read_twice(kafka_broker: Kafka) ->
 
     wait_until(lambda: read_by(first) >= 60, "the records are read")
     first.commit()
-    second = consumer(kafka_broker, group)
+    second = consumer(consumer_protocol_kafka, group)
     second.subscribe([topic])
     wait_until(lambda: divided(6, first, second), "both have a share")
-    write(kafka_broker, topic, 60)
+    write(consumer_protocol_kafka, topic, 60)
     wait_until(lambda: read_by(first, second) >= 120, "the records are read by both")
     assert sorted(map(int, read)) == sorted([*range(60)] * 2)
     first.commit()
     second.commit()
     second.close()
     wait_until(lambda: divided(6, first), "the first has everything again")
-    write(kafka_broker, topic, 6)
+    write(consumer_protocol_kafka, topic, 6)
     wait_until(lambda: read_by(first) >= 126, "and reads it from the commits of the second on")
     assert len(read) == 126
-    kafka_broker.grow_topic(topic, 8)
+    consumer_protocol_kafka.grow_topic(topic, 8)
     wait_until(lambda: divided(8, first), "new partitions are taken")
-    described = kafka_broker.admin.describe_consumer_groups([group])[group].result()
+    described = consumer_protocol_kafka.admin.describe_consumer_groups([group])[group].result()
     assert described.type.name == "CONSUMER"
     assert all(report.plan is None and not report.leader for report in reports)
     gained = [report.gained for report in reports if report.gained]
@@ -85,34 +100,40 @@ def test_members_come_and_go_and_no_record_is_read_twice(kafka_broker: Kafka) ->
     first.close()
 
 
-def test_a_commit_and_a_start_at_it(kafka_broker: Kafka) -> None:
+def test_a_commit_and_a_start_at_it(consumer_protocol_kafka: Kafka) -> None:
     topic, group = unique("t"), unique("g")
-    kafka_broker.create_topic(topic, 1)
-    write(kafka_broker, topic, 5)
-    first = consumer(kafka_broker, group, group_instance_id="one", group_remote_assignor="range")
+    consumer_protocol_kafka.create_topic(topic, 1)
+    write(consumer_protocol_kafka, topic, 5)
+    first = consumer(consumer_protocol_kafka, group, group_instance_id="one", group_remote_assignor="range")
     first.subscribe([topic])
-    wait_until(lambda: sum(map(len, first.poll(50).values())) or first.position(TopicPartition(topic, 0)) == 5, "read")
+    read: list[Any] = []
+
+    def all_is_read() -> bool:
+        read.extend(record for records in first.poll(50).values() for record in records)
+        return len(read) == 5
+
+    wait_until(all_is_read, "read")
     first.commit()
     assert first.committed(TopicPartition(topic, 0)) == 5
     assert first.group_metadata().generation_id > 0
     first.close()
     # The static member's place is kept for another process.
-    second = consumer(kafka_broker, group, group_instance_id="one", group_remote_assignor="range")
+    second = consumer(consumer_protocol_kafka, group, group_instance_id="one", group_remote_assignor="range")
     second.subscribe([topic])
     wait_until(lambda: divided(1, second), "the place is taken")
     assert second.position(TopicPartition(topic, 0)) == 5
     second.close()
 
 
-def test_a_pattern_is_matched_by_the_broker(kafka_broker: Kafka) -> None:
+def test_a_pattern_is_matched_by_the_broker(consumer_protocol_kafka: Kafka) -> None:
     prefix, group = unique("p"), unique("g")
-    kafka_broker.create_topic(f"{prefix}-a", 2)
-    first = consumer(kafka_broker, group)
+    consumer_protocol_kafka.create_topic(f"{prefix}-a", 2)
+    first = consumer(consumer_protocol_kafka, group)
     first.subscribe(pattern=f"{prefix}-")
     wait_until(lambda: divided(2, first), "the topic is matched")
     assert first.subscription() == {f"{prefix}-a"}
     first.close()
-    refused = consumer(kafka_broker, unique("g"))
+    refused = consumer(consumer_protocol_kafka, unique("g"))
     refused.subscribe(pattern=r"(?=lookahead)")
     with pytest.raises(kafka.errors.KafkaError, match="RE2/J"):
         wait_until(lambda: shares(refused) is None, "it is refused")
@@ -120,16 +141,14 @@ def test_a_pattern_is_matched_by_the_broker(kafka_broker: Kafka) -> None:
 
 
 @pytest.mark.parametrize("other", ["librdkafka", "aiokafka"])
-def test_a_group_with_other_clients(kafka_broker: Kafka, other: str) -> None:
+def test_a_group_with_other_clients(consumer_protocol_kafka: Kafka, other: str) -> None:
     topic, group = unique("t"), unique("g")
-    kafka_broker.create_topic(topic, 4)
-    ours = consumer(kafka_broker, group)
+    consumer_protocol_kafka.create_topic(topic, 4)
+    ours = consumer(consumer_protocol_kafka, group)
     ours.subscribe([topic])
     wait_until(lambda: divided(4, ours), "ours has everything")
     if other == "librdkafka":
-        theirs = confluent_kafka.Consumer(
-            {"bootstrap.servers": kafka_broker.bootstrap_servers, "group.id": group, "group.protocol": "consumer"}
-        )
+        theirs = librdkafkas(consumer_protocol_kafka, group)
         theirs.subscribe([topic])
 
         def both() -> bool:
@@ -144,9 +163,8 @@ def test_a_group_with_other_clients(kafka_broker: Kafka, other: str) -> None:
     else:
 
         async def half() -> set[Any]:
-            theirs = AIOKafkaConsumer(
-                topic, bootstrap_servers=kafka_broker.bootstrap_servers, group_id=group, group_protocol="consumer"
-            )
+            servers = consumer_protocol_kafka.bootstrap_servers
+            theirs = AIOKafkaConsumer(topic, bootstrap_servers=servers, group_id=group, group_protocol="consumer")
             starting = asyncio.create_task(theirs.start())
             held: set[Any] = set()
             for _ in range(600):
@@ -162,3 +180,200 @@ def test_a_group_with_other_clients(kafka_broker: Kafka, other: str) -> None:
         assert asyncio.run(half()) == {(topic, number) for number in range(4)}
     wait_until(lambda: divided(4, ours), "ours has everything again")
     ours.close()
+
+
+def test_one_group_of_java_librdkafka_and_ours(
+    consumer_protocol_kafka: Kafka, start_member: StartMember, trace: Trace
+) -> None:
+    topic, group = unique("t"), unique("g")
+    consumer_protocol_kafka.create_topic(topic, 9)
+    every = {(topic, number) for number in range(9)}
+    ours = consumer(consumer_protocol_kafka, group)
+    ours.subscribe([topic])
+    java = start_member(JavaMember, "java", consumer_protocol_kafka, group, protocol="consumer")
+    java.subscribe(topic)
+    librdkafka = librdkafkas(consumer_protocol_kafka, group)
+    librdkafka.subscribe([topic])
+
+    def held_by_java() -> set[tuple[str, int]]:
+        held: set[tuple[str, int]] = set()
+        for event in list(trace.events):
+            if event.kind == "assigned":
+                held |= event.partitions
+            elif event.kind in {"revoked", "lost"}:
+                held -= event.partitions
+        return held
+
+    def each_has(*sizes: int) -> Callable[[], bool]:
+        """Whether ours, librdkafka's and Java's members have so many partitions, and each has one owner."""
+
+        def true() -> bool:
+            (mine,) = shares(ours)
+            librdkafka.poll(0.02)
+            theirs = {(each.topic, each.partition) for each in librdkafka.assignment()} if sizes[1] else set()
+            found = [mine, theirs, held_by_java()]
+            return [len(share) for share in found] == list(sizes) and set().union(*found) == every
+
+        return true
+
+    wait_until(each_has(3, 3, 3), "each has a third", 60)
+    java.kill()
+    librdkafka.close()
+    ours.close()
+
+
+def test_a_broker_restarts(start_kafka: Callable[..., ApacheKafka]) -> None:
+    broker = start_kafka(consumer_protocol_version())
+    topic, group = unique("t"), unique("g")
+    broker.create_topic(topic, 4)
+    members = [consumer(broker, group, reconnect_backoff_max_ms=1_000) for _ in range(2)]
+    for each in members:
+        each.subscribe([topic])
+    wait_until(lambda: divided(4, *members), "both have a share")
+    before = shares(*members)
+    read: list[bytes] = []
+
+    def read_all(count: int) -> Callable[[], bool]:
+        def true() -> bool:
+            for each in members:
+                for records in each.poll(50).values():
+                    read.extend(record.value for record in records)
+            return len(read) >= count
+
+        return true
+
+    write(broker, topic, 20)
+    wait_until(read_all(20), "all is read")
+    for each in members:
+        each.commit()
+    broker.restart()
+    write(broker, topic, 20)
+    wait_until(read_all(40), "the rest is read", 60)
+    assert sorted(map(int, read)) == sorted([*range(20)] * 2)
+    # Nobody was expelled: the sessions begin anew when the group is loaded.
+    assert shares(*members) == before
+    for each in members:
+        each.commit()
+        each.close()
+
+
+@pytest.mark.needs("broker")
+@pytest.mark.timeout(300)
+def test_the_coordinator_dies(tmp_path: Path) -> None:
+    topic, group = unique("t"), unique("g")
+    with Cluster(tmp_path / "cluster", consumer_protocol_version()) as cluster:
+        cluster.create_topic(topic, 6)
+        members = [consumer(cluster, group, reconnect_backoff_max_ms=1_000) for _ in range(2)]
+        for each in members:
+            each.subscribe([topic])
+        wait_until(lambda: divided(6, *members), "both have a share")
+        read: set[tuple[int, int]] = set()
+
+        def read_all(count: int) -> Callable[[], bool]:
+            def true() -> bool:
+                for each in members:
+                    for records in each.poll(50).values():
+                        read.update((record.partition, record.offset) for record in records)
+                return len(read) >= count
+
+            return true
+
+        write(cluster, topic, 60)
+        wait_until(read_all(60), "all is read")
+        for each in members:
+            each.commit()
+        dying = cluster.coordinator(group)
+        dying.kill()
+        write(cluster, topic, 60)
+        wait_until(read_all(120), "the rest is read", 90)
+        for each in members:
+            each.commit()
+        assert cluster.coordinator(group) is not dying
+        dying.start()
+        cluster.wait_for(SIZE)
+        assert divided(6, *members)
+        members.pop().close()
+        wait_until(lambda: divided(6, *members), "the other one has everything")
+        # It starts at the commits of both.
+        assert members[0].poll(500) == {}
+        assert len(read) == 120
+        members[0].close()
+
+
+def test_an_application_whose_listener_raises(consumer_protocol_kafka: Kafka) -> None:
+    """The error is raised from poll, as in the classic protocol, and what was revoked is given up all the same."""
+    topic, group = unique("t"), unique("g")
+    consumer_protocol_kafka.create_topic(topic, 2)
+
+    class Raises(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            pass
+
+        def on_partitions_revoked(self, revoked: Any) -> None:
+            raise ValueError("what the application does")
+
+    first, second = consumer(consumer_protocol_kafka, group), consumer(consumer_protocol_kafka, group)
+    first.subscribe([topic], listener=Raises())
+    wait_until(lambda: divided(2, first), "the first has everything")
+    second.subscribe([topic])
+    raised: list[str] = []
+
+    def handed_over() -> bool:
+        try:
+            first.poll(20)
+        except kafka.errors.KafkaError as error:
+            raised.append(str(error.__cause__))
+        second.poll(20)
+        return len(first.assignment()) == len(second.assignment()) == 1
+
+    wait_until(handed_over, "each has one")
+    second.close()
+    first.unsubscribe()
+    first.close()
+    assert raised[:1] == ["what the application does"]
+
+
+def test_a_mixed_group_is_upgraded_and_downgraded(consumer_protocol_kafka: Kafka) -> None:
+    """A classic member of kafka-python itself stays in its group while a member of the new protocol comes and goes."""
+    topic, group = unique("t"), unique("g")
+    consumer_protocol_kafka.create_topic(topic, 4)
+    classic = kafka.KafkaConsumer(
+        bootstrap_servers=consumer_protocol_kafka.bootstrap_servers, group_id=group, heartbeat_interval_ms=300
+    )
+    classic.subscribe([topic])
+
+    def kind() -> str:
+        found = consumer_protocol_kafka.admin.list_consumer_groups().result()
+        return next((each.type.name for each in found.valid if each.group_id == group), "")
+
+    # Shorter polls can lose a join that is under way.
+    def classic_has(count: int) -> bool:
+        classic.poll(1_000)
+        return len(classic.assignment()) == count
+
+    wait_until(lambda: classic_has(4), "the classic member has everything", 60)
+    assert kind() == "CLASSIC"
+    ours = consumer(consumer_protocol_kafka, group)
+    ours.subscribe([topic])
+
+    def each_has_half() -> bool:
+        (held,) = shares(ours)
+        return classic_has(2) and held | {tuple(each) for each in classic.assignment()} == {
+            (topic, number) for number in range(4)
+        }
+
+    wait_until(each_has_half, "each has half", 60)
+    assert kind() == "CONSUMER"
+    ours.close()
+    wait_until(lambda: classic_has(4), "the classic member has everything again", 60)
+    assert kind() == "CLASSIC"
+    classic.close()
+
+
+def test_an_assignor_that_the_broker_lacks(consumer_protocol_kafka: Kafka) -> None:
+    topic = consumer_protocol_kafka.create_topic(unique("t"), 1)
+    refused = consumer(consumer_protocol_kafka, unique("g"), group_remote_assignor="least")
+    refused.subscribe([topic])
+    with pytest.raises(kafka.errors.KafkaError, match=r"group\.consumer\.assignors does not have 'least'"):
+        wait_until(lambda: shares(refused) is None, "it is refused")
+    refused.close()

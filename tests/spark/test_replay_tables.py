@@ -357,6 +357,7 @@ def test_what_leaves_more_unread_than_today_is_never_the_best(spark: SparkSessio
             0,
             1,
             None,
+            None,
         )
 
     rows = [

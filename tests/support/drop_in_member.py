@@ -52,6 +52,13 @@ class Lines:
         write_offsets(((each.topic, each.partition, each.offset) for each in records), began)
 
 
+def _planning(strategy: str) -> dict[str, Any]:
+    """The settings that say who plans."""
+    if strategy == "consumer":
+        return {"group_protocol": "consumer"}
+    return {"partition_assignment_strategy": strategy}
+
+
 def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.SimpleQueue[str]) -> None:
     from kafka.errors import KafkaError
 
@@ -103,10 +110,10 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
 
     # It looks for a broker for 30 seconds.
     consumer: Any = KafkaConsumer(
-        partition_assignment_strategy=strategy,
         on_rebalance=lambda report: lines.synced(report, identity()[1]),
         enable_auto_commit=commits == "auto",
         consumer_timeout_ms=_WAIT_MS,
+        **_planning(strategy),
         **settings,
     )
 
@@ -140,9 +147,9 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
     async def start() -> Any:
         while True:
             made = AIOKafkaConsumer(
-                partition_assignment_strategy=strategy,
                 on_rebalance=lambda report: lines.synced(report, identity()[1]),
                 enable_auto_commit=commits == "auto",
+                **_planning(strategy),
                 **settings,
             )
             try:

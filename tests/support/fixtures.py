@@ -21,7 +21,7 @@ import pytest
 from kafka_assignors.embedded import EmbeddedKafka
 from support import jars
 from support.broker import ApacheKafka, Kafka, external
-from support.jars import versions
+from support.jars import consumer_protocol_version, versions
 from support.members import Member
 from support.secured import SecuredKafka
 from support.trace import Trace
@@ -62,6 +62,12 @@ def kafka_of_version(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calla
 def kafka_broker(kafka_of_version: Callable[[str], Kafka]) -> Kafka:
     """A real Apache Kafka."""
     return external() or kafka_of_version(versions()[0])
+
+
+@pytest.fixture(scope="session")
+def consumer_protocol_kafka(kafka_of_version: Callable[[str], Kafka]) -> Kafka:
+    """A real Apache Kafka that speaks the consumer protocol (KIP-848): in `make test-long` the oldest."""
+    return external() or kafka_of_version(consumer_protocol_version())
 
 
 @pytest.fixture(scope="session", params=kafkas())

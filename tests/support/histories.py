@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow
 
 from kafka_assignors import Group, LagBasedAssignor, Member, StickyAssignor, balance_score
+from kafka_assignors.server_side import ServerSideAssignor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,6 +126,8 @@ class ByHand:
     # The owner of each partition: the instance of a static member, else the member.
     owners: dict[Partition, str] = field(default_factory=dict)
     generation: int = 0
+    # Who was there at the rebalance before.
+    there: set[str] = field(default_factory=set)
 
     def rows(self) -> list[dict[str, Any]]:
         """The group's rows of the table `rebalances`."""
@@ -141,6 +144,8 @@ class ByHand:
             else:
                 concerned = True
                 seq = self._apply([each for each in self.history.events if each["ts"] == ts])
+            if not self.members:
+                self.there = set()
             if self.members and concerned:
                 found.append({"seq": seq, "ts": ts, "cause": "members" if what else "partitions", **self._step(ts)})
         return found
@@ -244,6 +249,32 @@ class ByHand:
             "mean_lag": mean,
             "lag_skew": max(behind.values()) / mean if mean else 1.0,
             "copartition_violations": split,
+            "ownerless_ms": self._ownerless(after),
         }
         self.owners = after
+        self.there = set(loads)
         return row
+
+    def _ownerless(self, after: dict[Partition, str]) -> int:
+        """Partitions x milliseconds without an owner, with librdkafka's intervals and a round trip of 5 ms."""
+        staying = self.there & {self._identity(id) for id in self.members}
+        before = {at: who for at, who in self.owners.items() if who in staying}
+        lost = {at for at, who in after.items() if before.get(at, who) != who}
+        # Who gives something up begins the second rebalance. Others hear of it an interval after the first.
+        others = {self._identity(id) for id in self.members} - {before[at] for at in lost}
+        # All hear of the first one at the same moment, after half an interval on average.
+        last = 1_500 if staying else 0
+        total = 0
+        for at, who in after.items():
+            if isinstance(self.assignor, ServerSideAssignor):
+                if at not in before:
+                    total += 2_505 if who in staying else 5
+                elif at in lost:
+                    total += 2_510
+            elif at not in before:
+                total += last + 10
+            elif not self.assignor.cooperative:
+                total += 10
+            elif at in lost:
+                total += 10 + (3_000 if others else 0)
+        return total

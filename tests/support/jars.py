@@ -29,10 +29,20 @@ _FETCH_TIMEOUT = 300
 _TOOL_TIMEOUT = 60
 
 
+OLDEST_CONSUMER_PROTOCOL = "4.0.2"
+"""In 3.9 the protocol is a preview."""
+
+
 def versions() -> list[str]:
     """The releases of Apache Kafka for this run: ``KAFKA_VERSIONS``, or the newest."""
     named = [version.strip() for version in os.environ.get("KAFKA_VERSIONS", "").split(",")]
     return [version for version in named if version] or [DEFAULT_VERSION]
+
+
+def consumer_protocol_version() -> str:
+    """The release for tests of the consumer protocol (KIP-848): the first of this run that has it, or the oldest."""
+    found = [version for version in versions() if int(version.partition(".")[0]) >= 4]
+    return found[0] if found else OLDEST_CONSUMER_PROTOCOL
 
 
 class ToolMissingError(RuntimeError):

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from support.broker import Kafka
     from support.trace import Event, Trace
 
-Strategy = Literal["sticky", "cooperative-sticky"]
+Strategy = Literal["sticky", "cooperative-sticky", "consumer"]
+"""What members plan with; `consumer` is the consumer protocol (KIP-848), in which the broker plans."""
 
 JAVA_ASSIGNORS = {
     "sticky": "Member$TracedStickyAssignor",
@@ -243,6 +244,9 @@ class _PythonMember(Member):
     ) -> None:
         common = _common(kafka.bootstrap_servers, group, name)
         settings = {key.replace(".", "_"): value for key, value in (common | self.further).items()} | config
+        if strategy == "consumer":
+            # The broker has these settings.
+            del settings["session_timeout_ms"], settings["heartbeat_interval_ms"]
         tests = jars.ROOT / "tests"
         path = os.pathsep.join(filter(None, [str(tests), os.environ.get("PYTHONPATH")]))
         command = [sys.executable, "-P", "-m", f"support.{self.program}", self.client, strategy]

@@ -46,6 +46,7 @@ NEEDS = {
 }
 FIXTURES = {
     "kafka_broker": "broker",
+    "consumer_protocol_kafka": "broker",
     "kafka_of_version": "broker",
     "start_kafka": "broker",
     "secured_kafka": "broker",

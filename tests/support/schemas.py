@@ -8,6 +8,7 @@ import re
 import sys
 from typing import Any
 
+from kafka_assignors import intervals
 from kafka_assignors.autoscale import Replayed
 from kafka_assignors.cluster import Missing
 from kafka_assignors.planner import (
@@ -68,6 +69,7 @@ _MODULES = (
     decode,
     describe,
     fleet,
+    intervals,
     keys,
     kip848,
     migrate,

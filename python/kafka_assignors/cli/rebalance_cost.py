@@ -10,6 +10,7 @@ import typer
 from kafka_assignors.cli import options
 from kafka_assignors.cli.output import Format, console, exit_on_error, print_csv, print_json
 from kafka_assignors.errors import OptionError
+from kafka_assignors.intervals import CLIENTS, Intervals
 from kafka_assignors.planner import cost
 from kafka_assignors.planner.change import Situation
 from kafka_assignors.planner.strategies import STANDARD
@@ -37,6 +38,28 @@ def rebalance_cost(
         bool, typer.Option("--old-first", help="With --deploy: a member stops before its successor starts.")
     ] = False,
     strategy: options.Strategies = None,
+    client: Annotated[
+        str, typer.Option("--client", help=f"Whose intervals of heartbeats count: {', '.join(CLIENTS)}.")
+    ] = "librdkafka",
+    heartbeat: Annotated[
+        float | None,
+        typer.Option(
+            "--heartbeat", help="heartbeat.interval.ms of the members, in seconds, if not the client's default."
+        ),
+    ] = None,
+    consumer_heartbeat: Annotated[
+        float | None,
+        typer.Option(
+            "--consumer-heartbeat",
+            help="The broker's group.consumer.heartbeat.interval.ms, in seconds, if not its default of 5.",
+        ),
+    ] = None,
+    apart: Annotated[
+        bool,
+        typer.Option(
+            "--apart", help="The group has not rebalanced for long: its members' heartbeats have drifted apart."
+        ),
+    ] = False,
     settings: options.Settings = None,
     config: options.ConfigFile = None,
     reset: options.Reset = "latest",
@@ -48,7 +71,8 @@ def rebalance_cost(
 ) -> None:
     """Count the moved and stopped partitions of a rolling restart, an autoscaling step or a deployment, per strategy.
 
-    Nothing is changed: it joins no group and commits nothing. Give one of --rolling-restart, --scale and --deploy.
+    And how long partitions are without an owner, as far as the intervals of heartbeats decide it. Nothing is changed:
+    it joins no group and commits nothing. Give one of --rolling-restart, --scale and --deploy.
 
     \b
     kafka-assignors rebalance-cost --snapshot billing.json --rolling-restart
@@ -62,6 +86,7 @@ def rebalance_cost(
             raise OptionError("give exactly one of --rolling-restart, --scale and --deploy")
         if (at_once and scale is None) or (old_first and deploy is None):
             raise OptionError("--at-once goes with --scale, and --old-first with --deploy")
+        intervals = Intervals.of_client(client, heartbeat=heartbeat, consumer_heartbeat=consumer_heartbeat, apart=apart)
         assignors = [options.strategy_of(text) for text in strategy] if strategy else list(STANDARD)
         observed = options.observed_group_of(bootstrap, group, snapshot, settings, config, timeout, reset=reset)
         situation = Situation(observed)
@@ -82,6 +107,7 @@ def rebalance_cost(
                 assignors,
                 scenario=scenario,
                 reset=reset,
+                intervals=intervals,
                 progress=lambda done, total: progress("plans", done, total),
             )
         if form is Format.JSON:
@@ -90,16 +116,16 @@ def rebalance_cost(
             names = [field.name for field in fields(cost.StrategyCost) if field.name != "steps"]
             print_csv(names, ([getattr(row, name) for name in names] for row in found.strategies))
         else:
-            _show(console(wide), found)
+            _show(console(wide), found, client)
 
 
-def _show(out: Console, found: cost.Cost) -> None:
+def _show(out: Console, found: cost.Cost, client: str) -> None:
     observer = "; the broker assigns it, and asks none of these (KIP-848)" if found.observer else ""
     out.print(f"group {found.group_id}, {found.scenario}: {found.events} rebalances at least{observer}")
     if found.static:
         out.print(f"  {found.static} members are static: a restart within their session costs nothing")
     rows = [
-        [row.strategy, *["-"] * 6, f"cannot plan this: {row.error}"]
+        [row.strategy, *["-"] * 7, f"cannot plan this: {row.error}"]
         if row.error is not None
         else [
             f"{row.strategy} (in use)" if row.in_use else row.strategy,
@@ -108,6 +134,7 @@ def _show(out: Console, found: cost.Cost) -> None:
             row.forced,
             row.moves - row.forced,
             row.stopped,
+            f"{row.ownerless_seconds:.1f}",
             row.most_moves,
             f"{row.fewest} to {row.most}",
         ]
@@ -120,12 +147,18 @@ def _show(out: Console, found: cost.Cost) -> None:
         "without an owner",
         "from one to another",
         "stopped meanwhile",
+        "seconds without one",
         "most in one step",
         "partitions a member then",
     ]
     least = ["partitions a member then", "most in one step", "rebalances", "from one to another", "without an owner"]
     out.print(table("Cost", headings, rows, names=(), least=least))
     out.print("stopped meanwhile: partitions whose owner stays, and gives them up for the time of a rebalance")
+    said = found.intervals
+    out.print(
+        "seconds without one: partitions x seconds without an owner, expected with the heartbeats of "
+        f"{client}: every {said.heartbeat:g} s, in the new protocol every {said.consumer_heartbeat:g} s"
+    )
     if any(row.least_moves < row.most_moves_in_all for row in found.strategies):
         out.print("moves, least to most: by where the ids of members that join sort, which nobody knows before")
 

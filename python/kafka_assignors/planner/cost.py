@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from kafka_assignors.assignors import LagBasedAssignor
 from kafka_assignors.errors import GroupError, OptionError
 from kafka_assignors.group import Group, Member
+from kafka_assignors.intervals import Changes, Intervals
 from kafka_assignors.planner.positions import goes_by_ids, in_order, places
 from kafka_assignors.planner.solve import final_owners, known_lags, plan_of
 from kafka_assignors.planner.strategies import STANDARD
@@ -15,10 +16,11 @@ from kafka_assignors.server_side import ServerSideAssignor
 from kafka_assignors.strategies import strategy_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from kafka_assignors.assignors import Assignor
     from kafka_assignors.group import Topic
+    from kafka_assignors.intervals import Handover
     from kafka_assignors.planner.change import Situation
     from kafka_assignors.planner.observed_group import Partition
 
@@ -29,6 +31,7 @@ __all__ = ["Cause", "Cost", "StepCost", "StrategyCost", "deployment", "rebalance
 _MOST_STEPS, _MOST_AT_ONCE = 1_000, 10_000
 # How many places of joining ids are tried, and how many plans all of them may take.
 _MOST_PLACES, _PLANS = 33, 300
+_DEFAULT = Intervals()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class StepCost:
         forced: those of them whose owner left, or that had none.
         stopped: partitions that an owner who stays gives up for the time of the rebalance: in an eager one all of its
             partitions, in a cooperative one and in the new protocol only those that move. Summed over the rebalances.
+        ownerless_seconds: the expected time without an owner, summed over the partitions: partitions x seconds. In an
+            eager rebalance partitions that return to their owner count, too.
     """
 
     text: str
@@ -64,6 +69,7 @@ class StepCost:
     moves: int
     forced: int
     stopped: int
+    ownerless_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,7 @@ class StrategyCost:
         steps: the cost of each event.
         error: why the strategy cannot plan this; then the figures are 0.
         in_use: whether it is the group's own strategy, with the options that it has by default.
+        ownerless_seconds: partitions x seconds without an owner, summed over the steps.
     """
 
     strategy: str
@@ -100,6 +107,7 @@ class StrategyCost:
     steps: tuple[StepCost, ...] = ()
     error: str | None = None
     in_use: bool = False
+    ownerless_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +121,7 @@ class Cost:
         static: members that are static, whose restart within their session needs no rebalance.
         observer: whether the broker assigns the group, so that no client-side strategy is asked.
         strategies: one row each, in the order asked.
+        intervals: what the times without an owner depend on, in seconds.
     """
 
     group_id: str
@@ -121,6 +130,7 @@ class Cost:
     static: int
     observer: bool
     strategies: tuple[StrategyCost, ...]
+    intervals: Intervals = _DEFAULT
 
 
 def rolling_restart(situation: Situation) -> list[Cause]:
@@ -202,6 +212,7 @@ def rebalance_cost(
     *,
     scenario: str = "",
     reset: str = "latest",
+    intervals: Intervals = _DEFAULT,
     progress: Callable[[int, int], object] | None = None,
 ) -> Cost:
     """Takes the group through events with each strategy.
@@ -215,6 +226,7 @@ def rebalance_cost(
         assignors: the strategies.
         scenario: the events in words.
         reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
+        intervals: of the members' heartbeats, on which the time without an owner depends.
         progress: is called with the number of plans made, and of all plans.
 
     O(events x strategies) plans.
@@ -229,9 +241,9 @@ def rebalance_cost(
 
     for assignor in assignors:
         try:
-            row = _Run(situation, assignor, lags).through(events, report_plans)
+            row = _Run(situation, assignor, lags, intervals).through(events, report_plans)
             if goes_by_ids(assignor) and any(event.join for event in events):
-                sums = [row.moves, *_over_places(situation, assignor, lags, events)]
+                sums = [row.moves, *_over_places(situation, assignor, lags, events, intervals)]
                 row = replace(row, least_moves=min(sums), most_moves_in_all=max(sums))
             rows.append(row)
         except GroupError as error:
@@ -240,17 +252,21 @@ def rebalance_cost(
     static = sum(member.instance_id is not None for member in situation.group.members)
     observed = situation.observed
     rows = [replace(row, in_use=row.strategy == observed.strategy_in_use) for row in rows]
-    return Cost(observed.group_id, scenario, len(events), static, observed.by_broker, tuple(rows))
+    return Cost(observed.group_id, scenario, len(events), static, observed.by_broker, tuple(rows), intervals)
 
 
 def _over_places(
-    situation: Situation, assignor: Assignor, lags: Mapping[str, list[int | None]], events: Sequence[Cause]
+    situation: Situation,
+    assignor: Assignor,
+    lags: Mapping[str, list[int | None]],
+    events: Sequence[Cause],
+    intervals: Intervals,
 ) -> list[int]:
     """The moves of the same events, for several places of all joining ids in the order of ids."""
     others = sum(member.instance_id is None for member in situation.group.members)
     most = max(3, min(_MOST_PLACES, _PLANS // max(1, len(events))))
     return [
-        _Run(situation, assignor, lags, place / max(1, others)).through(events, lambda _: None).moves
+        _Run(situation, assignor, lags, intervals, place / max(1, others)).through(events, lambda _: None).moves
         for place in places(others, most)
     ]
 
@@ -262,6 +278,7 @@ class _Run:
         situation: the group.
         assignor: the strategy.
         lags: by topic and number.
+        intervals: of the members' heartbeats.
         place: the place of joining ids in the order of ids, from 0, before all others, to 1, behind them; None keeps
             the ids of the events.
     """
@@ -271,9 +288,11 @@ class _Run:
         situation: Situation,
         assignor: Assignor,
         lags: Mapping[str, list[int | None]],
+        intervals: Intervals,
         place: float | None = None,
     ) -> None:
         self._place = place
+        self._intervals = intervals
         # Static members sort before the others, and no joining member is static.
         by_id = sorted(situation.group.members, key=lambda each: each.id.encode())
         self._static = [member.id for member in by_id if member.instance_id is not None]
@@ -309,9 +328,11 @@ class _Run:
             fewest=min(loads.values()),
             most=max(loads.values()),
             steps=tuple(steps),
+            ownerless_seconds=sum(step.ownerless_seconds for step in steps),
         )
 
     def _step(self, event: Cause) -> StepCost:
+        staying = self._members.keys() - set(event.leave)
         for member_id in event.leave:
             del self._members[member_id]
             order = self._static if member_id in self._static else self._order
@@ -343,15 +364,41 @@ class _Run:
         self._owners, withheld = self._final(members)
         changed = [partition for partition, member in self._owners.items() if before.get(partition) != member]
         forced = sum(before.get(partition) not in self._members for partition in changed)
-        staying = sum(member in self._members for member in before.values())
+        kept = sum(member in self._members for member in before.values())
         cooperative = self._assignor.cooperative
         return StepCost(
             text=event.text,
             rebalances=2 if cooperative and withheld else 1,
             moves=len(changed),
             forced=forced,
-            stopped=len(changed) - forced if cooperative or self._by_broker else staying,
+            stopped=len(changed) - forced if cooperative or self._by_broker else kept,
+            ownerless_seconds=self._ownerless(before, staying),
         )
+
+    def _ownerless(self, before: Mapping[Partition, str], staying: Set[str]) -> float:
+        """The time without an owner from the owners before to those after."""
+        held = given_up = taken = taken_by_joining = 0
+        losing = set()
+        for partition, member in self._owners.items():
+            source = before.get(partition)
+            if source in staying:
+                held += 1
+                if source != member:
+                    given_up += 1
+                    losing.add(source)
+            elif member in staying:
+                taken += 1
+            else:
+                taken_by_joining += 1
+        changes = Changes(
+            len(staying), len(losing), len(self._members) - len(staying), held, given_up, taken, taken_by_joining
+        )
+        handover: Handover = "eager"
+        if self._by_broker:
+            handover = "consumer"
+        elif self._assignor.cooperative:
+            handover = "cooperative"
+        return self._intervals.ownerless(handover, changes)
 
     def _final(self, members: Sequence[Member]) -> tuple[dict[Partition, str], int]:
         """The owners once the rebalance is over, and how many partitions needed a second step."""

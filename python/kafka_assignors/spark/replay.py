@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_assignors import _core
 from kafka_assignors.errors import OptionError
+from kafka_assignors.intervals import Intervals
 from kafka_assignors.spark.lag import lags as lags_of
 from kafka_assignors.spark.schemas import checked, needs_pyspark, schema
 from kafka_assignors.spark.strategies import STRATEGIES, kernel_options
@@ -34,6 +35,7 @@ MOST_LARGE = 1_000
 """The most groups that workers put together: the names of these groups go through the driver."""
 
 _KEY = ("cluster", "group_id")
+_INTERVALS = Intervals()
 # Each input table becomes a list of such structs in a group's row.
 _LISTS = {
     "events": ("seq", "ts", "kind", "member_id", "instance_id", "topics", "generation"),
@@ -64,6 +66,7 @@ def replay(
     strategies: Iterable[str | Assignor] = STRATEGIES,
     tasks: int | None = None,
     large: int | None = LARGE,
+    intervals: Intervals = _INTERVALS,
 ) -> DataFrame:
     """The table `rebalances`: a row for each rebalance of each group, with each strategy.
 
@@ -77,7 +80,8 @@ def replay(
 
     `moved` are the partitions whose former owner, present or not, is not the new one; `moved_needed` are those of them
     that must move for the least possible balance score. `lag_skew` is the largest lag of a member divided by the mean;
-    1 is even.
+    1 is even. `ownerless_ms` is how long partitions are expected to be without an owner, as partitions x milliseconds:
+    by the intervals, in the classic protocol, or in the new one for the broker's assignors; null for `observed`.
 
     The rows, `kernel_ns` aside, do not depend on the number of tasks and the order of the input.
 
@@ -96,6 +100,7 @@ def replay(
         large: a worker puts a group with more rows in all tables together, since Spark holds a row in its heap as a
             whole, up to 2 GiB. To find such groups Spark counts rows once, during this call. None: there is no such
             group, and nothing is counted.
+        intervals: of the members' heartbeats, for `ownerless_ms`.
 
     Raises:
         MissingDependencyError: PySpark is not installed.
@@ -105,7 +110,9 @@ def replay(
     A worker's memory is bounded by one Arrow batch (`spark.sql.execution.arrow.maxBytesPerBatch`) or by its largest
     group, whichever is more. Time: see `kafka_assignors_core::replay`.
     """
-    return _replayed(_rebalances, "rebalances", events, counts, lags, observed, reset, strategies, tasks, large)
+    return _replayed(
+        _rebalances, "rebalances", events, counts, lags, observed, reset, strategies, tasks, large, intervals
+    )
 
 
 def assignments(
@@ -168,6 +175,7 @@ def _replayed(
     strategies: Iterable[str | Assignor],
     tasks: int | None,
     large: int | None,
+    intervals: Intervals = _INTERVALS,
 ) -> DataFrame:
     try:
         from pyspark.sql import DataFrame
@@ -175,6 +183,8 @@ def _replayed(
     except ImportError as error:
         raise needs_pyspark() from error
     options = kernel_options(strategies)
+    if not isinstance(intervals, Intervals):
+        raise OptionError(f"intervals is of type {type(intervals).__name__}; give an Intervals")
     for name, number in (("tasks", tasks), ("large", large)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
             raise OptionError(f"{name} is {number!r}; give a positive integer, or None")
@@ -193,11 +203,11 @@ def _replayed(
     dealt = plain.repartition(*_KEY) if tasks is None else plain.repartition(tasks, *_KEY)
     grouped = dealt.groupBy(*_KEY).agg(*(collect_list(name).alias(name) for name in _LISTS))
     # A group that only has lags has no history.
-    done = grouped.where(size("events") > 0).mapInArrow(_by_batch(what, options), schema(table))
+    done = grouped.where(size("events") > 0).mapInArrow(_by_batch(what, options, intervals), schema(table))
     if too_large is None:
         return done
     parts = _of_groups(rows, too_large, "left_semi").groupBy(*_KEY)
-    return done.unionAll(parts.applyInArrow(_by_group(what, options), schema(table)))
+    return done.unionAll(parts.applyInArrow(_by_group(what, options, intervals), schema(table)))
 
 
 def _as_lists(frame: DataFrame, name: str) -> DataFrame:
@@ -247,12 +257,12 @@ def _of_groups(rows: DataFrame, keys: DataFrame, how: str) -> DataFrame:
 
 
 def _by_batch(
-    what: Callable[[_core.Replay, Any], Iterator[Any]], options: list[KernelOptions]
+    what: Callable[[_core.Replay, Any], Iterator[Any]], options: list[KernelOptions], intervals: Intervals = _INTERVALS
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The function of a worker for batches of groups' rows."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        kernel = _core.Replay(options)
+        kernel = _core.Replay(options, intervals._in_ms())
         wanted = _batch_schema()
         for batch in batches:
             # A setting of Spark makes it write strings with 64-bit offsets.
@@ -275,13 +285,13 @@ def _parts(batch: Any, strategies: int) -> Iterator[Any]:
 
 
 def _by_group(
-    what: Callable[[_core.Replay, Any], Iterator[Any]], options: list[KernelOptions]
+    what: Callable[[_core.Replay, Any], Iterator[Any]], options: list[KernelOptions], intervals: Intervals = _INTERVALS
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The function of a worker for the rows of one group, which come in batches."""
     import pyarrow
 
     def run(batches: Any) -> Any:
-        kernel = _core.Replay(options)
+        kernel = _core.Replay(options, intervals._in_ms())
         key, columns, problem = _one_row(batches)
         row = pyarrow.record_batch([*key, *columns], _batch_schema())
         if problem is None:

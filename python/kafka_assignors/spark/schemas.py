@@ -43,7 +43,7 @@ def _columns(text: str) -> tuple[TableColumn, ...]:
 
 
 _SOURCE = "src_partition? int, src_offset? bigint, row? int"
-SUMMED = ("moved", "moved_needed", "balance_score", "copartition_violations", "kernel_ns")
+SUMMED = ("moved", "moved_needed", "balance_score", "copartition_violations", "kernel_ns", "ownerless_ms")
 """The columns of `rebalances` that the summaries add up."""
 
 
@@ -99,7 +99,7 @@ TABLES: dict[str, tuple[TableColumn, ...]] = {
         "cluster string, group_id string, strategy string, seq bigint, ts bigint, generation int, cause string, "
         "members int, partitions int, assigned int, min_count int, max_count int, balance_score bigint, moved bigint, "
         "moved_needed bigint, max_lag bigint, mean_lag double, lag_skew double, copartition_violations int, "
-        "kernel_ns bigint, error string"
+        "kernel_ns bigint, error string, ownerless_ms? bigint"
     ),
     # The partitions of each member after a rebalance of `rebalances`.
     "assignments": _columns(

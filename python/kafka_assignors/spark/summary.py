@@ -24,12 +24,12 @@ _KEY = ("cluster", "group_id")
 def group_summary(rebalances: DataFrame, *, best_by: Sequence[str] = BEST_BY) -> DataFrame:
     """The table `group_summary`: a row for each group and strategy.
 
-    For `moved`, `moved_needed`, `balance_score`, `copartition_violations` and `kernel_ns` the total, the median, the
-    95th percentile and the largest over the group's rebalances; for `lag_skew` all but the total. Percentiles are
-    exact, with linear interpolation between two values. `share_moved` is the sum of moved partitions divided by the sum
-    of all partitions; `unassigned_total` is the sum of subscribed partitions without an owner, `share_unassigned` their
-    part of all. `rebalances` counts rows with figures, `errors` rows with an error; a group that could not be replayed
-    has a row without a strategy.
+    For `moved`, `moved_needed`, `balance_score`, `copartition_violations`, `kernel_ns` and `ownerless_ms` the total,
+    the median, the 95th percentile and the largest over the group's rebalances; for `lag_skew` all but the total.
+    Percentiles are exact, with linear interpolation between two values. `share_moved` is the sum of moved partitions
+    divided by the sum of all partitions; `unassigned_total` is the sum of subscribed partitions without an owner,
+    `share_unassigned` their part of all. `rebalances` counts rows with figures, `errors` rows with an error; a group
+    that could not be replayed has a row without a strategy.
 
     Args:
         rebalances: the table `rebalances`. It is read once.
@@ -137,5 +137,7 @@ def _figures(rounded: Callable[[Column], Column] = lambda value: value) -> list[
         coalesce(when(partitions > 0, (partitions - assigned) / partitions), lit(0.0)).alias("share_unassigned"),
     ]
     for name in SUMMED:
-        columns += [summed(name).alias(f"{name}_total"), *half_and_most(name)]
+        # What was observed has no expected time without an owner, and no total of it.
+        sum_ = when(count(name) > 0, summed(name)) if name == "ownerless_ms" else summed(name)
+        columns += [sum_.alias(f"{name}_total"), *half_and_most(name)]
     return columns + half_and_most("lag_skew")

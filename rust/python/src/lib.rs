@@ -42,6 +42,8 @@ mod _core {
     use crate::leader;
     #[pymodule_export]
     use crate::membership::Membership;
+    #[pymodule_export]
+    use crate::options::ownerless_ms;
     use crate::options::{lag_strategy, strategy};
     #[cfg(feature = "bench")]
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use kafka_assignors_core::planning::lag::{self, Keep, Scope};
 use kafka_assignors_core::planning::objective::{Mode, Objective, RackOrder};
+use kafka_assignors_core::planning::ownerless::{Changes, Handover, Intervals};
 use kafka_assignors_core::planning::strategy::Strategy;
 use pyo3::prelude::*;
 
@@ -59,4 +60,33 @@ pub(crate) fn lag_strategy(scope: &str, max_skew: Option<u32>, threshold: Option
     };
     let keep = threshold.map_or(Keep::None, |threshold| Keep::Owners { threshold });
     Ok(Strategy::Lag(lag::Options { scope, max_skew, keep }))
+}
+
+/// Intervals in milliseconds: of heartbeats in the classic protocol, until the first one of a generation, of heartbeats in the
+/// consumer protocol, of those of a member that waits, and of a round trip; and whether members send theirs apart.
+pub(crate) type IntervalsInMs = (f64, f64, f64, f64, f64, bool);
+
+pub(crate) fn read_intervals(
+    (heartbeat, first_heartbeat, consumer_heartbeat, waiting_heartbeat, round_trip, apart): IntervalsInMs,
+) -> Intervals {
+    Intervals { heartbeat, first_heartbeat, apart, consumer_heartbeat, waiting_heartbeat, round_trip }
+}
+
+/// The expected partitions × milliseconds without an owner. `changes` are the numbers of members that stay, that lose
+/// partitions, and that join, and of partitions held by members that stay, given up by them, taken by them, and taken by members that join.
+#[pyfunction]
+pub(crate) fn ownerless_ms(
+    protocol: &str,
+    intervals: IntervalsInMs,
+    changes: (u32, u32, u32, u64, u64, u64, u64),
+) -> PyResult<f64> {
+    let handover = match protocol {
+        "eager" => Handover::Eager,
+        "cooperative" => Handover::Cooperative,
+        "consumer" => Handover::Consumer,
+        _ => return unknown("protocol", protocol, "'eager', 'cooperative', 'consumer'"),
+    };
+    let (staying, losing, joining, held, given_up, taken, taken_by_joining) = changes;
+    let changes = Changes { staying, losing, joining, held, given_up, taken, taken_by_joining };
+    Ok(read_intervals(intervals).ownerless(handover, &changes))
 }

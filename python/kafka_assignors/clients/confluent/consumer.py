@@ -30,6 +30,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from kafka_assignors.clients.confluent import times
 from kafka_assignors.clients.confluent.commits import checked, of_message, of_offsets, plain, position_of, positions_of
 from kafka_assignors.clients.confluent.config import ConsumerConfig
+from kafka_assignors.clients.confluent.consumer_protocol import is_asked_for, librdkafkas
 from kafka_assignors.clients.confluent.data_path import Callbacks
 from kafka_assignors.clients.confluent.errors import as_the_client
 from kafka_assignors.clients.confluent.group_metadata import group_metadata_of
@@ -69,6 +70,9 @@ class Consumer(PollingConsumer):
       plan and logs a warning; so does `migrate`, with which a leader's assignments have no user data, so that a broker
       converts the group while it works ([the way over](kip-848.md#the-way-over)).
 
+    With `group.protocol=consumer` (KIP-848) the constructor gives librdkafka's own consumer, a
+    `confluent_kafka.Consumer`, and the log says so: librdkafka speaks that protocol. A subclass is refused.
+
     Partitions that stay with a consumer are read without a break, also in eager rebalances. Their positions stay, and
     so do the records that librdkafka has fetched for them.
 
@@ -76,7 +80,7 @@ class Consumer(PollingConsumer):
         MissingDependencyError: on import, if confluent-kafka is not installed.
         ValueError: there is no `group.id`.
         OptionError: a setting with a bad value, or one that the membership cannot honour, such as
-            `group.protocol=consumer`. It is a `KafkaException` with `_INVALID_ARG` as well.
+            `group.remote.assignor` in the classic protocol. It is a `KafkaException` with `_INVALID_ARG` as well.
         KafkaException: as the client, for settings that librdkafka refuses.
 
     >>> from kafka_assignors import StickyAssignor
@@ -86,6 +90,15 @@ class Consumer(PollingConsumer):
     """
 
     __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """This consumer, or librdkafka's own with `group.protocol=consumer`."""
+        given = _settings(args, kwargs)
+        # What a subclass overrides would be lost, so its constructor refuses the setting.
+        if cls is Consumer and is_asked_for(given):
+            with as_the_client():
+                return librdkafkas(given)
+        return super().__new__(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = _settings(args, kwargs)

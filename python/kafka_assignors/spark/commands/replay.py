@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kafka_assignors.intervals import CLIENTS, Intervals
 from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, read, settings, write
 from kafka_assignors.spark.strategies import STRATEGIES
 
@@ -21,6 +22,23 @@ def replay(
     ] = ",".join(STRATEGIES),
     with_assignments: Annotated[
         bool, typer.Option("--assignments", help="Write the table assignments too; it is large.")
+    ] = False,
+    client: Annotated[
+        str, typer.Option(help=f"Whose intervals of heartbeats count for ownerless_ms: {', '.join(CLIENTS)}.")
+    ] = "librdkafka",
+    heartbeat: Annotated[
+        float | None,
+        typer.Option(help="heartbeat.interval.ms of the members, in seconds, if not the client's default."),
+    ] = None,
+    consumer_heartbeat: Annotated[
+        float | None,
+        typer.Option(help="The broker's group.consumer.heartbeat.interval.ms, in seconds, if not its default of 5."),
+    ] = None,
+    apart: Annotated[
+        bool,
+        typer.Option(
+            "--apart", help="The group has not rebalanced for long: its members' heartbeats have drifted apart."
+        ),
     ] = False,
     tasks: Annotated[int | None, typer.Option(min=1, help="Into how many parts groups are dealt.")] = None,
     master: Master = None,
@@ -44,6 +62,7 @@ def replay(
         asked = split_strategies(strategies)
         # Before a JVM is started.
         kernel_options(asked)
+        intervals = Intervals.of_client(client, heartbeat=heartbeat, consumer_heartbeat=consumer_heartbeat, apart=apart)
         if lags is not None and offsets is not None:
             raise OptionError("--lags and --offsets both tell lags; give one of them")
         with opened(master, **settings(conf)) as spark:
@@ -57,7 +76,8 @@ def replay(
                 tables["lags"] = read(spark, lags, "--lags")
             if offsets is not None:
                 tables["lags"] = read(spark, offsets, "--offsets")
-            write(replayed(**tables, reset=reset, strategies=asked, tasks=tasks), f"{out}/rebalances", overwrite)
+            rows = replayed(**tables, reset=reset, strategies=asked, tasks=tasks, intervals=intervals)
+            write(rows, f"{out}/rebalances", overwrite)
             rebalances = spark.read.parquet(f"{out}/rebalances")
             write(group_summary(rebalances), f"{out}/group_summary", overwrite)
             groups = spark.read.parquet(f"{out}/group_summary")
@@ -75,7 +95,17 @@ def _show(rows: list[Any], out: str) -> None:
 
     table = Table()
     table.add_column("strategy")
-    for column in "rebalances", "moved", "had to", "share moved", "nobody gets", "balance p95", "best of", "errors":
+    for column in (
+        "rebalances",
+        "moved",
+        "had to",
+        "share moved",
+        "nobody gets",
+        "no owner",
+        "balance p95",
+        "best of",
+        "errors",
+    ):
         table.add_column(column, justify="right")
     for row in sorted(rows, key=lambda row: (row.strategy is None, row.moved_total, row.strategy)):
         table.add_row(
@@ -85,6 +115,7 @@ def _show(rows: list[Any], out: str) -> None:
             f"{row.moved_needed_total:,}",
             f"{row.share_moved:.1%}",
             f"{row.share_unassigned:.1%}",
+            "" if row.ownerless_ms_total is None else f"{row.ownerless_ms_total / 1000:,.0f} s",
             "" if row.balance_score_p95 is None else f"{row.balance_score_p95:,.0f}",
             f"{row.best_groups:,} of {row.groups:,} groups",
             f"{row.errors:,}",

@@ -11,6 +11,7 @@ pub mod group;
 pub mod lag;
 pub mod leader;
 pub mod objective;
+pub mod ownerless;
 pub mod ownership;
 pub mod plan;
 pub mod range;

@@ -1,7 +1,7 @@
 //! The scenarios of the consumer protocol, one by one. Their table is in `docs/fault-scenarios.md`.
 
 use crate::coordinator::Rules;
-use crate::world::{World, config};
+use crate::world::{GROUP, World, config};
 use kafka_assignors_core::member::{CommitOffset, ConsumerConfig, Event, NoticeKind, Stage};
 use kafka_assignors_core::protocol::ErrorCode;
 use kafka_assignors_core::protocol::consumer_group_heartbeat::*;
@@ -101,6 +101,40 @@ fn kip848_03_the_lost_answer_to_an_acknowledgement_is_asked_for_with_the_epoch_b
         settle(&mut world, 15_000);
         // It was not fenced: no partition was lost.
         assert!(world.hosts[0].notices.iter().all(|notice| !notice.lost));
+    }
+}
+
+#[test]
+fn kip848_04_a_repetition_without_partitions_would_be_fenced_and_is_never_sent() {
+    for rules in [NEWEST, OLDER] {
+        let mut world = stable(rules, 1);
+        world.start(config(1), &["t"], None);
+        let end = world.now + 5_000;
+        while held(&world, 0).len() == 5 && world.now < end {
+            world.run(1);
+        }
+        let before = world.hosts[0].member.identity().1;
+        world.lost_answers = 1;
+        while world.group.members["m0"].epoch == before && world.now < end {
+            world.run(1);
+        }
+        // The answer to the acknowledgement is lost: the coordinator is an epoch ahead of the member.
+        assert!(world.group.members["m0"].epoch > before, "the acknowledgement does not arrive");
+        assert_eq!(world.hosts[0].member.identity().1, before);
+        let repeats = ConsumerGroupHeartbeatRequest {
+            group_id: GROUP.to_owned(),
+            member_id: "m0".to_owned(),
+            member_epoch: before,
+            rebalance_timeout_ms: -1,
+            ..Default::default()
+        };
+        let now = world.now;
+        assert_eq!(world.group.heartbeat(now, &repeats).error_code, ErrorCode::FENCED_MEMBER_EPOCH);
+        let sent = world.hosts[0].sent.len();
+        settle(&mut world, 15_000);
+        let mut repeated = world.hosts[0].sent[sent..].iter().filter(|request| request.member_epoch == before);
+        assert!(repeated.all(|request| request.topic_partitions.is_some()));
+        assert!(world.hosts[0].notices.iter().all(|notice| !notice.lost), "it was fenced");
     }
 }
 
@@ -319,6 +353,23 @@ fn kip848_18_static_members() {
 }
 
 #[test]
+fn kip848_19_a_static_member_whose_place_another_process_took_ends() {
+    let mut world = lone(ConsumerConfig { group_instance_id: Some("i".to_owned()), ..config(0) });
+    world.whims.push_back(ErrorCode::FENCED_INSTANCE_ID);
+    world.run_until(2_000, "it ends", |world| world.hosts[0].fatal.is_some());
+    let (code, message) = world.hosts[0].fatal.clone().unwrap();
+    assert_eq!(code, ErrorCode::FENCED_INSTANCE_ID);
+    assert!(message.contains("'i'"), "{message}");
+    let heartbeats = world.hosts[0].heartbeats;
+    world.run(30_000);
+    assert_eq!(world.hosts[0].heartbeats, heartbeats, "it must not take the place back");
+    // The application gives up what it had, and nothing is committed: the other process may have it.
+    world.close(0);
+    world.run_until(6_000, "it is closed", |world| world.hosts[0].closed);
+    assert!(world.hosts[0].holds.is_empty());
+}
+
+#[test]
 fn kip848_20_a_commit_between_two_epochs() {
     for rules in [NEWEST, OLDER] {
         let mut world = stable(rules, 1);
@@ -428,4 +479,35 @@ fn spoiled_answers_cost_a_pause() {
         world.close(0);
         world.run_until(6_000, "it is closed", |world| world.hosts[0].closed);
     }
+}
+
+#[test]
+fn what_the_broker_refuses_for_good_is_fatal_and_names_a_remedy() {
+    let cases = [
+        (ErrorCode::UNSUPPORTED_ASSIGNOR, "group.consumer.assignors does not have 'least'"),
+        (ErrorCode::GROUP_ID_NOT_FOUND, "the group is one of another type"),
+        (ErrorCode::GROUP_MAX_SIZE_REACHED, "group.consumer.max.size"),
+        (ErrorCode::GROUP_AUTHORIZATION_FAILED, "READ on the group"),
+    ];
+    for (code, remedy) in cases {
+        let mut world = World::new(7, NEWEST);
+        world.group.topic("t", 5);
+        world.whims.push_back(code);
+        world.start(ConsumerConfig { remote_assignor: Some("least".to_owned()), ..config(0) }, &["t"], None);
+        world.run(5_000);
+        let (found, message) = world.hosts[0].fatal.clone().unwrap();
+        assert_eq!(found, code);
+        assert!(message.contains(remedy) && message.contains("group 'g'"), "{message}");
+        assert_eq!(world.hosts[0].heartbeats, 1, "{message}");
+    }
+}
+
+#[test]
+fn a_topic_that_may_not_be_described_is_told_once_and_the_member_goes_on() {
+    let mut world = World::new(7, NEWEST);
+    world.group.topic("t", 5);
+    world.whims.extend([ErrorCode::TOPIC_AUTHORIZATION_FAILED; 3]);
+    world.start(config(0), &["t"], None);
+    settle(&mut world, 10_000);
+    assert_eq!(world.hosts[0].errors, [ErrorCode::TOPIC_AUTHORIZATION_FAILED]);
 }

@@ -43,6 +43,7 @@ cases! {
     frame in "../../../fuzz/checks/frame.rs",
     coordinator in "../../../fuzz/checks/coordinator.rs",
     membership in "../../../fuzz/checks/membership.rs",
+    consumer_membership in "../../../fuzz/checks/consumer_membership.rs",
     partitioner in "../../../fuzz/checks/partitioner.rs",
     replay in "../../../fuzz/checks/replay.rs",
     offsets_topic in "../../../fuzz/checks/offsets_topic.rs",

@@ -24,7 +24,7 @@ fn made(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch, Strin
 pub(super) struct Rebalances {
     texts: [StringBuilder; 5],
     ints: [Int32Builder; 7],
-    longs: [Int64Builder; 7],
+    longs: [Int64Builder; 8],
     doubles: [Float64Builder; 2],
 }
 
@@ -52,6 +52,7 @@ impl Rebalances {
             ("copartition_violations", DataType::Int32),
             ("kernel_ns", DataType::Int64),
             ("error", DataType::Utf8),
+            ("ownerless_ms", DataType::Int64),
         ];
         Schema::new(columns.map(|(name, data_type)| field(name, data_type)).to_vec())
     }
@@ -78,6 +79,7 @@ impl Rebalances {
             mean_lag,
             lag_skew,
             copartition_violations,
+            ownerless_ms,
         }) = row.figures
         else {
             self.ints[1..].iter_mut().for_each(Int32Builder::append_null);
@@ -98,6 +100,7 @@ impl Rebalances {
         for (column, value) in self.longs[2..].iter_mut().zip(longs) {
             column.append_value(value);
         }
+        self.longs[7].append_option(ownerless_ms.map(|sum| fit(sum, i64::MAX)));
         self.doubles[0].append_value(mean_lag);
         self.doubles[1].append_value(lag_skew);
     }
@@ -121,7 +124,7 @@ impl Rebalances {
             self.texts.map(|mut column| Arc::new(column.finish()) as ArrayRef);
         let [generation, members, partitions, assigned, min_count, max_count, violations] =
             self.ints.map(|mut column| Arc::new(column.finish()) as ArrayRef);
-        let [seq, ts, balance_score, moved, moved_needed, max_lag, kernel_ns] =
+        let [seq, ts, balance_score, moved, moved_needed, max_lag, kernel_ns, ownerless_ms] =
             self.longs.map(|mut column| Arc::new(column.finish()) as ArrayRef);
         let [mean_lag, lag_skew] = self.doubles.map(|mut column| Arc::new(column.finish()) as ArrayRef);
         let columns = vec![
@@ -146,6 +149,7 @@ impl Rebalances {
             violations,
             kernel_ns,
             error,
+            ownerless_ms,
         ];
         made(schema, columns)
     }

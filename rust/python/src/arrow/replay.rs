@@ -9,6 +9,7 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use kafka_assignors_core::planning::group::Group;
+use kafka_assignors_core::planning::ownerless::Intervals;
 use kafka_assignors_core::planning::ownership::Ownership;
 use kafka_assignors_core::planning::plan::Plan;
 use kafka_assignors_core::planning::replay::{Assigned, Row, Source, replay_planned};
@@ -22,7 +23,7 @@ use super::histories::{self, Histories};
 use super::outcomes::{Rebalances, Shares};
 use crate::custom::plan_with;
 use crate::errors::{OptionError, TableError};
-use crate::options::{lag_strategy, strategy};
+use crate::options::{IntervalsInMs, lag_strategy, read_intervals, strategy};
 
 /// The value of the column `strategy` for the assignments that the group really used.
 const OBSERVED: &str = "observed";
@@ -47,6 +48,7 @@ struct Strategies {
     strategies: Vec<Strategy>,
     /// The functions of the users' own.
     planners: Vec<Option<Py<PyAny>>>,
+    intervals: Intervals,
 }
 
 impl Strategies {
@@ -77,9 +79,12 @@ pub(crate) struct Replay {
 
 #[pymethods]
 impl Replay {
+    /// `intervals` in milliseconds, as `ownerless_ms` takes them.
     #[new]
-    fn new(strategies: Vec<Options>) -> PyResult<Self> {
-        let mut known = Strategies { labels: Vec::new(), strategies: Vec::new(), planners: Vec::new() };
+    #[pyo3(signature = (strategies, intervals=None))]
+    fn new(strategies: Vec<Options>, intervals: Option<IntervalsInMs>) -> PyResult<Self> {
+        let intervals = intervals.map_or_else(Intervals::default, read_intervals);
+        let mut known = Strategies { labels: Vec::new(), strategies: Vec::new(), planners: Vec::new(), intervals };
         for options in strategies {
             let mut planner = None;
             let (label, strategy) = match options {
@@ -211,7 +216,7 @@ fn run(known: &Strategies, batch: &RecordBatch, schema: &SchemaRef) -> Result<Re
                 rows.push(key, known.label(&row), &row);
                 ControlFlow::Continue(())
             };
-            replay_planned(history, &known.strategies, nanoseconds(), &mut planner, each)
+            replay_planned(history, &known.strategies, &known.intervals, nanoseconds(), &mut planner, each)
                 .map_err(|error| error.to_string())
         });
         if let Err(error) = replayed {
@@ -250,7 +255,7 @@ fn assignments(
         };
         // After an error, the rebalances before it stay in the output.
         let mut planner = |index, group: &Group, ownership: &Ownership| known.plan(index, group, ownership);
-        let _ = replay_planned(history, &known.strategies, || 0, &mut planner, each);
+        let _ = replay_planned(history, &known.strategies, &known.intervals, || 0, &mut planner, each);
         if !wanted {
             return;
         }

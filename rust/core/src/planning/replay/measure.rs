@@ -33,10 +33,20 @@ pub struct Figures {
     /// The partition numbers, below the smallest partition count of a subscribed topic, of which different members have
     /// partitions of different topics. A join by number is not possible for them.
     pub copartition_violations: u32,
+    /// How long partitions are expected to be without an owner: partitions × milliseconds, see
+    /// [`ownerless`](crate::planning::ownerless). `None` for an observed assignment, whose way of handing over is not known.
+    pub ownerless_ms: Option<u64>,
+}
+
+/// The figures that depend on the owners before a rebalance.
+pub(super) struct Moves {
+    pub(super) moved: u64,
+    pub(super) moved_needed: u64,
+    pub(super) ownerless_ms: Option<u64>,
 }
 
 /// Measures a plan. `subscribed` says by topic whether it has subscribers. O(partitions + members log members).
-pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moved: u64, moved_needed: u64) -> Figures {
+pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moves: &Moves) -> Figures {
     let loads = plan.loads(group.members());
     let wide: Vec<u64> = loads.iter().copied().map(u64::from).collect();
     let lags = lag_by_member(group, plan);
@@ -50,12 +60,13 @@ pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moved: u6
         min_count: loads.iter().copied().min().unwrap_or(0),
         max_count: loads.iter().copied().max().unwrap_or(0),
         balance_score: balance_score(&wide),
-        moved,
-        moved_needed,
+        moved: moves.moved,
+        moved_needed: moves.moved_needed,
         max_lag,
         mean_lag,
         lag_skew: if max_lag == 0 { 1.0 } else { max_lag as f64 / mean_lag },
         copartition_violations: split_numbers(group, wanted, plan),
+        ownerless_ms: moves.ownerless_ms,
     }
 }
 

@@ -19,12 +19,14 @@ use thiserror::Error;
 pub use history::{CountChange, GroupEvent, History, Kind, LagChange, ObservedPartitions};
 use history::{Step, Timeline};
 pub use measure::Figures;
+use measure::Moves;
 use owners::Owners;
 
 use crate::planning::budget::Limit;
 use crate::planning::custom;
 use crate::planning::group::{Group, GroupBuilder, GroupError, NONE, Topics};
 use crate::planning::objective::Objective;
+use crate::planning::ownerless::{Handover, Intervals};
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 use crate::planning::sticky;
@@ -131,20 +133,22 @@ pub fn replay_plans(
 ) -> Result<(), ReplayError> {
     let mut planner =
         |_: usize, group: &Group, owned: &Ownership| Ok(sticky::assign(group, owned, Objective::default()));
-    replay_planned(history, strategies, clock, &mut planner, row)
+    replay_planned(history, strategies, &Intervals::default(), clock, &mut planner, row)
 }
 
 /// Plans a group for a [`Strategy::Custom`], by its index in the list of strategies; or says why there is no plan.
 pub type Planner<'a> = dyn FnMut(usize, &Group, &Ownership) -> Result<Plan, String> + 'a;
 
-/// As [`replay_plans`], with the plans of the user's own assignors. Where there is no plan, the row has the reason as an error,
-/// and the figures of the sticky plan, as a leader would fall back to it.
+/// As [`replay_plans`], with the intervals on which the time without an owner depends, and the plans of the user's own
+/// assignors. Where there is no plan, the row has the reason as an error, and the figures of the sticky plan, as a leader would
+/// fall back to it.
 ///
 /// # Errors
 /// As [`replay`].
 pub fn replay_planned(
     history: History<'_>,
     strategies: &[Strategy],
+    intervals: &Intervals,
     mut clock: impl FnMut() -> u64,
     planner: &mut Planner<'_>,
     mut row: impl FnMut(Row, Assigned<'_>) -> ControlFlow<()>,
@@ -155,6 +159,9 @@ pub fn replay_planned(
         (0..strategies.len()).map(Source::Strategy).chain(timeline.has_observed().then_some(Source::Observed));
     let mut tracks: Vec<Track> =
         sources.map(|source| Track { source, owners: Owners::new(topics.partitions()), generation: 0 }).collect();
+    let mut run = Run { strategies, intervals, clock: &mut clock, planner };
+    // By identity, whether it was in the group at the rebalance before.
+    let mut present: Vec<bool> = Vec::new();
     while let Some(step) = timeline.next_step() {
         if step.counts_changed {
             let changed = timeline.topics()?;
@@ -163,12 +170,15 @@ pub fn replay_planned(
             }
             topics = changed;
         }
+        if timeline.members().len() == 0 {
+            present.clear();
+        }
         if timeline.members().len() == 0 || !step.rebalances {
             continue;
         }
-        let moment = Moment::new(topics, &mut timeline);
+        let moment = Moment::new(topics, &mut timeline, &mut present);
         for track in &mut tracks {
-            if let Some((result, plan)) = track.rebalance(&moment, &timeline, strategies, &step, &mut clock, planner)
+            if let Some((result, plan)) = track.rebalance(&moment, &timeline, &step, &mut run)
                 && row(result, Assigned { group: &moment.group, plan: &plan }).is_break()
             {
                 return Ok(());
@@ -229,12 +239,15 @@ struct Moment {
     identities: Vec<u32>,
     /// By identity, the member of the group; [`NONE`] for an absent one.
     local: Vec<u32>,
+    /// By member of the group, whether it was there at the rebalance before.
+    stayed: Vec<bool>,
     /// By topic, whether it has subscribers.
     subscribed: Vec<bool>,
 }
 
 impl Moment {
-    fn new(mut topics: Topics, timeline: &mut Timeline<'_>) -> Self {
+    /// `present` says by identity who was there at the rebalance before, and afterwards who is there now.
+    fn new(mut topics: Topics, timeline: &mut Timeline<'_>, present: &mut Vec<bool>) -> Self {
         timeline.fill_lags(&mut topics);
         let mut builder = GroupBuilder::new(topics);
         let mut local = vec![NONE; timeline.identities()];
@@ -245,13 +258,23 @@ impl Moment {
             identities.push(member.identity);
             builder.member(member.id, subscription).instance_id(member.instance_id).finish();
         }
+        let stayed = identities.iter().map(|&each| present.get(each as usize).is_some_and(|there| *there)).collect();
+        *present = local.iter().map(|&member| member != NONE).collect();
         let group = builder.finish();
         let mut subscribed = vec![false; group.topics().len()];
         for &topic in group.subscriptions().items() {
             subscribed[topic as usize] = true;
         }
-        Self { group, identities, local, subscribed }
+        Self { group, identities, local, stayed, subscribed }
     }
+}
+
+/// What all rebalances of a replay share.
+struct Run<'a, 'b, C> {
+    strategies: &'a [Strategy],
+    intervals: &'a Intervals,
+    clock: &'a mut C,
+    planner: &'a mut Planner<'b>,
 }
 
 /// The plans of one strategy, or the observed ones, over time.
@@ -266,10 +289,8 @@ impl Track {
         &mut self,
         moment: &Moment,
         timeline: &Timeline<'_>,
-        strategies: &[Strategy],
         step: &Step,
-        clock: &mut impl FnMut() -> u64,
-        planner: &mut Planner<'_>,
+        run: &mut Run<'_, '_, impl FnMut() -> u64>,
     ) -> Option<(Row, Plan)> {
         let group = &moment.group;
         if !step.counted {
@@ -277,16 +298,16 @@ impl Track {
         }
         let (plan, rounds, kernel_ns, mut error, needed) = match self.source {
             Source::Strategy(index) => {
-                let strategy = strategies[index];
+                let strategy = run.strategies[index];
                 let ownership = self.owners.ownership(moment, strategy.rules().cooperative());
                 let optimal = Strategy::Sticky(Objective::default()) == strategy
                     || Strategy::CooperativeSticky(Objective::default()) == strategy;
                 let best = (!optimal).then(|| sticky::assign(group, &ownership, Objective::default()));
-                let start = clock();
+                let start = (run.clock)();
                 let mut failed = None;
                 let outcome = match strategy {
                     Strategy::Custom { cooperative } => {
-                        let target = planner(index, group, &ownership).unwrap_or_else(|error| {
+                        let target = (run.planner)(index, group, &ownership).unwrap_or_else(|error| {
                             failed = Some(error);
                             sticky::assign(group, &ownership, Objective::default())
                         });
@@ -294,7 +315,7 @@ impl Track {
                     }
                     _ => strategy::plan(group, strategy, ownership, &Limit::default()),
                 };
-                let kernel_ns = clock().saturating_sub(start);
+                let kernel_ns = (run.clock)().saturating_sub(start);
                 let rounds = 1 + i32::from(outcome.withheld().next().is_some());
                 let target = outcome.withholding.unwrap_or(outcome.plan);
                 let needed = best.map(|best| self.owners.moved(moment, &best));
@@ -311,7 +332,15 @@ impl Track {
         };
         self.advance(rounds, &mut error);
         let moved = self.owners.moved(moment, &plan);
-        let figures = measure::figures(group, &moment.subscribed, &plan, moved, needed.unwrap_or(moved));
+        let ownerless_ms = match self.source {
+            Source::Strategy(index) => {
+                let changes = self.owners.changes(moment, &plan);
+                Some(run.intervals.ownerless(handover(run.strategies[index]), &changes).round() as u64)
+            }
+            Source::Observed => None,
+        };
+        let moves = Moves { moved, moved_needed: needed.unwrap_or(moved), ownerless_ms };
+        let figures = measure::figures(group, &moment.subscribed, &plan, &moves);
         self.owners.take(moment, &plan);
         Some((self.row(step, Some(figures), kernel_ns, error), plan))
     }
@@ -340,6 +369,14 @@ impl Track {
     fn row(&self, step: &Step, figures: Option<Figures>, kernel_ns: u64, error: Option<String>) -> Row {
         let (source, generation) = (self.source, self.generation);
         Row { source, seq: step.seq, ts: step.ts, generation, cause: step.cause, figures, kernel_ns, error }
+    }
+}
+
+fn handover(strategy: Strategy) -> Handover {
+    match strategy {
+        Strategy::ServerSide(..) => Handover::Consumer,
+        _ if strategy.rules().cooperative() => Handover::Cooperative,
+        _ => Handover::Eager,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Moment;
 use crate::planning::group::{NONE, Topics};
+use crate::planning::ownerless::Changes;
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 
@@ -57,6 +58,30 @@ impl Owners {
             before != NONE && (after == NONE || moment.identities[after as usize] != before)
         };
         self.owner.iter().zip(&plan.owner).filter(|pair| changes(*pair)).count() as u64
+    }
+
+    /// What the plan changes for the members and the partitions.
+    pub(super) fn changes(&self, moment: &Moment, plan: &Plan) -> Changes {
+        let stays = |member: u32| member != NONE && moment.stayed[member as usize];
+        let mut losing = vec![false; moment.identities.len()];
+        let mut found = Changes::default();
+        for (&before, &after) in self.owner.iter().zip(&plan.owner).filter(|(_, after)| **after != NONE) {
+            let source = if before == NONE { NONE } else { moment.local[before as usize] };
+            if stays(source) {
+                found.held += 1;
+                if source != after {
+                    found.given_up += 1;
+                    losing[source as usize] = true;
+                }
+            } else if stays(after) {
+                found.taken += 1;
+            } else {
+                found.taken_by_joining += 1;
+            }
+        }
+        let count = |flags: &[bool]| flags.iter().filter(|&&flag| flag).count() as u32;
+        let staying = count(&moment.stayed);
+        Changes { staying, losing: count(&losing), joining: moment.stayed.len() as u32 - staying, ..found }
     }
 
     /// The members of the plan become the owners.

@@ -1,0 +1,176 @@
+//! How long partitions are without an owner in a rebalance, expected from the intervals of heartbeats.
+//!
+//! A member hears of a rebalance at a heartbeat only, so nearly all of that time is waiting for heartbeats. Times are in
+//! milliseconds; sums are partitions × milliseconds. Sessions that expire are not looked at: a member that leaves says so.
+
+/// The way in which partitions change hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handover {
+    /// The classic protocol: everything is given up before a rebalance.
+    Eager,
+    /// The classic protocol: what moves is given up after one rebalance, and assigned by a second one (KIP-429).
+    Cooperative,
+    /// The protocol in which the broker assigns (KIP-848).
+    Consumer,
+}
+
+/// When members hear of a rebalance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Intervals {
+    /// Between two heartbeats of a member of the classic protocol: `heartbeat.interval.ms`.
+    pub heartbeat: f64,
+    /// From the beginning of a generation to its first heartbeat.
+    pub first_heartbeat: f64,
+    /// Whether the members send their heartbeats at moments of their own. Those of a generation begin together, and drift apart
+    /// with most clients.
+    pub apart: bool,
+    /// Between two heartbeats of a member of the consumer protocol.
+    pub consumer_heartbeat: f64,
+    /// The same while the member waits for partitions.
+    pub waiting_heartbeat: f64,
+    /// From a request to what the application does about its answer.
+    pub round_trip: f64,
+}
+
+impl Default for Intervals {
+    /// librdkafka's and the broker's.
+    fn default() -> Self {
+        Self {
+            heartbeat: 3_000.0,
+            first_heartbeat: 3_000.0,
+            apart: false,
+            consumer_heartbeat: 5_000.0,
+            waiting_heartbeat: 5_000.0,
+            round_trip: 5.0,
+        }
+    }
+}
+
+/// What a rebalance changes. Only partitions that have an owner after it count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// The members that were there before and are there after it.
+    pub staying: u32,
+    /// Those of them that give a partition to another member.
+    pub losing: u32,
+    /// The members that are there after it only.
+    pub joining: u32,
+    /// The partitions that staying members had before it.
+    pub held: u64,
+    /// Those of them that get another owner.
+    pub given_up: u64,
+    /// The partitions of members that left, or of nobody, that staying members get.
+    pub taken: u64,
+    /// The same for members that join.
+    pub taken_by_joining: u64,
+}
+
+impl Intervals {
+    /// The sum over the partitions of the expected time that each is without an owner. O(1).
+    #[must_use]
+    pub fn ownerless(&self, handover: Handover, changes: &Changes) -> f64 {
+        let [held, given_up] = [changes.held, changes.given_up].map(|count| count as f64);
+        let [taken, by_joining] = [changes.taken, changes.taken_by_joining].map(|count| count as f64);
+        // Two requests one after the other: JoinGroup and SyncGroup, or the acknowledgement and the next heartbeat of another.
+        let exchange = 2.0 * self.round_trip;
+        let half = self.heartbeat / 2.0;
+        let last = self.last_to_hear(changes.staying);
+        match handover {
+            Handover::Eager => {
+                // Each member stops when it hears, on average after half an interval, and goes on when the last one has heard.
+                let stopped = if changes.staying == 0 { 0.0 } else { last - half };
+                held * (stopped + exchange) + (taken + by_joining) * (last + exchange)
+            }
+            Handover::Cooperative => {
+                given_up * (self.second_rebalance(changes) + exchange) + (taken + by_joining) * (last + exchange)
+            }
+            Handover::Consumer => {
+                // What is free is in the first answer to a member that joins.
+                given_up * (self.waiting_heartbeat / 2.0 + exchange)
+                    + taken * (self.consumer_heartbeat / 2.0 + self.round_trip)
+                    + by_joining * self.round_trip
+            }
+        }
+    }
+
+    /// From a change until the last of so many members has heard of it, in the classic protocol.
+    fn last_to_hear(&self, members: u32) -> f64 {
+        let members = f64::from(members);
+        match self.apart {
+            _ if members == 0.0 => 0.0,
+            false => self.heartbeat / 2.0,
+            // The largest of so many independent times within an interval.
+            true => self.heartbeat * members / (members + 1.0),
+        }
+    }
+
+    /// From the end of the first rebalance of a cooperative group until everybody has heard of the second one. Members that lose
+    /// something begin it, and need not hear.
+    fn second_rebalance(&self, changes: &Changes) -> f64 {
+        let all_begin_it = changes.joining == 0 && changes.losing >= changes.staying;
+        // The first rebalance has just begun a generation for everybody.
+        if all_begin_it { 0.0 } else { self.first_heartbeat.min(self.heartbeat) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const APART: Intervals = Intervals {
+        heartbeat: 3_000.0,
+        first_heartbeat: 3_000.0,
+        apart: true,
+        consumer_heartbeat: 5_000.0,
+        waiting_heartbeat: 500.0,
+        round_trip: 10.0,
+    };
+    const TOGETHER: Intervals = Intervals { first_heartbeat: 500.0, apart: false, ..APART };
+
+    // Nine members of 10 partitions each, one of 9 more joins: each of the nine gives one up.
+    const JOIN: Changes =
+        Changes { staying: 9, losing: 9, joining: 1, held: 90, given_up: 9, taken: 0, taken_by_joining: 0 };
+    // One of ten leaves: nine members take one each.
+    const LEAVE: Changes =
+        Changes { staying: 9, losing: 0, joining: 0, held: 81, given_up: 0, taken: 9, taken_by_joining: 0 };
+
+    fn close(found: f64, wanted: f64) {
+        assert!((found - wanted).abs() < 1e-6, "{found}, not {wanted}");
+    }
+
+    #[test]
+    fn an_eager_group_waits_for_the_last_one() {
+        // The last of nine hears after 2,700 ms, each after 1,500 ms on average.
+        close(APART.ownerless(Handover::Eager, &JOIN), 90.0 * (1_200.0 + 20.0));
+        close(APART.ownerless(Handover::Eager, &LEAVE), 81.0 * (1_200.0 + 20.0) + 9.0 * (2_700.0 + 20.0));
+        // All hear at the same moment.
+        close(TOGETHER.ownerless(Handover::Eager, &JOIN), 90.0 * 20.0);
+        close(TOGETHER.ownerless(Handover::Eager, &LEAVE), 81.0 * 20.0 + 9.0 * (1_500.0 + 20.0));
+    }
+
+    #[test]
+    fn a_cooperative_group_waits_for_members_that_lose_nothing() {
+        close(APART.ownerless(Handover::Cooperative, &JOIN), 9.0 * (3_000.0 + 20.0));
+        close(APART.ownerless(Handover::Cooperative, &Changes { joining: 0, ..JOIN }), 9.0 * 20.0);
+        close(TOGETHER.ownerless(Handover::Cooperative, &JOIN), 9.0 * (500.0 + 20.0));
+        close(APART.ownerless(Handover::Cooperative, &LEAVE), 9.0 * (2_700.0 + 20.0));
+    }
+
+    #[test]
+    fn members_of_the_consumer_protocol_wait_half_an_interval() {
+        close(APART.ownerless(Handover::Consumer, &JOIN), 9.0 * (250.0 + 20.0));
+        close(APART.ownerless(Handover::Consumer, &LEAVE), 9.0 * (2_500.0 + 10.0));
+        let first = Changes { taken_by_joining: 90, ..Changes::default() };
+        close(APART.ownerless(Handover::Consumer, &first), 90.0 * 10.0);
+    }
+
+    #[test]
+    fn nobody_waits_in_a_group_without_members() {
+        let first = Changes { taken_by_joining: 5, ..Changes::default() };
+        for intervals in [APART, TOGETHER] {
+            close(intervals.ownerless(Handover::Eager, &first), 5.0 * 20.0);
+            close(intervals.ownerless(Handover::Cooperative, &first), 5.0 * 20.0);
+            close(intervals.ownerless(Handover::Eager, &Changes::default()), 0.0);
+        }
+    }
+}
