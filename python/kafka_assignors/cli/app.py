@@ -5,7 +5,18 @@ from typing import Annotated
 import typer
 
 from kafka_assignors import __version__
-from kafka_assignors.cli import audit_keys, compare, decode, describe, embedded, fleet, plan, rebalance_cost, snapshot
+from kafka_assignors.cli import (
+    audit_keys,
+    compare,
+    decode,
+    describe,
+    embedded,
+    exporter,
+    fleet,
+    plan,
+    rebalance_cost,
+    snapshot,
+)
 from kafka_assignors.spark.app import app as spark
 
 app = typer.Typer(
@@ -33,6 +44,7 @@ def _main(
 
 
 app.command("fleet")(fleet.fleet)
+app.command("exporter")(exporter.exporter)
 app.command("describe")(describe.describe)
 app.command("plan")(plan.plan)
 app.command("compare")(compare.compare)

@@ -5,6 +5,7 @@ use super::holdings::ByTopic;
 use crate::member::Progress;
 use crate::member::backoff::Backoff;
 use crate::member::connections::{Broken, Pending, Stamp};
+use crate::member::course::Trigger;
 use crate::member::event::{Action, Role};
 use crate::protocol::consumer_group_heartbeat::{
     ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, HeartbeatAssignment, HeartbeatTopicPartitions,
@@ -137,6 +138,7 @@ impl ConsumerMembership {
             self.pace.waits(self.now);
         }
         self.beats.in_flight = true;
+        self.course.attempts = self.course.attempts.saturating_add(u32::from(self.epoch < 0));
         self.beats.owes_acknowledgement = false;
         self.pace.sent(self.now);
         true
@@ -238,6 +240,7 @@ impl ConsumerMembership {
     pub(super) fn fenced(&mut self, why: &str) {
         self.warn(format!("out of epoch {}: {why}", self.epoch));
         self.leave_membership();
+        self.course.begin(self.now, Trigger::Expelled);
         // The first return is free; one that is fenced again waits.
         self.beats.rejoin.failed_once_free(self.now, &mut self.jitter);
     }
@@ -288,6 +291,8 @@ impl ConsumerMembership {
             moves = target != self.holdings.by_topic();
             self.target = Some(target);
             self.fresh = true;
+            self.course.begin(self.now, Trigger::Group);
+            self.course.joined_at = Some(self.now);
         }
         if grew || moves {
             // A member that must give partitions up stays in its epoch, and the group is in a newer one.

@@ -2,6 +2,7 @@
 
 use super::ConsumerMembership;
 use crate::member::Progress;
+use crate::member::course::{Course, Trigger};
 use crate::member::event::{Action, NoticeKind, Role};
 use crate::protocol::ErrorCode;
 use crate::protocol::consumer_group_heartbeat::{ConsumerGroupHeartbeatRequest, LEAVE_EPOCH, LEAVE_STATIC_EPOCH};
@@ -61,6 +62,7 @@ impl ConsumerMembership {
         if self.subscription.take().is_some() {
             self.want_leave(deadline);
             self.leave_membership();
+            self.course = Course::default();
             progress = true;
         }
         if !closes {
@@ -131,6 +133,7 @@ impl ConsumerMembership {
         self.actions.push(Action::MaxPollExceeded { interval_ms });
         self.want_leave(self.now + self.config.request_timeout_ms);
         self.leave_membership();
+        self.course.begin(self.now, Trigger::Expelled);
         true
     }
 }

@@ -40,6 +40,7 @@ use super::backoff::{Backoff, Jitter};
 use super::commits::Commits;
 use super::config::ConfigError;
 use super::connections::{Connections, Stamp};
+use super::course::{Course, Trigger};
 use super::discovery::Discovery;
 use super::event::{Action, Event, Level, Partitions};
 use super::fetches::Fetches;
@@ -94,6 +95,8 @@ pub struct ConsumerMembership {
     holdings: Holdings,
     notice: Option<Outstanding>,
     last_ticket: u64,
+    /// The change that is under way.
+    course: Course,
     /// When the newest accepted heartbeat was sent.
     heard: u64,
     fencing: Option<(String, i32)>,
@@ -139,6 +142,7 @@ impl ConsumerMembership {
             holdings: Holdings::default(),
             notice: None,
             last_ticket: 0,
+            course: Course::default(),
             heard: now,
             fencing: None,
             commits: Commits::new(backoff()),
@@ -309,6 +313,7 @@ impl ConsumerMembership {
             return;
         }
         if self.subscription.is_none() {
+            self.course.begin(self.now, Trigger::Joined);
             self.liveness.stamp(self.now);
         }
         self.subscriptions += 1;
