@@ -42,10 +42,13 @@ def running(*arguments: str) -> Iterator[str]:
 def until(address: str, text: str) -> str:
     """The metrics as soon as this text is in them."""
     deadline = time.monotonic() + 60
-    while text not in (page := urllib.request.urlopen(address).read().decode()):
+    while True:
+        with urllib.request.urlopen(address) as answer:
+            page: str = answer.read().decode()
+        if text in page:
+            return page
         assert time.monotonic() < deadline, page
         time.sleep(0.05)
-    return page
 
 
 def test_a_cluster_that_comes_up_later_is_read_then() -> None:
