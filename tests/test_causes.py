@@ -202,6 +202,16 @@ def test_an_expelled_member_had_nothing_since_it_lost_its_membership(clock: Cloc
     assert (report.cause, report.kept, report.gained) == ("member-expelled", {}, {"t": (0,)})
 
 
+def test_one_that_had_left_and_subscribes_again_does_not_know_who_had_its_partitions(clock: Clock) -> None:
+    reporter = RebalanceReporter()
+    reporter.report("sticky", 1, {"t": (0,)}, course=Course(90.0))
+    clock.now = 110.0
+    reporter.give_up([("t", 0)])
+    clock.now = 210.0
+    report = reporter.report("sticky", 5, {"t": (0,)}, course=Course(200.0, joined=208.0, trigger="joined"))
+    assert (report.without_partitions, report.without_owner) == (10.0, {"t": {0: 2.0}})
+
+
 def test_without_a_course_no_time_is_made_up() -> None:
     report = RebalanceReporter().report("sticky", 1, {"t": (0,)})
     assert (report.began, report.ended, report.seconds, report.without_partitions) == (None, None, None, None)

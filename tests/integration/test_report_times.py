@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from kafka_assignors.member.rebalance_report import RebalanceReport
     from support.broker import ApacheKafka
 
-# The broker's clock is this machine's, and its log and ours count whole milliseconds.
-_ROUNDING_S = 0.002
+# The broker's clock is this machine's. Its log counts whole milliseconds, and so does the membership.
+_ROUNDING_S = 0.003
 _LINE = re.compile(r"^(\d\d:\d\d:\d\d\.\d{3}) .*?(Preparing to rebalance|Stabilized|Assignment received).*", re.M)
 
 

@@ -263,26 +263,30 @@ class RebalanceReporter:
 
     def _timed(self, report: RebalanceReport, course: Course) -> RebalanceReport:
         now, ended = time.monotonic(), time.time()
+        took = max(0.0, now - course.began)
+        # A member that had left, and subscribes again, does not know who had its partitions meanwhile.
+        left = course.trigger == "joined"
         without_owner: dict[str, dict[int, float]] = {}
-        for topic, numbers in report.kept.items():
+        for topic, numbers in () if left else report.kept.items():
             since = {number: self._given_up.get((topic, number), now) for number in numbers}
             without_owner[topic] = {number: now - at for number, at in since.items()}
         if course.joined is not None:
-            for topic, numbers in report.gained.items():
-                at_least = max(0.0, now - course.joined)
-                without_owner.setdefault(topic, {}).update(dict.fromkeys(numbers, at_least))
+            at_least = max(0.0, now - course.joined)
+            for gained in (report.gained, report.kept) if left else (report.gained,):
+                for topic, numbers in gained.items():
+                    without_owner.setdefault(topic, {}).update(dict.fromkeys(numbers, at_least))
         held = sum(map(len, report.kept.values())) + sum(map(len, report.lost.values()))
-        if report.expelled or not held:
-            empty = now - course.began
+        if report.expelled or left or not held:
+            empty = took
         elif len(self._given_up) < held:
             empty = 0.0
         else:
             empty = now - max(self._given_up.values())
         return replace(
             report,
-            began=ended - max(0.0, now - course.began),
+            began=ended - took,
             ended=ended,
-            without_partitions=max(0.0, empty),
+            without_partitions=min(max(0.0, empty), took),
             without_owner=MappingProxyType(without_owner),
             retries=max(0, course.attempts - 1),
         )
