@@ -29,7 +29,7 @@ INSTALL := $(BIN)/uv pip install --quiet --require-hashes --constraint requireme
 AGAIN := --reruns 2 --only-rerun RatioError
 PYTEST := KAFKA_ASSIGNORS_INSTALLED=1 $(BIN)/python -P -m pytest
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
-  $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.j2' -o -name '*.css' -o -name '*.js' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
+  $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.j2' -o -name '*.css' -o -name '*.js' -o -name '*.json' -o -name '*.yml' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
 
 # Without compiled files Python compiles each module again in each process, and the tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends setup build jars browser class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names release lock clean FORCE
+.PHONY: help matrix matrix-ends setup build jars browser prometheus class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,11 @@ browser: $(VENV)/.stamp
 	@echo "=== set-up: Chromium"
 	@PYTHONPATH=tests $(BIN)/python -P -m support.browser
 
+# The dashboard and the alert rules are tried with it. Installed as Chromium is.
+prometheus: $(VENV)/.stamp
+	@echo "=== set-up: Prometheus"
+	@PYTHONPATH=tests $(BIN)/python -P -m support.prometheus
+
 build: $(MEASURES) ## the wheel with the floors of the benchmarks, in target/wheels/release and installed in .venv
 	@ls $(WHEELS)/release/*.whl
 
@@ -134,7 +139,7 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 # releases wait for sessions to expire. Pytest's closing lines stand before the gate's.
 check: ## everything that CI runs: `make test`, then all that it leaves out
 	@$(MAKE) test
-	@$(MAKE) -j2 --output-sync=target jars browser class-archives
+	@$(MAKE) -j2 --output-sync=target jars browser prometheus class-archives
 	@$(MAKE) lint
 	@$(MAKE) -j2 --output-sync=target $(WHEELS)/release/.stamp test-needs test-seeds matrix-ends
 	@$(MAKE) gate-ratios

@@ -137,6 +137,7 @@ def interleaved(in_turns: InTurns) -> Interleaved:
 _SCALES = {
     **dict.fromkeys(("memory", "replay-memory", "fleet-memory", "kept-bytes"), (1e-6, 1)),
     "fleet-requests": (1, 0),
+    "exporter-series": (1, 0),
     "growth": (1, 3),
     **dict.fromkeys(("instructions", "instruction-growth"), (1e-3, 0)),
     **dict.fromkeys(("allocations", "allocation-growth"), (1e-3, 3)),

@@ -1,10 +1,13 @@
-"""`kafka-assignors fleet` as a process, on an embedded Kafka: its time, its peak memory, and its requests."""
+"""`kafka-assignors fleet` as a process, on an embedded Kafka: its time, its peak memory, and its requests. And the
+exporter of the same groups: what a scrape takes."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+import threading
+import urllib.request
 from collections import Counter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,8 @@ from kafka_assignors.assignors import by_name
 from kafka_assignors.cluster import read_fleet
 from kafka_assignors.cluster.questions import Questions
 from kafka_assignors.embedded import EmbeddedKafka
+from kafka_assignors.metrics.endpoint import Endpoint
+from kafka_assignors.metrics.exporter import Exporter, Settings
 from support import raw_group
 from support.planned_group import commit
 from support.raw_group import NONE, RawGroup
@@ -33,10 +38,13 @@ GROUPS, PARTITIONS, MEMBERS = 1_000, 100, 4
 CASE = "1,000 groups with 100,000 partitions"
 STRATEGIES = ("sticky", "range", "cooperative-sticky", "roundrobin")
 MOST_SECONDS, MOST_BYTES = 10.0, 300e6
+SCRAPE_SECONDS, MOST_SERIES = 2.0, 40
 
 check_bounds("fleet-pace", {CASE})
 check_bounds("fleet-memory", {CASE})
 check_bounds("fleet-requests", {CASE})
+check_bounds("exporter-scrape", {CASE})
+check_bounds("exporter-series", {CASE})
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +114,29 @@ def test_requests(kafka: EmbeddedKafka, benchmark: BenchmarkFixture, ratio: Rati
         rounds_of(benchmark, lambda: read_fleet({"bootstrap.servers": kafka.bootstrap_servers}))
     assert asked["OffsetFetch"] == GROUPS
     ratio.count_at_most("fleet-requests", CASE, sum(asked.values()), GROUPS, f"{dict(asked)}")
+
+
+def test_a_scrape(kafka: EmbeddedKafka, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
+    """Of the exporter's cache, over HTTP, while a thread looks at the cluster again and again."""
+    settings = Settings({"bootstrap.servers": kafka.bootstrap_servers}, interval=1.0)
+    exporter = Exporter(settings)
+    assert exporter.look()
+    with Endpoint("127.0.0.1", 0, lambda: exporter.page) as endpoint:
+        threads = [threading.Thread(target=each) for each in (endpoint.serve_forever, exporter.run)]
+        for thread in threads:
+            thread.start()
+
+        def scrape() -> bytes:
+            with urllib.request.urlopen(f"http://127.0.0.1:{endpoint.server_port}/metrics") as answer:
+                body: bytes = answer.read()
+                return body
+
+        page = rounds_of(benchmark, scrape, 5)
+        exporter.stop()
+        endpoint.shutdown()
+        for thread in threads:
+            thread.join(60)
+    assert page.count(b"kafka_assignors_group_lag_records{") == GROUPS
+    ratio.at_most("exporter-scrape", CASE, measured(benchmark).max, SCRAPE_SECONDS, f"of {len(page):,} bytes")
+    series = sum(not line.startswith(b"#") for line in page.splitlines())
+    ratio.count_at_most("exporter-series", CASE, series / GROUPS, MOST_SERIES, "of each group")

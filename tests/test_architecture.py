@@ -26,7 +26,7 @@ PACKAGE = "kafka_assignors"
 # From the top down. A part may import the parts below it, none beside it and none above it.
 LEVELS = (
     ("cli",),
-    ("planner", "spark"),
+    ("planner", "spark", "metrics"),
     ("report", "cluster", "clients", "embedded"),
     ("member", "autoscale"),
     (
@@ -53,6 +53,7 @@ LEVEL = {part: len(LEVELS) - depth for depth, parts in enumerate(LEVELS) for par
 KAFKA_CLIENTS = {"kafka", "aiokafka", "confluent_kafka"}
 # The allowed imports between parts of one level, in one direction each.
 SIDEWAYS = {
+    ("metrics", "planner"),
     ("strategies", "assignors"),
     ("strategies", "own"),
     ("weighted", "own"),
@@ -82,6 +83,8 @@ ALLOWED = {
     "jinja2": {"report"},
     "typer": {"cli", "spark"},
     "rich": {"report", "cli", "spark"},
+    "prometheus_client": {"metrics"},
+    "opentelemetry": {"metrics"},
     "pytest": {"embedded"},
 }
 

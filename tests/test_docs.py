@@ -26,6 +26,7 @@ from sybil.parsers.markdown import PythonCodeBlockParser
 
 import kafka_assignors
 from kafka_assignors.embedded import EmbeddedKafka
+from kafka_assignors.metrics.measures import MEASURES
 from support import jars
 from support.broker import Kafka, unique
 from support.offsets_records import commit_key, commit_value
@@ -35,6 +36,9 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 # Not a module but a logger, for the logs of librdkafka.
 LOGGER = "kafka_assignors.librdkafka"
+# Not modules but metrics of OpenTelemetry, and their attributes.
+METRICS = {measure.name for measure in MEASURES} | {"kafka_assignors.assignor"}
+METRICS |= {f"kafka_assignors.{measure.label}" for measure in MEASURES if measure.label is not None}
 SOURCES = sorted((ROOT / "python").glob("**/*.py"))
 ELLIPSIS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -189,7 +193,7 @@ def names_in(text: str) -> set[str]:
         (statement,) = ast.parse(re.sub(r"^\.\.\. ", "", found, flags=re.MULTILINE)).body
         assert isinstance(statement, ast.ImportFrom)
         dotted |= {f"{statement.module}.{alias.name}" for alias in statement.names}
-    return dotted - {LOGGER}
+    return dotted - {LOGGER} - METRICS
 
 
 def test_names_are_found() -> None:

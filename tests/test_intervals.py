@@ -54,6 +54,6 @@ def test_intervals_that_cannot_be(settings: dict[str, Any], complaint: str) -> N
         Intervals.of_client(**{"client": "java", **settings})
     with pytest.raises(OptionError, match="round_trip"):
         Intervals(round_trip=-1.0)
-    with pytest.raises(OptionError, match="protocol is .streams."):
+    with pytest.raises(OptionError, match=r"protocol is .streams."):
         Intervals().ownerless("streams", JOIN)  # type: ignore[arg-type]
     assert set(CLIENTS) == {"librdkafka", "java", "kafka-python", "aiokafka", OURS}

@@ -195,6 +195,58 @@ def test_two_members_share_commit_and_leave(group: Group) -> None:
     assert second.member.state()[3]
 
 
+def courses(driver: Driver) -> list[tuple[str, int, int, int]]:
+    """Of each assignment: what made the member join, how often it asked, and when it began and was answered."""
+    assigned = [notice for notice in driver.of_kind("notify") if notice["kind"] == "assign"]
+    return [(each["trigger"], each["attempts"], each["began_ms"], each["joined_ms"]) for each in assigned]
+
+
+def test_an_assignment_tells_the_course_of_its_rebalance(group: Group) -> None:
+    kafka = broker(t=4, u=2)
+    first = group.start(kafka)
+    first.do(first.member.subscribe(0, ["t"]))
+    group.run(100)
+    # The request that only asks for a member id is no attempt.
+    ((trigger, attempts, began, joined),) = courses(first)
+    assert (trigger, attempts, began) == ("joined", 1, 0)
+    assert 0 <= joined <= 100
+    prepares = [notice for notice in first.of_kind("notify") if notice["kind"] == "prepare"]
+    assert {(each["trigger"], each["began_ms"], each["attempts"]) for each in prepares} == {("group", None, 0)}
+
+    second = group.start(kafka)
+    second.now = first.now
+    second.do(second.member.subscribe(second.now, ["t"]))
+    joins_at = first.now
+    group.run(7_000)
+    (trigger, attempts, began, joined) = courses(first)[1]
+    assert (trigger, attempts) == ("group", 1)
+    assert joins_at < began <= joined
+    assert courses(second)[0][:3] == ("joined", 1, joins_at)
+
+    changes_at = second.now
+    second.do(second.member.subscribe(second.now, ["t", "u"]))
+    group.run(7_000)
+    assert courses(second)[1][:3] == ("subscription", 1, changes_at)
+    assert courses(first)[2][0] == "group"
+
+    wanted_at = first.now
+    first.do(first.member.rejoin(first.now, "the lags have changed"))
+    group.run(7_000)
+    assert courses(first)[3][:3] == ("asked", 1, wanted_at)
+
+
+def test_a_member_whose_session_ends_tells_since_when_it_has_nothing(group: Group) -> None:
+    member = group.start(broker(t=2), max_poll_interval_ms=1_000)
+    member.do(member.member.subscribe(0, ["t"]))
+    group.run(2_000)
+    assert member.of_kind("max-poll-exceeded")
+    member.do(member.member.poll(member.now))
+    group.run(200)
+    trigger, attempts, began, _ = courses(member)[-1]
+    assert (trigger, attempts) == ("expelled", 1)
+    assert 1_000 < began < 2_000
+
+
 def test_a_notice_that_was_overtaken_is_refused(group: Group) -> None:
     member = group.start(broker(t=1))
     actions = member.member.subscribe(0, ["t"])

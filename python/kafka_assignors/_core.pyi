@@ -623,6 +623,12 @@ class _Notify(TypedDict):
     protocol: str
     assignment: bytes
     topics: list[str]
+    # Of an assignment: when this member began to join and when JoinGroup was answered (milliseconds, None if unknown),
+    # how often it asked, and what made it join.
+    began_ms: int | None
+    joined_ms: int | None
+    attempts: int
+    trigger: Literal["group", "joined", "expelled", "subscription", "revoked", "topics", "leader-returned", "asked"]
 
 class _Plan(TypedDict):
     action: Literal["plan"]

@@ -88,6 +88,20 @@ def test_every_member_reports_its_share_and_the_leader_the_plan(group: Reporting
     assert (theirs.leader, theirs.moved, theirs.least_moves, theirs.balance_score) == (False, None, None, None)
     assert (theirs.planning_seconds, theirs.record_bytes) == (None, None)
     assert {ours.assignor, theirs.assignor} == {a.assignor.name}
+    # What a plug-in can know of the course: from the client's call for metadata on, and the leader why.
+    assert {ours.group_id, theirs.group_id} == {group.crew.group}
+    assert (ours.causes, theirs.causes[0]) == (("member-joined",), "member-joined")
+    assert ours.seconds is not None
+    assert ours.seconds > 0
+    assert ours.without_partitions is not None
+    stayed = {*ours.without_owner[group.topic].values()}
+    if group.is_cooperative:
+        assert (ours.without_partitions, stayed) == (0.0, {0.0})
+    else:
+        assert ours.without_partitions == pytest.approx(ours.seconds, abs=1e-3)
+        assert stayed == {ours.without_partitions}
+        # A follower's client does not show when JoinGroup was answered.
+        assert dict(theirs.without_owner) == {}
     if group.is_cooperative:
         # The second rebalance hands out what the first one revoked.
         assert sum(map(len, theirs.gained.values())) == 0

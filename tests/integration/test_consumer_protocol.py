@@ -97,6 +97,15 @@ def test_members_come_and_go_and_no_record_is_read_twice(consumer_protocol_kafka
     assert all(report.plan is None and not report.leader for report in reports)
     gained = [report.gained for report in reports if report.gained]
     assert (gained[0], gained[-1]) == ({topic: (0, 1, 2, 3, 4, 5)}, {topic: (6, 7)})
+    # The broker's first answer may have no partition yet, and the share comes with a later one.
+    founded, grown = reports[0], reports[-1]
+    assert (founded.causes, grown.cause) == (("member-joined",), "unknown")
+    assert founded.seconds is not None
+    assert founded.without_partitions == pytest.approx(founded.seconds, abs=1e-3)
+    # It read on, and what it gained had no owner from the broker's answer on, at least.
+    assert (grown.without_partitions, grown.retries) == (0.0, 0)
+    assert {grown.without_owner[topic][number] for number in range(6)} == {0.0}
+    assert grown.without_owner[topic][7] >= 0.0
     first.close()
 
 

@@ -17,6 +17,7 @@ from support.silence import silence_member
 from support.threads import wait_until
 
 if TYPE_CHECKING:
+    from kafka_assignors.member.rebalance_report import RebalanceReport
     from support.data_paths import Readers
     from support.readers.reader import Reader
 
@@ -63,7 +64,8 @@ def test_nothing_is_handed_out_past_the_session(readers: Readers, monkeypatch: p
 
 def test_one_that_does_not_poll_leaves_and_comes_back(readers: Readers) -> None:
     topic, partitions = readers.topic(2, 5)
-    first = readers.add(session_timeout_ms=6000, max_poll_interval_ms=6000).follow(topic)
+    reports: list[RebalanceReport] = []
+    first = readers.add(session_timeout_ms=6000, max_poll_interval_ms=6000, on_rebalance=reports.append).follow(topic)
     second = readers.add().follow(topic)
     readers.settle(partitions)
     readers.until(lambda: len({*first.read, *second.read}) == 10, "all is read")
@@ -72,7 +74,13 @@ def test_one_that_does_not_poll_leaves_and_comes_back(readers: Readers) -> None:
     readers.until(lambda: first.told("lost"), "it is told", first)
     assert first.told("lost") == [away]
     assert len(first.errors) == first.tells_of_idleness
+    reports.clear()
     readers.settle(partitions)
+    back = reports[0]
+    assert (back.expelled, back.causes[-1]) == (True, "member-expelled")
+    assert back.seconds is not None
+    assert back.seconds > 0
+    assert back.without_partitions == pytest.approx(back.seconds, abs=1e-4)
 
 
 @pytest.mark.parametrize("state", ["new", "subscribed", "joining", "assigned", "paused", "lost", "unsubscribed"])

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support import debian
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -198,23 +200,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 def install() -> int:
     """Installs Debian's Chromium if there is no browser; returns the exit status."""
-    if executable() is not None:
-        return 0
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        print(MISSING, file=sys.stderr)
-        return 1
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    commands = (
-        ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300", "update"],
-        ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300", "install", "-y", "--no-install-recommends", "chromium"],
-    )
-    for command in commands:
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        # An error of `apt-get update` is no failure by itself: Chromium may come from another source.
-        if done.returncode and "install" in command:
-            print(f"{done.stdout}\n{' '.join(command)} failed. {MISSING}", file=sys.stderr)
-            return 1
-    return 0 if executable() is not None else 1
+    return debian.install("chromium", executable, MISSING)
 
 
 if __name__ == "__main__":

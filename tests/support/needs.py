@@ -29,12 +29,15 @@ PROGRAMS = {
     "chromium-browser": {"browser"},
     "google-chrome": {"browser"},
     "google-chrome-stable": {"browser"},
+    "prometheus": {"prometheus"},
+    "promtool": {"prometheus"},
 }
 NEEDS = {
     "broker": "a real Apache Kafka broker",
     "java": "a Java client",
     "spark": "Spark",
     "browser": "a browser",
+    "prometheus": "Prometheus",
     "peers": "other projects' assignors, built and run",
     "frameworks": "FastStream, kstreams, Quix Streams, Faust, tracers, a signer: the dependency group of that name",
     "chaos": "a group that runs for long under random faults",

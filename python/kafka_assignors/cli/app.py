@@ -12,6 +12,7 @@ from kafka_assignors.cli import (
     decode,
     describe,
     embedded,
+    exporter,
     fleet,
     migrate,
     plan,
@@ -46,6 +47,7 @@ def _main(
 
 
 app.command("fleet")(fleet.fleet)
+app.command("exporter")(exporter.exporter)
 app.command("describe")(describe.describe)
 app.command("plan")(plan.plan)
 app.command("compare")(compare.compare)

@@ -28,15 +28,13 @@ from kafka_assignors.errors import ClusterError, NetworkError, OptionError
 from kafka_assignors.planner.fleet import Fleet, FleetGroup, Limits
 from kafka_assignors.planner.fleet import fleet as describe_fleet
 from kafka_assignors.planner.fleet_query import FIELDS, chosen, parse_condition, sorted_by
+from kafka_assignors.planner.look_window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from kafka_assignors.planner.fleet_query import Condition
-
-# Growth is computed over at least so many seconds where looks follow each other faster.
-_WINDOW_S = 30.0
 
 
 def fleet(
@@ -204,33 +202,6 @@ class _Live:
         return second, first.snapshot, round(time.monotonic() - began, 3)
 
 
-class _Window:
-    """Which of the looks that were seen another one is compared with.
-
-    It is half a minute to a minute old, if there is such a look: over less, clients may not have committed. So only two
-    looks are kept.
-    """
-
-    def __init__(self) -> None:
-        self._base: tuple[float, Snapshot] | None = None
-        self._next: tuple[float, Snapshot] | None = None
-
-    def before(self, now: float) -> tuple[Snapshot | None, float | None]:
-        """The earlier look, and the seconds since then; None for the first look."""
-        if self._next is not None and now - self._next[0] >= _WINDOW_S:
-            self._base, self._next = self._next, None
-        if self._base is None:
-            return None, None
-        return self._base[1], round(now - self._base[0], 3)
-
-    def add(self, now: float, snapshot: Snapshot) -> None:
-        """Keeps a look if it is needed."""
-        if self._base is None:
-            self._base = now, snapshot
-        elif self._next is None:
-            self._next = now, snapshot
-
-
 def _watch(
     live: _Live, answered: Any, every: float, most: int | None, form: Format, wide: bool, top: int | None
 ) -> tuple[Fleet, Look]:
@@ -240,7 +211,7 @@ def _watch(
     """
     out = console(wide)
     redrawn = form is Format.TEXT and out.is_terminal
-    window = _Window()
+    window = Window()
     last: tuple[Fleet, Look] | None = None
     display: Any = Live(console=out, auto_refresh=False) if redrawn else nullcontext()
     with display as drawn:

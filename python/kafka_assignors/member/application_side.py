@@ -20,7 +20,7 @@ from kafka_assignors.member.broker_planned import BrokerPlanned
 from kafka_assignors.member.commits import Commits
 from kafka_assignors.member.data_path import Failure, Position
 from kafka_assignors.member.membership import Mailbox, Member
-from kafka_assignors.member.rebalance_report import PLANNING_SHARE
+from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Course
 from kafka_assignors.member.strategies import Strategies
 from kafka_assignors.member.turn import Call, Join, Wait, drive, drive_on_loop
 from kafka_assignors.printable import SENTENCE, printable
@@ -68,10 +68,16 @@ class ApplicationSide:
         seconds = config.session_timeout_ms / 1000 * PLANNING_SHARE
         self.strategies: Strategies | BrokerPlanned
         if config.group_protocol == "consumer":
-            self.strategies = BrokerPlanned(config.group_remote_assignor, config.on_rebalance)
+            self.strategies = BrokerPlanned(config.group_remote_assignor, config.on_rebalance, config.group_id)
         else:
-            guards = config.on_broker_assignor != "migrate"
-            self.strategies = Strategies(config.assignors, config.rack, config.on_rebalance, seconds, guards=guards)
+            self.strategies = Strategies(
+                config.assignors,
+                config.rack,
+                config.on_rebalance,
+                seconds,
+                config.group_id,
+                guards=config.on_broker_assignor != "migrate",
+            )
         self.mailbox = Mailbox()
         self.commits = Commits(path, self.assigned, config)
         self.member: Member | None = None
@@ -338,6 +344,7 @@ class ApplicationSide:
         given_up = self.assigned.owned.intersection(revoked)
         with _noting(failures):
             self.assigned.hold(given_up)
+        self.strategies.give_up(given_up)
         if given_up or (parks and self._config.tells_every_rebalance):
             yield from self._call("lost" if lost else "revoked", given_up, failures)
         if not lost and self._config.auto_commit:
@@ -366,7 +373,7 @@ class ApplicationSide:
         kept = self.assigned.read
         self.holds_back = False
         with _noting(failures):
-            self.strategies.take(notice["protocol"], notice["assignment"], generation, by_topic)
+            self.strategies.take(notice["protocol"], notice["assignment"], generation, by_topic, Course.of(notice))
         added = _flat(notice["added"]) if self.strategies.cooperative else owned
         self._chosen = None
         if added or not _is_idle(notice, gone):

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from kafka_assignors.member.rebalance_report import RebalanceReporter, publish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from kafka_assignors.member.rebalance_report import RebalanceReport
+    from kafka_assignors.member.data_path import Partition
+    from kafka_assignors.member.rebalance_report import Course, RebalanceReport
 
 __all__ = ["BrokerPlanned"]
 
@@ -21,6 +22,7 @@ class BrokerPlanned:
     Args:
         remote_assignor: the broker's assignor for which the consumer votes; None for no vote.
         on_rebalance: the user's callback.
+        group_id: the group.
 
     Attributes:
         cooperative: True: a member keeps what does not move.
@@ -30,11 +32,16 @@ class BrokerPlanned:
     cooperative = True
     last_plan = None
 
-    def __init__(self, remote_assignor: str | None, on_rebalance: Callable[[RebalanceReport], object] | None) -> None:
+    def __init__(
+        self,
+        remote_assignor: str | None,
+        on_rebalance: Callable[[RebalanceReport], object] | None,
+        group_id: str = "",
+    ) -> None:
         # The group's assignor is the one with the most votes, and no answer to a member names it.
         self._assignor = remote_assignor or ""
         self._on_rebalance = on_rebalance
-        self._reporter = RebalanceReporter()
+        self._reporter = RebalanceReporter(group_id)
         self._lock = threading.Lock()
 
     def metadata(self, topics: Sequence[str], owned: Mapping[str, Sequence[int]]) -> list[tuple[str, bytes]]:
@@ -46,7 +53,19 @@ class BrokerPlanned:
         with self._lock:
             self._reporter.expel()
 
-    def take(self, protocol: str, assignment: bytes, generation: int, owned: Mapping[str, Sequence[int]]) -> None:
+    def give_up(self, partitions: Iterable[Partition]) -> None:
+        """Takes note that the member reads these partitions no longer."""
+        with self._lock:
+            self._reporter.give_up(partitions)
+
+    def take(
+        self,
+        protocol: str,
+        assignment: bytes,
+        generation: int,
+        owned: Mapping[str, Sequence[int]],
+        course: Course | None = None,
+    ) -> None:
         """Reports a new share.
 
         Args:
@@ -54,7 +73,8 @@ class BrokerPlanned:
             assignment: not used; the broker sends no assignment of a client.
             generation: the member's epoch.
             owned: the partitions of the member now.
+            course: how the change went; None if that is not known.
         """
         with self._lock:
-            report = self._reporter.report(self._assignor, generation, owned)
+            report = self._reporter.report(self._assignor, generation, owned, course=course)
         publish(report, self._on_rebalance)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.assignor import record_size_problem
+from kafka_assignors.member.causes import causes_of
 from kafka_assignors.printable import LINE, SENTENCE, listed, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from kafka_assignors.group import Plan
+    from kafka_assignors.member.causes import Cause
 
-__all__ = ["PLANNING_SHARE", "Planned", "RebalanceReport", "RebalanceReporter", "publish"]
+__all__ = ["PLANNING_SHARE", "Course", "Planned", "RebalanceReport", "RebalanceReporter", "publish"]
 
 logger = logging.getLogger("kafka_assignors")
 
@@ -45,7 +48,7 @@ class RebalanceReport:
         rewound: topic to the partitions in `kept` whose position the client throws away. It starts again at the group's
             commit, and reads records again that were read and not committed. aiokafka does so with all of them,
             kafka-python after a generation without the member, confluent-kafka's consumer never.
-        leader: whether this member planned the rebalance. If not, the attributes below are None or empty.
+        leader: whether this member planned the rebalance. If not, the attributes from here to `plan` are None or empty.
         planning_seconds: wall time of the client's call of `assign`. The leader's session timeout must be longer.
         record_bytes: the size of the group's record on the broker, as far as the leader can know it. The default limit
             of brokers is 1,048,588 bytes.
@@ -57,6 +60,19 @@ class RebalanceReport:
             from call to call, planning that took more than a third of the session timeout.
         plan: the whole plan, without topics that the leader's client did not know yet. Their partitions stay with their
             owners, and are not counted in `moved` and `least_moves`.
+        group_id: the group; empty if the client does not show it.
+        began: when this member began to join, in seconds since 1970: it heard that the group rebalances, subscribed,
+            or lost its membership. None if it is not known. A plug-in knows when the client asks for its metadata.
+        ended: when it had its share, before any listener was called, in seconds since 1970. The difference to `began`
+            is measured with a clock that nobody sets.
+        without_partitions: for how many seconds of the rebalance this member had no partition; None if it is not known.
+        without_owner: topic to partition to the seconds in which nobody read it, for the partitions of the share. Of
+            one in `kept` it is exact: from the moment at which the member stopped reading, 0 if it read on. Of one in
+            `gained` it is the least it can be: from the answer to JoinGroup on, by which every member has given up what
+            it had; not there if the client does not show that.
+        causes: why the group rebalanced, as docs/metrics.md names it: what this member did, and what the leader finds
+            different from the generation before. Empty if neither says anything.
+        retries: how often it asked again for a share, since others joined meanwhile or the broker could not answer.
     """
 
     assignor: str
@@ -74,6 +90,23 @@ class RebalanceReport:
     error: str | None = None
     warnings: tuple[str, ...] = ()
     plan: Plan | None = field(default=None, repr=False, compare=False)
+    group_id: str = ""
+    began: float | None = None
+    ended: float | None = None
+    without_partitions: float | None = None
+    without_owner: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    causes: tuple[Cause, ...] = ()
+    retries: int = 0
+
+    @property
+    def seconds(self) -> float | None:
+        """How many seconds the rebalance took this member; None if that is not known."""
+        return None if self.began is None or self.ended is None else self.ended - self.began
+
+    @property
+    def cause(self) -> str:
+        """The first of `causes`; `unknown` without one."""
+        return self.causes[0] if self.causes else "unknown"
 
     @property
     def moved(self) -> int | None:
@@ -133,21 +166,66 @@ class Planned:
         return (*self.plan.warnings, slow)
 
 
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a rebalance went for one member. Times are those of `time.monotonic`.
+
+    Attributes:
+        began: when the member began to join.
+        joined: when JoinGroup was answered; None if the client does not show it.
+        attempts: how often it asked for a share.
+        trigger: what made the member join, as the core names it.
+    """
+
+    began: float
+    joined: float | None = None
+    attempts: int = 1
+    trigger: str = "group"
+
+    @classmethod
+    def of(cls, notice: Mapping[str, Any]) -> Course | None:
+        """The course in a notice of the core; None if the core does not know when it began."""
+        if notice["began_ms"] is None:
+            return None
+        joined = None if notice["joined_ms"] is None else notice["joined_ms"] / 1000
+        return cls(notice["began_ms"] / 1000, joined, notice["attempts"], notice["trigger"])
+
+
 class RebalanceReporter:
     """The state of one member between two rebalances, for its reports. Not thread-safe.
+
+    Args:
+        group_id: the group; empty if it is not known.
 
     Attributes:
         planned: the member's plan for the current rebalance; None if it does not lead, or has not planned.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, group_id: str = "") -> None:
         self.planned: Planned | None = None
+        self._group_id = group_id
         self._held: Mapping[str, Iterable[int]] = {}
         self._expelled = False
+        # When it stopped to read a partition that it had.
+        self._given_up: dict[tuple[str, int], float] = {}
+        self._compared: set[Cause] | None = None
 
     def expel(self) -> None:
         """Takes note that the membership was lost."""
         self._expelled = True
+
+    def give_up(self, partitions: Iterable[tuple[str, int]] | None = None) -> None:
+        """Takes note that these partitions are no longer read; all by default."""
+        now = time.monotonic()
+        if partitions is None:
+            partitions = [(topic, number) for topic, numbers in self._held.items() for number in numbers]
+        for each in partitions:
+            self._given_up.setdefault(each, now)
+
+    def compared(self, causes: set[Cause] | None) -> None:
+        """Takes what this member, as the leader, has found different. The group may rebalance twice for one report."""
+        if causes is not None:
+            self._compared = causes if self._compared is None else self._compared | causes
 
     def report(
         self,
@@ -155,6 +233,9 @@ class RebalanceReporter:
         generation: int | None,
         after: Mapping[str, Iterable[int]],
         rewound: Callable[[Mapping[str, tuple[int, ...]]], Mapping[str, tuple[int, ...]]] | None = None,
+        *,
+        course: Course | None = None,
+        group_id: str | None = None,
     ) -> RebalanceReport:
         """The report of a rebalance that is over.
 
@@ -163,13 +244,52 @@ class RebalanceReporter:
             generation: of the group.
             after: the partitions of the member now.
             rewound: gives the kept partitions whose position the client throws away; None if there are none.
+            course: how it went; None if that is not known.
+            group_id: as for the class, for a reporter that was made before it was known.
         """
         report = _report_of(assignor, generation, self._held, after, self.planned, expelled=self._expelled)
-        if rewound is not None:
-            report = replace(report, rewound=rewound(report.kept))
+        report = replace(
+            report,
+            rewound={} if rewound is None else rewound(report.kept),
+            group_id=self._group_id if group_id is None else group_id,
+            causes=causes_of("group" if course is None else course.trigger, self._compared),
+        )
+        if course is not None:
+            report = self._timed(report, course)
         self._held = {topic: tuple(numbers) for topic, numbers in after.items()}
-        self._expelled, self.planned = False, None
+        self._expelled, self.planned, self._compared = False, None, None
+        self._given_up.clear()
         return report
+
+    def _timed(self, report: RebalanceReport, course: Course) -> RebalanceReport:
+        now, ended = time.monotonic(), time.time()
+        took = max(0.0, now - course.began)
+        # A member that had left, and subscribes again, does not know who had its partitions meanwhile.
+        left = course.trigger == "joined"
+        without_owner: dict[str, dict[int, float]] = {}
+        for topic, numbers in () if left else report.kept.items():
+            since = {number: self._given_up.get((topic, number), now) for number in numbers}
+            without_owner[topic] = {number: now - at for number, at in since.items()}
+        if course.joined is not None:
+            at_least = max(0.0, now - course.joined)
+            for gained in (report.gained, report.kept) if left else (report.gained,):
+                for topic, numbers in gained.items():
+                    without_owner.setdefault(topic, {}).update(dict.fromkeys(numbers, at_least))
+        held = sum(map(len, report.kept.values())) + sum(map(len, report.lost.values()))
+        if report.expelled or left or not held:
+            empty = took
+        elif len(self._given_up) < held:
+            empty = 0.0
+        else:
+            empty = now - max(self._given_up.values())
+        return replace(
+            report,
+            began=ended - took,
+            ended=ended,
+            without_partitions=min(max(0.0, empty), took),
+            without_owner=MappingProxyType(without_owner),
+            retries=max(0, course.attempts - 1),
+        )
 
 
 def _report_of(
@@ -181,7 +301,7 @@ def _report_of(
     *,
     expelled: bool,
 ) -> RebalanceReport:
-    """As `RebalanceReporter.report`, with the reporter's state."""
+    """As `RebalanceReporter.report`, without what only its state says."""
     gained, lost, kept = compare(before, after)
     if expelled:
         # Another member may have read the partitions in between, so all of them count as lost, and as gained again.
@@ -221,6 +341,10 @@ def compare(
 
 def _count(partitions: Mapping[str, tuple[int, ...]]) -> int:
     return sum(map(len, partitions.values()))
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 def _warn_of_leftovers(plan: Plan | None) -> None:
@@ -264,6 +388,10 @@ def publish(report: RebalanceReport, on_rebalance: Callable[[RebalanceReport], o
         "kept": _count(report.kept),
         "expelled": report.expelled,
         "rewound": _count(report.rewound),
+        "cause": ",".join(report.causes) or "unknown",
+        "seconds": _rounded(report.seconds),
+        "without_partitions": _rounded(report.without_partitions),
+        "retries": report.retries,
         "leader": report.leader,
     }
     if report.leader:

@@ -15,6 +15,7 @@ from kafka_assignors.assignors import (
 )
 from kafka_assignors.errors import OptionError
 from kafka_assignors.group import MemberState, Topic
+from kafka_assignors.member.causes import Comparison
 from kafka_assignors.member.handed_out import HandedOut
 from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Planned, RebalanceReporter, publish
 from kafka_assignors.member.user_data import guarded, unguarded
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from kafka_assignors.group import Plan
-    from kafka_assignors.member.rebalance_report import RebalanceReport
+    from kafka_assignors.member.data_path import Partition
+    from kafka_assignors.member.rebalance_report import Course, RebalanceReport
 
 __all__ = ["Strategies", "strategies_of"]
 
@@ -103,6 +105,7 @@ class Strategies:
         rack: str | None,
         on_rebalance: Callable[[RebalanceReport], object] | None,
         planning_seconds: float | None = None,
+        group_id: str = "",
         *,
         guards: bool = True,
     ) -> None:
@@ -112,7 +115,8 @@ class Strategies:
         self._states = {name: MemberState(rack=rack) for name in self.assignors}
         self._on_rebalance = on_rebalance
         self._planning_seconds = planning_seconds
-        self._reporter = RebalanceReporter()
+        self._reporter = RebalanceReporter(group_id)
+        self._comparison = Comparison()
         # The generation of the reporter's plan.
         self._planned_generation: int | None = None
         self._guards = guards
@@ -160,8 +164,27 @@ class Strategies:
             self._reporter.expel()
             self._handed_out.forget()
 
-    def take(self, protocol: str, assignment: bytes, generation: int, owned: Mapping[str, Sequence[int]]) -> None:
+    def give_up(self, partitions: Iterable[Partition]) -> None:
+        """Takes note that the member reads these partitions no longer."""
+        with self._lock:
+            self._reporter.give_up(partitions)
+
+    def take(
+        self,
+        protocol: str,
+        assignment: bytes,
+        generation: int,
+        owned: Mapping[str, Sequence[int]],
+        course: Course | None = None,
+    ) -> None:
         """Remembers the member's assignment, and then reports the rebalance.
+
+        Args:
+            protocol: the name of the assignor.
+            assignment: the bytes that the leader wrote.
+            generation: of the group.
+            owned: the partitions of the member now.
+            course: how the rebalance went; None if that is not known.
 
         Raises:
             UserDataError: the bytes are no assignment.
@@ -183,7 +206,7 @@ class Strategies:
             if self._planned_generation != generation:
                 # Another member has planned this generation.
                 self._reporter.planned = None
-            report = self._reporter.report(protocol, self._states[protocol].generation, owned)
+            report = self._reporter.report(protocol, self._states[protocol].generation, owned, course=course)
         publish(report, self._on_rebalance)
 
     def plan(
@@ -204,8 +227,9 @@ class Strategies:
         }
         with self._lock:
             earlier = self._handed_out.earlier_plans()
+        joined = list(members)
         assignments, plan = self.assignors[protocol]._plan_assignment(
-            list(members), partitions, generation, earlier, self._planning_seconds
+            joined, partitions, generation, earlier, self._planning_seconds
         )
         written = {
             member_id: guarded(assignment, generation) if self._guards else unguarded(assignment)
@@ -213,6 +237,8 @@ class Strategies:
         }
         with self._lock:
             self._handed_out.planned(generation, plan)
+            counts = {name: count for name, (count, _) in topics.items()}
+            self._reporter.compared(self._comparison.of(generation, joined, counts, plan))
             self._written = frozenset(written.values())
             seconds = time.perf_counter() - started
             session = None if self._planning_seconds is None else self._planning_seconds / PLANNING_SHARE

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kafka_assignors.cluster import Ages, GroupSnapshot
     from kafka_assignors.planner.observed_group import ObservedGroup
 
-__all__ = ["PATIENCE_S", "Movement", "movement"]
+__all__ = ["PATIENCE_S", "Movement", "movement", "rebalances_between"]
 
 PATIENCE_S = 10.0
 """The shortest time after which a commit that did not advance stands still: clients commit every five seconds."""
@@ -107,7 +107,7 @@ def movement(
         stuck=sums.stuck if apart is not None and apart >= PATIENCE_S else None,
         rewound=sums.rewound,
         remade=sums.remade,
-        rebalances=None if earlier is None else _rebalances(earlier.group, observed.group),
+        rebalances=None if earlier is None else rebalances_between(earlier.group, observed.group),
     )
 
 
@@ -131,8 +131,9 @@ def _compare(sums: _Sums, end: int, commit: int, end_before: int | None, commit_
     return arrived
 
 
-def _rebalances(before: GroupSnapshot, now: GroupSnapshot) -> int | None:
-    """How often a group rebalanced: by its epoch or its generation where the looks have it; else once if it differs."""
+def rebalances_between(before: GroupSnapshot, now: GroupSnapshot) -> int | None:
+    """How often a group rebalanced, at least: by its epoch or its generation where the looks have it; else once if it
+    differs. None if that is not known."""
     if before.protocol != now.protocol:
         return 1
     if before.epoch is not None and now.epoch is not None:

@@ -50,6 +50,7 @@ class AiokafkaReader(Reader):
             auto_commit_interval_ms=int(settings.get("auto_commit_interval", 5.0) * 1000),
             request_timeout_ms=2000,
             group_instance_id=settings.get("instance"),
+            on_rebalance=settings.get("on_rebalance"),
         )
         await self.consumer.start()
         leftovers = weakref.finalize(self, self._close_leftovers, self.consumer._fetcher, self.consumer._client)

@@ -39,6 +39,7 @@ class ConfluentReader(Reader):
                 "socket.timeout.ms": 2000,
                 "log_level": 0,
                 **({"group.instance.id": settings["instance"]} if "instance" in settings else {}),
+                **({"on_rebalance": settings["on_rebalance"]} if "on_rebalance" in settings else {}),
             }
         )
 

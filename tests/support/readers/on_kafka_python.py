@@ -64,6 +64,7 @@ class KafkaPythonReader(Reader):
                 "auto_commit_interval_ms": int(settings.get("auto_commit_interval", 5.0) * 1000),
                 "request_timeout_ms": 15_000,
                 "group_instance_id": settings.get("instance"),
+                "on_rebalance": settings.get("on_rebalance"),
                 **settings.get("further", {}),
             }
         )

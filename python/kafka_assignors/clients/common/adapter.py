@@ -13,7 +13,7 @@ import math
 import time
 import weakref
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from kafka_assignors.assignors import StickyStreamJoinAssignor
@@ -21,8 +21,9 @@ from kafka_assignors.clients.common.codec import encode_assignment
 from kafka_assignors.clients.common.unknown_topics import left_with_owners, merged
 from kafka_assignors.errors import OptionError, StateError
 from kafka_assignors.group import MemberState, Topic
+from kafka_assignors.member.causes import Comparison
 from kafka_assignors.member.handed_out import HandedOut
-from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Planned, RebalanceReporter, publish
+from kafka_assignors.member.rebalance_report import PLANNING_SHARE, Course, Planned, RebalanceReporter, publish
 from kafka_assignors.member.user_data import unguarded
 from kafka_assignors.options import check_choice
 
@@ -166,6 +167,11 @@ class ClientAdapter(ABC):
         self._on_rebalance = on_rebalance
         self._last_report: RebalanceReport | None = None
         self._reporter = RebalanceReporter()
+        self._comparison = Comparison()
+        # The rebalance that is under way, and who the member was and what it subscribed to when it last joined.
+        self._course: Course | None = None
+        self._asked_as: Membership | None = None
+        self._subscribed: list[str] | None = None
         self._handed_out = HandedOut(anonymous=self._anonymous, bare=on_broker_assignor == "migrate")
         self._consumer: weakref.ref[Any] | None = None
         self._coordinator: weakref.ref[Any] | None = None
@@ -208,17 +214,26 @@ class ClientAdapter(ABC):
         """The member's metadata for JoinGroup."""
         membership = self._membership()
         self._reporter.planned = None
+        trigger = "group"
         if membership is not None and membership.lost:
             self._handed_out.forget()
+            trigger = "joined"
             if self._state.owned or self._state.generation is not None:
                 self._state.forget()
                 self._reporter.expel()
+                trigger = "expelled"
         subscribed = sorted(topics)
+        if trigger == "group" and self._subscribed not in (None, subscribed):
+            trigger = "subscription"
+        self._subscribed = subscribed
+        self._join(membership, trigger)
         return self._assignor.metadata(subscribed, self._claims(subscribed))
 
     def assign(self, cluster: Any, members: Any) -> dict[str, bytes]:
         """The leader's assignments for SyncGroup. Topics that the cluster does not know have no partitions."""
         started = time.perf_counter()
+        if self._course is not None:
+            self._course = replace(self._course, joined=time.monotonic())
         membership = self._membership()
         generation = None if membership is None or membership.lost else membership.generation
         packed = self._pack(members)
@@ -240,6 +255,8 @@ class ClientAdapter(ABC):
         if self._on_broker_assignor == "migrate":
             assignments = {member_id: unguarded(each) for member_id, each in assignments.items()}
         self._handed_out.planned(generation, *filter(None, (plan, keeping)))
+        counts = {name: topic if isinstance(topic, int) else topic.partitions for name, topic in partitions.items()}
+        self._reporter.compared(self._comparison.of(generation, packed.members, counts, plan))
         seconds = time.perf_counter() - started
         self._reporter.planned = Planned(plan, plan.record_bytes + longer, seconds, self._session_seconds())
         return assignments
@@ -354,7 +371,8 @@ class ClientAdapter(ABC):
             # The consumer before this one is closed. Its claims are not those of the new one.
             self._state.forget()
             self._handed_out.forget()
-            self._reporter = RebalanceReporter()
+            self._reporter, self._comparison = RebalanceReporter(), Comparison()
+            self._course, self._asked_as, self._subscribed = None, None, None
         self._coordinator = weakref.ref(coordinator)
 
     def _membership(self) -> Membership | None:
@@ -380,6 +398,16 @@ class ClientAdapter(ABC):
         wanted = {topic: partitions for topic, partitions in owned.items() if topic in subscribed}
         return MemberState(wanted, self._state.generation, self._state.rack)
 
+    def _join(self, membership: Membership | None, trigger: str) -> None:
+        """Takes note that the client joins. An eager one has given everything up just before."""
+        asked_as, self._asked_as = self._asked_as, membership
+        if self._course is None:
+            self._course = Course(time.monotonic(), trigger=trigger)
+            if not self._assignor.cooperative:
+                self._reporter.give_up()
+        elif not _got_an_id(asked_as, membership):
+            self._course = replace(self._course, attempts=self._course.attempts + 1)
+
     def _partitions(self, cluster: Any, packed: Packed) -> dict[str, int | Topic]:
         found: dict[str, int | Topic] = {}
         for topic in packed.topics:
@@ -392,9 +420,23 @@ class ClientAdapter(ABC):
         return found
 
     def _report(self) -> None:
-        report = self._reporter.report(self.name, self._state.generation, self._state.owned, self._rewound)
+        coordinator = self._serving()
+        course, self._course = self._course, None
+        report = self._reporter.report(
+            self.name,
+            self._state.generation,
+            self._state.owned,
+            self._rewound,
+            course=course,
+            group_id="" if coordinator is None else self._session(coordinator)[0],
+        )
         self._last_report = report
         publish(report, self._on_rebalance)
+
+
+def _got_an_id(before: Membership | None, now: Membership | None) -> bool:
+    """Whether the JoinGroup before only asked for a member id, as the protocol wants it of a new member."""
+    return before is not None and now is not None and not before.member_id and bool(now.member_id) and now.lost
 
 
 class StreamJoinAdapter(ClientAdapter):

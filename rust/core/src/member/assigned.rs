@@ -6,6 +6,7 @@
 //! its topics once more.
 
 use super::audit::Audit;
+use super::course::Trigger;
 use super::event::Partitions;
 use super::heartbeat::Heartbeat;
 use super::{Membership, Phase, Progress};
@@ -118,12 +119,12 @@ impl Membership {
             // leader is wrong. A JoinGroup with metadata that the coordinator knows would bring the same plan.
             self.network.warn(format!("the assignment has topics that are not subscribed to: {}", foreign.join(", ")));
             self.change_metadata();
-            self.want_rejoin("the assignment does not fit the subscription");
+            self.want_rejoin(Trigger::Asked, "the assignment does not fit the subscription");
             self.attempt.backoff.failed(self.network.now, &mut self.network.jitter);
         }
         // A subscription that changed during the rebalance is for the next generation.
         if self.subscription.as_ref().map(|wanted| wanted.epoch) != self.attempt.subscription_epoch {
-            self.want_rejoin("the subscription has changed");
+            self.want_rejoin(Trigger::Subscription, "the subscription has changed");
         }
         true
     }
@@ -182,7 +183,7 @@ impl Membership {
         if matches!(self.generation.phase, Phase::Stable) && self.generation.missing.least.iter().any(exists) {
             self.generation.missing = Missing::default();
             self.change_metadata();
-            self.want_rejoin("partitions that were assigned exist now");
+            self.want_rejoin(Trigger::Topics, "partitions that were assigned exist now");
         }
     }
 

@@ -5,6 +5,7 @@
 //! that was in no generation asks with DescribeGroups whether each partition that it knows has an owner.
 
 use super::connections::Broken;
+use super::course::Trigger;
 use super::event::Role;
 use super::machine::Machine;
 use super::{Membership, Phase, Progress};
@@ -97,7 +98,7 @@ impl Membership {
             self.network
                 .info(format!("nobody owns {topic}-{partition}: the plan is older than this member's subscription"));
             self.change_metadata();
-            self.want_rejoin("the plan does not cover every partition");
+            self.want_rejoin(Trigger::Asked, "the plan does not cover every partition");
         }
         Ok(())
     }

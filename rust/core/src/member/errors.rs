@@ -1,6 +1,7 @@
 //! Errors that end a generation, and those that end the member.
 
 use super::Progress;
+use super::course::Trigger;
 use super::event::{Action, NoticeKind};
 use super::{Leaves, Membership};
 use crate::protocol::ErrorCode;
@@ -10,6 +11,7 @@ impl Membership {
     pub(super) fn expelled(&mut self, leaves: Leaves, why: &str) {
         self.network.warn(format!("out of generation {}: {why}", self.generation.id));
         self.leave_generation(leaves);
+        self.course.begin(self.network.now, Trigger::Expelled);
     }
 
     /// The member leaves the group for good and raises one [`Action::Fatal`]. `leave` sends LeaveGroup too.

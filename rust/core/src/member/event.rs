@@ -1,5 +1,6 @@
 //! The events that a member takes, and the actions that it asks for.
 
+use super::course::Course;
 use crate::protocol::ErrorCode;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -212,6 +213,8 @@ pub struct Notice {
     pub assignment: Vec<u8>,
     /// The topics subscribed to.
     pub topics: Vec<String>,
+    /// For [`NoticeKind::Assign`]: how the rebalance went.
+    pub course: Course,
 }
 
 /// A member, for its leader.

@@ -2,6 +2,7 @@
 
 use super::config::Config;
 use super::connections::{Broken, Pending};
+use super::course::Trigger;
 use super::event::{Action, Role};
 use super::machine::Machine;
 use super::{Leaves, Membership, Phase, Progress};
@@ -162,7 +163,7 @@ impl Membership {
             self.generation.heartbeat.rebalances = true;
             self.network.actions.push(Action::GroupRebalances { generation: self.generation.id });
         }
-        self.want_rejoin("the group rebalances");
+        self.want_rejoin(Trigger::Group, "the group rebalances");
     }
 
     /// A neighbour's hint, which may be late: a heartbeat is sent now, unless its answer is known.

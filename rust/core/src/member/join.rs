@@ -2,6 +2,7 @@
 
 use super::backoff::Backoff;
 use super::connections::{Broken, Pending};
+use super::course::Trigger;
 use super::event::{Action, NoticeKind, Role};
 use super::heartbeat::Heartbeat;
 use super::machine::Machine;
@@ -50,13 +51,14 @@ impl Attempt {
 
 impl Membership {
     /// Has a Stable member join again.
-    pub(super) fn want_rejoin(&mut self, reason: &str) {
+    pub(super) fn want_rejoin(&mut self, trigger: Trigger, reason: &str) {
         if matches!(self.generation.phase, Phase::Stable) && self.generation.rejoin.is_none() {
             let mut end = reason.len().min(LONGEST_REASON);
             while !reason.is_char_boundary(end) {
                 end -= 1;
             }
             self.generation.rejoin = Some(reason[..end].to_owned());
+            self.course.begin(self.network.now, trigger);
         }
     }
 
@@ -64,7 +66,7 @@ impl Membership {
     pub(super) fn on_rejoin_wanted(&mut self, reason: &str) {
         if matches!(self.generation.phase, Phase::Stable) {
             self.change_metadata();
-            self.want_rejoin(reason);
+            self.want_rejoin(Trigger::Asked, reason);
         }
     }
 
@@ -91,6 +93,8 @@ impl Membership {
         }
         let progress = self.attempt.wanted_at.is_none();
         let wanted_at = *self.attempt.wanted_at.get_or_insert(self.network.now);
+        // Every other beginning is known by now.
+        self.course.begin(self.network.now, Trigger::Joined);
         if self.notice.is_some() {
             return progress;
         }
@@ -175,6 +179,7 @@ impl Membership {
             self.generation.rejoining = true;
             self.generation.session.parked(self.network.now);
             self.attempt.sent_at = self.network.now;
+            self.course.attempts = self.course.attempts.saturating_add(1);
             self.attempt.subscription_epoch = self.subscription.as_ref().map(|wanted| wanted.epoch);
             self.attempt.wanted_at = None;
             self.audit_comeback();
@@ -214,6 +219,8 @@ impl Membership {
                 self.generation.phase = Phase::Unjoined;
                 if repeated {
                     self.attempt.backoff.failed(self.network.now, &mut self.network.jitter);
+                } else {
+                    self.course.attempts = self.course.attempts.saturating_sub(1);
                 }
             }
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS | ErrorCode::UNKNOWN_SERVER_ERROR => self.join_again(),
@@ -276,6 +283,7 @@ impl Membership {
             return Ok(());
         }
         self.ownership.claimed_in = response.generation_id;
+        self.course.joined_at = Some(self.network.now);
         let leads = !response.leader.is_empty() && response.leader == response.member_id;
         self.fencing = Some((response.member_id.clone(), response.generation_id));
         self.member_id = response.member_id;

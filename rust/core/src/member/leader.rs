@@ -1,5 +1,6 @@
 //! The leader: its plan, and the topics that it watches afterwards.
 
+use super::course::Trigger;
 use super::event::{Action, Level, PlanMember};
 use super::metadata::{TopicShape, plan_topics};
 use super::{Membership, Phase, Progress, RebalanceProtocol};
@@ -57,6 +58,7 @@ impl Membership {
         };
         if skip {
             // A static leader has come back. The old plan holds (KIP-814), and the leader watches its topics.
+            self.course.trigger = Trigger::LeaderReturned;
             self.watch(names, None, Some(self.attempt.sent_at));
             self.generation.phase = Phase::Syncing(Some(Vec::new()));
             return;

@@ -1,6 +1,7 @@
 //! Leaving: the application gives its partitions up, waits for its commits, and the broker gets a LeaveGroup.
 
 use super::connections::{Broken, Connection};
+use super::course::Course;
 use super::event::{Action, NoticeKind, Role};
 use super::machine::Machine;
 use super::{Generation, Leaves, Membership, Phase, Progress};
@@ -63,6 +64,7 @@ impl Membership {
         if self.subscription.take().is_some() {
             self.want_leave_group("the consumer unsubscribed or is being closed", deadline);
             self.leave_generation(Leaves::Group);
+            self.course = Course::default();
             self.close_group("the member has left");
             progress = true;
         }

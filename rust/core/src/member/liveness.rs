@@ -1,5 +1,6 @@
 //! `max.poll.interval.ms` (KIP-62): a member whose application asks for no records must not keep its partitions.
 
+use super::course::Trigger;
 use super::event::Action;
 use super::network::Network;
 use super::{Leaves, Membership, Phase, Progress};
@@ -60,6 +61,7 @@ impl Membership {
         let deadline = self.network.request_deadline();
         self.want_leave_group("max.poll.interval.ms exceeded", deadline);
         self.leave_generation(Leaves::Group);
+        self.course.begin(self.network.now, Trigger::Expelled);
         true
     }
 }

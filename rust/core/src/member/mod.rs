@@ -36,6 +36,7 @@ mod commits;
 mod config;
 mod connections;
 mod consumer_protocol;
+mod course;
 mod discovery;
 mod errors;
 mod event;
@@ -56,6 +57,7 @@ mod sync;
 
 pub use config::{Assignor, Config, ConfigError, Converted, RebalanceProtocol};
 pub use consumer_protocol::{ConsumerConfig, ConsumerMembership, MOST_HEARTBEATS, WINDOW_MS};
+pub use course::{Course, Trigger};
 pub use event::{
     Action, CommitOffset, Event, FetchedOffset, Level, Notice, NoticeKind, Partitions, PlanMember, PlanTopic, RackSet,
     Role,
@@ -209,6 +211,8 @@ pub struct Membership {
     member_id: String,
     generation: Generation,
     attempt: Attempt,
+    /// The rebalance that is under way.
+    course: Course,
     /// Member id and generation of the newest generation that the member was in.
     fencing: Option<(String, i32)>,
     notice: Option<Outstanding>,
@@ -245,6 +249,7 @@ impl Membership {
             member_id: String::new(),
             generation: Generation::default(),
             attempt: Attempt::new(backoff()),
+            course: Course::default(),
             fencing: None,
             notice: None,
             last_ticket: 0,

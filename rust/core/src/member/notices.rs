@@ -1,6 +1,7 @@
 //! Notices: changes for the application's thread, one at a time. Until the application begins a notice, an event may make it
 //! void.
 
+use super::course::{Course, Trigger};
 use super::event::{Action, Notice, NoticeKind, Partitions};
 use super::{Membership, RebalanceProtocol, Subscription};
 use crate::protocol::ErrorCode;
@@ -58,6 +59,7 @@ impl Membership {
             protocol: if kind == NoticeKind::Assign { self.generation.protocol.clone() } else { String::new() },
             assignment,
             topics: subscription.map(|wanted| wanted.topics.iter().cloned().collect()).unwrap_or_default(),
+            course: if kind == NoticeKind::Assign { self.course } else { Course::default() },
         };
         let epoch = subscription.map_or(0, |wanted| wanted.epoch);
         self.notice = Some(Outstanding { notice: notice.clone(), begun: false, epoch });
@@ -78,6 +80,7 @@ impl Membership {
                 // Another member owns the released partitions that this assignment does not give back.
                 self.ownership.forget_released();
                 self.ownership.taken_in = generation;
+                self.course = Course::default();
             }
         }
         true
@@ -123,7 +126,7 @@ impl Membership {
                 self.ownership.remove(&notice.revoked);
                 let cooperative = self.config.rebalance_protocol() == RebalanceProtocol::Cooperative;
                 if cooperative && !notice.revoked.is_empty() && self.generation.id >= 0 {
-                    self.want_rejoin("partitions were given up for others to take");
+                    self.want_rejoin(Trigger::Revoked, "partitions were given up for others to take");
                 }
             }
             NoticeKind::Leave => self.ownership.remove(&notice.revoked),
@@ -183,6 +186,6 @@ impl Membership {
         self.subscription = Some(Subscription { topics, all_topics, epoch: self.subscriptions });
         self.attempt.prepared = None;
         self.cancel_preparation();
-        self.want_rejoin("the subscription has changed");
+        self.want_rejoin(Trigger::Subscription, "the subscription has changed");
     }
 }

@@ -1,6 +1,7 @@
 //! Metadata: when the member asks for topics, and what it does about the answer.
 
 use super::connections::{Broken, Pending};
+use super::course::Trigger;
 use super::discovery::Bootstrap;
 use super::event::Action;
 use super::machine::Machine;
@@ -128,7 +129,7 @@ impl Membership {
         if watched.shapes.is_none() {
             watched.shapes = Some(shapes);
         } else if changed {
-            self.want_rejoin("topics or partitions have changed");
+            self.want_rejoin(Trigger::Topics, "topics or partitions have changed");
         }
     }
 }

@@ -5,6 +5,7 @@ use super::holdings::ByTopic;
 use crate::member::Progress;
 use crate::member::backoff::Backoff;
 use crate::member::connections::{Broken, Pending, Stamp};
+use crate::member::course::Trigger;
 use crate::member::event::{Action, Role};
 use crate::member::machine::Machine;
 use crate::protocol::consumer_group_heartbeat::{
@@ -139,6 +140,7 @@ impl ConsumerMembership {
             self.pace.waits(self.network.now);
         }
         self.beats.in_flight = true;
+        self.course.attempts = self.course.attempts.saturating_add(u32::from(self.epoch < 0));
         self.beats.owes_acknowledgement = false;
         self.pace.sent(self.network.now);
         true
@@ -240,6 +242,7 @@ impl ConsumerMembership {
     pub(super) fn fenced(&mut self, why: &str) {
         self.network.warn(format!("out of epoch {}: {why}", self.epoch));
         self.leave_membership();
+        self.course.begin(self.network.now, Trigger::Expelled);
         // The first return is free; one that is fenced again waits.
         self.beats.rejoin.failed_once_free(self.network.now, &mut self.network.jitter);
     }
@@ -290,6 +293,8 @@ impl ConsumerMembership {
             moves = target != self.holdings.by_topic();
             self.target = Some(target);
             self.fresh = true;
+            self.course.begin(self.network.now, Trigger::Group);
+            self.course.joined_at = Some(self.network.now);
         }
         if grew || moves {
             // A member that must give partitions up stays in its epoch, and the group is in a newer one.

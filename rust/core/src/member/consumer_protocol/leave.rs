@@ -2,6 +2,7 @@
 
 use super::ConsumerMembership;
 use crate::member::Progress;
+use crate::member::course::{Course, Trigger};
 use crate::member::event::{Action, NoticeKind, Role};
 use crate::member::machine::Machine;
 use crate::protocol::ErrorCode;
@@ -62,6 +63,7 @@ impl ConsumerMembership {
         if self.subscription.take().is_some() {
             self.want_leave(deadline);
             self.leave_membership();
+            self.course = Course::default();
             progress = true;
         }
         if !closes {
@@ -129,6 +131,7 @@ impl ConsumerMembership {
         self.liveness.expire(self.config.max_poll_interval_ms, &mut self.network);
         self.want_leave(self.network.request_deadline());
         self.leave_membership();
+        self.course.begin(self.network.now, Trigger::Expelled);
         true
     }
 }

@@ -40,6 +40,7 @@ use super::Stage;
 use super::backoff::{Backoff, Jitter};
 use super::commits::Commits;
 use super::config::ConfigError;
+use super::course::{Course, Trigger};
 use super::event::{Action, Event, Partitions};
 use super::fetches::Fetches;
 use super::liveness::Liveness;
@@ -90,6 +91,8 @@ pub struct ConsumerMembership {
     holdings: Holdings,
     notice: Option<Outstanding>,
     last_ticket: u64,
+    /// The change that is under way.
+    course: Course,
     /// When the newest accepted heartbeat was sent.
     heard: u64,
     fencing: Option<(String, i32)>,
@@ -131,6 +134,7 @@ impl ConsumerMembership {
             holdings: Holdings::default(),
             notice: None,
             last_ticket: 0,
+            course: Course::default(),
             heard: now,
             fencing: None,
             commits: Commits::new(backoff()),
@@ -257,6 +261,7 @@ impl ConsumerMembership {
             return;
         }
         if self.subscription.is_none() {
+            self.course.begin(self.network.now, Trigger::Joined);
             self.liveness.stamp(self.network.now);
         }
         self.subscriptions += 1;

@@ -3,6 +3,7 @@
 use super::ConsumerMembership;
 use super::holdings::{ByTopic, named};
 use crate::member::Progress;
+use crate::member::course::Course;
 use crate::member::event::{Action, Notice, NoticeKind};
 
 /// A notice that the application has not returned.
@@ -37,6 +38,9 @@ impl ConsumerMembership {
             // for some of it, and changed its plan meanwhile.
             let fresh = std::mem::take(&mut self.fresh);
             self.beats.owes_acknowledgement |= fresh;
+            if fresh && !self.first {
+                self.course = Course::default();
+            }
             return fresh;
         }
         self.fresh = false;
@@ -89,6 +93,7 @@ impl ConsumerMembership {
                 .as_ref()
                 .map(|wanted| wanted.topics.iter().cloned().collect())
                 .unwrap_or_default(),
+            course: if kind == NoticeKind::Assign { self.course } else { Course::default() },
         };
         self.notice = Some(Outstanding { ticket: self.last_ticket, kind, added, revoked, begun: false, until: None });
         self.network.actions.push(Action::Notify(notice));
@@ -103,6 +108,9 @@ impl ConsumerMembership {
         if !outstanding.begun {
             outstanding.begun = true;
             self.holdings.add(&outstanding.added, &self.topics.names);
+            if outstanding.kind == NoticeKind::Assign {
+                self.course = Course::default();
+            }
         }
         true
     }

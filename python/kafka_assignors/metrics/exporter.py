@@ -1,0 +1,304 @@
+"""The groups of a cluster as Prometheus metrics, which a thread keeps up to date, and the answers to scrapes.
+
+    one thread                                      as many as there are scrapes
+    look ── describe ── text of all metrics ──►  cache  ──►  GET /metrics
+
+A scrape gets the text that is there: it reads nothing of the cluster and waits for nothing, however many ask at once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import re
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kafka_assignors.cluster import read_fleet
+from kafka_assignors.errors import KafkaAssignorsError, MissingDependencyError, OptionError, SnapshotError
+from kafka_assignors.planner.fleet import Limits, fleet
+from kafka_assignors.planner.fleet_looks import rebalances_between
+from kafka_assignors.planner.look_window import Window
+from kafka_assignors.printable import SENTENCE, listed, printable
+
+try:
+    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+    from prometheus_client.registry import Collector
+
+    from kafka_assignors.metrics.fleet_families import Rebalances, families
+except ImportError as error:
+    if (error.name or "").split(".")[0] != "prometheus_client":
+        raise
+    raise MissingDependencyError(
+        "the exporter needs prometheus-client: pip install 'kafka-assignors[prometheus]'"
+    ) from error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from prometheus_client.core import Metric
+
+    from kafka_assignors.cluster import Look, Snapshot
+    from kafka_assignors.planner.fleet import Fleet
+
+__all__ = ["Exporter", "Page", "Settings", "wanted_groups"]
+
+logger = logging.getLogger("kafka_assignors")
+
+_HOUR_S = 3_600.0
+# The figures of the last look that succeeded are shown for so many intervals. Alerts would else be resolved by one look
+# that fails, and begin anew after the next.
+_STALE_INTERVALS = 3
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the exporter looks at, and how often.
+
+    Attributes:
+        connection: as for `read_fleet`.
+        interval: the seconds from one look to the next, 1 or more.
+        timeout: the seconds that one look may take.
+        wanted: which groups, by id; all by default.
+        most_groups: of how many groups there are series. The worst come first; the others are only counted.
+        limits: as for `fleet`.
+        reset: as for `fleet`.
+        isolation_level: as for `read_fleet`.
+
+    Raises:
+        OptionError: a number that is too small.
+    """
+
+    connection: Mapping[str, Any]
+    interval: float = 30.0
+    timeout: float = 30.0
+    wanted: Callable[[str], bool] | None = None
+    most_groups: int = 2_000
+    limits: Limits = field(default_factory=Limits)
+    reset: str = "latest"
+    isolation_level: str = "read_uncommitted"
+
+    def __post_init__(self) -> None:
+        if not self.interval >= 1:
+            raise OptionError(f"interval is {self.interval:g}; give 1 second or more")
+        if self.most_groups < 1:
+            raise OptionError(f"most_groups is {self.most_groups}; give 1 or more")
+
+
+def wanted_groups(include: Iterable[str], exclude: Iterable[str]) -> Callable[[str], bool] | None:
+    """Which groups are looked at: those that an expression of `include` finds (all without one), and none of `exclude`.
+
+    Raises:
+        OptionError: a text that is no regular expression.
+    """
+    yes, no = [_expression("--groups", each) for each in include], [_expression("--exclude", each) for each in exclude]
+    if not yes and not no:
+        return None
+    return lambda name: (
+        (not yes or any(each.search(name) for each in yes)) and not any(each.search(name) for each in no)
+    )
+
+
+def _expression(option: str, text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise OptionError(f"{option} is {text!r}, which is no regular expression: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The answer to a scrape.
+
+    Attributes:
+        plain: the text format of Prometheus, version 0.0.4.
+        packed: the same with gzip.
+    """
+
+    plain: bytes
+    packed: bytes
+
+
+class _Generations:
+    """How often each group rebalanced, from one look to the next."""
+
+    def __init__(self) -> None:
+        self._before: Snapshot | None = None
+        self._totals: dict[str, int] = {}
+        self._seen: dict[str, deque[tuple[float, int]]] = {}
+
+    def look(self, now: float, snapshot: Snapshot) -> dict[str, Rebalances]:
+        """The rebalances of all groups of a snapshot. Groups that are gone for an hour are forgotten."""
+        for group_id, group in snapshot.groups.items():
+            before = None if self._before is None else self._before.groups.get(group_id)
+            count = 0 if before is None else rebalances_between(before, group) or 0
+            self._totals[group_id] = self._totals.get(group_id, 0) + count
+            seen = self._seen.setdefault(group_id, deque())
+            if count or not seen:
+                seen.append((now, count))
+        self._before = snapshot
+        for group_id, seen in list(self._seen.items()):
+            while seen and now - seen[0][0] > _HOUR_S:
+                seen.popleft()
+            if not seen and group_id not in snapshot.groups:
+                del self._seen[group_id], self._totals[group_id]
+        return {
+            group_id: Rebalances(self._totals[group_id], sum(count for _, count in self._seen[group_id]))
+            for group_id in snapshot.groups
+        }
+
+
+class Exporter:
+    """The metrics of a cluster. Its methods may be called from any thread.
+
+    Args:
+        settings: what it looks at, and how often.
+        read: reads the groups; `read_fleet` with the settings by default.
+        clock: the present, in seconds; it never goes back.
+
+    Raises:
+        OptionError: a setting that cannot be used.
+        MissingDependencyError: prometheus-client is not installed.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        read: Callable[[], Look] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._read = read or self._read_fleet
+        self._clock = clock
+        self._looking = threading.Lock()
+        self._stopped = threading.Event()
+        self._window = Window()
+        self._generations = _Generations()
+        self._looks = self._failures = 0
+        self._seconds = 0.0
+        self._up = False
+        # The last look that succeeded: when it was made, by both clocks, its groups and their rebalances.
+        self._last: tuple[float, float, Fleet, Mapping[str, Rebalances]] | None = None
+        self._complaint = ""
+        self._page = self._rendered()
+
+    @property
+    def page(self) -> Page:
+        """The newest metrics."""
+        return self._page
+
+    def run(self) -> None:
+        """Looks at the cluster, again and again, until `stop`.
+
+        Raises:
+            OptionError: a setting that cannot be used.
+        """
+        while not self._stopped.is_set():
+            began = self._clock()
+            self.look()
+            self._stopped.wait(max(0.0, self._settings.interval - (self._clock() - began)))
+
+    def stop(self) -> None:
+        """Ends `run` after the look that is under way."""
+        self._stopped.set()
+
+    def look(self) -> bool:
+        """Looks at the cluster once, and renews the page. One look at a time is made.
+
+        Returns:
+            Whether the cluster, or a part of it, was read. If not, the figures of the last look stay for a while.
+
+        Raises:
+            OptionError: a setting that cannot be used.
+        """
+        with self._looking:
+            began = self._clock()
+            try:
+                seen = self._read()
+                before, seconds = self._window.before(began)
+                found = fleet(seen, before, seconds=seconds, reset=self._settings.reset, limits=self._settings.limits)
+            except OptionError:
+                raise
+            except KafkaAssignorsError as error:
+                self._failed(error)
+            else:
+                self._window.add(began, seen.snapshot)
+                self._last = began, time.time(), found, self._generations.look(began, seen.snapshot)
+                self._up = True
+                self._complain(_missing(found))
+            self._looks += 1
+            self._seconds = self._clock() - began
+            self._page = self._rendered()
+            return self._up
+
+    def _read_fleet(self) -> Look:
+        settings = self._settings
+        return read_fleet(
+            settings.connection,
+            wanted=settings.wanted,
+            isolation_level=settings.isolation_level,
+            timeout=settings.timeout,
+        )
+
+    def _failed(self, error: Exception) -> None:
+        self._up = False
+        self._failures += 1
+        if isinstance(error, SnapshotError):
+            # The addresses lead to another cluster now, and nothing of the old one can be compared with it.
+            self._window, self._generations, self._last = Window(), _Generations(), None
+        self._complain(str(error))
+        if self._last is not None:
+            patience = _STALE_INTERVALS * self._settings.interval + self._settings.timeout
+            if self._clock() - self._last[0] > patience:
+                self._last = None
+
+    def _complain(self, text: str) -> None:
+        """Logs what is wrong, once for each change of it."""
+        if text and text != self._complaint:
+            logger.warning("%s", printable(text, SENTENCE))
+        elif self._complaint and not text:
+            logger.warning("the whole cluster can be read again")
+        self._complaint = text
+
+    def _rendered(self) -> Page:
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(_Collected(self))
+        plain = generate_latest(registry)
+        return Page(plain, gzip.compress(plain, compresslevel=1))
+
+    def _families(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("kafka_assignors_up", "1 if the last look at the cluster succeeded.", int(self._up))
+        yield CounterMetricFamily("kafka_assignors_looks", "Looks at the cluster.", self._looks)
+        yield CounterMetricFamily("kafka_assignors_failed_looks", "Looks that did not succeed.", self._failures)
+        yield GaugeMetricFamily("kafka_assignors_look_seconds", "How long the last look took.", self._seconds)
+        if self._last is None:
+            return
+        _, taken, found, rebalances = self._last
+        yield GaugeMetricFamily(
+            "kafka_assignors_look_timestamp_seconds", "When the groups were read, in seconds since 1970.", taken
+        )
+        cluster = GaugeMetricFamily("kafka_assignors_cluster_info", "1, with the cluster's id.", labels=("cluster",))
+        cluster.add_metric((found.cluster,), 1)
+        yield cluster
+        yield from families(found, rebalances, self._settings.most_groups)
+
+
+class _Collected(Collector):
+    """What the exporter has, for one rendering."""
+
+    def __init__(self, exporter: Exporter) -> None:
+        self._exporter = exporter
+
+    def collect(self) -> Iterator[Metric]:
+        return self._exporter._families()
+
+
+def _missing(found: Fleet) -> str:
+    gone = [f"{each.kind} {each.name}: {each.reason}" for each in found.missing if each.kind != "gone"]
+    return f"not all of the cluster can be read: {listed(gone, _NAMED)}" if gone else ""

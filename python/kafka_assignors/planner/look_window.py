@@ -1,0 +1,40 @@
+"""Which two of many looks at a cluster are compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafka_assignors.cluster import Snapshot
+
+__all__ = ["Window"]
+
+# Growth is computed over at least so many seconds where looks follow each other faster.
+_WINDOW_S = 30.0
+
+
+class Window:
+    """Which of the looks that were seen another one is compared with.
+
+    It is half a minute to a minute old, if there is such a look: over less, clients may not have committed. So only two
+    looks are kept.
+    """
+
+    def __init__(self) -> None:
+        self._base: tuple[float, Snapshot] | None = None
+        self._next: tuple[float, Snapshot] | None = None
+
+    def before(self, now: float) -> tuple[Snapshot | None, float | None]:
+        """The earlier look, and the seconds since then; None for the first look."""
+        if self._next is not None and now - self._next[0] >= _WINDOW_S:
+            self._base, self._next = self._next, None
+        if self._base is None:
+            return None, None
+        return self._base[1], round(now - self._base[0], 3)
+
+    def add(self, now: float, snapshot: Snapshot) -> None:
+        """Keeps a look if it is needed."""
+        if self._base is None:
+            self._base = now, snapshot
+        elif self._next is None:
+            self._next = now, snapshot

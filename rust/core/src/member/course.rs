@@ -1,0 +1,64 @@
+//! The course of a rebalance, for the member's report of it: when it began, how often the member asked, and what it knows of the
+//! cause by itself.
+
+/// What made the member join. Only what it knows by itself: most causes are known to the leader alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Trigger {
+    /// The coordinator says that the group rebalances.
+    #[default]
+    Group,
+    /// The member is new in the group, or comes back after it has left.
+    Joined,
+    /// The member had lost its membership.
+    Expelled,
+    /// The subscription of the member has changed.
+    Subscription,
+    /// The member gave up partitions that others are to take.
+    Revoked,
+    /// The leader has seen that topics or partitions have changed.
+    Topics,
+    /// A static leader has come back, and the group keeps its plan (KIP-814).
+    LeaderReturned,
+    /// The host wants it, or the plan did not fit the topics.
+    Asked,
+}
+
+impl Trigger {
+    /// In lower case, with hyphens.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Group => "group",
+            Self::Joined => "joined",
+            Self::Expelled => "expelled",
+            Self::Subscription => "subscription",
+            Self::Revoked => "revoked",
+            Self::Topics => "topics",
+            Self::LeaderReturned => "leader-returned",
+            Self::Asked => "asked",
+        }
+    }
+}
+
+/// A rebalance from the moment at which the member wanted to join until it has its share. Rebalances of which only the last one
+/// gives it a share are one. All times are those of the member's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Course {
+    /// When the member began to want to join; `None` if no rebalance is under way.
+    pub began_at: Option<u64>,
+    /// When the coordinator answered its request for a share: by then every member had given up what it was to give up.
+    pub joined_at: Option<u64>,
+    /// How many requests for a share were sent. The one that only asks for a member id does not count.
+    pub attempts: u32,
+    /// What made the member join.
+    pub trigger: Trigger,
+}
+
+impl Course {
+    /// Takes note of the beginning, unless a rebalance is under way.
+    pub(super) fn begin(&mut self, now: u64, trigger: Trigger) {
+        if self.began_at.is_none() {
+            *self = Self { began_at: Some(now), trigger, ..Self::default() };
+        }
+    }
+}
