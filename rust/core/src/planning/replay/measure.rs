@@ -33,9 +33,21 @@ pub struct Figures {
     /// The partition numbers, below the smallest partition count of a subscribed topic, of which different members have
     /// partitions of different topics. A join by number is not possible for them.
     pub copartition_violations: u32,
+    /// The loads, if the strategy weighs partitions.
+    pub loads: Option<Loads>,
 }
 
-/// Measures a plan. `subscribed` says by topic whether it has subscribers. O(partitions + members log members).
+/// The loads of a weighted plan, in the units of the given weights and capacities.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loads {
+    /// The load of the most loaded member, divided by its capacity.
+    pub worst: f64,
+    /// A lower bound of it in any plan.
+    pub bound: f64,
+}
+
+/// Measures a plan, except for its loads. `subscribed` says by topic whether it has subscribers. O(partitions + members log
+/// members).
 pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moved: u64, moved_needed: u64) -> Figures {
     let loads = plan.loads(group.members());
     let wide: Vec<u64> = loads.iter().copied().map(u64::from).collect();
@@ -56,6 +68,7 @@ pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moved: u6
         mean_lag,
         lag_skew: if max_lag == 0 { 1.0 } else { max_lag as f64 / mean_lag },
         copartition_violations: split_numbers(group, wanted, plan),
+        loads: None,
     }
 }
 
