@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["BEST_BY", "group_summary", "load_ratios", "strategy_summary", "three_digits"]
+__all__ = ["BEST_BY", "group_summary", "strategy_summary", "three_digits"]
 
 BEST_BY = ("balance_score_total", "moved_total", "lag_skew_p95")
 """The default order that decides the best strategy of a group: evenness first, then moves, then lag."""

@@ -65,10 +65,16 @@ fn only_what_a_planner_weighs_has_loads() {
             _ => Err("no plan".to_owned()),
         }
     };
-    replay_planned(history, &[STICKY, custom, custom, custom], || 0, &mut planner, |row, _| {
-        rows.push((row.source, made(&row).loads, row.error));
-        ControlFlow::Continue(())
-    })
+    replay_planned(
+        history,
+        &[STICKY, custom, custom, custom],
+        || 0,
+        &mut planner,
+        |row, _| {
+            rows.push((row.source, made(&row).loads, row.error));
+            ControlFlow::Continue(())
+        },
+    )
     .expect("a history that can be replayed");
     let of = |index| {
         let of = rows.iter().filter(move |row| row.0 == Source::Strategy(index));
