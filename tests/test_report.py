@@ -157,8 +157,8 @@ def tables(text: str, marks: str) -> list[tuple[str, list[list[str]]]]:
 def test_what_the_heaviest_member_carries_is_a_column_where_it_is_known() -> None:
     report = sample(("calm",))
     (group,) = report.worst
-    loads = {"load_ratio_mean": 1.0345, "load_ratio_max": 1.25}
-    weighted = dataclasses.replace(group.figures.strategies["sticky"], **loads)
+    plain = group.figures.strategies["sticky"]
+    weighted = dataclasses.replace(plain, load_ratio_mean=1.0345, load_ratio_max=1.25)
     figures = dataclasses.replace(
         group.figures, strategies={**group.figures.strategies, "weighted(tolerance=0)": weighted}
     )

@@ -358,6 +358,8 @@ def test_what_leaves_more_unread_than_today_is_never_the_best(spark: SparkSessio
             0,
             0.0,
             1.0,
+            None,
+            None,
             0,
             1,
             None,

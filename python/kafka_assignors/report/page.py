@@ -160,8 +160,8 @@ def _variables(which: int) -> str:
 
 def _has_loads(report: Report) -> bool:
     """Whether a strategy of the page is weighted."""
-    of_groups = (figures for each in report.worst for figures in each.figures.strategies.values())
-    return any(each.load_ratio_mean is not None for each in chain(report.strategies, of_groups))
+    of_groups = (figures.load_ratio_mean for each in report.worst for figures in each.figures.strategies.values())
+    return any(ratio is not None for ratio in chain((each.load_ratio_mean for each in report.strategies), of_groups))
 
 
 def _pictures(report: Report) -> Mapping[str, Picture]:
