@@ -134,7 +134,6 @@ def test_the_time_without_an_owner_with_defaults(
     _close(ratio, f"{SIZE}, {contender}", wanted, sum(times))
 
 
-@pytest.mark.quick
 def test_the_time_without_an_owner_is_predicted(quick_kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
     """Five groups of librdkafka's members in both protocols, all at the same time."""
     found = rounds_of(benchmark, lambda: _all_groups(quick_kafka))

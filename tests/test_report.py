@@ -143,6 +143,61 @@ def test_figures_that_are_no_numbers_are_null_in_json() -> None:
     json.dumps(values, allow_nan=False)
 
 
+def tables(text: str, marks: str) -> list[tuple[str, list[list[str]]]]:
+    """The tables of a page whose opening tag has these marks, with the HTML of their heads, and rows of cells."""
+    found = []
+    for table in re.findall(rf"<table {marks}>(.*?)</table>", text, re.DOTALL):
+        head, body = table.split("</thead>")
+        lines = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.DOTALL)
+        cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line, re.DOTALL) for line in lines]
+        found.append((head, [[re.sub("<[^>]*>", "", cell) for cell in line] for line in cells]))
+    return found
+
+
+def test_what_the_heaviest_member_carries_is_a_column_where_it_is_known() -> None:
+    report = sample(("calm",))
+    (group,) = report.worst
+    plain = group.figures.strategies["sticky"]
+    weighted = dataclasses.replace(plain, load_ratio_mean=1.0345, load_ratio_max=1.25)
+    figures = dataclasses.replace(
+        group.figures, strategies={**group.figures.strategies, "weighted(tolerance=0)": weighted}
+    )
+    total = dataclasses.replace(report.strategies[0], strategy="weighted", load_ratio_mean=1.5, load_ratio_max=2.0)
+    with_loads = dataclasses.replace(
+        report,
+        strategies=[*report.strategies, total],
+        worst=[dataclasses.replace(group, figures=figures, ownership=(), lag=None)],
+    )
+    text = page(with_loads)
+    ((head, rows),) = tables(text, 'id="strategy-table"')
+    assert "What the heaviest<br>member carries / bound" in head
+    # The columns of the second heading row are those of moves, spread, lag, and loads.
+    assert {len(row) for row in rows} == {19}
+    by_name = {row[0]: row for row in rows}
+    assert by_name["weighted"][12:14] == ["1.5", "2"]
+    assert by_name["range"][12:14] == ["–", "–"]
+    ((head, rows),) = tables(text, 'class="of-group"')
+    assert "What the heaviest member<br>carries / bound, mean" in head
+    by_name = {row[0]: row for row in rows}
+    assert head.count("<th ") == 12
+    assert by_name["weighted(tolerance=0)"][8:10] == ["1.03", "1.25"]
+    assert by_name["lag"][8:10] == ["–", "–"]
+    assert {len(row) for name, row in by_name.items() if name != "sticky-join"} == {12}
+    assert '<td class="text" colspan="11">failed' in text
+    assert "divided by a bound" in text
+    values = with_loads.to_json()
+    assert values["worst"][0]["figures"]["strategies"]["weighted(tolerance=0)"]["load_ratio_max"] == 1.25
+    assert [each["load_ratio_mean"] for each in values["strategies"]] == [None] * 7 + [1.5]
+
+
+def test_without_weighted_strategies_no_column_has_loads(text: str) -> None:
+    assert "What the heaviest member" not in re.sub(r"\s+", " ", text.replace("<br>", " "))
+    ((_, rows),) = tables(text, 'id="strategy-table"')
+    assert {len(row) for row in rows} == {17}
+    assert all(head.count("<th ") == 10 for head, _ in tables(text, 'class="of-group"'))
+    assert '<td class="text" colspan="9">failed' in text
+
+
 @pytest.mark.parametrize("folder", ["hdfs://host/x", "file:///x", Path("file:///x"), Path("s3a://bucket/x")], ids=str)
 def test_a_folder_of_another_file_system_is_refused(folder: str | Path) -> None:
     with pytest.raises(OptionError, match="give a folder of this machine, without a scheme"):

@@ -276,6 +276,10 @@ class CustomAssignor(Assignor, ABC):
             pass_on(also)
             raise PlanError(f"{error}, and failed as well ({described(also)})") from also
 
+    def _loads(self, made: object) -> tuple[float, float] | None:
+        """Worst load and load bound of what `plan` returned; None if the assignor does not weigh partitions."""
+        return None
+
     def _fallback(self) -> Assignor | None:
         found = _checked_fallback(self.fallback, type(self).__qualname__)
         if isinstance(found, CooperativeStickyAssignor):
@@ -344,7 +348,7 @@ class CustomAssignor(Assignor, ABC):
 
 @dataclass(frozen=True, slots=True)
 class PlanOf:
-    """What the core calls in a replay: the plan of an assignor for partition counts and members.
+    """What the core calls in a replay: the plan of an assignor for partition counts and members, and its loads.
 
     Args:
         assignor: the assignor, which goes to the workers with this object.
@@ -352,9 +356,12 @@ class PlanOf:
 
     assignor: CustomAssignor
 
-    def __call__(self, topics: dict[str, int], members: list[tuple[Any, ...]]) -> Shares:
+    def __call__(
+        self, topics: dict[str, int], members: list[tuple[Any, ...]]
+    ) -> tuple[Shares, tuple[float, float] | None]:
         group = Group(topics, [Member(*each) for each in members])
-        return checked_shares(self.assignor.plan(group), group)
+        made = self.assignor.plan(group)
+        return checked_shares(made, group), self.assignor._loads(made)
 
 
 def pass_on(raised: BaseException) -> None:

@@ -203,6 +203,9 @@ class WeightedAssignor(CustomAssignor):
                 logger.warning("%s: %s", self.name, each)
         return assignments, Plan(core, warnings=(*warnings, *_gaps(unknown)))
 
+    def _loads(self, made: object) -> tuple[float, float] | None:
+        return made._core.worst_load() if isinstance(made, Plan) else None
+
     def _checked(self) -> None:
         """The names are this package's own."""
 

@@ -14,6 +14,7 @@ from kafka_assignors import (
     RangeAssignor,
     StickyAssignor,
     UserDataError,
+    WeightedAssignor,
 )
 from kafka_assignors.assignors import Assignor
 from kafka_assignors.cluster import (
@@ -234,6 +235,19 @@ def test_strategies_side_by_side(seed: int) -> None:
     assert rows["sticky-join"].split_numbers in (0, None)
     assert compared.now.moves == 0
     assert all(row.error is None for row in compared.strategies)
+
+
+def test_what_the_heaviest_member_carries_side_by_side() -> None:
+    def weigh(topics: Any) -> dict[str, list[float]]:
+        return {name: [1.0 / (1 + number) for number in range(100)] for name in topics}
+
+    weighted, plain = compare(situation(orders(), join=["1"]), [WeightedAssignor(weigh), StickyAssignor()]).strategies
+    planned = plan_change(situation(orders(), join=["1"]), WeightedAssignor(weigh))
+    assert (weighted.load, weighted.load_bound) == (planned.load, planned.load_bound)
+    assert weighted.load is not None
+    assert weighted.load_bound is not None
+    assert weighted.load >= weighted.load_bound > 0
+    assert plain.load is plain.load_bound is None
 
 
 def test_co_location_and_lag_skew() -> None:

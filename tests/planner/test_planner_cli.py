@@ -246,6 +246,15 @@ def test_compare(billing: Path) -> None:
     assert [row["strategy"] for row in table] == ["now", "sticky", "range"]
     document = json.loads(run("compare", "--snapshot", billing, "--format", "json").stdout)
     assert document["strategies"][0]["moves"] == 0
+    # What the heaviest member carries is a column where a strategy is weighted.
+    assert "heaviest carries" not in text
+    both = ("compare", "--snapshot", billing, "--strategy", "weighted", "--strategy", "sticky")
+    text = run(*both, "--wide").stdout
+    assert "heaviest carries" in text
+    now, weighted, sticky = rows(run(*both, "--format", "csv"))
+    assert float(weighted["load"]) == float(weighted["most"]) >= float(weighted["load_bound"]) > 0
+    assert f"{weighted['most']} (least " in text
+    assert {row[name] for row in (now, sticky) for name in ("load", "load_bound")} == {""}
 
 
 def test_rebalance_cost(billing: Path) -> None:

@@ -329,6 +329,10 @@ def check(summed: Any, rows: list[dict[str, Any]], rounded: Any = lambda value: 
             assert summed[f"{name}_p50"] == pytest.approx(quantile(values, 0.5))
             assert summed[f"{name}_p95"] == pytest.approx(quantile(values, 0.95))
         assert summed[f"{name}_max"] == (exact[-1] if exact else None)
+    weighed = [row for row in done if row["worst_load"] is not None]
+    ratios = [row["worst_load"] / row["load_bound"] if row["load_bound"] else 1 for row in weighed]
+    assert summed.load_ratio_mean == (pytest.approx(sum(ratios) / len(ratios)) if ratios else None)
+    assert summed.load_ratio_max == max(ratios, default=None)
     assert summed.unassigned_total == partitions - sum(row["assigned"] for row in done)
     assert summed.share_unassigned == pytest.approx(summed.unassigned_total / partitions if partitions else 0)
 
@@ -354,6 +358,8 @@ def test_what_leaves_more_unread_than_today_is_never_the_best(spark: SparkSessio
             0,
             0.0,
             1.0,
+            None,
+            None,
             0,
             1,
             None,
@@ -395,10 +401,11 @@ def test_percentiles_of_a_fleet_are_of_few_values(spark: SparkSession) -> None:
 def test_sums_that_a_bigint_cannot_hold_are_its_largest(spark: SparkSession) -> None:
     row: dict[str, Any] = dict.fromkeys(schema("rebalances").names, 1)
     row |= {"cluster": "c", "group_id": "g", "strategy": "range", "cause": "members", "error": None}
-    row |= {"mean_lag": 1.0, "lag_skew": 1.0, "balance_score": 2**63 - 1}
+    row |= {"mean_lag": 1.0, "lag_skew": 1.0, "worst_load": 3.0, "load_bound": 2.0, "balance_score": 2**63 - 1}
     frame = spark.createDataFrame([tuple(row.values())] * 3, schema("rebalances"))
     (summed,) = group_summary(frame).collect()
     assert (summed.balance_score_total, summed.balance_score_max, summed.moved_total) == (2**63 - 1, 2**63 - 1, 3)
+    assert (summed.load_ratio_mean, summed.load_ratio_max) == (1.5, 1.5)
 
 
 def test_bad_arguments(spark: SparkSession) -> None:

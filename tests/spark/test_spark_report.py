@@ -220,7 +220,7 @@ def test_what_groups_run_is_what_was_captured(spark: SparkSession) -> None:
 
     def row(group_id: str, strategy: str, moved: int, assigned: int = 100) -> tuple[Any, ...]:
         # Ten members, a hundred partitions.
-        figures = (10, 100, assigned, 10, 10, 0, moved, moved, 0, 0.0, 1.0, 0, 1, None, None)
+        figures = (10, 100, assigned, 10, 10, 0, moved, moved, 0, 0.0, 1.0, None, None, 0, 1, None, None)
         return ("c", group_id, strategy, 1, 1_000, 1, "members", *figures)
 
     names = ("classic", "broker", "named broker", "upgraded", "unknown", "made")
@@ -270,10 +270,68 @@ def test_what_groups_run_is_what_was_captured(spark: SparkSession) -> None:
     assert shares == {"range": 0, "sticky": 0, "sticky-join": 0.98}
 
 
+def test_what_the_heaviest_member_carries_is_of_weighted_strategies(spark: SparkSession) -> None:
+    def row(group_id: str, seq: int, strategy: str, *loads: float | None) -> tuple[Any, ...]:
+        rebalance = ("c", group_id, strategy, seq, seq, seq, "members", 2, 4, 4, 2, 2, 0, 1, 1, 0, 0.0, 1.0)
+        return (*rebalance, *loads, 0, 1, None, None)
+
+    rows = [
+        row("g", 1, "weighted", 3.0, 2.0),
+        row("g", 2, "weighted", 2.0, 2.0),
+        row("h", 1, "weighted", 4.0, 2.0),
+        # Nothing to carry, and weights that could not be used.
+        row("h", 2, "weighted", 0.0, 0.0),
+        row("h", 3, "weighted", None, None),
+        *(row(group_id, 1, "sticky", None, None) for group_id in "gh"),
+    ]
+    found = report(spark.createDataFrame(rows, schema("rebalances")))
+    totals = {each.strategy: (each.load_ratio_mean, each.load_ratio_max) for each in found.strategies}
+    assert totals == {"weighted": (1.375, 2.0), "sticky": (None, None)}
+    of_groups = {
+        (group.figures.group_id, name): (each.load_ratio_mean, each.load_ratio_max)
+        for group in found.worst
+        for name, each in group.figures.strategies.items()
+    }
+    assert of_groups == {
+        ("g", "weighted"): (1.25, 1.5),
+        ("h", "weighted"): (1.5, 2.0),
+        ("g", "sticky"): (None, None),
+        ("h", "sticky"): (None, None),
+    }
+    text = page(found)
+    for figure in ('load_ratio_mean">1.38<', 'load_ratio_max">2<', 'load_ratio_mean">1.25<', 'load_ratio_max">1.5<'):
+        assert figure in text
+
+
 def test_a_rebalance_without_figures_is_no_failure_of_the_strategy(spark: SparkSession) -> None:
-    good = ("c", "g", "range", 2, 2_000, 2, "members", 2, 4, 4, 2, 2, 0, 1, 1, 0, 0.0, 1.0, 0, 1, None, None)
+    good = (
+        "c",
+        "g",
+        "range",
+        2,
+        2_000,
+        2,
+        "members",
+        2,
+        4,
+        4,
+        2,
+        2,
+        0,
+        1,
+        1,
+        0,
+        0.0,
+        1.0,
+        None,
+        None,
+        0,
+        1,
+        None,
+        None,
+    )
     error = "seq 1: topic t has no known partition count"
-    unknown = ("c", "g", "range", 1, 1_000, 1, "members", *[None] * 13, error, None)
+    unknown = ("c", "g", "range", 1, 1_000, 1, "members", *[None] * 15, error, None)
     none = ("c", "h", *unknown[2:])
     found = report(spark.createDataFrame([good, unknown, none], schema("rebalances")))
     (of_range,) = found.strategies

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow
 
-from kafka_assignors import Group, LagBasedAssignor, Member, StickyAssignor, balance_score
+from kafka_assignors import Group, LagBasedAssignor, Member, StickyAssignor, WeightedAssignor, balance_score
 from kafka_assignors.server_side import ServerSideAssignor
+from kafka_assignors.weighted import decode_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -213,6 +214,16 @@ class ByHand:
     def _moved(self, after: dict[Partition, str]) -> int:
         return sum(after.get(at) != who for at, who in self.owners.items())
 
+    def _loads(self, plan: Any) -> dict[str, float | None]:
+        """What the heaviest member carries, from the loads of the plan; the bound is checked by the verification."""
+        if not isinstance(self.assignor, WeightedAssignor):
+            return {"worst_load": None, "load_bound": None}
+        capacities = {member.id: decode_capacity(member.data) for member in self._group({}).members}
+        shares = [load / capacities[id] for id, load in plan.load_by_member.items()]
+        certificate = plan.verify()
+        assert certificate.load == max(shares)
+        return {"worst_load": max(shares), "load_bound": certificate.load_bound}
+
     def _step(self, ts: int) -> dict[str, Any]:
         lags = self._lags(ts)
         plan = self._plan(self.assignor, self.owners, lags)
@@ -248,6 +259,7 @@ class ByHand:
             "max_lag": max(behind.values()),
             "mean_lag": mean,
             "lag_skew": max(behind.values()) / mean if mean else 1.0,
+            **self._loads(plan),
             "copartition_violations": split,
             "ownerless_ms": self._ownerless(after),
         }

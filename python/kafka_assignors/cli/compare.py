@@ -66,6 +66,8 @@ def compare(
             _show(console(wide), found)
 
 
+# Only where a strategy is weighted.
+_LOAD = "heaviest carries"
 # The first ones are left out first in a narrow terminal.
 _LEAST = [
     "unassigned",
@@ -78,11 +80,18 @@ _LEAST = [
     "lag a member",
     "not met",
     "partitions a member",
+    _LOAD,
 ]
 
 
 def _cell(value: object) -> object:
     return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _load(row: ComparedStrategy) -> str:
+    if row.load is None or row.load_bound is None:
+        return "-"
+    return f"{row.load:,.6g} (least {row.load_bound:,.6g})"
 
 
 def _show(out: Console, found: Comparison) -> None:
@@ -91,10 +100,11 @@ def _show(out: Console, found: Comparison) -> None:
     for line in found.changes or ("no change",):
         out.print(f"  {line}")
     raised = found.raised
+    weighted = any(row.load is not None for row in found.strategies)
     rows: list[list[object]] = []
     for row in (found.now, *found.strategies):
         if row.error is not None:
-            rows.append([row.strategy, *["-"] * 10, f"cannot plan this: {row.error}"])
+            rows.append([row.strategy, *["-"] * (10 + weighted), f"cannot plan this: {row.error}"])
             continue
         lag = "?" if row.most_lag is None else f"{number(row.least_lag)} to {number(row.most_lag)}"
         if row in raised:
@@ -112,6 +122,7 @@ def _show(out: Console, found: Comparison) -> None:
                 lag,
                 "?" if row.lag_skew is None else number(row.lag_skew, 2),
                 "-" if row.split_numbers is None else f"{row.numbers - row.split_numbers} of {row.numbers}",
+                *([_load(row)] if weighted else []),
                 row.unassigned,
                 ", ".join(row.warnings),
             ]
@@ -127,6 +138,7 @@ def _show(out: Console, found: Comparison) -> None:
         "lag a member",
         "lag skew",
         "co-located",
+        *([_LOAD] if weighted else []),
         "unassigned",
         "not met",
     ]

@@ -53,6 +53,8 @@ class ComparedStrategy:
         warnings: the names of the rules that are not met.
         error: why the strategy cannot plan this; then the figures are 0.
         in_use: whether it is the group's own strategy, with the options that it has by default.
+        load: of a weighted strategy, what the heaviest member carries relative to its capacity; None for others.
+        load_bound: a proven lower bound of it in any plan.
     """
 
     strategy: str
@@ -74,6 +76,8 @@ class ComparedStrategy:
     warnings: tuple[str, ...] = ()
     error: str | None = None
     in_use: bool = False
+    load: float | None = None
+    load_bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +173,8 @@ def _row(situation: Situation, name: str, plan: PlannedGroup) -> ComparedStrateg
         numbers=numbers,
         unassigned=sum(topic.partitions for topic in situation.topics.values()) - len(after),
         warnings=tuple(dict.fromkeys(finding.rule for finding in plan.warnings)),
+        load=plan.load,
+        load_bound=plan.load_bound,
     )
 
 

@@ -63,6 +63,9 @@ class StrategyTotals:
         copartition_violations: partition numbers whose topics have different owners.
         kernel_seconds: the computing time of the assignor.
         recommended: for how many groups it is recommended.
+        load_ratio_mean: of a weighted strategy, what the heaviest member carries (`Plan.worst_load`) divided by a lower
+            bound of it (`Plan.load_bound`), in the mean of the rebalances; 1 is the least possible. None for others.
+        load_ratio_max: the largest of these.
     """
 
     strategy: str
@@ -79,6 +82,8 @@ class StrategyTotals:
     copartition_violations: int
     kernel_seconds: float
     recommended: int = 0
+    load_ratio_mean: float | None = None
+    load_ratio_max: float | None = None
 
     @property
     def moved_share(self) -> float:
@@ -108,6 +113,9 @@ class StrategyFigures:
         error: why the strategy failed; the other figures do not count then.
         assigned: the partitions handed out, summed over the rebalances.
         unassigned: the subscribed partitions without an owner, summed likewise.
+        load_ratio_mean: of a weighted strategy, what the heaviest member carries (`Plan.worst_load`) divided by a lower
+            bound of it (`Plan.load_bound`), in the mean of the rebalances; 1 is the least possible. None for others.
+        load_ratio_max: the largest of these.
     """
 
     rebalances: int
@@ -121,6 +129,8 @@ class StrategyFigures:
     error: str | None = None
     assigned: int = 0
     unassigned: int = 0
+    load_ratio_mean: float | None = None
+    load_ratio_max: float | None = None
 
     @property
     def unassigned_share(self) -> float:

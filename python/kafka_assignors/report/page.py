@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,7 @@ def page(report: Report, json_name: str = "report.json") -> str:
         json_name=json_name,
         keep=KEEP,
         observed=OBSERVED,
+        loads=_has_loads(report),
         themes=[_variables(which) for which in (0, 1)],
     )
 
@@ -154,6 +156,12 @@ def write(report: Report, folder: str | os.PathLike[str]) -> tuple[str, str]:
 
 def _variables(which: int) -> str:
     return " ".join(f"--{name}: {pair[which]};" for name, pair in COLOURS.items())
+
+
+def _has_loads(report: Report) -> bool:
+    """Whether a strategy of the page is weighted."""
+    of_groups = (figures.load_ratio_mean for each in report.worst for figures in each.figures.strategies.values())
+    return any(ratio is not None for ratio in chain((each.load_ratio_mean for each in report.strategies), of_groups))
 
 
 def _pictures(report: Report) -> Mapping[str, Picture]:

@@ -10,6 +10,7 @@ from kafka_assignors.errors import OptionError
 from kafka_assignors.report.model import OBSERVED, GroupFigures, StrategyFigures
 from kafka_assignors.report.recommend import KEEP, Limits, recommend, saved, today
 from kafka_assignors.spark.schemas import checked
+from kafka_assignors.spark.summary import load_ratios
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -56,6 +57,7 @@ def by_group(rebalances: DataFrame, events: DataFrame | None = None) -> DataFram
         f.when(f.count_if(sound) == 0, f.coalesce(f.min("error"), f.lit("it has no figures"))).alias("error"),
         f.coalesce(f.sum("assigned"), f.lit(0)).alias("assigned"),
         f.coalesce(f.sum(f.col("partitions") - f.col("assigned")), f.lit(0)).alias("unassigned"),
+        *load_ratios(),
         f.coalesce(f.max("members"), f.lit(0)).alias("members"),
         f.coalesce(f.max("partitions"), f.lit(0)).alias("partitions"),
     )

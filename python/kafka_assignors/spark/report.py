@@ -24,7 +24,7 @@ from kafka_assignors.report.model import (
 from kafka_assignors.report.recommend import KEEP, today
 from kafka_assignors.spark.advice import ALL, RECOMMENDATIONS, by_group, group_figures, pattern, recommendations
 from kafka_assignors.spark.schemas import checked
-from kafka_assignors.spark.summary import three_digits
+from kafka_assignors.spark.summary import load_ratios, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -257,6 +257,7 @@ def _totals(rows: DataFrame, tally: Mapping[str, int]) -> list[StrategyTotals]:
             *_quantiles(f.col("max_count") - f.col("min_count"), "spread"),
             *_quantiles(f.col("balance_score"), "score"),
             *_quantiles(f.col("lag_skew"), "skew"),
+            *load_ratios(),
         )
         .collect()
     )
@@ -283,6 +284,8 @@ def _totals(rows: DataFrame, tally: Mapping[str, int]) -> list[StrategyTotals]:
             row["copartition_violations"],
             row["kernel_ns"] / 1e9,
             tally.get(row["strategy"], 0),
+            row["load_ratio_mean"],
+            row["load_ratio_max"],
         )
         for row in found
     ]

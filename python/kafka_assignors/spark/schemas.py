@@ -50,9 +50,10 @@ SUMMED = ("moved", "moved_needed", "balance_score", "copartition_violations", "k
 def _summary(keys: str, counts: str) -> tuple[TableColumn, ...]:
     figures = [f"{name}_total bigint, {name}_p50 double, {name}_p95 double, {name}_max bigint" for name in SUMMED]
     skew = "lag_skew_p50 double, lag_skew_p95 double, lag_skew_max double"
+    loads = "load_ratio_mean? double, load_ratio_max? double"
     return _columns(
         f"{keys}, rebalances bigint, errors bigint, share_moved double, unassigned_total bigint, "
-        f"share_unassigned double, {', '.join(figures)}, {skew}, {counts}"
+        f"share_unassigned double, {', '.join(figures)}, {skew}, {loads}, {counts}"
     )
 
 
@@ -94,12 +95,13 @@ TABLES: dict[str, tuple[TableColumn, ...]] = {
         "cluster string, ts bigint, kind int, reason string, group_id? string, member_id? string, detail? string, "
         "key? binary, value? binary, src_partition int, src_offset bigint, row? int"
     ),
-    # A row for each rebalance and strategy; strategy "observed" is the group's real assignment.
+    # A row for each rebalance and strategy; strategy "observed" is the group's real assignment. Only weighted ones have
+    # loads.
     "rebalances": _columns(
         "cluster string, group_id string, strategy string, seq bigint, ts bigint, generation int, cause string, "
         "members int, partitions int, assigned int, min_count int, max_count int, balance_score bigint, moved bigint, "
-        "moved_needed bigint, max_lag bigint, mean_lag double, lag_skew double, copartition_violations int, "
-        "kernel_ns bigint, error string, ownerless_ms? bigint"
+        "moved_needed bigint, max_lag bigint, mean_lag double, lag_skew double, worst_load? double, "
+        "load_bound? double, copartition_violations int, kernel_ns bigint, error string, ownerless_ms? bigint"
     ),
     # The partitions of each member after a rebalance of `rebalances`.
     "assignments": _columns(

@@ -26,10 +26,11 @@ def group_summary(rebalances: DataFrame, *, best_by: Sequence[str] = BEST_BY) ->
 
     For `moved`, `moved_needed`, `balance_score`, `copartition_violations`, `kernel_ns` and `ownerless_ms` the total,
     the median, the 95th percentile and the largest over the group's rebalances; for `lag_skew` all but the total.
-    Percentiles are exact, with linear interpolation between two values. `share_moved` is the sum of moved partitions
-    divided by the sum of all partitions; `unassigned_total` is the sum of subscribed partitions without an owner,
-    `share_unassigned` their part of all. `rebalances` counts rows with figures, `errors` rows with an error; a group
-    that could not be replayed has a row without a strategy.
+    Percentiles are exact, with linear interpolation between two values. `load_ratio_mean` and `load_ratio_max` are of
+    `worst_load` divided by `load_bound`, which only weighted strategies have. `share_moved` is the sum of moved
+    partitions divided by the sum of all partitions; `unassigned_total` is the sum of subscribed partitions without an
+    owner, `share_unassigned` their part of all. `rebalances` counts rows with figures, `errors` rows with an error; a
+    group that could not be replayed has a row without a strategy.
 
     Args:
         rebalances: the table `rebalances`. It is read once.
@@ -112,6 +113,19 @@ def three_digits(value: Column) -> Column:
     return when(value < 1_000, round(value.cast("double"), 2)).otherwise(round(value / unit) * unit)
 
 
+def load_ratios() -> list[Column]:
+    """What the heaviest member carries, divided by the bound, over rebalances: `load_ratio_mean` and `load_ratio_max`.
+
+    1 is the least possible, and counts where there is nothing to carry. Null without a weighted plan.
+    """
+    from pyspark.sql.functions import avg, col, lit, when
+    from pyspark.sql.functions import max as largest
+
+    bound = col("load_bound")
+    ratio = when(bound > 0, col("worst_load") / bound).when(bound == 0, lit(1.0))
+    return [avg(ratio).alias("load_ratio_mean"), largest(ratio).alias("load_ratio_max")]
+
+
 def _figures(rounded: Callable[[Column], Column] = lambda value: value) -> list[Column]:
     from pyspark.sql.functions import array, coalesce, col, count, least, lit, percentile, when
     from pyspark.sql.functions import max as largest
@@ -140,4 +154,4 @@ def _figures(rounded: Callable[[Column], Column] = lambda value: value) -> list[
         # What was observed has no expected time without an owner, and no total of it.
         sum_ = when(count(name) > 0, summed(name)) if name == "ownerless_ms" else summed(name)
         columns += [sum_.alias(f"{name}_total"), *half_and_most(name)]
-    return columns + half_and_most("lag_skew")
+    return [*columns, *half_and_most("lag_skew"), *load_ratios()]

@@ -11,6 +11,7 @@ use kafka_assignors_core::planning::leader::{
 use kafka_assignors_core::planning::objective::Objective;
 use kafka_assignors_core::planning::ownership::Ownership;
 use kafka_assignors_core::planning::plan::{Outcome, Plan as CorePlan};
+use kafka_assignors_core::planning::replay::{Loads, Planned};
 use kafka_assignors_core::planning::restrictions::Restrictions;
 use kafka_assignors_core::planning::strategy::{Strategy, plan_restricted, settle};
 use kafka_assignors_core::planning::weighted;
@@ -104,19 +105,21 @@ fn read_plan(group: &Group, shares: &Bound<'_, PyDict>) -> PyResult<CorePlan> {
     Ok(draft.finish())
 }
 
-/// Plans a group of a replay with a function of Python: of the partition counts and the members, as [`CustomGroup::members`].
+/// Plans a group of a replay with a function of Python: of the partition counts and the members, as [`CustomGroup::members`]. It
+/// returns the shares, and what the heaviest member carries with a bound of it, or None.
 pub(crate) fn plan_with(
     py: Python<'_>,
     planner: &Bound<'_, PyAny>,
     group: &Group,
     ownership: &Ownership,
-) -> PyResult<CorePlan> {
+) -> PyResult<Planned> {
     let topics = PyDict::new(py);
     for (topic, name) in (0u32..).zip(group.topics().names().iter()) {
         topics.set_item(name, group.topics().count(topic))?;
     }
-    let shares = planner.call1((topics, member_fields(py, group, ownership, |_| &[])?))?;
-    read_plan(group, shares.cast::<PyDict>()?)
+    let made = planner.call1((topics, member_fields(py, group, ownership, |_| &[])?))?;
+    let (shares, loads): (Bound<'_, PyDict>, Option<(f64, f64)>) = made.extract()?;
+    Ok(Planned { plan: read_plan(group, &shares)?, loads: loads.map(|(worst, bound)| Loads { worst, bound }) })
 }
 
 /// The members with what they own, in byte order of their ids; `data` has what the assignor says of each.

@@ -25,7 +25,7 @@ pub(super) struct Rebalances {
     texts: [StringBuilder; 5],
     ints: [Int32Builder; 7],
     longs: [Int64Builder; 8],
-    doubles: [Float64Builder; 2],
+    doubles: [Float64Builder; 4],
 }
 
 impl Rebalances {
@@ -49,6 +49,8 @@ impl Rebalances {
             ("max_lag", DataType::Int64),
             ("mean_lag", DataType::Float64),
             ("lag_skew", DataType::Float64),
+            ("worst_load", DataType::Float64),
+            ("load_bound", DataType::Float64),
             ("copartition_violations", DataType::Int32),
             ("kernel_ns", DataType::Int64),
             ("error", DataType::Utf8),
@@ -80,6 +82,7 @@ impl Rebalances {
             lag_skew,
             copartition_violations,
             ownerless_ms,
+            loads,
         }) = row.figures
         else {
             self.ints[1..].iter_mut().for_each(Int32Builder::append_null);
@@ -101,8 +104,10 @@ impl Rebalances {
             column.append_value(value);
         }
         self.longs[7].append_option(ownerless_ms.map(|sum| fit(sum, i64::MAX)));
-        self.doubles[0].append_value(mean_lag);
-        self.doubles[1].append_value(lag_skew);
+        let (worst, bound) = loads.map(|loads| (loads.worst, loads.bound)).unzip();
+        for (column, value) in self.doubles.iter_mut().zip([Some(mean_lag), Some(lag_skew), worst, bound]) {
+            column.append_option(value);
+        }
     }
 
     /// Adds a row without figures: the group could not be replayed because of `error`, or was not replayed.
@@ -126,7 +131,8 @@ impl Rebalances {
             self.ints.map(|mut column| Arc::new(column.finish()) as ArrayRef);
         let [seq, ts, balance_score, moved, moved_needed, max_lag, kernel_ns, ownerless_ms] =
             self.longs.map(|mut column| Arc::new(column.finish()) as ArrayRef);
-        let [mean_lag, lag_skew] = self.doubles.map(|mut column| Arc::new(column.finish()) as ArrayRef);
+        let [mean_lag, lag_skew, worst_load, load_bound] =
+            self.doubles.map(|mut column| Arc::new(column.finish()) as ArrayRef);
         let columns = vec![
             cluster,
             group_id,
@@ -146,6 +152,8 @@ impl Rebalances {
             max_lag,
             mean_lag,
             lag_skew,
+            worst_load,
+            load_bound,
             violations,
             kernel_ns,
             error,

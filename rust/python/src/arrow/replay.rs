@@ -11,8 +11,7 @@ use arrow_schema::{Schema, SchemaRef};
 use kafka_assignors_core::planning::group::Group;
 use kafka_assignors_core::planning::ownerless::Intervals;
 use kafka_assignors_core::planning::ownership::Ownership;
-use kafka_assignors_core::planning::plan::Plan;
-use kafka_assignors_core::planning::replay::{Assigned, Row, Source, replay_planned};
+use kafka_assignors_core::planning::replay::{Assigned, Planned, Row, Source, replay_planned};
 use kafka_assignors_core::planning::strategy::Strategy;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -53,7 +52,7 @@ struct Strategies {
 
 impl Strategies {
     /// Plans with a user's own assignor; what it raises is the error.
-    fn plan(&self, index: usize, group: &Group, ownership: &Ownership) -> Result<Plan, String> {
+    fn plan(&self, index: usize, group: &Group, ownership: &Ownership) -> Result<Planned, String> {
         Python::attach(|py| {
             let planner = self.planners[index].as_ref().ok_or("it has no function that plans")?;
             plan_with(py, planner.bind(py), group, ownership).map_err(|error| error.to_string())

@@ -36,6 +36,17 @@ pub struct Figures {
     /// How long partitions are expected to be without an owner: partitions × milliseconds, see
     /// [`ownerless`](crate::planning::ownerless). `None` for an observed assignment, whose way of handing over is not known.
     pub ownerless_ms: Option<u64>,
+    /// The loads, if the strategy weighs partitions.
+    pub loads: Option<Loads>,
+}
+
+/// The loads of a weighted plan, in the units of the given weights and capacities.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loads {
+    /// The load of the most loaded member, divided by its capacity.
+    pub worst: f64,
+    /// A lower bound of it in any plan.
+    pub bound: f64,
 }
 
 /// The figures that depend on the owners before a rebalance.
@@ -45,7 +56,8 @@ pub(super) struct Moves {
     pub(super) ownerless_ms: Option<u64>,
 }
 
-/// Measures a plan. `subscribed` says by topic whether it has subscribers. O(partitions + members log members).
+/// Measures a plan, except for its loads. `subscribed` says by topic whether it has subscribers. O(partitions + members log
+/// members).
 pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moves: &Moves) -> Figures {
     let loads = plan.loads(group.members());
     let wide: Vec<u64> = loads.iter().copied().map(u64::from).collect();
@@ -67,6 +79,7 @@ pub(super) fn figures(group: &Group, subscribed: &[bool], plan: &Plan, moves: &M
         lag_skew: if max_lag == 0 { 1.0 } else { max_lag as f64 / mean_lag },
         copartition_violations: split_numbers(group, wanted, plan),
         ownerless_ms: moves.ownerless_ms,
+        loads: None,
     }
 }
 

@@ -18,8 +18,8 @@ use thiserror::Error;
 
 pub use history::{CountChange, GroupEvent, History, Kind, LagChange, ObservedPartitions};
 use history::{Step, Timeline};
-pub use measure::Figures;
 use measure::Moves;
+pub use measure::{Figures, Loads};
 use owners::Owners;
 
 use crate::planning::budget::Limit;
@@ -132,12 +132,27 @@ pub fn replay_plans(
     row: impl FnMut(Row, Assigned<'_>) -> ControlFlow<()>,
 ) -> Result<(), ReplayError> {
     let mut planner =
-        |_: usize, group: &Group, owned: &Ownership| Ok(sticky::assign(group, owned, Objective::default()));
+        |_: usize, group: &Group, owned: &Ownership| Ok(sticky::assign(group, owned, Objective::default()).into());
     replay_planned(history, strategies, &Intervals::default(), clock, &mut planner, row)
 }
 
 /// Plans a group for a [`Strategy::Custom`], by its index in the list of strategies; or says why there is no plan.
-pub type Planner<'a> = dyn FnMut(usize, &Group, &Ownership) -> Result<Plan, String> + 'a;
+pub type Planner<'a> = dyn FnMut(usize, &Group, &Ownership) -> Result<Planned, String> + 'a;
+
+/// The plan of a [`Planner`].
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The plan, before any partition is withheld.
+    pub plan: Plan,
+    /// Its loads, if the assignor weighs partitions.
+    pub loads: Option<Loads>,
+}
+
+impl From<Plan> for Planned {
+    fn from(plan: Plan) -> Self {
+        Self { plan, loads: None }
+    }
+}
 
 /// As [`replay_plans`], with the intervals on which the time without an owner depends, and the plans of the user's own
 /// assignors. Where there is no plan, the row has the reason as an error, and the figures of the sticky plan, as a leader would
@@ -296,6 +311,7 @@ impl Track {
         if !step.counted {
             return self.without_counts(group, timeline, step);
         }
+        let mut loads = None;
         let (plan, rounds, kernel_ns, mut error, needed) = match self.source {
             Source::Strategy(index) => {
                 let strategy = run.strategies[index];
@@ -307,11 +323,12 @@ impl Track {
                 let mut failed = None;
                 let outcome = match strategy {
                     Strategy::Custom { cooperative } => {
-                        let target = (run.planner)(index, group, &ownership).unwrap_or_else(|error| {
+                        let planned = (run.planner)(index, group, &ownership).unwrap_or_else(|error| {
                             failed = Some(error);
-                            sticky::assign(group, &ownership, Objective::default())
+                            sticky::assign(group, &ownership, Objective::default()).into()
                         });
-                        custom::outcome(target, ownership, cooperative)
+                        loads = planned.loads;
+                        custom::outcome(planned.plan, ownership, cooperative)
                     }
                     _ => strategy::plan(group, strategy, ownership, &Limit::default()),
                 };
@@ -341,6 +358,7 @@ impl Track {
         };
         let moves = Moves { moved, moved_needed: needed.unwrap_or(moved), ownerless_ms };
         let figures = measure::figures(group, &moment.subscribed, &plan, &moves);
+        let figures = Figures { loads, ..figures };
         self.owners.take(moment, &plan);
         Some((self.row(step, Some(figures), kernel_ns, error), plan))
     }

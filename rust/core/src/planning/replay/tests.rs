@@ -42,6 +42,52 @@ fn moves(rows: &[Row], source: Source) -> Vec<(i64, i32, u64, u64)> {
     of.map(|row| (row.seq, row.generation, made(row).moved, made(row).moved_needed)).collect()
 }
 
+#[test]
+fn only_what_a_planner_weighs_has_loads() {
+    let history = History {
+        events: vec![
+            event(1, Kind::Join, "a", &["t"]),
+            event(2, Kind::Join, "b", &["t"]),
+            event(3, Kind::Leave, "b", &[]),
+        ],
+        counts: vec![count(0, "t", 6)],
+        ..History::default()
+    };
+    let custom = Strategy::Custom { cooperative: false };
+    let mut rows = Vec::new();
+    let mut planner = |index: usize, group: &Group, owned: &Ownership| {
+        let plan = sticky::assign(group, owned, Objective::default());
+        let worst = plan.loads(group.members()).into_iter().max().map_or(0.0, f64::from);
+        match (index, group.members()) {
+            (1, _) => Ok(Planned { plan, loads: Some(Loads { worst, bound: 0.5 }) }),
+            (2, _) => Ok(plan.into()),
+            (3, 1) => Ok(Planned { plan, loads: Some(Loads { worst, bound: worst }) }),
+            _ => Err("no plan".to_owned()),
+        }
+    };
+    replay_planned(
+        history,
+        &[STICKY, custom, custom, custom],
+        &Intervals::default(),
+        || 0,
+        &mut planner,
+        |row, _| {
+            rows.push((row.source, made(&row).loads, row.error));
+            ControlFlow::Continue(())
+        },
+    )
+    .expect("a history that can be replayed");
+    let of = |index| {
+        let of = rows.iter().filter(move |row| row.0 == Source::Strategy(index));
+        of.map(|(_, loads, error)| (loads.map(|loads| (loads.worst, loads.bound)), error.is_some())).collect::<Vec<_>>()
+    };
+    assert_eq!(of(0), [(None, false); 3]);
+    assert_eq!(of(1), [(Some((6.0, 0.5)), false), (Some((3.0, 0.5)), false), (Some((6.0, 0.5)), false)]);
+    assert_eq!(of(2), [(None, false); 3]);
+    // The fallback weighs nothing.
+    assert_eq!(of(3), [(Some((6.0, 6.0)), false), (None, true), (Some((6.0, 6.0)), false)]);
+}
+
 // Six partitions of one topic.
 //   seq 1  a            6
 //   seq 2  a b          3 3      sticky moves 3, range moves 3
