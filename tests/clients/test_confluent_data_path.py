@@ -73,6 +73,10 @@ class Scene:
             "protocol": "sticky",
             "assignment": Assignment({"t": owned}, struct.pack(">i", generation)).encode(),
             "topics": ["t"],
+            "began_ms": None,
+            "joined_ms": None,
+            "attempts": 1,
+            "trigger": "group",
         }
         self.engine.mailbox.put(notice | fields)
         self.engine.attend_in_poll()

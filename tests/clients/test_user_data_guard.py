@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.offline import AiokafkaMember, Group, KafkaPythonMember
 
 from kafka_assignors.assignors import Assignor, by_name
 from kafka_assignors.clients import aiokafka, kafka_python
@@ -13,6 +12,7 @@ from kafka_assignors.clients.common.group_protocol import DEFAULTS
 from kafka_assignors.errors import OptionError
 from kafka_assignors.member.strategies import Strategies
 from kafka_assignors.userdata import Assignment
+from support.commanded_members import AiokafkaMember, Group, KafkaPythonMember, Stage
 from support.own import Sparing
 
 ASSIGNORS: list[Assignor] = [
@@ -120,14 +120,12 @@ PLUG_INS: list[tuple[Any, Any, Any]] = [
 def test_plug_ins_have_the_choice(member: Any, client: Any, kind: Any) -> None:
     del client
     for option, length in (({}, 4), ({"on_broker_assignor": "migrate"}, 0)):
-        one = member("one", [kind(**option)], {"t": 4})
-        try:
+        with Stage() as stage:
+            one = stage.add(member, "one", [kind(**option)], {"t": 4})
             assignments = Group().rebalance(one)
             written = [Assignment.decode(each).user_data or b"" for each in assignments.values()]
             assert [len(each) for each in written] == [length]
             assert one.held() == {("t", number) for number in range(4)}
-        finally:
-            one.close()
     with pytest.raises(OptionError, match="on_broker_assignor is 'carry-on'; give one of 'fail', 'migrate'"):
         kind(on_broker_assignor="carry-on")
 
