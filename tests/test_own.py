@@ -380,7 +380,7 @@ def test_the_plug_ins_report_planning_that_takes_long_too(kind: type[KafkaPython
         return {group.members[0].id: {"t": [0]}}
 
     room: Any = kafka_python if kind is KafkaPythonMember else aiokafka
-    timeouts = {"session_timeout_ms": 1_500, "heartbeat_interval_ms": 400}
+    timeouts: Any = {"session_timeout_ms": 1_500, "heartbeat_interval_ms": 400}
     with Stage() as stage:
         member = stage.add(kind, "a", [room.CustomAssignor(Lifted(slow))], {"t": 1}, **timeouts)
         CommandedGroup().rebalance(member)
