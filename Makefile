@@ -8,6 +8,7 @@ WORKERS ?= 4
 QUICK_WORKERS ?= 10
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+DEMO_ARGS ?=
 # For test-long: cases of each property in Rust, broker releases, seconds of chaos and for each fuzz target.
 CASES ?= 20000
 # How many times as many seeds the oracle tests of test-long go through.
@@ -110,8 +111,9 @@ lock: $(VENV)/.stamp ## newer versions, and their hashes, for requirements/
 clean: ## away with everything that these targets made
 	@rm -rf $(VENV) target dist .cache .hypothesis .pytest_cache .mypy_cache .ruff_cache .benchmarks
 
+# With another strategy, or an assignor of your own: make demo DEMO_ARGS='--strategy "own_assignors.caps:Caps(most=20)"'
 demo: $(WORKS) ## a group at work, live: members join, die and change their minds
-	@PYTHONPATH=examples $(BIN)/python -P -m demo
+	@PYTHONPATH=examples $(BIN)/python -P -m demo $(DEMO_ARGS)
 
 example-join: $(WORKS) ## impressions joined with clicks: what members rebuild with each assignor
 	@PYTHONPATH=examples $(BIN)/python -P -m stream_join

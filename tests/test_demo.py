@@ -10,6 +10,7 @@ import pytest
 from demo.board import Board, Row
 from demo.events import Assigned, Event, Planned, Read, dump, load
 from demo.ledger import Ledger
+from support.needs import rest
 
 
 def assigned(member: str, generation: int, *numbers: int) -> Assigned:
@@ -91,9 +92,10 @@ def test_the_board_compares_with_what_the_members_held() -> None:
 
 
 @pytest.mark.first
-def test_the_demo_ends_by_itself_and_well() -> None:
+@pytest.mark.parametrize("strategy", [None, *rest("own_assignors.caps:Caps(most=20)")])
+def test_the_demo_ends_by_itself_and_well(strategy: str | None) -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "demo"],
+        [sys.executable, "-P", "-m", "demo", *([] if strategy is None else ["--strategy", strategy])],
         capture_output=True,
         text=True,
         timeout=90,

@@ -1,5 +1,6 @@
 """`make demo`: exit status 0 if no message was lost and none was read by two owners at once in a generation."""
 
+import argparse
 import sys
 import time
 
@@ -8,9 +9,16 @@ from kafka_assignors.embedded import EmbeddedKafka
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument(
+        "--strategy",
+        default="sticky",
+        help="the group's strategy as text: `cooperative-sticky`, or your own, `my_module:Failover(zone=a)`",
+    )
+    strategy = parser.parse_args().strategy
     started = time.monotonic()
     with EmbeddedKafka(topics=TOPICS) as kafka:
-        story = Story(kafka.bootstrap_servers)
+        story = Story(kafka.bootstrap_servers, strategy)
         try:
             faults = story.play()
         except DemoError as error:

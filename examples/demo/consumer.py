@@ -1,4 +1,4 @@
-"""One consumer process: `python -m demo.consumer NAME CLIENT BOOTSTRAP TOPIC…`.
+"""One consumer process: `python -m demo.consumer NAME CLIENT BOOTSTRAP STRATEGY TOPIC…`.
 
 It follows the commands on its standard input, `subscribe TOPIC…` and `stop`, and writes its events to standard output.
 """
@@ -9,7 +9,6 @@ import asyncio
 import sys
 import threading
 from contextlib import suppress
-from functools import partial
 from itertools import pairwise
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -126,24 +125,23 @@ def obey(voice: Voice, lines: SimpleQueue[list[str]], consumer: Any) -> bool:
     return command != "stop"
 
 
-def run_kafka_python(voice: Voice, bootstrap: str) -> None:
-    from kafka import KafkaConsumer
+def run_kafka_python(voice: Voice, bootstrap: str, strategy: str) -> None:
     from kafka.errors import CommitFailedError, RebalanceInProgressError
 
-    from kafka_assignors.clients.kafka_python import StickyAssignor
+    from kafka_assignors.clients.kafka_python import KafkaConsumer
 
     lines = commands()
     consumer = KafkaConsumer(
         *voice.topics,
         bootstrap_servers=bootstrap,
         client_id=voice.name,
-        partition_assignment_strategy=[partial(StickyAssignor, on_rebalance=voice.rebalanced)],
+        partition_assignment_strategy=strategy,
+        on_rebalance=voice.rebalanced,
         **SETTINGS,
     )
     while obey(voice, lines, consumer):
         before = voice.generation
-        # Not shorter: a poll that ends while a join is in flight can make kafka-python drop out of the group.
-        records = consumer.poll(timeout_ms=1000)
+        records = consumer.poll(timeout_ms=200)
         if records:
             voice.read(before, offsets_of(records))
             # If the commit fails, the next owner reads the records again: at least once.
@@ -152,22 +150,20 @@ def run_kafka_python(voice: Voice, bootstrap: str) -> None:
     consumer.close()
 
 
-async def run_aiokafka(voice: Voice, bootstrap: str) -> None:
-    from aiokafka import AIOKafkaConsumer
+async def run_aiokafka(voice: Voice, bootstrap: str, strategy: str) -> None:
     from aiokafka.errors import CommitFailedError, IllegalStateError, RebalanceInProgressError
 
-    from kafka_assignors.clients.aiokafka import StickyAssignor
+    from kafka_assignors.clients.aiokafka import AIOKafkaConsumer
 
     lines = commands()
-    assignor = StickyAssignor(on_rebalance=voice.rebalanced)
     consumer = AIOKafkaConsumer(
         *voice.topics,
         bootstrap_servers=bootstrap,
         client_id=voice.name,
-        partition_assignment_strategy=[assignor],
+        partition_assignment_strategy=strategy,
+        on_rebalance=voice.rebalanced,
         **SETTINGS,
     )
-    assignor.attach(consumer)
     await consumer.start()
     try:
         while obey(voice, lines, consumer):
@@ -182,7 +178,7 @@ async def run_aiokafka(voice: Voice, bootstrap: str) -> None:
         await consumer.stop()
 
 
-def run_confluent(voice: Voice, bootstrap: str) -> None:
+def run_confluent(voice: Voice, bootstrap: str, strategy: str) -> None:
     from confluent_kafka import KafkaError, KafkaException
 
     from kafka_assignors.clients.confluent import Consumer
@@ -195,7 +191,7 @@ def run_confluent(voice: Voice, bootstrap: str) -> None:
     settings |= {
         "bootstrap.servers": bootstrap,
         "client.id": voice.name,
-        "partition.assignment.strategy": "sticky",
+        "partition.assignment.strategy": strategy,
         "on_rebalance": voice.rebalanced,
     }
     with Consumer(settings) as consumer:
@@ -222,15 +218,15 @@ def run_confluent(voice: Voice, bootstrap: str) -> None:
 
 
 def main() -> None:
-    name, client, bootstrap, *topics = sys.argv[1:]
+    name, client, bootstrap, strategy, *topics = sys.argv[1:]
     voice = Voice(name, topics)
     try:
         if client == "aiokafka":
-            asyncio.run(run_aiokafka(voice, bootstrap))
+            asyncio.run(run_aiokafka(voice, bootstrap, strategy))
         elif client == "confluent-kafka":
-            run_confluent(voice, bootstrap)
+            run_confluent(voice, bootstrap, strategy)
         else:
-            run_kafka_python(voice, bootstrap)
+            run_kafka_python(voice, bootstrap, strategy)
     except Exception as error:
         voice.say(Failed(name, repr(error)))
         raise

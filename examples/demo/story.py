@@ -34,19 +34,20 @@ class DemoError(Exception):
 class Consumer(Child):
     """A consumer process."""
 
-    def __init__(self, name: str, client: str, bootstrap: str, topics: list[str], events: SimpleQueue[Event]) -> None:
+    def __init__(self, name: str, settings: list[str], topics: list[str], events: SimpleQueue[Event]) -> None:
         super().__init__(
-            ["-m", "demo.consumer", name, client, bootstrap, *topics],
+            ["-m", "demo.consumer", name, *settings, *topics],
             lambda line: events.put(load(line)),
             lambda error: events.put(Failed(name, error)),
         )
 
 
 class Story:
-    """Plays the demo against a broker and watches it."""
+    """Plays the demo against a broker, with a strategy in text, and watches it."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, strategy: str = "sticky") -> None:
         self._bootstrap = bootstrap
+        self._strategy = strategy
         self._events: SimpleQueue[Event] = SimpleQueue()
         self._consumers: dict[str, Consumer] = {}
         self._producing = threading.Event()
@@ -91,7 +92,7 @@ class Story:
 
     def _start(self, name: str, client: str, topics: list[str]) -> None:
         self.board.rows[name] = Row(name, client, topics=topics)
-        self._consumers[name] = Consumer(name, client, self._bootstrap, topics, self._events)
+        self._consumers[name] = Consumer(name, [client, self._bootstrap, self._strategy], topics, self._events)
 
     def _settle(self, members: set[str], topics: dict[str, set[str]] | None = None) -> None:
         """Waits until all members have their assignment of one generation, and then lets them consume for a while."""
