@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiokafka import TopicPartition
@@ -11,9 +11,11 @@ from aiokafka.errors import (
     ConsumerStoppedError,
     IllegalStateError,
     InconsistentGroupProtocolError,
+    KafkaConnectionError,
 )
 
 from kafka_assignors import StickyAssignor
+from kafka_assignors.clients.aiokafka._internals import native_client
 from kafka_assignors.group import MemberState
 from support.aiokafka_group import Members, Noting, run
 from support.raw_group import RawMember
@@ -89,6 +91,36 @@ def test_stopping_in_every_state(embedded: Kafka, access: str, state: str) -> No
         if state != "by hand":
             with pytest.raises((ConsumerStoppedError, IllegalStateError)):
                 await consumer.commit({TopicPartition(topic, 0): 1})
+
+    run(embedded, test)
+
+
+def test_stopping_while_a_fetch_rests_before_it_tries_again(
+    embedded: Kafka, access: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiokafka's own stop ends in CancelledError then, and leaves its connections open."""
+
+    async def test(members: Members) -> None:
+        topic, _ = members.topic(1)
+        consumer = await members.start(topic, retry_backoff_ms=5_000)
+        client = native_client(consumer)
+        assert client is not None
+        send, refused = client.send, asyncio.Event()
+
+        async def refuse_fetches(node: int, request: Any, *more: Any, **named: Any) -> Any:
+            if "Fetch" in type(request).__name__ and "Offset" not in type(request).__name__:
+                refused.set()
+                raise KafkaConnectionError
+            return await send(node, request, *more, **named)
+
+        monkeypatch.setattr(client, "send", refuse_fetches)
+        waiting = asyncio.create_task(consumer.getone())
+        await asyncio.wait_for(refused.wait(), 30)
+        await asyncio.sleep(0.05)
+        await asyncio.wait_for(consumer.stop(), 30)
+        with pytest.raises(ConsumerStoppedError):
+            await waiting
+        assert members.kafka.describe_group(members.group).assignment == {}
 
     run(embedded, test)
 

@@ -324,10 +324,13 @@ class Findings:
         readers: dict[tuple[int, int], str] = {}
         shares: dict[str, dict[int, frozenset[int]]] = defaultdict(dict)
         latest: dict[str, int] = {}
+        # In the new protocol a share shrinks within an epoch: what each member has lost so since its last records.
+        gone: dict[str, frozenset[int]] = defaultdict(frozenset)
         for event in events:
             name = event.member
             if event.kind == "synced":
                 share = frozenset(number for topic, number in event.partitions if topic == self.topic)
+                gone[name] |= shares[name].get(event.generation, frozenset()) - share
                 shares[name][event.generation] = share
                 latest[name] = event.generation
                 for number in share:
@@ -339,13 +342,15 @@ class Findings:
                     assert topic == self.topic
                     # A call that returns records may span two generations: a record can be from the generation before.
                     began = event.fields.get("began", latest[name])
-                    generation = began if number in shares[name].get(began, ()) else latest[name]
+                    generation = began if number in shares[name].get(began, frozenset()) | gone[name] else latest[name]
                     if _kind(name) in OURS:
-                        assert number in shares[name][generation], f"{name} read {number} in {generation}, not its own"
+                        own = shares[name][generation] | gone[name]
+                        assert number in own, f"{name} read {number} in {generation}, not its own"
                     other = readers.setdefault((generation, number), name)
                     assert other == name, f"{other} and {name} read {number} in generation {generation}"
                     self.again[_kind(name)] += self._note(number, first, last)
                     self._reads.setdefault(number, []).append((name, generation, first, last))
+                gone[name] = frozenset()
         self.generations = len({generation for generation, _ in given})
 
     def _note(self, partition: int, first: int, last: int) -> int:

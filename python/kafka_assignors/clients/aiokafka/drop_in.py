@@ -224,7 +224,17 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
 
         Within the listener it returns before the consumer has left.
         """
-        await super().stop()
+        try:
+            await super().stop()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled this call: aiokafka cancels a fetch that rests before it tries again, and lets the error
+            # out of stop(). The member would stay in its group, and the client's connections open.
+            client = _internals.native_client(self)
+            if client is not None:
+                await client.close()
         if self._membership_config is not None and self._group_slot is not None:
             await self._group_slot.close()
             # The client ends those that wait for records. Those that wait for the group would wait for ever.
