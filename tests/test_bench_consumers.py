@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from consumers import first_records, idle, rereading
+from consumers import first_records, idle, python_reading, reading, rereading
 from consumers.group import spread
 from consumers.wire import planning_times
 
@@ -108,3 +108,10 @@ def test_an_idle_consumer_is_measured(embedded: Kafka, client: str) -> None:
     bare, ours = (idle.CLIENTS[client](embedded, topic, 2, 0.3, ours=each) for each in (False, True))
     assert bare.thread == 0 <= ours.thread <= ours.process
     assert min(bare.elapsed, ours.elapsed) >= 0.3
+
+
+@pytest.mark.parametrize("way", python_reading.WAYS)
+def test_ours_and_the_clients_own_read_the_same_records(embedded: Kafka, way: str) -> None:
+    topic = reading.fill(embedded, 3_000)
+    costs = python_reading.compare(embedded, topic, 3_000, way, 1)
+    assert all(each.wall > 0 for each in costs)

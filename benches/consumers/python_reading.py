@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import aiokafka
 import kafka
 
+from consumers.reading import PARTITIONS
 from kafka_assignors.clients.aiokafka import AIOKafkaConsumer
 from kafka_assignors.clients.kafka_python import KafkaConsumer
 from support.broker import unique
@@ -120,11 +121,8 @@ def _on_a_loop(read: Callable[[Any, _Count], Awaitable[None]]) -> Way:
         await consumer.start()
         try:
             if not ours:
-                numbers = consumer.partitions_for_topic(topic)
-                while not numbers:
-                    await asyncio.sleep(0.05)
-                    numbers = await _partitions(consumer, topic)
-                consumer.assign([aiokafka.TopicPartition(topic, number) for number in numbers])
+                # The client has no metadata of the topic before a partition of it is assigned.
+                consumer.assign([aiokafka.TopicPartition(topic, number) for number in range(PARTITIONS)])
             await read(consumer, count)
             return count.cost
         finally:
@@ -134,12 +132,6 @@ def _on_a_loop(read: Callable[[Any, _Count], Awaitable[None]]) -> Way:
         return asyncio.run(run(kafka_, topic, records, ours))
 
     return timed
-
-
-async def _partitions(consumer: Any, topic: str) -> set[int]:
-    await consumer.topics()
-    found: set[int] = consumer.partitions_for_topic(topic) or set()
-    return found
 
 
 Way: TypeAlias = "Callable[..., Cost]"
