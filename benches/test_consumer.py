@@ -1,6 +1,5 @@
 """Our Consumer for confluent-kafka beside the client's: reading, rebalances, and the CPU time of an idle membership."""
 
-from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -9,7 +8,7 @@ from consumers.member import LIBRDKAFKA
 from pytest_benchmark.fixture import BenchmarkFixture
 from ratios import Ratio, check_bounds, rounds_of
 
-from support.broker import ApacheKafka, Kafka
+from support.broker import Kafka
 
 MESSAGES, ROUNDS = 1_000_000, 25
 MEMBERS, PARTITIONS = 50, 3_000
@@ -38,17 +37,6 @@ check_bounds("librdkafka-leader", [name + each for name in NAMES for each in OUR
 check_bounds("core", [IDLE])
 
 pytestmark = pytest.mark.timeout(1800)
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    kafka = ApacheKafka(tmp_path_factory.mktemp("consumer") / "kafka")
-    try:
-        kafka.start()
-        yield kafka
-    finally:
-        # Closing thousands of partitions takes long, and the broker is not used again.
-        kafka.kill()
 
 
 @pytest.fixture(scope="module")

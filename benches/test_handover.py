@@ -45,17 +45,6 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    """A broker with its default settings."""
-    kafka = ApacheKafka(tmp_path_factory.mktemp("handover") / "kafka")
-    try:
-        kafka.start()
-        yield kafka
-    finally:
-        kafka.kill()
-
-
-@pytest.fixture(scope="module")
 def quick_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     """A broker that asks for heartbeats in the consumer protocol as often as members of the classic one send them."""
     millis = int(SECONDS * 1_000)

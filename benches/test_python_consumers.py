@@ -3,7 +3,6 @@
 The rebalances are those of `test_consumer.py`, with the same bounds.
 """
 
-from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -12,7 +11,7 @@ from consumers.member import LIBRDKAFKA
 from pytest_benchmark.fixture import BenchmarkFixture
 from ratios import Ratio, check_bounds, rounds_of
 
-from support.broker import ApacheKafka, Kafka, unique
+from support.broker import Kafka, unique
 
 MESSAGES, ROUNDS = 1_000_000, 7
 # What a reader keeps, in each of the partitions, and how often its share changes.
@@ -47,16 +46,6 @@ check_bounds("python-leader", [name + each for name in NAMES for each in OURS])
 check_bounds("python-idle", [f"{client}: membership thread" for client in CLIENTS])
 
 pytestmark = pytest.mark.timeout(3600)
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    kafka = ApacheKafka(tmp_path_factory.mktemp("python-consumers") / "kafka")
-    try:
-        kafka.start()
-        yield kafka
-    finally:
-        kafka.kill()
 
 
 @pytest.fixture(scope="module")
