@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kafka_assignors.embedded import EmbeddedKafka
@@ -116,7 +116,8 @@ def test_members_join_leave_and_read_everything_once(embedded_kafka: EmbeddedKaf
             assert embedded_kafka.groups() == {}
         poll_until([two], lambda: shared([two], ("orders", 6)), "the other has all")
         committed = two.client.committed([TopicPartition("orders", number) for number in range(6)])
-        assert sum(one.offset for one in committed) == 300
+        # A partition without a record has no commit: the producer chooses partitions by chance.
+        assert sum(one.offset for one in committed if one.offset != OFFSET_INVALID) == 300
         assert not two.errors
     assert embedded_kafka.consumer_groups()["readers"].state == "Empty"
 
