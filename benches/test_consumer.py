@@ -1,12 +1,10 @@
 """Our Consumer for confluent-kafka beside the client's: reading, rebalances, and the CPU time of an idle membership."""
 
-from functools import cache
-
 import pytest
 from consumers import group, reading
 from consumers.member import LIBRDKAFKA
 from pytest_benchmark.fixture import BenchmarkFixture
-from ratios import Ratio, check_bounds, rounds_of
+from ratios import Ratio, check_bounds, measured_once, rounds_of
 
 from support.broker import Kafka
 
@@ -45,12 +43,12 @@ def filled(kafka: Kafka) -> str:
 
 
 # Each of these is measured once, by the first test that needs it.
-@cache
+@measured_once
 def costs(kafka: Kafka, topic: str, way: str) -> dict[str, reading.Cost]:
     return reading.compare(kafka, topic, MESSAGES, READS[way], ROUNDS)
 
 
-@cache
+@measured_once
 def rebalances(kafka: Kafka, layout: str, beat: str) -> dict[str, group.Times]:
     return group.compare(
         kafka,

@@ -4,13 +4,12 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import cache
 from statistics import mean, median
 
 import pytest
 from consumers.handover import CONSUMER, COOPERATIVE, OURS, Group, Handover, Spec
 from pytest_benchmark.fixture import BenchmarkFixture
-from ratios import Ratio, check_bounds, rounds_of
+from ratios import Ratio, check_bounds, measured_once, rounds_of
 
 from kafka_assignors.intervals import Changes, Intervals
 from kafka_assignors.intervals import Handover as Way
@@ -62,7 +61,7 @@ def quick_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         kafka.kill()
 
 
-@cache
+@measured_once
 def measured(kafka: Kafka, contender: str) -> dict[str, list[Handover]]:
     """The events of a group whose members are processes, with default settings."""
     found: dict[str, list[Handover]] = {event: [] for event in EVENTS}

@@ -3,13 +3,11 @@
 The rebalances are those of `test_consumer.py`, with the same bounds.
 """
 
-from functools import cache
-
 import pytest
 from consumers import first_records, group, idle, python_reading, reading, rereading
 from consumers.member import LIBRDKAFKA
 from pytest_benchmark.fixture import BenchmarkFixture
-from ratios import Ratio, check_bounds, rounds_of
+from ratios import Ratio, check_bounds, measured_once, rounds_of
 
 from support.broker import Kafka, unique
 
@@ -61,17 +59,17 @@ def kept(kafka: Kafka) -> str:
 
 
 # Each of these is measured once, by the first test that needs it.
-@cache
+@measured_once
 def costs(kafka: Kafka, topic: str, way: str) -> tuple[python_reading.Cost, python_reading.Cost]:
     return python_reading.compare(kafka, topic, MESSAGES, way, ROUNDS)
 
 
-@cache
+@measured_once
 def delays(kafka: Kafka) -> dict[str, dict[str, float]]:
     return first_records.compare(kafka, [*OWN, *OWN.values()], BEATS["0.5 s"], GROUPS, FIRST_EVENTS)
 
 
-@cache
+@measured_once
 def rebalances(kafka: Kafka, layout: str, beat: str) -> dict[str, group.Times]:
     return group.compare(
         kafka,

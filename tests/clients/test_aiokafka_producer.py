@@ -276,7 +276,8 @@ async def test_where_batches_are_not_shown_records_are_partitioned_all_the_same(
         producer = AIOKafkaProducer(
             bootstrap_servers=embedded_kafka.bootstrap_servers, max_batch_size=BATCH_BYTES, key_serializer=None
         )
-    assert len(seen) == 1
+    # The collector of garbage may warn of other tests' sockets at the same time.
+    assert [each.category for each in seen].count(ClientReleaseWarning) == 1
     async with producer:
         keyed = [(await producer.send_and_wait("t", VALUE, key=b"21")).partition for _ in range(2)]
         named = (await producer.send_and_wait("t", VALUE, partition=3)).partition

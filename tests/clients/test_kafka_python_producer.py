@@ -433,7 +433,8 @@ def test_where_no_batch_can_be_closed_records_are_partitioned_all_the_same(
     monkeypatch.setattr(_internals, "accumulator_of", unknown)
     with pytest.warns(ClientReleaseWarning, match="cannot be told to close a batch") as seen:
         producer = KafkaProducer(bootstrap_servers=embedded_kafka.bootstrap_servers, batch_size=BATCH_BYTES)
-    assert len(seen) == 1
+    # The collector of garbage may warn of other tests' sockets at the same time.
+    assert [each.category for each in seen].count(ClientReleaseWarning) == 1
     with producer:
         keyed = [producer.send("t", VALUE, key=b"21").get(timeout=10).partition for _ in range(2)]
         places = [producer.send("t", VALUE) for _ in range(400)]

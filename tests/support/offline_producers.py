@@ -1,7 +1,7 @@
 """Producers of kafka-python 3 and aiokafka without a broker, whose accumulators a test reads.
 
-They know their topics and take records, but drain none. kafka-python's sender waits for a producer id that never comes;
-aiokafka's sender is not started.
+They know their topics, as from a broker's answer, and take records, but drain none. kafka-python's sender waits for a
+producer id that never comes; aiokafka's sender is not started.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 import kafka
-from aiokafka.structs import PartitionMetadata as AioPartition
+from aiokafka.protocol.metadata import MetadataResponse_v1 as AiokafkaMetadata
 from kafka.net.compat import KafkaNetClient
-from kafka.protocol.metadata import MetadataResponse
+from kafka.protocol.metadata import MetadataResponse as KafkaPythonMetadata
 
 from kafka_assignors.clients.aiokafka import AIOKafkaProducer
 from kafka_assignors.clients.kafka_python import KafkaProducer
@@ -27,7 +27,7 @@ class OfflineKafkaClient(KafkaNetClient):  # type: ignore[misc]
 
     def __init__(self, **config: Any) -> None:
         super().__init__(**config)
-        self._manager.cluster.start_refresh_loop = lambda: None
+        self.cluster.start_refresh_loop = lambda: None
 
 
 @contextlib.contextmanager
@@ -37,33 +37,52 @@ def offline_kafka_python(
     leaders: Callable[[int], int] = lambda number: 0,
     **config: Any,
 ) -> Iterator[Any]:
-    """A producer of kafka-python without a broker. `leaders` gives the broker of each partition, -1 for none."""
+    """A producer of kafka-python without a broker. `leaders` gives the broker of each partition."""
+    response = KafkaPythonMetadata
+    topic = response.MetadataResponseTopic
+    answer = response(
+        throttle_time_ms=0,
+        brokers=[response.MetadataResponseBroker(node, "127.0.0.1", 1, None, version=8) for node in brokers(topics, leaders)],
+        cluster_id=None,
+        controller_id=0,
+        topics=[
+            topic(
+                error_code=0,
+                name=name,
+                is_internal=False,
+                partitions=[
+                    topic.MetadataResponsePartition(
+                        error_code=0,
+                        partition_index=number,
+                        leader_id=leaders(number),
+                        leader_epoch=0,
+                        replica_nodes=[0],
+                        isr_nodes=[],
+                        offline_replicas=[],
+                    )
+                    for number in range(count)
+                ],
+            )
+            for name, count in topics.items()
+        ],
+        version=8,
+    )
+
+    class Client(OfflineKafkaClient):
+        def __init__(self, **config: Any) -> None:
+            super().__init__(**config)
+            self.cluster.update_metadata(answer)
+
     producer = kind(
         **{
             "bootstrap_servers": "127.0.0.1:1",
             "api_version": (3, 0),
-            "kafka_client": OfflineKafkaClient,
+            "kafka_client": Client,
             "linger_ms": FOREVER_MS,
             "batch_size": BATCH_BYTES,
             **config,
         }
     )
-    partition = MetadataResponse.MetadataResponseTopic.MetadataResponsePartition
-    producer._metadata._partitions = {
-        name: {
-            number: partition(
-                error_code=0,
-                partition_index=number,
-                leader_id=leaders(number),
-                leader_epoch=0,
-                replica_nodes=[0],
-                isr_nodes=[],
-                offline_replicas=[],
-            )
-            for number in range(count)
-        }
-        for name, count in topics.items()
-    }
     try:
         yield producer
     finally:
@@ -78,11 +97,21 @@ async def offline_aiokafka(
 ) -> AsyncIterator[Any]:
     """A producer of aiokafka without a broker."""
     producer = AIOKafkaProducer(**{"linger_ms": FOREVER_MS, "max_batch_size": BATCH_BYTES, **config})
-    producer._metadata._partitions = {
-        name: {number: AioPartition(name, number, leaders(number), [0], [0], 0) for number in range(count)}
-        for name, count in topics.items()
-    }
+    producer.client.cluster.update_metadata(
+        AiokafkaMetadata(
+            brokers=[(node, "127.0.0.1", 1, None) for node in brokers(topics, leaders)],
+            controller_id=0,
+            topics=[
+                (0, name, False, [(0, number, leaders(number), [0], [0]) for number in range(count)])
+                for name, count in topics.items()
+            ],
+        )
+    )
     try:
         yield producer
     finally:
         await producer.stop()
+
+
+def brokers(topics: Mapping[str, int], leaders: Callable[[int], int]) -> list[int]:
+    return sorted({leaders(number) for count in topics.values() for number in range(count)})
