@@ -42,7 +42,9 @@ def offline_kafka_python(
     topic = response.MetadataResponseTopic
     answer = response(
         throttle_time_ms=0,
-        brokers=[response.MetadataResponseBroker(node, "127.0.0.1", 1, None, version=8) for node in brokers(topics, leaders)],
+        brokers=[
+            response.MetadataResponseBroker(node, "127.0.0.1", 1, None, version=8) for node in brokers(topics, leaders)
+        ],
         cluster_id=None,
         controller_id=0,
         topics=[
