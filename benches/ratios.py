@@ -48,7 +48,13 @@ def measured_once(measure: Callable[..., Result]) -> Callable[..., Result]:
 
 
 class Ratio:
-    """Compares a measurement with its committed bound, and adds it to the table."""
+    """Compares a measurement with its committed bound, and adds it to the table.
+
+    `say` shows a complaint at once: a long run that is stopped shows no table.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
 
     def at_most(self, kind: str, name: str, ours: float, other: float, note: str = "") -> None:
         self._hold(BOUNDS.at_most(kind, name, ours, other, note), RatioError)
@@ -71,6 +77,7 @@ class Ratio:
             )
         _ROWS.append(row)
         if row.complaint is not None:
+            self._say(row.complaint)
             for forget in _FORGET:
                 forget()
             raise error(row.complaint)
@@ -86,8 +93,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.fixture
-def ratio() -> Ratio:
-    return Ratio()
+def ratio(request: pytest.FixtureRequest) -> Ratio:
+    terminal: pytest.TerminalReporter = request.config.pluginmanager.getplugin("terminalreporter")
+    return Ratio(lambda complaint: terminal.write_line(f"\n{complaint}"))
 
 
 def rounds_of(

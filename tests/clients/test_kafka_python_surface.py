@@ -124,7 +124,10 @@ def test_defaults_are_the_clients() -> None:
     assert config.client.client_id == defaults["client_id"]
     names = [each.name for each in defaults["partition_assignment_strategy"]]
     assert [each.name for each in config.assignors] == names
-    assert config.data_path == {"group_id": None, "enable_auto_commit": False}
+    # kafka-python 2.2 and 2.3 fetch more than they receive: test_kafka_python_releases.py.
+    limit = {"receive_message_max_bytes"} & config.data_path.keys()
+    assert config.data_path.keys() - limit == {"group_id", "enable_auto_commit"}
+    assert (config.data_path["group_id"], config.data_path["enable_auto_commit"]) == (None, False)
     assert ConsumerConfig.read({}) is None
 
 
