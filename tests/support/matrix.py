@@ -130,10 +130,11 @@ def run(environment: Environment, python: Path, workers: int) -> dict[str, int]:
     folder = FOLDER / environment.name
     report, log = folder / "tests.xml", folder / "tests.log"
     report.unlink(missing_ok=True)
-    command = [str(python), "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    command = [str(python), "-P", "-m", "pytest", "-v", "-p", "no:cacheprovider", f"--junitxml={report}"]
     command += ["-n", str(workers), "--dist", "loadgroup", "-m", "not needs", "-k", client.names]
-    # A signal does not reach a process that waits inside of librdkafka; a thread ends it.
-    command += ["--timeout-method=thread"]
+    # A signal does not reach a process that waits inside of librdkafka; a thread ends it. xdist may wait for ever for a
+    # process that replaces it.
+    command += ["--timeout-method=thread", "--max-worker-restart=0"]
     command += [argument for warning in IGNORED for argument in ("-W", warning)]
     command += [f"tests/{name}" for name in client.tests]
     setting = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
