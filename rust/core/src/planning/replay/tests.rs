@@ -145,6 +145,26 @@ fn partition_counts_make_rebalances_of_their_own() {
 }
 
 #[test]
+fn partition_counts_can_wait_for_the_next_event() {
+    let history = History {
+        events: vec![
+            event(1, Kind::Join, "a", &["t"]),
+            event(2, Kind::Join, "b", &["t"]),
+            event(3, Kind::Leave, "b", &[]),
+        ],
+        counts: vec![count(0, "t", 2), count(250, "t", 6), count(300, "t", 5), count(400, "t", 9)],
+        counts_wait: true,
+        ..History::default()
+    };
+    let rows = run(&history, &[STICKY]);
+    let seen: Vec<_> = rows.iter().map(|row| (row.seq, row.ts, row.cause, made(row).partitions)).collect();
+    let members = RebalanceCause::Members;
+    assert_eq!(seen, [(1, 100, members, 2), (2, 200, members, 2), (3, 300, members, 5)]);
+    // `a` keeps what it had of two, and gets b's one and three new ones.
+    assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 1, 1), (3, 3, 1, 1)]);
+}
+
+#[test]
 fn a_static_member_that_comes_back_is_the_same() {
     let named = |seq, kind, member_id, instance_id| GroupEvent { instance_id, ..event(seq, kind, member_id, &["t"]) };
     let history = History {
