@@ -12,9 +12,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
 
-__all__ = ["Steps"]
+__all__ = ["Steps", "on_stderr"]
 
 _EVERY = 0.2
+
+
+def on_stderr() -> Console:
+    """A console for progress: standard output has what other programs read."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 class Steps:
