@@ -35,7 +35,7 @@ _REQUESTS_AT_ONCE = 100
 _PART = 0.35
 _CONSUMER = "consumer"
 
-Kind: TypeAlias = Literal["broker", "group", "gone", "offsets"]
+Kind: TypeAlias = Literal["broker", "group", "gone", "offsets", "topic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,9 @@ class Missing:
     """A part of a cluster that could not be read.
 
     Attributes:
-        kind: `broker`, `group`, `offsets` of partitions of a broker; `gone` for a group that was deleted meanwhile.
-        name: the address of the broker, or the id of the group.
+        kind: `broker`, `group`, `topic`, `offsets` of partitions of a broker; `gone` for a group that was deleted
+            meanwhile.
+        name: the address of the broker, the id of the group, or the topic.
         reason: why.
     """
 
@@ -331,7 +332,10 @@ class _FleetReader:
         """The topics that exist, with the offsets that can be read."""
         if not names:
             return {}
-        _, found = read_topics(self._questions, names, isolation_level, self._progress, self._offsets)
+        def refused(name: str, error: int) -> None:
+            self._miss("topic", name, f"it cannot be described, and its lag is not known: {named(error)}")
+
+        _, found = read_topics(self._questions, names, isolation_level, self._progress, self._offsets, refused)
         return {
             each.name: TopicSnapshot(len(each.end), each.racks, known(each.begin), known(each.end)) for each in found
         }
