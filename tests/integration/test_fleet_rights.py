@@ -99,7 +99,7 @@ def test_the_command_says_what_is_missing(guarded: GuardedKafka, tmp_path: Path)
     assert f"not read: group other: {NOT_A_GROUP}" in text.stdout
     assert f"not read: topic u: {NOT_A_TOPIC}" in text.stdout
     values = json.loads(CliRunner().invoke(app, [*command, "--format", "json"]).stdout)
-    assert {each["group"] for each in values["groups"]} == {"mine", "both"}
+    assert {each["group_id"] for each in values["groups"]} == {"mine", "both"}
     assert {(each["kind"], each["name"]) for each in values["missing"]} == {("group", "other"), ("topic", "u")}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import operator
 import random
@@ -109,3 +110,16 @@ def sample(names: tuple[str, ...] = HOSTILE) -> Report:
         observed_groups=1_000,
         notes=[f"A note on {names[-1]}."],
     )
+
+
+def with_changes() -> Report:
+    """The report with a section for each group, all of which have timelines."""
+    report = sample()
+    members = [f"{other}-{number}" for number, other in enumerate(HOSTILE)]
+    changes = [
+        dataclasses.replace(
+            group, ownership=[ownership(each, members, list(HOSTILE[:3]), place) for each in ("observed", "sticky")], lag=None
+        )
+        for place, group in enumerate(report.worst)
+    ]
+    return dataclasses.replace(report, changes=changes, recommendations={"sticky": 2 * len(HOSTILE), "keep": 1_000})
