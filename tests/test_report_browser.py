@@ -76,7 +76,9 @@ def test_tables_show_all_columns_on_a_screen_and_on_paper(browser: Browser, tmp_
     report = with_changes()
     ratio = {"load_ratio_mean": 1.0345, "load_ratio_max": 12.5} if loads else {}
     totals = [
-        dataclasses.replace(each, groups=100_000, rebalances=2_345_678, moved=123_456_789, moved_needed=98_765_432, **ratio)
+        dataclasses.replace(
+            each, groups=100_000, rebalances=2_345_678, moved=123_456_789, moved_needed=98_765_432, **ratio
+        )
         for each in report.strategies
     ]
     totals.append(dataclasses.replace(totals[-1], strategy="lag(scope=group, max_skew=none, keep=owners)"))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 
 from kafka_assignors.report import timelines
 from kafka_assignors.report.model import Ownership
 from kafka_assignors.report.timelines import aligned, codes, most_moved
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
 
 T0, T1, T2 = (("t", number) for number in range(3))
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +12,6 @@ from typer.testing import CliRunner
 from kafka_assignors.errors import OptionError
 from kafka_assignors.spark.app import app
 from kafka_assignors.spark.commands.tables import named_tables, sources, target
-from support import jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -55,7 +55,7 @@ def test_the_same_rows_whatever_the_parallelism(spark: SparkSession) -> None:
 
 
 def test_the_core_plans_what_the_definition_of_a_group_says(spark: SparkSession) -> None:
-    """The table, from batches of histories in the core, beside `SynthGroup.observed`, which plans one step after the other."""
+    """The table, from batches of histories, beside `SynthGroup.observed`, which plans one step after the other."""
     options = FleetOptions(5, 400, snapshots=1)
     expected = [
         (group.group_id, row.generation, row.ts, row.member_id, row.topic, tuple(row.partitions))

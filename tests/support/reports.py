@@ -118,7 +118,9 @@ def with_changes() -> Report:
     members = [f"{other}-{number}" for number, other in enumerate(HOSTILE)]
     changes = [
         dataclasses.replace(
-            group, ownership=[ownership(each, members, list(HOSTILE[:3]), place) for each in ("observed", "sticky")], lag=None
+            group,
+            ownership=[ownership(each, members, list(HOSTILE[:3]), place) for each in ("observed", "sticky")],
+            lag=None,
         )
         for place, group in enumerate(report.worst)
     ]

@@ -332,6 +332,7 @@ class _FleetReader:
         """The topics that exist, with the offsets that can be read."""
         if not names:
             return {}
+
         def refused(name: str, error: int) -> None:
             self._miss("topic", name, f"it cannot be described, and its lag is not known: {named(error)}")
 

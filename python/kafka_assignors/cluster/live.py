@@ -19,7 +19,7 @@ from kafka_assignors.cluster.groups import (
 from kafka_assignors.cluster.questions import Question, Questions, RetriableError, check
 from kafka_assignors.cluster.record import record_bytes
 from kafka_assignors.cluster.snapshot import Snapshot
-from kafka_assignors.cluster.topics import Progress, address_of, brokers_of, known, progress_after, read_topics
+from kafka_assignors.cluster.topics import Progress, address_of, brokers_of, known, read_topics
 from kafka_assignors.errors import ClusterError, OptionError
 from kafka_assignors.lag import check_reading
 

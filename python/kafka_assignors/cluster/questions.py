@@ -47,8 +47,8 @@ _FUNCTIONS = {
 _LEAST = {"Metadata": 4, "OffsetFetch": 2}
 # The next version has topic ids instead of names.
 _MOST = {"OffsetFetch": 9}
-# The first version of OffsetFetch for several groups, and how many are asked for at once: the answer for fifty groups of
-# a hundred partitions is some hundred kilobytes.
+# The first version of OffsetFetch for several groups, and how many are asked for at once: the answer for fifty groups
+# of a hundred partitions is some hundred kilobytes.
 _SEVERAL_GROUPS = 8
 _GROUPS_AT_ONCE = 50
 

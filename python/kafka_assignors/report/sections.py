@@ -19,6 +19,7 @@ __all__ = ["BUDGET", "sections"]
 BUDGET = 2_500_000
 """The most characters of all timelines. Sections behind the last that fits have figures only."""
 
+
 def sections(
     groups: Sequence[GroupReport],
     cells: Callable[[StrategyFigures], Sequence[str]],

@@ -57,9 +57,7 @@ class Steps:
         self._progress.stop()
 
     @contextmanager
-    def step(
-        self, what: str, weight: float, spark: SparkSession | None = None, *, told: bool = True
-    ) -> Iterator[None]:
+    def step(self, what: str, weight: float, spark: SparkSession | None = None, *, told: bool = True) -> Iterator[None]:
         """One step; with a session, the bar follows the tasks of the Spark jobs that this thread starts.
 
         Args:

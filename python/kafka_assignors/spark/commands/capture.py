@@ -11,7 +11,6 @@ import typer
 
 from kafka_assignors.printable import printable
 from kafka_assignors.spark.commands import Conf, Jars, Master, exit_on_error, settings
-from kafka_assignors.spark.progress import on_stderr
 from kafka_assignors.spark.commands.connection import (
     BootstrapServer,
     ConfigFile,
@@ -20,6 +19,7 @@ from kafka_assignors.spark.commands.connection import (
     client_settings,
     file_given,
 )
+from kafka_assignors.spark.progress import on_stderr
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -124,7 +124,8 @@ def read_named(spark: SparkSession, name: str) -> DataFrame:
     except (PySparkException, Py4JJavaError) as error:
         first = str(error.java_exception if isinstance(error, Py4JJavaError) else error).splitlines()[0]
         raise TableError(
-            f"--table: {name} cannot be read ({first}); give a table of a catalog that --conf spark.sql.catalog.… sets up"
+            f"--table: {name} cannot be read ({first}); give a table of a catalog of this session "
+            "(--conf spark.sql.catalog.…)"
         ) from error
 
 
