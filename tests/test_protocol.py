@@ -314,9 +314,8 @@ def test_offset_fetch(name: str, version: int) -> None:
     row = {"topic": "t", "partition_index": 3, "committed_offset": 1 << 40, "metadata": "note", "error_code": 0}
     row["committed_leader_epoch"] = 5 if version >= 5 else -1
     # Before version 8 the answer is of one group, and does not name it.
-    found = [
-        {"group_id": each, "error_code": 0, "partitions": [row]} for each in (["g", "h"] if version >= 8 else [""])
-    ]
+    named = ["g", "h"] if version >= 8 else [""]
+    found = [{"group_id": each, "error_code": 0, "partitions": [row]} for each in named]
     assert read == {"throttle_time_ms": 0, "groups": found}
 
 

@@ -153,7 +153,7 @@ def test_the_only_script_is_the_pages_own() -> None:
     assert policy == f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     assert len(json.loads(data)) == len(HOSTILE)
     # Without sections there is none.
-    assert "script" not in re.sub("&lt;/?script", "", page(sample(("calm",))))
+    assert "<script" not in page(sample(("calm",)))
 
 
 def test_timelines_that_do_not_fit_are_left_out() -> None:

@@ -75,12 +75,8 @@ def test_tables_show_all_columns_on_a_screen_and_on_paper(browser: Browser, tmp_
     """With figures of a large fleet, and with the two columns of weighted strategies."""
     report = with_changes()
     ratio = {"load_ratio_mean": 1.0345, "load_ratio_max": 12.5} if loads else {}
-    totals = [
-        dataclasses.replace(
-            each, groups=100_000, rebalances=2_345_678, moved=123_456_789, moved_needed=98_765_432, **ratio
-        )
-        for each in report.strategies
-    ]
+    large = {"groups": 100_000, "rebalances": 2_345_678, "moved": 123_456_789, "moved_needed": 98_765_432}
+    totals = [dataclasses.replace(each, **large, **ratio) for each in report.strategies]
     totals.append(dataclasses.replace(totals[-1], strategy="lag(scope=group, max_skew=none, keep=owners)"))
     # The names are those of people: a name of 250 letters is shown whole, over several lines.
     report = dataclasses.replace(report, strategies=totals, worst=report.worst[:4], changes=report.changes[:4])
@@ -121,8 +117,11 @@ def test_a_section_is_drawn_when_it_is_opened(browser: Browser, tmp_path: Path) 
     # Every owner of both timelines has its colour, each change its gap; and both have the one axis.
     picture = browser.run("""(() => {
       const svg = document.querySelector('details.change svg'), of = kind => [...svg.querySelectorAll(kind)];
-      return {titles: of('.title').map(each => each.textContent), axes: of('.middle').filter(each => /UTC|:/.test(each.textContent)).length,
-              runs: of('rect[class^=o]').length, told: of('rect title')[0].textContent, label: svg.getAttribute('aria-label')};
+      return {
+        titles: of('.title').map(each => each.textContent),
+        axes: of('.middle').filter(each => each.textContent.includes(':')).length,
+        runs: of('rect[class^=o]').length,
+      };
     })()""")
     first = report.changes[0]
     shown = aligned(first.ownership)

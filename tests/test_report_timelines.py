@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-
+from typing import TYPE_CHECKING
 
 from kafka_assignors.report import timelines
 from kafka_assignors.report.model import Ownership
 from kafka_assignors.report.timelines import aligned, codes, most_moved
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pytest

@@ -116,12 +116,8 @@ def with_changes() -> Report:
     """The report with a section for each group, all of which have timelines."""
     report = sample()
     members = [f"{other}-{number}" for number, other in enumerate(HOSTILE)]
-    changes = [
-        dataclasses.replace(
-            group,
-            ownership=[ownership(each, members, list(HOSTILE[:3]), place) for each in ("observed", "sticky")],
-            lag=None,
-        )
-        for place, group in enumerate(report.worst)
-    ]
+    changes = []
+    for place, group in enumerate(report.worst):
+        both = [ownership(each, members, list(HOSTILE[:3]), place) for each in ("observed", "sticky")]
+        changes.append(dataclasses.replace(group, ownership=both, lag=None))
     return dataclasses.replace(report, changes=changes, recommendations={"sticky": 2 * len(HOSTILE), "keep": 1_000})
