@@ -331,7 +331,7 @@ def _percentiles(rows: DataFrame) -> dict[tuple[str, str], tuple[float, float]]:
     each = rows.select("strategy", f.expr(f"stack({len(_DISTRIBUTIONS)}, {pairs}) as (figure, value)"))
     rounded = each.where("value is not null").select("strategy", "figure", three_digits(f.col("value")).alias("value"))
     counted = rounded.groupBy("strategy", "figure", "value").agg(f.count("*").alias("times"))
-    points = f.percentile("value", f.array(f.lit(0.5), f.lit(0.95)), "times")
+    points = f.percentile("value", f.array(f.lit(0.5), f.lit(0.95)), f.col("times"))
     found = counted.groupBy("strategy", "figure").agg(points.alias("points")).collect()
     return {(row["strategy"], row["figure"]): tuple(row["points"]) for row in found}
 
