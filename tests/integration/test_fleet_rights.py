@@ -109,8 +109,8 @@ def test_the_exporter_counts_what_is_missing(guarded: GuardedKafka) -> None:
     families = {family.name: family for family in text_string_to_metric_families(exporter.page.plain.decode())}
     missing = {each.labels["kind"]: each.value for each in families["kafka_assignors_missing"].samples}
     assert missing == {"broker": 0, "group": 1, "gone": 0, "offsets": 0, "topic": 1}
-    lags = {each.labels["group"] for each in families["kafka_assignors_group_lag_records"].samples}
-    assert lags == {"mine", "both"}
+    seen = {each.labels["group"] for each in families["kafka_assignors_group_members"].samples}
+    assert seen == {"mine", "both"}
 
 
 def test_a_wrong_password_is_one_sentence(guarded: GuardedKafka) -> None:

@@ -87,6 +87,7 @@ def test_the_command_writes_the_tables(spark: SparkSession, tmp_path: Path) -> N
     done = CliRunner().invoke(app, options)
     assert done.exit_code == 0, done.output
     assert done.stdout.split() == [f"{tmp_path}/fleet/{name}" for name in TABLES]
+    assert [line.split()[0] for line in done.stderr.splitlines()] == list(TABLES)
     for name, table in synth(spark, 8, 4, snapshots=1).items():
         assert rows(spark.read.parquet(str(tmp_path / "fleet" / name))) == rows(table)
     again = CliRunner().invoke(app, options)
