@@ -74,8 +74,13 @@ _PAPER = round((297 - 2 * 10) * 96 / 25.4)
 def test_tables_show_all_columns_on_a_screen_and_on_paper(browser: Browser, tmp_path: Path, loads: bool) -> None:
     """With figures of a large fleet, and with the two columns of weighted strategies."""
     report = with_changes()
-    ratio = {"load_ratio_mean": 1.0345, "load_ratio_max": 12.5} if loads else {}
-    large = {"groups": 100_000, "rebalances": 2_345_678, "moved": 123_456_789, "moved_needed": 98_765_432}
+    ratio: dict[str, Any] = {"load_ratio_mean": 1.0345, "load_ratio_max": 12.5} if loads else {}
+    large: dict[str, Any] = {
+        "groups": 100_000,
+        "rebalances": 2_345_678,
+        "moved": 123_456_789,
+        "moved_needed": 98_765_432,
+    }
     totals = [dataclasses.replace(each, **large, **ratio) for each in report.strategies]
     totals.append(dataclasses.replace(totals[-1], strategy="lag(scope=group, max_skew=none, keep=owners)"))
     # The names are those of people: a name of 250 letters is shown whole, over several lines.

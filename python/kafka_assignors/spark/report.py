@@ -219,7 +219,7 @@ def _chosen(advice: DataFrame, top: int, sections: int, groups: Sequence[str]) -
 
     # A row without a cluster or a group counts as a failure, and cannot be shown as a group.
     named = advice.where("cluster is not null and group_id is not null")
-    order = [f.desc(f.coalesce("saved", f.lit(0))), *_KEYS]
+    order: list[Any] = [f.desc(f.coalesce("saved", f.lit(0))), *_KEYS]
     if groups:
         found = named.where(f.col("group_id").isin(list(groups))).orderBy(*order).limit(_MOST_GROUPS).collect()
         lacking = sorted(set(groups) - {row["group_id"] for row in found})
