@@ -81,12 +81,12 @@ def rows(folder: Path) -> list[str]:
 
 
 def test_executors_get_the_package_with_the_job(fleet: Path, tmp_path: Path) -> None:
-    line = block("spark-submit --master yarn --deploy-mode client", "--archives kafka_assignors.zip")
+    line = block("spark-submit --master yarn --deploy-mode client", "--archives package.zip")
     line = line.replace("yarn --deploy-mode client", CLUSTER).replace(
         "hdfs:///kafka/replayed", f"file://{tmp_path}/there"
     )
     line = line.replace("hdfs://", f"file://{fleet}") + " --strategies range,sticky --tasks 4"
-    with zipfile.ZipFile(tmp_path / "kafka_assignors.zip", "w") as archive:
+    with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
         package = Path(kafka_assignors.__file__).parent
         for each in package.rglob("*"):
             if "__pycache__" not in each.parts:
