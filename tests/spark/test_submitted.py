@@ -68,7 +68,7 @@ def bare(folder: Path) -> Path:
     """A Python with everything but this package, as executors have it. Its path."""
     site = Path(kafka_assignors.__file__).parents[1]
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "bare")], timeout=120, check=True)
-    (there,) = (folder / "bare").glob("lib*/python*/site-packages")
+    (there,) = (folder / "bare").glob("lib/python*/site-packages")
     for each in site.iterdir():
         if not each.name.startswith(("kafka_assignors", "__pycache__")) and each.suffix != ".pth":
             (there / each.name).symlink_to(each)
