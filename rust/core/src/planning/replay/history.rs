@@ -335,7 +335,9 @@ impl<'a> Timeline<'a> {
         }
         let differs = |topic: &u32| before[*topic as usize] != self.counts[*topic as usize];
         let changed = before != self.counts;
-        let concerns = changed && !self.history.counts_wait && self.members.values().any(|member| member.topics.iter().any(differs));
+        let concerns = changed
+            && !self.history.counts_wait
+            && self.members.values().any(|member| member.topics.iter().any(differs));
         Step {
             seq: self.last_seq,
             ts,
