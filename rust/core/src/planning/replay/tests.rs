@@ -142,26 +142,14 @@ fn partition_counts_make_rebalances_of_their_own() {
         ]
     );
     assert_eq!(moves(&rows, Source::Strategy(0))[2..], [(2, 3, 0, 0), (2, 4, 0, 0)]);
-}
-
-#[test]
-fn partition_counts_can_wait_for_the_next_event() {
-    let history = History {
-        events: vec![
-            event(1, Kind::Join, "a", &["t"]),
-            event(2, Kind::Join, "b", &["t"]),
-            event(3, Kind::Leave, "b", &[]),
-        ],
-        counts: vec![count(0, "t", 2), count(250, "t", 6), count(300, "t", 5), count(400, "t", 9)],
-        counts_wait: true,
-        ..History::default()
-    };
-    let rows = run(&history, &[STICKY]);
+    // Or they wait for the next event.
+    let mut waiting = History { counts_wait: true, ..history };
+    waiting.events.push(event(5, Kind::Leave, "b", &[]));
+    waiting.counts.push(count(450, "t", 7));
+    let rows = run(&waiting, &[STICKY]);
     let seen: Vec<_> = rows.iter().map(|row| (row.seq, row.ts, row.cause, made(row).partitions)).collect();
     let members = RebalanceCause::Members;
-    assert_eq!(seen, [(1, 100, members, 2), (2, 200, members, 2), (3, 300, members, 5)]);
-    // `a` keeps what it had of two, and gets b's one and three new ones.
-    assert_eq!(moves(&rows, Source::Strategy(0)), [(1, 1, 0, 0), (2, 2, 1, 1), (3, 3, 1, 1)]);
+    assert_eq!(seen, [(1, 100, members, 4), (2, 200, members, 4), (5, 500, members, 7)]);
 }
 
 #[test]
