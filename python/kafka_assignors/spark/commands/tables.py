@@ -160,6 +160,10 @@ class Target:
             else:
                 writer.create()
         except AnalysisException as error:
+            if overwrite and (error.getCondition() or "").startswith("UNSUPPORTED_FEATURE"):
+                # A catalog that cannot replace a table in one step, such as Spark's own.
+                frame.write.mode("overwrite").saveAsTable(place)
+                return spark.table(place)
             if error.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS":
                 raise TableError(f"{place} is there already; give another --into, or --overwrite") from error
             raise TableError(
