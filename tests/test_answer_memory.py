@@ -122,6 +122,8 @@ class Broker:
         return {"error_code": 0, "error_message": None, "host": "b", "port": 9092}
     def DescribeGroups(self, groups):
         return _core.decode_describe_groups(0, answers.CORRELATION, answers.describe_groups(1))
+    def offset_fetches(self, groups):
+        return [live.Question(address, "OffsetFetch", ([(group, None)], False)) for group, address in groups.items()]
     def OffsetFetch(self, *_):
         return _core.decode_offset_fetch(5, answers.CORRELATION, COMMITS)
     def ListOffsets(self, topics, isolation):

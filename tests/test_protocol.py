@@ -132,7 +132,7 @@ def our_request(name: str, version: int) -> bytes:
         return _core.encode_describe_groups(*head, ["g", "h"])
     if name == "ListGroups":
         return _core.encode_list_groups(*head, ["Stable"])
-    return _core.encode_offset_fetch(*head, "g", [("t", [1, 2])], version >= 7)
+    return _core.encode_offset_fetch(*head, [("g", [("t", [1, 2])])], version >= 7)
 
 
 NAMES = (
@@ -308,12 +308,15 @@ def test_offset_fetch(name: str, version: int) -> None:
         partition_index=3, committed_offset=1 << 40, committed_leader_epoch=5, metadata="note", error_code=0
     )
     topics = [kind(name="t", partitions=[partition])]
-    groups = [group_kind(group_id="g", topics=topics, error_code=0)] if version >= 8 else []
+    groups = [group_kind(group_id=each, topics=topics, error_code=0) for each in "gh"] if version >= 8 else []
     theirs = OffsetFetchResponse(version=version, topics=topics if version < 8 else [], groups=groups)
     read = _core.decode_offset_fetch(version, CORRELATION, written(theirs, version))
     row = {"topic": "t", "partition_index": 3, "committed_offset": 1 << 40, "metadata": "note", "error_code": 0}
     row["committed_leader_epoch"] = 5 if version >= 5 else -1
-    assert read == {"throttle_time_ms": 0, "error_code": 0, "partitions": [row]}
+    # Before version 8 the answer is of one group, and does not name it.
+    named = ["g", "h"] if version >= 8 else [""]
+    found = [{"group_id": each, "error_code": 0, "partitions": [row]} for each in named]
+    assert read == {"throttle_time_ms": 0, "groups": found}
 
 
 def test_groups_that_the_broker_assigns() -> None:
@@ -400,9 +403,11 @@ def test_what_cannot_be_read_or_written_is_refused() -> None:
     with pytest.raises(ProtocolError, match="shorten it"):
         _core.encode_sasl_handshake(1, 1, None, "x" * 40_000)
     with pytest.raises(ProtocolError, match="name the topics"):
-        _core.encode_offset_fetch(1, 1, None, "g", None, False)
+        _core.encode_offset_fetch(1, 1, None, [("g", None)], False)
     with pytest.raises(ProtocolError, match="stable offsets only: use 7"):
-        _core.encode_offset_fetch(6, 1, None, "g", None, True)
+        _core.encode_offset_fetch(6, 1, None, [("g", None)], True)
+    with pytest.raises(ProtocolError, match="version 7 asks for one group, not for 2: use 8 or above"):
+        _core.encode_offset_fetch(7, 1, None, [("g", None), ("h", None)], False)
     assert issubclass(ProtocolError, KafkaAssignorsError)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import hashlib
 import json
 import re
 import xml.etree.ElementTree
@@ -18,7 +19,8 @@ from kafka_assignors.report.canvas import compact, drawn_text
 from kafka_assignors.report.model import Quantiles, Report
 from kafka_assignors.report.names import short_names, shortened
 from kafka_assignors.report.page import page, write
-from support.reports import HOSTILE, sample
+from kafka_assignors.report.sections import sections
+from support.reports import HOSTILE, ownership, sample, with_changes
 
 pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.timeout(300)]
 
@@ -134,6 +136,47 @@ def test_the_json_has_all_figures(files: tuple[Path, Path]) -> None:
     assert {"assigned", "unassigned", "unassigned_share"} <= set(of_group["sticky"])
 
 
+def test_changes_have_no_timelines_in_json() -> None:
+    report = with_changes()
+    values = report.to_json()
+    assert [each["figures"]["group_id"] for each in values["changes"]] == list(HOSTILE)
+    assert all(each["ownership"] == [] and each["lag"] is None for each in values["changes"])
+    assert values["changes"][0]["figures"]["strategies"]["sticky"]["unassigned_share"] == 0.25
+    assert values["worst"][0]["ownership"] != []
+
+
+def test_the_only_script_is_the_pages_own() -> None:
+    text = page(with_changes())
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    data, script = re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+    assert len(json.loads(data)) == len(HOSTILE)
+    # Without sections there is none.
+    assert "<script" not in page(sample(("calm",)))
+
+
+def test_timelines_that_do_not_fit_are_left_out() -> None:
+    changes = with_changes().changes
+    whole = sections(changes, lambda _: [], str)
+    sizes = [len(json.dumps(each["map"], separators=(",", ":"))) for each in whole]
+    assert min(sizes) > 500
+    cut = sections(changes, lambda _: [], str, budget=sum(sizes[:3]) + 10)
+    assert [bool(each["map"]) for each in cut] == [True] * 3 + [False] * (len(HOSTILE) - 3)
+    assert {each["map"] for each in cut[3:]} == {False}
+    assert sections([dataclasses.replace(changes[0], ownership=())], lambda _: [], str)[0]["map"] is None
+
+
+def test_a_thousand_sections_are_less_than_five_megabytes() -> None:
+    """Timelines that change everywhere, with long names: the budget bounds them."""
+    members = [f"consumer-of-a-long-name-{number}" for number in range(30)]
+    timelines = [ownership(each, members, [f"t{at}" for at in range(7)], 3) for each in ("observed", "sticky")]
+    one = dataclasses.replace(with_changes().changes[0], ownership=timelines)
+    text = page(dataclasses.replace(sample(("calm",)), changes=[one] * 1_000))
+    assert text.count('<details class="change"') == 1_000
+    assert len(text.encode()) < 5_000_000
+
+
 def test_figures_that_are_no_numbers_are_null_in_json() -> None:
     strange = Quantiles(float("nan"), float("inf"), 1.0)
     report = sample()
@@ -169,7 +212,7 @@ def test_what_the_heaviest_member_carries_is_a_column_where_it_is_known() -> Non
         worst=[dataclasses.replace(group, figures=figures, ownership=(), lag=None)],
     )
     text = page(with_loads)
-    ((head, rows),) = tables(text, 'id="strategy-table"')
+    ((head, rows),) = tables(text, 'id="strategy-table" class="dense"')
     assert "What the heaviest<br>member carries / bound" in head
     # The columns of the second heading row are those of moves, spread, lag, and loads.
     assert {len(row) for row in rows} == {19}
@@ -192,7 +235,7 @@ def test_what_the_heaviest_member_carries_is_a_column_where_it_is_known() -> Non
 
 def test_without_weighted_strategies_no_column_has_loads(text: str) -> None:
     assert "What the heaviest member" not in re.sub(r"\s+", " ", text.replace("<br>", " "))
-    ((_, rows),) = tables(text, 'id="strategy-table"')
+    ((_, rows),) = tables(text, 'id="strategy-table" class="dense"')
     assert {len(row) for row in rows} == {17}
     assert all(head.count("<th ") == 10 for head, _ in tables(text, 'class="of-group"'))
     assert '<td class="text" colspan="9">failed' in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import os
 from pathlib import Path
@@ -14,8 +16,9 @@ from kafka_assignors.autoscale import Workload, parse_policy, replay
 from kafka_assignors.report.autoscale import AutoscaledGroup, AutoscalePage, PolicyTotals, autoscale_page
 from kafka_assignors.report.canvas import COLOURS
 from kafka_assignors.report.page import write
+from kafka_assignors.report.timelines import aligned, most_moved
 from support.browser import Browser, browser
-from support.reports import HOSTILE, STRATEGIES, sample
+from support.reports import HOSTILE, STRATEGIES, sample, with_changes
 
 __all__ = ["browser"]
 
@@ -59,6 +62,101 @@ def test_it_can_be_looked_at(browser: Browser, files: tuple[str, Any], width: in
     folder = os.environ.get("REPORT_SCREENSHOTS")
     if folder:
         browser.screenshot(Path(folder) / f"report-{width}-{'dark' if dark else 'light'}.png")
+
+
+_CUT = """[...document.querySelectorAll('.wide')].filter(each => each.offsetParent && each.querySelector('table'))
+  .map(each => [each.getAttribute('aria-label'), each.scrollWidth - each.clientWidth]).filter(each => each[1] > 0)"""
+# A4 on its side, less the margins of the page's style sheet.
+_PAPER = round((297 - 2 * 10) * 96 / 25.4)
+
+
+@pytest.mark.parametrize("loads", [False, True])
+def test_tables_show_all_columns_on_a_screen_and_on_paper(browser: Browser, tmp_path: Path, loads: bool) -> None:
+    """With figures of a large fleet, and with the two columns of weighted strategies."""
+    report = with_changes()
+    ratio: dict[str, Any] = {"load_ratio_mean": 1.0345, "load_ratio_max": 12.5} if loads else {}
+    large: dict[str, Any] = {
+        "groups": 100_000,
+        "rebalances": 2_345_678,
+        "moved": 123_456_789,
+        "moved_needed": 98_765_432,
+    }
+    totals = [dataclasses.replace(each, **large, **ratio) for each in report.strategies]
+    totals.append(dataclasses.replace(totals[-1], strategy="lag(scope=group, max_skew=none, keep=owners)"))
+    # The names are those of people: a name of 250 letters is shown whole, over several lines.
+    report = dataclasses.replace(report, strategies=totals, worst=report.worst[:4], changes=report.changes[:4])
+    address = Path(write(report, tmp_path)[0]).as_uri()
+    browser.open(address, width=1280)
+    browser.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    assert browser.run(_CUT) == []
+    browser.on_paper(_PAPER)
+    assert browser.run(_CUT) == []
+    assert browser.run(_TOO_WIDE) == []
+    # A closed section is left out of the print, as are what only a screen can use.
+    assert browser.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+    browser.run("document.querySelectorAll('details.change').forEach(each => { each.open = false; })")
+    assert browser.run("[...document.querySelectorAll('details.change')].every(each => !each.offsetParent)")
+    printed = browser.pdf()
+    assert printed.startswith(b"%PDF")
+    folder = os.environ.get("REPORT_SCREENSHOTS")
+    if folder:
+        (Path(folder) / f"report-{loads}.pdf").write_bytes(printed)
+    browser.open(address)
+
+
+def test_a_section_is_drawn_when_it_is_opened(browser: Browser, tmp_path: Path) -> None:
+    report = with_changes()
+    address = Path(write(report, tmp_path)[0]).as_uri()
+    browser.open(address)
+    drawn = "[...document.querySelectorAll('details.change .drawn')].map(each => each.childNodes.length)"
+    assert set(browser.run(drawn)) == {0}
+    assert len(browser.run(drawn)) == len(HOSTILE)
+    browser.run("new Promise(done => { const one = document.querySelector('details.change'); one.open = true; "
+                "setTimeout(done, 100); })")  # fmt: skip
+    counts = browser.run(drawn)
+    assert counts[0] > 0
+    assert set(counts[1:]) == {0}
+    rows = "[...document.querySelectorAll('%s tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))"
+    # The same group is above, with its table.
+    assert browser.run(rows % "details.change .of-group") == browser.run(rows % "#group-1 .of-group")
+    # Every owner of both timelines has its colour, each change its gap; and both have the one axis.
+    picture = browser.run("""(() => {
+      const svg = document.querySelector('details.change svg'), of = kind => [...svg.querySelectorAll(kind)];
+      return {
+        titles: of('.title').map(each => each.textContent),
+        axes: of('.middle').filter(each => each.textContent.includes(':')).length,
+        runs: of('rect[class^=o]').length,
+      };
+    })()""")
+    first = report.changes[0]
+    shown = aligned(first.ownership)
+    kept = most_moved(shown)
+    runs = sum(1 for line in shown for place in kept for _, owner in
+               itertools.groupby(step[place] for step in line.owners))  # fmt: skip
+    assert picture["runs"] == runs
+    assert picture["axes"] == len(range(0, 20, 3))
+    assert [text.partition(":")[0] for text in picture["titles"]] == ["observed (today)", "sticky"]
+    assert browser.complaints == []
+    assert [each for each in browser.requests if not each.startswith("data:")] == [address]
+    folder = os.environ.get("REPORT_SCREENSHOTS")
+    if folder:
+        browser.screenshot(Path(folder) / "report-sections.png")
+    browser.open(address, width=400)
+    browser.run("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    assert browser.run("document.documentElement.scrollWidth") <= 400
+    assert browser.run(_TOO_WIDE) == []
+    assert browser.run("document.querySelectorAll('h1').length") == 1
+    assert browser.run("document.title").startswith("A fleet of <script>")
+
+
+def test_a_search_finds_a_section(browser: Browser, tmp_path: Path) -> None:
+    address = Path(write(with_changes(), tmp_path)[0]).as_uri()
+    browser.open(address)
+    browser.run("(() => { const find = document.querySelector('#find-change'); find.value = 'LONG-'; "
+                "find.dispatchEvent(new Event('input')); })()")  # fmt: skip
+    shown = browser.run("[...document.querySelectorAll('details.change')].filter(each => !each.hidden).length")
+    assert shown == 1
+    assert browser.run("document.querySelector('#found-changes').textContent") == f"1 of {len(HOSTILE)} groups"
 
 
 @pytest.mark.parametrize("width", [1280, 400])

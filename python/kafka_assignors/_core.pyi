@@ -116,7 +116,7 @@ class Replay:
     ) -> Replay: ...
     def run(self, batch: Any) -> Any: ...
     def floor(self, batch: Any) -> Any: ...
-    def assignments(self, batch: Any) -> Assignments: ...
+    def assignments(self, batch: Any, counts_wait: bool = False) -> Assignments: ...
 
 def ownerless_ms(protocol: str, intervals: _Intervals, changes: tuple[int, int, int, int, int, int, int]) -> float: ...
 
@@ -431,10 +431,14 @@ class _FetchedOffset(TypedDict):
     metadata: str | None
     error_code: int
 
-class _OffsetFetch(TypedDict):
-    throttle_time_ms: int
+class _FetchedGroup(TypedDict):
+    group_id: str
     error_code: int
     partitions: Sequence[_FetchedOffset]
+
+class _OffsetFetch(TypedDict):
+    throttle_time_ms: int
+    groups: Sequence[_FetchedGroup]
 
 # Kafka's name of each request with a codec -> (key, lowest version, highest version).
 def protocol_versions() -> dict[str, tuple[int, int, int]]: ...
@@ -496,14 +500,13 @@ def encode_list_groups(
 ) -> bytes: ...
 def decode_list_groups(version: int, correlation_id: int, frame: bytes) -> _ListGroups: ...
 
-# topics: (topic, partitions); None (from version 2 on) asks for every offset of the group. require_stable counts from
-# version 7 on.
+# groups: (group, topics), several from version 8 on; before it, an answer names no group. topics: (topic, partitions);
+# None (from version 2 on) asks for every offset of the group. require_stable counts from version 7 on.
 def encode_offset_fetch(
     version: int,
     correlation_id: int,
     client_id: str | None,
-    group_id: str,
-    topics: Sequence[tuple[str, Sequence[int]]] | None,
+    groups: Sequence[tuple[str, Sequence[tuple[str, Sequence[int]]] | None]],
     require_stable: bool,
 ) -> bytes: ...
 def decode_offset_fetch(version: int, correlation_id: int, frame: bytes) -> _OffsetFetch: ...

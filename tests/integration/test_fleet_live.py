@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 from kafka_assignors.cli.app import app
 from kafka_assignors.cluster import Look, Missing, Snapshot, fleet, read_fleet, read_snapshot
+from kafka_assignors.cluster import questions as requests
 from kafka_assignors.cluster.questions import Question, Questions
 from kafka_assignors.embedded import EmbeddedKafka
 from kafka_assignors.errors import ClusterError, KafkaAssignorsError, NetworkError
@@ -190,7 +191,9 @@ def missing(kafka: EmbeddedKafka, **options: Any) -> Look:
     return read_fleet(at(kafka), settle=0.3, **options)
 
 
-def test_no_right_to_some_groups(busy: EmbeddedKafka) -> None:
+def test_no_right_to_some_groups(busy: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A fault refuses a whole request; here each is for one group. test_fleet_rights.py has a broker with rules.
+    monkeypatch.setattr(requests, "_GROUPS_AT_ONCE", 1)
     busy.inject_fault("OffsetFetch", error="GROUP_AUTHORIZATION_FAILED", times=1)
     look = missing(busy)
     assert set(look.snapshot.groups) == {"g1", "g2", "g3"}
@@ -300,6 +303,26 @@ def test_nothing_answers(busy: EmbeddedKafka) -> None:
     busy.inject_fault("ListGroups", error="CLUSTER_AUTHORIZATION_FAILED", times=1)
     result = run("--bootstrap-server", busy.bootstrap_servers, status=2)
     assert "cannot be listed: CLUSTER_AUTHORIZATION_FAILED (31)" in result.stderr
+
+
+def test_commits_are_asked_for_by_broker_and_fifty_groups(busy: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    real = fleet._FleetReader._take_commits
+
+    def take(self: Any, groups: Any, *rest: Any) -> None:
+        asked.append(list(groups))
+        real(self, groups, *rest)
+
+    monkeypatch.setattr(fleet._FleetReader, "_take_commits", take)
+    together = missing(busy)
+    assert [sorted(each) for each in asked] == [["g0", "g1", "g2", "g3"]]
+    # Before Kafka 3.0 a request is for one group.
+    asked.clear()
+    monkeypatch.setitem(requests._MOST, "OffsetFetch", 7)
+    one_by_one = missing(busy)
+    assert sorted(asked) == [["g0"], ["g1"], ["g2"], ["g3"]]
+    assert one_by_one.snapshot.groups == together.snapshot.groups
+    assert read_snapshot(at(busy), ["g0", "g1"]).groups["g0"] == together.snapshot.groups["g0"]
 
 
 def test_two_at_once(busy: EmbeddedKafka) -> None:

@@ -142,7 +142,7 @@ def test_a_partial_answer_says_what_is_missing(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.WARNING, "kafka_assignors"):
         found = scripted.look(2)
     kinds = {key[1]: value for key, value in found.items() if key[0] == "missing"}
-    assert kinds == {"broker": 1, "group": 1, "gone": 1, "offsets": 0}
+    assert kinds == {"broker": 1, "group": 1, "gone": 1, "offsets": 0, "topic": 0}
     assert (found["up",], found["group_lag_records", "dead"]) == (1, 400)
     (said,) = [record.getMessage() for record in records_of_the_package(caplog)]
     assert "GROUP_AUTHORIZATION_FAILED" in said

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-import kafka_assignors.spark.report as report_module
+import kafka_assignors.spark.report_groups as groups_module
 from kafka_assignors import KafkaAssignorsError, OptionError
 from kafka_assignors.assignors import by_name
 from kafka_assignors.autoscale import Workload, parse_policy, replay
@@ -152,7 +152,7 @@ def test_the_driver_gets_the_end_of_a_history_only(
 ) -> None:
     """The last rebalances of the two strategies that are compared; of the others, only the one with shown lags."""
     most = 5
-    monkeypatch.setattr(report_module, "_MOST_REBALANCES", most)
+    monkeypatch.setattr(groups_module, "COLUMNS_SHOWN", most)
     seen: list[Any] = []
 
     def noted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,8 +162,8 @@ def test_the_driver_gets_the_end_of_a_history_only(
 
         return call
 
-    monkeypatch.setattr(report_module, "_Assignments", noted(report_module._Assignments))
-    monkeypatch.setattr(report_module, "_lags_at", noted(report_module._lags_at))
+    monkeypatch.setattr(groups_module, "_Assignments", noted(groups_module._Assignments))
+    monkeypatch.setattr(groups_module, "_lags_at", noted(groups_module._lags_at))
     # The same lags a hundred times, earlier: only the last one of each partition counts.
     early = tables["lags"].selectExpr("*", "explode(sequence(1, 100)) as earlier")
     early = early.selectExpr("cluster", "group_id", "ts - earlier as ts", "topic", "partition", "lag + earlier as lag")
@@ -174,6 +174,7 @@ def test_the_driver_gets_the_end_of_a_history_only(
         assignments=tables["assignments"],
         joined="^join-",
         top=4,
+        sections=0,
     )
     moments = {key: len(steps) for key, steps in seen[0]._found.items()}
     assert max(moments.values()) <= most + 1
@@ -186,6 +187,33 @@ def test_the_driver_gets_the_end_of_a_history_only(
         assert [(line.strategy, list(line.times)) for line in group.ownership] == [
             (line.strategy, list(line.times)[-most:]) for line in whole.ownership
         ]
+
+
+def test_every_group_that_should_change_has_a_section(tables: dict[str, DataFrame], made: Report) -> None:
+    rows = [row for row in recommendations(tables["rebalances"], joined="^join-").collect() if row["strategy"]]
+    changing = {row["group_id"]: row["saved"] for row in rows if row["strategy"] != "keep"}
+    above = {each.figures.group_id for each in made.worst}
+    below = [each.figures.group_id for each in made.changes]
+    assert len(changing) == made.changing > 4
+    assert set(below) == set(changing) - above
+    assert [changing[each] for each in below] == sorted((changing[each] for each in below), reverse=True)
+    assert all(each.changes and each.lag is None for each in made.changes)
+    # Those of a strategy that the table of assignments has.
+    drawn = [each for each in made.changes if each.ownership]
+    assert drawn
+    for group in drawn:
+        for line in group.ownership:
+            assert len(line.owners) == len(line.times) == len(line.moved)
+    few = report(tables["rebalances"], joined="^join-", top=1, sections=2)
+    assert [each.figures.group_id for each in (*few.worst, *few.changes)] == [
+        each.figures.group_id for each in (*made.worst, *made.changes)
+    ][:3]
+    assert few.changing == made.changing
+    text = page(few)
+    assert f"the other {made.changing - 3:,} have none" in " ".join(text.split())
+    assert "report --group NAME" in text
+    with pytest.raises(OptionError, match="sections is 1001; give a number of groups, 0 to 1000"):
+        report(tables["rebalances"], sections=1_001)
 
 
 def test_what_failed_is_told(made: Report) -> None:

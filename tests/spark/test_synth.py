@@ -54,6 +54,20 @@ def test_the_same_rows_whatever_the_parallelism(spark: SparkSession) -> None:
             assert rows(module._table(numbers, name, options)) == expected
 
 
+def test_the_core_plans_what_the_definition_of_a_group_says(spark: SparkSession) -> None:
+    """The table, from batches of histories, beside `SynthGroup.observed`, which plans one step after the other."""
+    options = FleetOptions(5, 400, snapshots=1)
+    expected = [
+        (group.group_id, row.generation, row.ts, row.member_id, row.topic, tuple(row.partitions))
+        for number in range(options.groups)
+        for group in [SynthGroup(options, number)]
+        for row in group.observed()
+    ]
+    names = ("group_id", "generation", "ts", "member_id", "topic", "partitions")
+    found = [(*row[:5], tuple(row[5])) for row in synth(spark, 400, 5)["observed_assignments"].select(*names).collect()]
+    assert sorted(found) == sorted(expected)
+
+
 def test_no_groups_are_empty_tables(spark: SparkSession) -> None:
     assert [table.count() for table in synth(spark, 0).values()] == [0, 0, 0, 0]
 
@@ -73,6 +87,7 @@ def test_the_command_writes_the_tables(spark: SparkSession, tmp_path: Path) -> N
     done = CliRunner().invoke(app, options)
     assert done.exit_code == 0, done.output
     assert done.stdout.split() == [f"{tmp_path}/fleet/{name}" for name in TABLES]
+    assert [line.split()[0] for line in done.stderr.splitlines()] == list(TABLES)
     for name, table in synth(spark, 8, 4, snapshots=1).items():
         assert rows(spark.read.parquet(str(tmp_path / "fleet" / name))) == rows(table)
     again = CliRunner().invoke(app, options)

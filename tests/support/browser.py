@@ -172,6 +172,16 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def on_paper(self, width: int) -> None:
+        """Shows the page as it is printed, at the width of the paper between its margins, in CSS pixels."""
+        self._call("Emulation.setEmulatedMedia", media="print")
+        self._call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+
+    def pdf(self) -> bytes:
+        """The page as it is printed, on the paper that it asks for."""
+        printed = self._call("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
+        return base64.b64decode(printed["data"])
+
     def screenshot(self, path: Path) -> None:
         """The whole page, as PNG."""
         data = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import operator
 import random
@@ -109,3 +110,14 @@ def sample(names: tuple[str, ...] = HOSTILE) -> Report:
         observed_groups=1_000,
         notes=[f"A note on {names[-1]}."],
     )
+
+
+def with_changes() -> Report:
+    """The report with a section for each group, all of which have timelines."""
+    report = sample()
+    members = [f"{other}-{number}" for number, other in enumerate(HOSTILE)]
+    changes = []
+    for place, group in enumerate(report.worst):
+        both = [ownership(each, members, list(HOSTILE[:3]), place) for each in ("observed", "sticky")]
+        changes.append(dataclasses.replace(group, ownership=both, lag=None))
+    return dataclasses.replace(report, changes=changes, recommendations={"sticky": 2 * len(HOSTILE), "keep": 1_000})

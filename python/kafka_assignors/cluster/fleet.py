@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kafka_assignors.cluster.ages import STEPS_S, Ages
 from kafka_assignors.cluster.groups import GroupSnapshot, TopicSnapshot
-from kafka_assignors.cluster.live import Commits, GroupReader, brokers_in, commits_of, committed_in, is_moving
+from kafka_assignors.cluster.live import Commits, GroupReader, brokers_in, commits_by_group, committed_in, is_moving
 from kafka_assignors.cluster.questions import PASSING, Question, Questions, named
 from kafka_assignors.cluster.snapshot import Snapshot
 from kafka_assignors.cluster.topics import NO_RECORD, Progress, address_of, known, read_offsets_at, read_topics
@@ -35,7 +35,7 @@ _REQUESTS_AT_ONCE = 100
 _PART = 0.35
 _CONSUMER = "consumer"
 
-Kind: TypeAlias = Literal["broker", "group", "gone", "offsets"]
+Kind: TypeAlias = Literal["broker", "group", "gone", "offsets", "topic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,9 @@ class Missing:
     """A part of a cluster that could not be read.
 
     Attributes:
-        kind: `broker`, `group`, `offsets` of partitions of a broker; `gone` for a group that was deleted meanwhile.
-        name: the address of the broker, or the id of the group.
+        kind: `broker`, `group`, `topic`, `offsets` of partitions of a broker; `gone` for a group that was deleted
+            meanwhile.
+        name: the address of the broker, the id of the group, or the topic.
         reason: why.
     """
 
@@ -280,20 +281,11 @@ class _FleetReader:
         rest = list(groups)
         while rest:
             passing: dict[str, int] = {}
-            for at in range(0, len(rest), 5 * _REQUESTS_AT_ONCE):
-                batch = rest[at : at + 5 * _REQUESTS_AT_ONCE]
-                questions = [Question(self._of_broker[each], "OffsetFetch", (each, None, False)) for each in batch]
-                for group_id, answer in zip(batch, self._ask(questions), strict=True):
-                    if isinstance(answer, KafkaAssignorsError):
-                        self._miss("group", group_id, answer)
-                    elif answer["error_code"] in PASSING:
-                        passing[group_id] = answer["error_code"]
-                    elif answer["error_code"] == _GROUP_ID_NOT_FOUND:
-                        self._miss("gone", group_id, "it was deleted while it was read")
-                    elif answer["error_code"] != 0:
-                        self._miss("group", group_id, f"its offsets cannot be read: {named(answer['error_code'])}")
-                    else:
-                        found[group_id] = commits_of(answer)
+            questions = self._questions.offset_fetches({each: self._of_broker[each] for each in rest})
+            for at in range(0, len(questions), _REQUESTS_AT_ONCE):
+                batch = questions[at : at + _REQUESTS_AT_ONCE]
+                for question, answer in zip(batch, self._ask(batch), strict=True):
+                    self._take_commits([group_id for group_id, _ in question.fields[0]], answer, found, passing)
                 self._progress("commits", len(found), total)
             rest = list(passing)
             if rest and (time.monotonic() >= until or not self._questions.pause()):
@@ -302,6 +294,25 @@ class _FleetReader:
                 break
             self._find([group_id for group_id, error in passing.items() if error == _NOT_COORDINATOR])
         return found
+
+    def _take_commits(
+        self, asked: Sequence[str], answer: Any, found: dict[str, dict[str, Commits]], passing: dict[str, int]
+    ) -> None:
+        if isinstance(answer, KafkaAssignorsError):
+            for group_id in asked:
+                self._miss("group", group_id, answer)
+            return
+        answered = commits_by_group(asked, answer)
+        for group_id in asked:
+            error, commits = answered.get(group_id, (_GROUP_ID_NOT_FOUND, {}))
+            if error in PASSING:
+                passing[group_id] = error
+            elif error == _GROUP_ID_NOT_FOUND:
+                self._miss("gone", group_id, "it was deleted while it was read")
+            elif error != 0:
+                self._miss("group", group_id, f"its offsets cannot be read: {named(error)}")
+            else:
+                found[group_id] = commits
 
     # ---- topics -----------------------------------------------------------------------------------------------------
 
@@ -321,7 +332,11 @@ class _FleetReader:
         """The topics that exist, with the offsets that can be read."""
         if not names:
             return {}
-        _, found = read_topics(self._questions, names, isolation_level, self._progress, self._offsets)
+
+        def refused(name: str, error: int) -> None:
+            self._miss("topic", name, f"it cannot be described, and its lag is not known: {named(error)}")
+
+        _, found = read_topics(self._questions, names, isolation_level, self._progress, self._offsets, refused)
         return {
             each.name: TopicSnapshot(len(each.end), each.racks, known(each.begin), known(each.end)) for each in found
         }

@@ -19,12 +19,12 @@ from kafka_assignors.cluster.groups import (
 from kafka_assignors.cluster.questions import Question, Questions, RetriableError, check
 from kafka_assignors.cluster.record import record_bytes
 from kafka_assignors.cluster.snapshot import Snapshot
-from kafka_assignors.cluster.topics import Progress, address_of, brokers_of, known, progress_after, read_topics
+from kafka_assignors.cluster.topics import Progress, address_of, brokers_of, known, read_topics
 from kafka_assignors.errors import ClusterError, OptionError
 from kafka_assignors.lag import check_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from kafka_assignors.net import Address
 
@@ -327,21 +327,18 @@ class GroupReader:
 
     def commits(self, groups: list[str]) -> dict[str, dict[str, Commits]]:
         """By group and topic."""
-        questions = [
-            (group_id, Question(address, "OffsetFetch", (group_id, None, False)))
-            for address, of_broker in self._coordinators(groups).items()
-            for group_id in of_broker
-        ]
+        of_broker = self._coordinators(groups)
+        questions = self._questions.offset_fetches(
+            {group_id: address for address, names in of_broker.items() for group_id in names}
+        )
         found: dict[str, dict[str, Commits]] = {}
         for batch in _cut(questions, _DESCRIBED_AT_ONCE):
-            before = len(found)
-            answers = self._questions.ask_all(
-                [question for _, question in batch],
-                progress_after(self._progress, "commits", before, len(questions)),
-            )
-            for (group_id, _), answer in zip(batch, answers, strict=True):
-                check(answer["error_code"], f"the offsets of group {group_id!r} cannot be read")
-                found[group_id] = commits_of(answer)
+            for question, answer in zip(batch, self._questions.ask_all(batch), strict=True):
+                asked = [group_id for group_id, _ in question.fields[0]]
+                for group_id, (error, commits) in commits_by_group(asked, answer).items():
+                    check(error, f"the offsets of group {group_id!r} cannot be read")
+                    found[group_id] = commits
+            self._progress("commits", len(found), len(groups))
         return found
 
     def topics(self, names: set[str], isolation_level: str) -> dict[str, TopicSnapshot]:
@@ -364,8 +361,22 @@ class GroupReader:
         return int(value) if value is not None and value.isdigit() else None
 
 
-def commits_of(answer: Mapping[str, Any]) -> dict[str, Commits]:
-    """The commits in an answer to OffsetFetch, by topic."""
+def commits_by_group(asked: Sequence[str], answer: Mapping[str, Any]) -> dict[str, tuple[int, dict[str, Commits]]]:
+    """An answer to OffsetFetch: by group the error code, and the commits by topic.
+
+    Args:
+        asked: the groups of the request. An answer to a request for one group may not name it.
+        answer: the decoded answer. Groups that were not asked for are left out.
+    """
+    found = {}
+    for group in answer["groups"]:
+        group_id = asked[0] if len(asked) == 1 and not group["group_id"] else group["group_id"]
+        if group_id in asked:
+            found[group_id] = group["error_code"], _commits(group)
+    return found
+
+
+def _commits(answer: Mapping[str, Any]) -> dict[str, Commits]:
     found: dict[str, Commits] = {}
     for row in answer["partitions"]:
         if row["error_code"] == 0 and row["committed_offset"] >= 0:

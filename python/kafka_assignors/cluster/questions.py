@@ -47,6 +47,10 @@ _FUNCTIONS = {
 _LEAST = {"Metadata": 4, "OffsetFetch": 2}
 # The next version has topic ids instead of names.
 _MOST = {"OffsetFetch": 9}
+# The first version of OffsetFetch for several groups, and how many are asked for at once: the answer for fifty groups
+# of a hundred partitions is some hundred kilobytes.
+_SEVERAL_GROUPS = 8
+_GROUPS_AT_ONCE = 50
 
 
 class RetriableError(Exception):
@@ -132,6 +136,38 @@ class Questions:
     def speaks(self, request: str, address: Address | None = None) -> bool:
         """Whether a broker and our codec have a version of a request in common."""
         return self._version(self._connection(address), request) is not None
+
+    def offset_fetches(self, groups: Mapping[str, Address]) -> list[Question]:
+        """Questions for all commits of groups, for `ask_each` or `ask_all`: several groups in each, of one broker.
+
+        Since Kafka 3.0 (version 8) a broker answers for several groups at once. An older one is asked for each group.
+        Of a broker that cannot be reached, the question fails when it is asked.
+
+        Args:
+            groups: group id to the address of its coordinator.
+        """
+        of_address: dict[Address, list[str]] = {}
+        for group_id, address in groups.items():
+            of_address.setdefault(address, []).append(group_id)
+        in_turn: list[tuple[int, Question]] = []
+        for address, names in of_address.items():
+            at_once = _GROUPS_AT_ONCE if self._takes_groups(address) else 1
+            for at in range(0, len(names), at_once):
+                asked = [(each, None) for each in names[at : at + at_once]]
+                in_turn.append((at, Question(address, "OffsetFetch", (asked, False))))
+        # The first of every broker, then the second of every broker: all of them work at the same time.
+        return [question for _, question in sorted(in_turn, key=lambda each: each[0])]
+
+    def _takes_groups(self, address: Address) -> bool:
+        if address in self._unreachable:
+            return False
+        try:
+            version = self._version(self._connection(address), "OffsetFetch")
+        except SecurityError:
+            raise
+        except (NetworkError, ClusterError):
+            return False
+        return version is not None and version >= _SEVERAL_GROUPS
 
     def ask_all(self, questions: Sequence[Question], progress: Callable[[int], object] | None = None) -> list[Any]:
         """All answers, in the order of the questions. All brokers are asked at the same time.

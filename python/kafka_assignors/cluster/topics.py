@@ -39,6 +39,7 @@ Ask: TypeAlias = Callable[[list[Question], Callable[[int], object]], list[Any]]
 """Asks for offsets, and calls the function with the number of answers. One that does not come has no partition."""
 
 _NO_LEADER = -1
+_UNKNOWN_TOPIC = 3
 _UNKNOWN = -1
 NO_RECORD = -2
 """Stands for the offset at a time at which no record of a partition is as new."""
@@ -75,6 +76,7 @@ def read_topics(
     isolation_level: str,
     progress: Progress = lambda *_: None,
     ask: Ask | None = None,
+    refused: Callable[[str, int], object] = lambda *_: None,
 ) -> tuple[str, list[ReadTopic]]:
     """The topics with these names, or all but Kafka's own, with their offsets.
 
@@ -87,6 +89,7 @@ def read_topics(
         isolation_level: the end of a partition: `"read_committed"` stops at the first open transaction.
         progress: called with the progress.
         ask: asks for offsets; by default a broker that does not answer is an error.
+        refused: called with each topic that is left out although it may exist, and the error code.
 
     Returns:
         The cluster's id, and the topics by name.
@@ -95,7 +98,7 @@ def read_topics(
         ClusterError: the cluster does not answer, or refuses to.
         NetworkError: it cannot be reached.
     """
-    cluster, found, brokers = _shapes(questions, names)
+    cluster, found, brokers = _shapes(questions, names, refused)
     isolation = ISOLATION_LEVELS[isolation_level]
     # The first offsets come first: records that are written or deleted in between make a lag larger, never negative.
     ask = ask or questions.ask_all
@@ -189,13 +192,17 @@ class _Shape:
     racks: tuple[frozenset[str], ...] | None
 
 
-def _shapes(questions: Questions, names: Iterable[str] | None) -> tuple[str, list[_Shape], dict[int, Address]]:
+def _shapes(
+    questions: Questions, names: Iterable[str] | None, refused: Callable[[str, int], object] = lambda *_: None
+) -> tuple[str, list[_Shape], dict[int, Address]]:
     """The cluster's id, the topics, and the brokers' addresses by id."""
     metadata = questions.ask("Metadata", None if names is None else sorted(names))
     nodes = brokers_of(metadata)
     racks = _Racks({node: broker["rack"] for node, broker in nodes.items() if broker["rack"]})
     shapes: dict[str, _Shape] = {}
     for topic in metadata["topics"]:
+        if topic["error_code"] not in (0, _UNKNOWN_TOPIC):
+            refused(topic["name"], topic["error_code"])
         if topic["error_code"] != 0 or (names is None and topic["name"].startswith("__")):
             continue
         count = len(topic["partitions"])

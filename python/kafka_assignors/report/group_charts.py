@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kafka_assignors.report.canvas import OWNERS, Picture, colour, compact, draw, drawn_text
 from kafka_assignors.report.model import OBSERVED, LagByMember, Ownership
 from kafka_assignors.report.names import short_names
+from kafka_assignors.report.timelines import PARTITIONS_SHOWN, aligned, codes, most_moved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,10 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MEMBERS_SHOWN", "PARTITIONS_SHOWN", "lag_by_member", "loads", "owners"]
-
-PARTITIONS_SHOWN = 40
-"""The most partitions in a picture; of more partitions, those with the most moves are shown."""
+__all__ = ["MEMBERS_SHOWN", "dark", "lag_by_member", "loads", "owners"]
 
 MEMBERS_SHOWN = 30
 """The most members in a picture; of more members, those with the most partitions are shown."""
@@ -30,94 +28,63 @@ _LABELS = 300
 _WIDTH = 9.4
 
 
-def _codes(count: int) -> list[str]:
-    """A, B, … Z, AA, AB, …"""
-    codes = []
-    for number in range(count):
-        code = ""
-        number += 1
-        while number:
-            number, digit = divmod(number - 1, 26)
-            code = chr(65 + digit) + code
-        codes.append(code)
-    return codes
-
-
 def _name(strategy: str) -> str:
     return "observed (today)" if strategy == OBSERVED else drawn_text(strategy)
 
 
-def _dark(shade: str) -> bool:
+def dark(shade: str) -> bool:
+    """Whether letters on this colour have to be light."""
     red, green, blue = (int(shade[at : at + 2], 16) for at in (1, 3, 5))
     return 0.299 * red + 0.587 * green + 0.114 * blue < 130
 
 
-def _time_axis(axes: Axes, times: Sequence[int], *, last: bool) -> None:
+def _time_axis(axes: Axes, times: Sequence[int]) -> None:
+    """The axis below the last panel, which all panels share."""
     count = len(times)
     axes.set_xlim(-0.5, max(0, count - 1) + 0.5)
     places = list(range(0, count, max(1, -(-count // 10))))
     moments = [datetime.fromtimestamp(times[place] / 1000, UTC) for place in places]
     labels = [f"{place + 1}\n{when:%d %b}\n{when:%H:%M}" for place, when in zip(places, moments, strict=True)]
     axes.set_xticks(places, labels, fontsize=8)
-    if last:
-        axes.set_xlabel("rebalance, and when it was (UTC)")
-
-
-def _rows_shown(timelines: Sequence[Ownership]) -> list[list[int]]:
-    """For each timeline, the indices of the shown partitions, which are the same for all."""
-    changes: dict[tuple[str, int], int] = {}
-    for timeline in timelines:
-        for partition, owned in zip(timeline.partitions, zip(*timeline.owners, strict=True), strict=True):
-            moves = sum(before != after for before, after in itertools.pairwise(owned))
-            changes[partition] = changes.get(partition, 0) + moves
-    shown = set(sorted(changes, key=lambda partition: (-changes[partition], partition))[:PARTITIONS_SHOWN])
-    return [[at for at, partition in enumerate(each.partitions) if partition in shown] for each in timelines]
+    axes.set_xlabel("rebalance, and when it was (UTC)")
 
 
 def owners(group_id: str, timelines: Sequence[Ownership]) -> Picture:
     """For each strategy: partitions from top to bottom, rebalances from left to right, the owner as colour and letters.
 
-    A change of owner is a gap between two cells. Members have the same letters for all strategies.
+    A change of owner is a gap between two cells. Members have the same letters for all strategies, and all strategies
+    have the same rebalances and partitions at the same places.
     """
-    members = _members_of(timelines)
-    codes = dict(zip(members, _codes(len(members)), strict=True))
+    letters = codes(timelines)
+    members = list(letters)
     shades = {member: OWNERS[place % len(OWNERS)] for place, member in enumerate(members)}
-    shown = list(zip(timelines, _rows_shown(timelines), strict=True))
-    heights = [max(1.3, 0.15 * len(rows)) for _, rows in shown]
+    shown = aligned(timelines)
+    rows = most_moved(shown)
+    panel = max(1.3, 0.15 * len(rows))
 
     def paint(figure: Figure) -> None:
-        panels: Any = figure.subplots(len(shown), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
-        for place, (axes, (timeline, rows)) in enumerate(zip(panels[:, 0], shown, strict=True)):
-            _paint_owners(axes, timeline, rows, shades, codes)
-            axes.set_title(f"{_name(timeline.strategy)}: {sum(timeline.moved):,} partitions moved")
-            _time_axis(axes, timeline.times, last=place == len(shown) - 1)
+        panels: Any = figure.subplots(len(shown), 1, squeeze=False, sharex=True, sharey=True)
+        for axes, whole, timeline in zip(panels[:, 0], timelines, shown, strict=True):
+            _paint_owners(axes, timeline, rows, shades, letters)
+            axes.set_title(f"{_name(timeline.strategy)}: {sum(whole.moved):,} partitions moved")
+        _time_axis(panels[-1, 0], shown[0].times)
         if len(members) <= 20:
-            _member_legend(figure, members, shades, codes)
+            _member_legend(figure, members, shades, letters)
 
-    cut = any(len(rows) < len(each.partitions) for each, rows in shown)
     caption = "Who owned which partition after each rebalance. A vertical gap is a change of owner."
-    if cut:
+    if len(rows) < len(shown[0].partitions):
         caption += f" The {PARTITIONS_SHOWN} partitions that moved most often are shown."
     if len(members) > 20:
         caption += " Letters are members; the table below names them."
     said = (f"{_name(each.strategy)} moved {sum(each.moved):,} in {len(each.times)} rebalances" for each in timelines)
     alt = f"Ownership of the partitions of group {group_id} over time: {'; '.join(said)}"
-    height = sum(heights) + 0.85 * len(shown) + (0.3 * (1 + (len(members) - 1) // 4) if len(members) <= 20 else 0)
+    legend = 0.3 * (1 + (len(members) - 1) // 4) if len(members) <= 20 else 0
+    height = (panel + 0.45) * len(shown) + 0.8 + legend
     return draw(paint, width=_WIDTH, height=height, alt=alt, caption=caption, salt=f"owners {group_id}")
 
 
-def member_codes(timelines: Sequence[Ownership]) -> dict[str, str]:
-    """The letters of the members, as in the picture of `owners`."""
-    members = _members_of(timelines)
-    return dict(zip(members, _codes(len(members)), strict=True))
-
-
-def _members_of(timelines: Sequence[Ownership]) -> list[str]:
-    return list(dict.fromkeys(member for each in timelines for member in each.members))
-
-
 def _paint_owners(
-    axes: Axes, timeline: Ownership, rows: Sequence[int], shades: Mapping[str, str], codes: Mapping[str, str]
+    axes: Axes, timeline: Ownership, rows: Sequence[int], shades: Mapping[str, str], letters: Mapping[str, str]
 ) -> None:
     import numpy as np
 
@@ -148,11 +115,11 @@ def _paint_owners(
         axes.text(
             start + (length - 1) / 2,
             row,
-            codes[member],
+            letters[member],
             ha="center",
             va="center_baseline",
             fontsize=6.5,
-            color="#ffffff" if _dark(shades[member]) else "#101214",
+            color="#ffffff" if dark(shades[member]) else "#101214",
             in_layout=False,
         )
     lines = []
@@ -200,11 +167,13 @@ def _topic_ticks(axes: Axes, partitions: Sequence[tuple[str, int]]) -> None:
     axes.set_yticks(places, labels, fontsize=8)
 
 
-def _member_legend(figure: Figure, members: Sequence[str], shades: Mapping[str, str], codes: Mapping[str, str]) -> None:
+def _member_legend(
+    figure: Figure, members: Sequence[str], shades: Mapping[str, str], letters: Mapping[str, str]
+) -> None:
     from matplotlib.patches import Patch
 
     names = short_names(members, 22, drawn_text)
-    patches = [Patch(color=shades[each], label=f"{codes[each]}  {names[each]}") for each in members]
+    patches = [Patch(color=shades[each], label=f"{letters[each]}  {names[each]}") for each in members]
     figure.legend(handles=patches, loc="outside upper left", ncols=4, fontsize=8.5, handlelength=1.2)
 
 
@@ -213,7 +182,8 @@ def loads(group_id: str, timelines: Sequence[Ownership]) -> Picture:
 
     A dot marks a load with partitions that another member had.
     """
-    everybody = _members_of(timelines)
+    letters = codes(timelines)
+    everybody = list(letters)
     held: dict[str, int] = dict.fromkeys(everybody, 0)
     for timeline in timelines:
         for step in timeline.owners:
@@ -223,17 +193,17 @@ def loads(group_id: str, timelines: Sequence[Ownership]) -> Picture:
     ranked = sorted(everybody, key=lambda member: -held[member])[:MEMBERS_SHOWN]
     members = [member for member in everybody if member in set(ranked)]
     height = max(1.0, 0.17 * len(members))
+    shown = aligned(timelines)
 
     def paint(figure: Figure) -> None:
-        panels: Any = figure.subplots(len(timelines), 1, squeeze=False)
-        most = max([max(_held(each, at)) for each in timelines for at in range(len(each.times)) if each.members] + [1])
+        panels: Any = figure.subplots(len(shown), 1, squeeze=False, sharex=True, sharey=True)
+        most = max([max(_held(each, at)) for each in shown for at in range(len(each.times)) if each.members] + [1])
         names = short_names(members, 24, drawn_text)
-        codes = member_codes(timelines)
-        for place, (axes, timeline) in enumerate(zip(panels[:, 0], timelines, strict=True)):
+        for axes, timeline in zip(panels[:, 0], shown, strict=True):
             _paint_loads(axes, timeline, members, most)
-            axes.set_yticks(range(len(members)), [f"{names[each]}  {codes[each]}" for each in members], fontsize=8)
+            axes.set_yticks(range(len(members)), [f"{names[each]}  {letters[each]}" for each in members], fontsize=8)
             axes.set_title(f"{_name(timeline.strategy)}: partitions of each member")
-            _time_axis(axes, timeline.times, last=place == len(timelines) - 1)
+        _time_axis(panels[-1, 0], shown[0].times)
 
     caption = (
         "How many partitions each member held: the darker, the more. A dot marks a member that took over partitions "
@@ -244,7 +214,7 @@ def loads(group_id: str, timelines: Sequence[Ownership]) -> Picture:
     return draw(
         paint,
         width=_WIDTH,
-        height=(height + 0.85) * len(timelines),
+        height=(height + 0.45) * len(shown) + 0.6,
         alt=f"Partitions that each member of group {group_id} held after each rebalance",
         caption=caption,
         salt=f"loads {group_id}",

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 __all__ = [
     "FORMAT",
+    "KEEP",
     "OBSERVED",
     "Failure",
     "GroupFigures",
@@ -32,6 +33,9 @@ FORMAT = 2
 
 OBSERVED = "observed"
 """The name, among strategies, of the real assignments."""
+
+KEEP = "keep"
+"""The recommendation to change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +237,11 @@ class GroupReport:
     ownership: Sequence[Ownership] = ()
     lag: LagByMember | None = None
 
+    @property
+    def changes(self) -> bool:
+        """Whether another strategy is recommended than the one that it has."""
+        return self.recommendation.strategy not in (None, KEEP)
+
 
 @dataclass(frozen=True, slots=True)
 class Period:
@@ -278,7 +287,9 @@ class Report:
         observed_groups: the number of these groups.
         recommendations: for how many groups each strategy is recommended; also `keep`, and `none` without a
             recommendation.
-        worst: the groups that gain the most, the first one most.
+        worst: the groups that gain the most, the first one most; the page shows them with pictures.
+        changes: the groups that should change and gain the most after them, the first one most; the page has a folded
+            section for each.
         failures: some of the groups that failed.
         failed_groups: how many failed for some strategy.
         notes: further notes, a sentence each.
@@ -298,18 +309,29 @@ class Report:
     moved_recommended: int
     recommendations: Mapping[str, int]
     worst: Sequence[GroupReport]
+    changes: Sequence[GroupReport] = ()
     failures: Sequence[Failure] = ()
     failed_groups: int = 0
     observed_groups: int = 0
     notes: Sequence[str] = ()
     pages: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def changing(self) -> int:
+        """For how many groups another strategy is recommended than the one that they have."""
+        return sum(count for name, count in self.recommendations.items() if name not in (KEEP, "none"))
+
     def to_json(self) -> dict[str, Any]:
-        """The report as values of JSON; a figure that is NaN or infinite is null."""
-        values = {"format": FORMAT, **_plain(asdict(self))}
+        """The report as values of JSON; a figure that is NaN or infinite is null.
+
+        `changes` have their figures, and no timelines.
+        """
+        changes = [replace(each, ownership=(), lag=None) for each in self.changes]
+        values = {"format": FORMAT, **_plain(asdict(replace(self, changes=changes)))}
         for entry, totals in zip(values["strategies"], self.strategies, strict=True):
             entry |= {"moved_share": totals.moved_share, "unassigned_share": totals.unassigned_share}
-        for entry, group in zip(values["worst"], self.worst, strict=True):
+        shown = [*zip(values["worst"], self.worst, strict=True), *zip(values["changes"], self.changes, strict=True)]
+        for entry, group in shown:
             for name, figures in group.figures.strategies.items():
                 entry["figures"]["strategies"][name]["unassigned_share"] = figures.unassigned_share
         return values

@@ -1,7 +1,13 @@
-"""The report as one HTML page without scripts that needs no network; and the same figures as JSON."""
+"""The report as one HTML page that needs no network; and the same figures as JSON.
+
+The only script is the page's own, which draws the folded sections; the page's policy names its hash, so that a browser
+runs no other. Names of strangers are data of this script and texts of the page, never markup.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -16,9 +22,11 @@ from typing import TYPE_CHECKING, Any
 from kafka_assignors.errors import MissingDependencyError, OptionError
 from kafka_assignors.printable import escaped
 from kafka_assignors.report import charts, group_charts
-from kafka_assignors.report.canvas import COLOURS, Picture
-from kafka_assignors.report.model import OBSERVED, GroupReport, Ownership, Report
-from kafka_assignors.report.recommend import KEEP, today
+from kafka_assignors.report.canvas import COLOURS, OWNERS, Picture
+from kafka_assignors.report.model import KEEP, OBSERVED, GroupReport, Ownership, Report, StrategyFigures
+from kafka_assignors.report.recommend import today
+from kafka_assignors.report.sections import sections
+from kafka_assignors.report.timelines import codes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,6 +71,8 @@ def page(report: Report, json_name: str = "report.json") -> str:
 
     folder = resources.files("kafka_assignors.report") / "templates"
     sources = {name: (folder / name).read_text("utf-8") for name in ("page.html.j2", "macros.html.j2", "style.css")}
+    script = (folder / "report.js").read_text("utf-8") if report.changes else None
+    loads = _has_loads(report)
     environment = jinja2.Environment(
         loader=jinja2.DictLoader(sources),
         autoescape=True,
@@ -86,7 +96,12 @@ def page(report: Report, json_name: str = "report.json") -> str:
         json_name=json_name,
         keep=KEEP,
         observed=OBSERVED,
-        loads=_has_loads(report),
+        loads=loads,
+        script=script,
+        digest=None if script is None else base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        sections=sections(report.changes, lambda own: _cells(own, loads), _strategy),
+        present=[today(each.figures) for each in report.changes],
+        owner_colours=[(shade, "#ffffff" if group_charts.dark(shade) else "#101214") for shade in OWNERS],
         themes=[_variables(which) for which in (0, 1)],
     )
 
@@ -158,9 +173,27 @@ def _variables(which: int) -> str:
     return " ".join(f"--{name}: {pair[which]};" for name, pair in COLOURS.items())
 
 
+def _cells(own: StrategyFigures, loads: bool) -> list[str]:
+    """The texts of a strategy's row in the table of a group; `loads` adds what the heaviest member carries."""
+    ratios = [own.load_ratio_mean, own.load_ratio_max] if loads else []
+    return [
+        _number(own.rebalances),
+        _number(own.moved),
+        _number(own.moved_needed),
+        _figure(own.spread),
+        _figure(own.balance_score),
+        _figure(own.lag_skew),
+        _number(own.max_lag),
+        *("–" if ratio is None else _figure(ratio) for ratio in ratios),
+        _percent(own.unassigned_share),
+        _number(own.copartition_violations),
+    ]
+
+
 def _has_loads(report: Report) -> bool:
     """Whether a strategy of the page is weighted."""
-    of_groups = (figures.load_ratio_mean for each in report.worst for figures in each.figures.strategies.values())
+    groups = chain(report.worst, report.changes)
+    of_groups = (figures.load_ratio_mean for each in groups for figures in each.figures.strategies.values())
     return any(ratio is not None for ratio in chain((each.load_ratio_mean for each in report.strategies), of_groups))
 
 
@@ -217,7 +250,7 @@ def _group(group: GroupReport, place: int) -> _Shown:
 
 
 def _members(timelines: Sequence[Ownership]) -> list[tuple[str, str]]:
-    return [(code, member) for member, code in group_charts.member_codes(timelines).items()]
+    return [(code, member) for member, code in codes(timelines).items()]
 
 
 def _lag_columns(group: GroupReport, by_strategy: Mapping[str, Mapping[str, int]]) -> list[str]:

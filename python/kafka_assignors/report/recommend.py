@@ -22,16 +22,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_assignors.errors import OptionError
-from kafka_assignors.report.model import OBSERVED, GroupFigures, Recommendation, StrategyFigures
+from kafka_assignors.report.model import KEEP, OBSERVED, GroupFigures, Recommendation, StrategyFigures
 from kafka_assignors.strategies import strategy_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["KEEP", "Limits", "recommend", "saved", "today"]
-
-KEEP = "keep"
-"""The recommendation if no change is worth it."""
 
 # The first of several equally good ones is recommended. With a cooperative one members work through a rebalance.
 _PREFERRED = ("cooperative-sticky", "sticky", "range", "roundrobin", "lag", "cooperative-sticky-join", "sticky-join")

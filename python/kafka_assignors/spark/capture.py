@@ -195,9 +195,20 @@ class Capture:
         self._stopped = True
         self.query.stop()
 
-    def batches(self) -> dict[int, dict[str, Any]]:
-        """The complete batches by number: `rows` by table, and `rejected` by reason."""
-        return self._ledger.batches()
+    def batches(self, after: int = -1) -> dict[int, dict[str, Any]]:
+        """The complete batches by number: `rows` by table, and `rejected` by reason.
+
+        Args:
+            after: only those with a larger number.
+        """
+        return self._ledger.batches(after)
+
+    def share_read(self, batch_id: int) -> float:
+        """The part of the offsets that the topic had at the start, up to and with this batch: 0 to 1.
+
+        1 if the topic was empty. 0 if the checkpoint does not have the batch any more: it keeps the last hundred.
+        """
+        return self.topic.share_read(self._ledger.reached(batch_id).get(self.topic.name, {}))
 
     def _of_query(self, run: Callable[[], bool | None]) -> bool | None:
         from pyspark.errors import StreamingQueryException

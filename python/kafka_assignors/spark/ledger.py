@@ -88,9 +88,9 @@ class Ledger:
         """Notes that all tables of a batch are written."""
         self._write(f"_batches/{batch_id}.json", {"batch_id": batch_id, **counts})
 
-    def batches(self) -> dict[int, dict[str, Any]]:
-        """The complete batches with their numbers of records and rows, in order."""
-        return {batch_id: self._read(f"_batches/{batch_id}.json") for batch_id in self._ids()}
+    def batches(self, after: int = -1) -> dict[int, dict[str, Any]]:
+        """The complete batches behind this one, with their numbers of records and rows, in order."""
+        return {batch_id: self._read(f"_batches/{batch_id}.json") for batch_id in self._ids() if batch_id > after}
 
     def last(self) -> int | None:
         """The last complete batch; all earlier ones are complete too."""
@@ -107,13 +107,19 @@ class Ledger:
             raise TableError(f"{self.path} holds no finished batch of a capture; give the --out of one")
         return last
 
-    def reached(self) -> dict[str, dict[str, int]]:
-        """The position of the checkpoint: by topic and partition number, as text, the next offset."""
-        numbers = [name for name in self._names("_checkpoint/offsets") if name.isdigit()]
-        if not numbers:
+    def reached(self, batch_id: int | None = None) -> dict[str, dict[str, int]]:
+        """The position after a batch, by default the last one that was begun.
+
+        Returns:
+            By topic and partition number, as text, the next offset. Empty if the batch is not in the checkpoint, which
+            keeps the last hundred.
+        """
+        numbers = [int(name) for name in self._names("_checkpoint/offsets") if name.isdigit()]
+        wanted = max(numbers, default=-1) if batch_id is None else batch_id
+        if wanted not in numbers:
             return {}
         # Spark's offset log: its version, the batch's metadata, and one line for each source.
-        lines = self._text(f"_checkpoint/offsets/{max(numbers, key=int)}").splitlines()
+        lines = self._text(f"_checkpoint/offsets/{wanted}").splitlines()
         found: dict[str, dict[str, int]] = json.loads(lines[-1])
         return found
 

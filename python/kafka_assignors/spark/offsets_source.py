@@ -74,6 +74,18 @@ class SourceTopic:
         spans = enumerate(zip(self.begin, self.end, strict=True))
         return [number for number, (begin, end) in spans if end > begin and reached.get(str(number), -1) < end]
 
+    def share_read(self, reached: Mapping[str, int]) -> float:
+        """The part of the offsets between `begin` and `end` that is before these next offsets; 1 if there are none.
+
+        Args:
+            reached: by partition number, as text, the next offset.
+        """
+        spans = [(max(0, end - begin), begin) for begin, end in zip(self.begin, self.end, strict=True)]
+        read = sum(
+            min(length, max(0, reached.get(str(number), begin) - begin)) for number, (length, begin) in enumerate(spans)
+        )
+        return read / total if (total := sum(length for length, _ in spans)) else 1.0
+
 
 def check_settings(kafka: Mapping[str, Any]) -> dict[str, str]:
     """Checks the settings of a Java client, and returns their values as texts.

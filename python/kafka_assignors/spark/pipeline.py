@@ -77,6 +77,7 @@ def run(
                 lags=tables["lags"],
                 assignments=replayed_assignments(events, counts, tables["lags"], observed),
                 joined=joined,
+                advice=tables["recommendations"],
                 title=f"A made-up fleet of {groups:,} consumer groups (seed {seed})",
             )
         with steps.step("report: page", _PAGE):

@@ -12,9 +12,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
 
-__all__ = ["Steps"]
+__all__ = ["Steps", "on_stderr"]
 
 _EVERY = 0.2
+
+
+def on_stderr() -> Console:
+    """A console for progress: standard output has what other programs read."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 class Steps:
@@ -50,8 +57,15 @@ class Steps:
         self._progress.stop()
 
     @contextmanager
-    def step(self, what: str, weight: float, spark: SparkSession | None = None) -> Iterator[None]:
-        """One step; with a session, the bar follows the tasks of the Spark jobs that this thread starts."""
+    def step(self, what: str, weight: float, spark: SparkSession | None = None, *, told: bool = True) -> Iterator[None]:
+        """One step; with a session, the bar follows the tasks of the Spark jobs that this thread starts.
+
+        Args:
+            what: the step's name.
+            weight: its duration, relative to the other steps.
+            spark: the session.
+            told: whether a line says that it is over. An error of a step that is not told stands alone.
+        """
         import time
 
         self._progress.update(self._task, description=f"{what:<44}")
@@ -69,7 +83,8 @@ class Steps:
                 follower.join()
         self._done += weight
         self._progress.update(self._task, completed=self._done)
-        self._console.print(f"{what:<44} {time.monotonic() - started:6.1f} s", highlight=False)
+        if told:
+            self._console.print(f"{what:<44} {time.monotonic() - started:6.1f} s", highlight=False)
 
     def _follow(self, spark: SparkSession, weight: float, over: threading.Event) -> None:
         """Moves the bar with the finished tasks. Tasks are added meanwhile: it stays below 90 % and never goes back."""

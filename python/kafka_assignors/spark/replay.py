@@ -263,7 +263,7 @@ def _by_batch(
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         kernel = _core.Replay(options, intervals._in_ms())
-        wanted = _batch_schema()
+        wanted = history_schema()
         for batch in batches:
             # A setting of Spark makes it write strings with 64-bit offsets.
             fitting = batch if batch.schema.equals(wanted) else batch.cast(wanted)
@@ -293,7 +293,7 @@ def _by_group(
     def run(batches: Any) -> Any:
         kernel = _core.Replay(options, intervals._in_ms())
         key, columns, problem = _one_row(batches)
-        row = pyarrow.record_batch([*key, *columns], _batch_schema())
+        row = pyarrow.record_batch([*key, *columns], history_schema())
         if problem is None:
             yield from what(kernel, row)
         elif what is not _shares:
@@ -312,7 +312,7 @@ def _one_row(batches: Iterator[Any]) -> tuple[list[Any], list[Any], str | None]:
     """The row of a group, as Spark would have collected it: key, lists, and an error if it is too large."""
     import pyarrow
 
-    wanted = _batch_schema()
+    wanted = history_schema()
     key: list[Any] = []
     found: dict[str, list[Any]] = {name: [] for name in _LISTS}
     bytes_ = 0
@@ -332,8 +332,8 @@ def _one_row(batches: Iterator[Any]) -> tuple[list[Any], list[Any], str | None]:
     return key, columns, None
 
 
-def _batch_schema() -> Any:
-    """The Arrow schema of the core's input."""
+def history_schema() -> Any:
+    """The Arrow schema of the core's input: a row for each group."""
     import pyarrow
 
     long, int_, text = pyarrow.int64(), pyarrow.int32(), pyarrow.string()

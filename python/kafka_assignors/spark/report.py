@@ -5,31 +5,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from kafka_assignors.errors import OptionError, TableError
 from kafka_assignors.report.model import (
     OBSERVED,
     Failure,
-    GroupFigures,
     GroupReport,
-    LagByMember,
-    Ownership,
     Period,
     Quantiles,
-    Recommendation,
     Report,
     StrategyTotals,
 )
-from kafka_assignors.report.recommend import KEEP, today
-from kafka_assignors.spark.advice import ALL, RECOMMENDATIONS, by_group, group_figures, pattern, recommendations
+from kafka_assignors.report.recommend import KEEP
+from kafka_assignors.spark.advice import ALL, RECOMMENDATIONS, pattern, recommendations
+from kafka_assignors.spark.report_groups import groups_shown
 from kafka_assignors.spark.schemas import checked
-from kafka_assignors.spark.summary import load_ratios, three_digits
+from kafka_assignors.spark.summary import load_ratio, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kafka_assignors.report.recommend import Limits
 
@@ -43,24 +40,24 @@ __all__ = [
 ]
 
 _KEYS = ("cluster", "group_id")
-# More does not fit a picture that people can read; so few rows cost a driver almost nothing.
-_MOST_PARTITIONS = 4_000
-_MOST_REBALANCES = 60
 _FAILURES = 50
 _MOST_GROUPS = 1_000
+SECTIONS = 300
+"""The default of `sections`: their timelines are about two megabytes of the page."""
 _PERIODS = 72
 _MINUTE = 60_000
 _STEPS = tuple(_MINUTE * each for each in (1, 5, 15, 30, 60, 180, 360, 720, 1440, 10_080, 43_200))
 
 
-def check_options(top: int, joined: str | None) -> None:
+def check_options(top: int, joined: str | None, sections: int = SECTIONS) -> None:
     """Checks the options of `report`.
 
     Raises:
-        OptionError: `top` is not a number from 0 to 1000, or `joined` is no regular expression.
+        OptionError: `top` or `sections` is not a number from 0 to 1000, or `joined` is no regular expression.
     """
-    if isinstance(top, bool) or not isinstance(top, int) or not 0 <= top <= 1_000:
-        raise OptionError(f"top is {top!r}; give a number of groups, 0 to 1000")
+    for name, number in (("top", top), ("sections", sections)):
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 1_000:
+            raise OptionError(f"{name} is {number!r}; give a number of groups, 0 to 1000")
     pattern(joined)
 
 
@@ -123,13 +120,16 @@ def report(
     joined: str | None = None,
     limits: Limits | None = None,
     top: int = 6,
+    sections: int = SECTIONS,
     groups: Sequence[str] = (),
+    advice: DataFrame | None = None,
     pages: Mapping[str, str] | None = None,
     title: str = "Consumer groups under each assignment strategy",
 ) -> Report:
     """The report of a replay, from its tables.
 
-    Spark reads `rebalances` about five times: persist it if reading is slow.
+    Spark reads `rebalances` about six times: persist it if reading is slow. What reaches the driver does not grow with
+    the fleet.
 
     Args:
         rebalances: the table of that name.
@@ -140,29 +140,28 @@ def report(
             and group_id, and of the strategies; it returns the table.
         joined: see `recommendations`.
         limits: see `recommendations`.
-        top: how many groups are shown one by one: those that gain the most.
-        groups: the ids of groups to show instead, whatever they gain.
+        top: how many groups are shown with pictures: those that gain the most.
+        sections: how many more of the groups that should change have a folded section, those that gain the most
+            first.
+        groups: the ids of groups to show instead of both, whatever they gain.
+        advice: the table `recommendations` of these rows, if it is written already.
         pages: further pages in the same folder: heading to address.
         title: of the page.
 
     Raises:
         TableError: a table lacks a column.
-        OptionError: `top` is negative, `joined` is no regular expression, or the table lacks one of `groups`.
+        OptionError: `top` or `sections` is not a number from 0 to 1000, `joined` is no regular expression, or the table
+            lacks one of `groups`.
     """
-    check_options(top, joined)
+    check_options(top, joined, sections)
     import pyspark.sql.functions as f
 
     rows = checked(rebalances, "rebalances")
-    advice = recommendations(rows, events=events, joined=joined, limits=limits).persist()
+    made = advice is None
+    if advice is None:
+        advice = recommendations(rows, events=events, joined=joined, limits=limits).persist()
     try:
-        # A row without a cluster or a group counts as a failure, and cannot be shown as a group.
-        named = advice.where("cluster is not null and group_id is not null")
-        wanted = named.where(f.col("group_id").isin(list(groups))) if groups else named
-        ranked = wanted.orderBy(f.desc(f.coalesce("saved", f.lit(0))), *_KEYS)
-        best = ranked.limit(_MOST_GROUPS if groups else top).collect()
-        lacking = sorted(set(groups) - {row["group_id"] for row in best})
-        if lacking:
-            raise OptionError(f"the table rebalances has no group {lacking[0]!r}; give another one")
+        chosen, best = _chosen(advice, top, sections, groups)
         tally = {
             row["strategy"] or "none": row["count"]
             for row in advice.groupBy("strategy").count().orderBy(f.desc("count"), "strategy").collect()
@@ -174,25 +173,27 @@ def report(
             f.count_if(seen),
             f.count_if(~seen),
             f.count_if(f.col("by_broker") & f.col("today").isNull()),
+            f.count_distinct("cluster"),
         ).first()
     finally:
-        advice.unpersist()
-    facts = rows.agg(
-        f.count_distinct("cluster").alias("clusters"),
-        f.count_distinct(f.struct(*_KEYS)).alias("groups"),
-        f.min("ts").alias("since"),
-        f.max("ts").alias("until"),
-    ).first()
+        if made:
+            advice.unpersist()
+    facts = rows.agg(f.min("ts").alias("since"), f.max("ts").alias("until")).first()
     assert facts is not None
     assert moves is not None
     strategies = _totals(rows, tally)
     failures, failed_groups = _failures(rows)
     period_ms, periods = _periods(rows, facts["since"], facts["until"])
-    worst = _worst(rows, best, events, lags, assignments, joined)
+    of_chosen = _rows_of(rows, chosen).persist()
+    try:
+        shown = groups_shown(of_chosen, chosen, events, lags, assignments, joined, by_member=best)
+    finally:
+        of_chosen.unpersist()
+    count = sum(tally.values())
     return Report(
         title=title,
-        clusters=facts["clusters"],
-        groups=facts["groups"],
+        clusters=moves[5],
+        groups=count,
         rebalances=max([each.rebalances for each in strategies], default=0),
         since=facts["since"],
         until=facts["until"],
@@ -202,13 +203,43 @@ def report(
         moved_today=moves[0] or 0,
         moved_recommended=moves[1] or 0,
         recommendations=tally,
-        worst=worst,
+        worst=shown[:best],
+        changes=shown[best:],
         failures=failures,
         failed_groups=failed_groups,
         observed_groups=moves[2],
-        notes=_notes(facts["groups"], moves[2], moves[3], moves[4], worst),
+        notes=_notes(count, moves[2], moves[3], moves[4], shown[:best]),
         pages=dict(pages or {}),
     )
+
+
+def _chosen(advice: DataFrame, top: int, sections: int, groups: Sequence[str]) -> tuple[list[Any], int]:
+    """The rows of the shown groups, those with pictures first, and how many have pictures."""
+    import pyspark.sql.functions as f
+
+    # A row without a cluster or a group counts as a failure, and cannot be shown as a group.
+    named = advice.where("cluster is not null and group_id is not null")
+    order: list[Any] = [f.desc(f.coalesce("saved", f.lit(0))), *_KEYS]
+    if groups:
+        found = named.where(f.col("group_id").isin(list(groups))).orderBy(*order).limit(_MOST_GROUPS).collect()
+        lacking = sorted(set(groups) - {row["group_id"] for row in found})
+        if lacking:
+            raise OptionError(f"the table rebalances has no group {lacking[0]!r}; give another one")
+        return found, len(found)
+    best = named.orderBy(*order).limit(top).collect()
+    there = {(row["cluster"], row["group_id"]) for row in best}
+    changing = named.where((f.col("strategy") != KEEP) & f.col("strategy").isNotNull())
+    further = changing.orderBy(*order).limit(top + sections).collect() if sections else []
+    rest = [row for row in further if (row["cluster"], row["group_id"]) not in there][:sections]
+    return [*best, *rest], len(best)
+
+
+def _rows_of(rows: DataFrame, chosen: Sequence[Any]) -> DataFrame:
+    import pyspark.sql.functions as f
+
+    keys = [(row["cluster"], row["group_id"]) for row in chosen]
+    wanted = rows.sparkSession.createDataFrame(keys, "cluster string, group_id string")
+    return rows.join(f.broadcast(wanted), list(_KEYS), "left_semi")
 
 
 def _notes(groups: int, observed: int, running: int, by_broker: int, worst: Sequence[GroupReport]) -> list[str]:
@@ -228,44 +259,44 @@ def _notes(groups: int, observed: int, running: int, by_broker: int, worst: Sequ
     return notes
 
 
-def _quantiles(value: Column, name: str) -> list[Column]:
-    import pyspark.sql.functions as f
-
-    # Spark keeps a count of every different value in memory for exact percentiles.
-    points = f.percentile(three_digits(value), f.array(f.lit(0.5), f.lit(0.95)))
-    return [points.alias(name), f.max(value).alias(f"{name}_max")]
+_DISTRIBUTIONS = {"spread": "max_count - min_count", "score": "balance_score", "skew": "lag_skew"}
 
 
 def _totals(rows: DataFrame, tally: Mapping[str, int]) -> list[StrategyTotals]:
-    """Every strategy over the fleet: `observed` first, then by moves."""
+    """Every strategy over the fleet: `observed` first, then by moves.
+
+    Sums go by way of the groups, and percentiles by way of the different values: both are few, and Spark adds up what
+    follows each other in a file before it distributes anything.
+    """
     import pyspark.sql.functions as f
 
-    key = f.struct(*_KEYS)
+    named = rows.where("strategy is not null")
     sound = f.col("moved").isNotNull()
-    found = (
-        rows.where("strategy is not null")
-        .groupBy("strategy")
-        .agg(
-            f.count_distinct(key).alias("groups"),
-            (f.count_distinct(key) - f.count_distinct(f.when(sound, key))).alias("failed"),
-            f.count_if(sound).alias("rebalances"),
-            *(
-                f.coalesce(f.sum(name), f.lit(0)).alias(name)
-                for name in ("assigned", "moved", "moved_needed", "copartition_violations", "kernel_ns")
-            ),
-            f.coalesce(f.sum(f.col("partitions") - f.col("assigned")), f.lit(0)).alias("unassigned"),
-            *_quantiles(f.col("max_count") - f.col("min_count"), "spread"),
-            *_quantiles(f.col("balance_score"), "score"),
-            *_quantiles(f.col("lag_skew"), "skew"),
-            *load_ratios(),
-        )
-        .collect()
+    summed = ("assigned", "moved", "moved_needed", "copartition_violations", "kernel_ns")
+    by_group = named.groupBy("strategy", *_KEYS).agg(
+        f.count_if(sound).alias("rebalances"),
+        *(f.sum(name).alias(name) for name in summed),
+        f.sum(f.col("partitions") - f.col("assigned")).alias("unassigned"),
+        *(f.max(f.expr(of)).alias(f"{name}_max") for name, of in _DISTRIBUTIONS.items()),
+        f.sum(load_ratio()).alias("ratio"),
+        f.count(load_ratio()).alias("ratios"),
+        f.max(load_ratio()).alias("load_ratio_max"),
     )
+    found = by_group.groupBy("strategy").agg(
+        f.count("*").alias("groups"),
+        f.count_if(f.col("rebalances") == 0).alias("failed"),
+        *(f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in ("rebalances", *summed, "unassigned")),
+        *(f.max(f"{name}_max").alias(f"{name}_max") for name in _DISTRIBUTIONS),
+        f.try_divide(f.sum("ratio"), f.sum("ratios")).alias("load_ratio_mean"),
+        f.max("load_ratio_max").alias("load_ratio_max"),
+    )
+    percentiles = _percentiles(named)
 
     def quantiles(row: Any, name: str, nothing: float) -> Quantiles:
-        if row[name] is None:
+        both = percentiles.get((row["strategy"], name))
+        if both is None:
             return Quantiles(nothing, nothing, nothing)
-        middle, high = row[name]
+        middle, high = both
         return Quantiles(float(middle), float(high), float(row[f"{name}_max"]))
 
     totals = [
@@ -287,9 +318,22 @@ def _totals(rows: DataFrame, tally: Mapping[str, int]) -> list[StrategyTotals]:
             row["load_ratio_mean"],
             row["load_ratio_max"],
         )
-        for row in found
+        for row in found.collect()
     ]
     return sorted(totals, key=lambda each: (each.strategy != OBSERVED, each.moved, each.strategy))
+
+
+def _percentiles(rows: DataFrame) -> dict[tuple[str, str], tuple[float, float]]:
+    """The median and the 95th percentile of each strategy and distribution, of values rounded to three digits."""
+    import pyspark.sql.functions as f
+
+    pairs = ", ".join(f"'{name}', cast({of} as double)" for name, of in _DISTRIBUTIONS.items())
+    each = rows.select("strategy", f.expr(f"stack({len(_DISTRIBUTIONS)}, {pairs}) as (figure, value)"))
+    rounded = each.where("value is not null").select("strategy", "figure", three_digits(f.col("value")).alias("value"))
+    counted = rounded.groupBy("strategy", "figure", "value").agg(f.count("*").alias("times"))
+    points = f.percentile("value", f.array(f.lit(0.5), f.lit(0.95)), f.col("times"))
+    found = counted.groupBy("strategy", "figure").agg(points.alias("points")).collect()
+    return {(row["strategy"], row["figure"]): tuple(row["points"]) for row in found}
 
 
 def _failures(rows: DataFrame) -> tuple[list[Failure], int]:
@@ -337,211 +381,3 @@ def _periods(rows: DataFrame, since: int | None, until: int | None) -> tuple[int
         Period(period * step, rebalances.get(period, 0), dict(sorted(moved.get(period, {}).items())))
         for period in range(since // step, until // step + 1)
     ]
-
-
-# ---- the groups that are shown ---------------------------------------------------------------------------------------
-
-
-def _worst(
-    rows: DataFrame,
-    best: Sequence[Any],
-    events: DataFrame | None,
-    lags: DataFrame | None,
-    assignments: DataFrame | Callable[[DataFrame, Sequence[str]], DataFrame | None] | None,
-    joined: str | None,
-) -> list[GroupReport]:
-    if not best:
-        return []
-    spark = rows.sparkSession
-    keys = spark.createDataFrame([(row["cluster"], row["group_id"]) for row in best], "cluster string, group_id string")
-
-    def of_them(table: DataFrame) -> DataFrame:
-        import pyspark.sql.functions as f
-
-        return table.join(f.broadcast(keys), list(_KEYS), "left_semi")
-
-    expression = pattern(joined)
-    figures = {
-        (row["cluster"], row["group_id"]): group_figures(row.asDict(recursive=True), expression)
-        for row in by_group(of_them(rows), None if events is None else of_them(events)).collect()
-    }
-    small = {key: None for key, each in figures.items() if 0 < each.partitions <= _MOST_PARTITIONS}
-    table = None if callable(assignments) else assignments
-    if callable(assignments):
-        wanted = spark.createDataFrame(list(small), "cluster string, group_id string") if small else None
-        names = sorted({name for each in figures.values() for name in each.strategies})
-        table = assignments(wanted, names) if wanted is not None else None
-    instances = {} if events is None else _instances(of_them(checked(events, "membership_events")))
-    advised = {
-        (row["cluster"], row["group_id"]): Recommendation(row["strategy"], row["rule"], row["reason"]) for row in best
-    }
-    compared = {key: _compared(figures[key], advice) for key, advice in advised.items()}
-    assigned = _Assignments(
-        None if table is None else of_them(checked(table, "assignments")),
-        of_them(rows).where("moved is not null"),
-        {key: names for key, names in compared.items() if key in small},
-    )
-    last = {key: at for key in small if (at := assigned.last(key)) is not None}
-    known = {} if lags is None else _lags_at(of_them(checked(lags, "lags")), last)
-    found = []
-    for row in best:
-        key = row["cluster"], row["group_id"]
-        named = instances.get(key, {})
-        timelines = [line for name in compared[key] if (line := assigned.ownership(key, name, named)) is not None]
-        lag = assigned.lag(key, list(figures[key].strategies), named, known.get(key, {}))
-        found.append(GroupReport(figures[key], advised[key], row["saved"] or 0, timelines, lag))
-    return found
-
-
-def _compared(figures: GroupFigures, advice: Recommendation) -> list[str]:
-    """The present strategy and the recommended one; if a group keeps its own, the one that moves least instead."""
-    present = today(figures)
-    other = advice.strategy
-    if other in (None, KEEP, present):
-        rest = [name for name, each in figures.strategies.items() if name != present and each.error is None]
-        other = rest[0] if rest else None
-    return [name for name in (present, other) if name is not None]
-
-
-def _instances(events: DataFrame) -> dict[tuple[str, str], dict[str, str]]:
-    """The instance ids of each group's static members, by member id."""
-    found: dict[tuple[str, str], dict[str, str]] = {}
-    rows = events.where("instance_id is not null and instance_id != ''").select(*_KEYS, "member_id", "instance_id")
-    for row in rows.distinct().collect():
-        found.setdefault((row[0], row[1]), {})[row[2]] = row[3]
-    return found
-
-
-def _lags_at(lags: DataFrame, last: Mapping[tuple[str, str], tuple[int, int]]) -> dict[tuple[str, str], _Lags]:
-    """The last known lag of each partition of these groups at the time of each: one row for a partition."""
-    import pyspark.sql.functions as f
-
-    if not last:
-        return {}
-    times = [(*key, at[0]) for key, at in last.items()]
-    until = lags.sparkSession.createDataFrame(times, "cluster string, group_id string, until bigint")
-    at_that_time = (
-        lags.join(f.broadcast(until), list(_KEYS))
-        .where("lag is not null and ts <= until")
-        .groupBy(*_KEYS, "topic", "partition")
-        .agg(f.max_by("lag", f.struct("ts", "lag")).alias("lag"))
-    )
-    found: dict[tuple[str, str], _Lags] = {}
-    for row in at_that_time.collect():
-        found.setdefault((row["cluster"], row["group_id"]), {})[row["topic"], row["partition"]] = row["lag"]
-    return found
-
-
-_Lags: TypeAlias = "dict[tuple[str, int], int]"
-# ts, seq and generation of a rebalance; and a (member, topic, partitions) for each member and topic.
-_Moments: TypeAlias = "dict[tuple[int, int, int], list[tuple[str, str, list[int]]]]"
-
-
-class _Assignments:
-    """The shown rows of `assignments` of a few groups.
-
-    The driver gets the last rebalances of the compared strategies, and the last rebalance that all strategies have. So
-    their number does not grow with the length of a history.
-    """
-
-    def __init__(
-        self, table: DataFrame | None, rebalances: DataFrame, compared: Mapping[tuple[str, str], Sequence[str]]
-    ) -> None:
-        self._found: dict[tuple[tuple[str, str], str], _Moments] = {}
-        self._moved: dict[tuple[tuple[str, str], str], dict[tuple[int, int, int], int]] = {}
-        if table is None or not compared:
-            return
-        import pyspark.sql.functions as f
-
-        spark, moment = table.sparkSession, ["ts", "seq", "generation"]
-        pairs = [(*key, name) for key, names in compared.items() for name in names]
-        shown = _last_of(rebalances, spark.createDataFrame(pairs, "cluster string, group_id string, strategy string"))
-        of_small = spark.createDataFrame(list(compared), "cluster string, group_id string")
-        common = _last_common(rebalances.join(f.broadcast(of_small), list(_KEYS), "left_semi"))
-        for row in shown.collect():
-            moved = self._moved.setdefault(((row["cluster"], row["group_id"]), row["strategy"]), {})
-            moved[row["ts"], row["seq"], row["generation"]] = row["moved"]
-        wanted = shown.select(*_KEYS, "strategy", *moment).unionByName(common).distinct()
-        chosen = table.join(f.broadcast(wanted), [*_KEYS, "strategy", *moment], "left_semi")
-        for row in chosen.select(*_KEYS, "strategy", *moment, "member_id", "topic", "partitions").collect():
-            at = row["ts"], row["seq"], row["generation"]
-            steps = self._found.setdefault(((row["cluster"], row["group_id"]), row["strategy"]), {})
-            steps.setdefault(at, []).append((row["member_id"], row["topic"], row["partitions"]))
-
-    def last(self, key: tuple[str, str]) -> tuple[int, int] | None:
-        """ts and seq of the last rebalance that every strategy has."""
-        moments = [{moment[:2] for moment in steps} for (of, _), steps in self._found.items() if of == key]
-        return max(set.intersection(*moments), default=None) if moments else None
-
-    def ownership(self, key: tuple[str, str], strategy: str, named: Mapping[str, str]) -> Ownership | None:
-        """The timeline of a group's last rebalances; None if it is not in the table."""
-        found = self._found.get((key, strategy))
-        if not found:
-            return None
-        moments = sorted(self._moved.get((key, strategy), {}).items())[-_MOST_REBALANCES:]
-        # A rebalance that assigned no partition has no rows.
-        steps = [(moment, found.get(moment, [])) for moment, _ in moments]
-        partitions = sorted({(topic, number) for _, step in steps for _, topic, numbers in step for number in numbers})
-        places = {partition: place for place, partition in enumerate(partitions)}
-        members: dict[str, int] = {}
-        owners = []
-        for _, step in steps:
-            owner = [-1] * len(partitions)
-            for member, topic, numbers in sorted(step, key=lambda row: row[:2]):
-                place = members.setdefault(named.get(member, member), len(members))
-                for number in numbers:
-                    owner[places[topic, number]] = place
-            owners.append(owner)
-        times = [moment[0] for moment, _ in moments]
-        return Ownership(strategy, times, list(members), partitions, owners, [moved for _, moved in moments])
-
-    def lag(
-        self,
-        key: tuple[str, str],
-        strategies: Sequence[str],
-        named: Mapping[str, str],
-        known: Mapping[tuple[str, int], int],
-    ) -> LagByMember | None:
-        """The lag of each member after the last rebalance that every strategy has; None if there is no lag."""
-        last = self.last(key)
-        if last is None or not any(known.values()):
-            return None
-        found = {}
-        for name in strategies:
-            if (key, name) not in self._found:
-                continue
-            steps = self._found[key, name]
-            moment = max(moment for moment in steps if moment[:2] == last)
-            totals: dict[str, int] = {}
-            for member, topic, numbers in steps[moment]:
-                own = named.get(member, member)
-                totals[own] = totals.get(own, 0) + sum(known.get((topic, number), 0) for number in numbers)
-            found[name] = dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
-        return LagByMember(last[0], found)
-
-
-def _last_of(rebalances: DataFrame, wanted: DataFrame) -> DataFrame:
-    """The last rebalances of each of these groups and strategies."""
-    import pyspark.sql.functions as f
-    from pyspark.sql import Window
-
-    latest = Window.partitionBy(*_KEYS, "strategy").orderBy(f.desc("ts"), f.desc("seq"), f.desc("generation"))
-    of_them = rebalances.join(f.broadcast(wanted), [*_KEYS, "strategy"], "left_semi")
-    numbered = of_them.withColumn("place", f.row_number().over(latest))
-    return numbered.where(f.col("place") <= _MOST_REBALANCES).select(
-        *_KEYS, "strategy", "ts", "seq", "generation", "moved"
-    )
-
-
-def _last_common(rebalances: DataFrame) -> DataFrame:
-    """The rows of the last rebalance of each group that all its strategies have."""
-    import pyspark.sql.functions as f
-
-    at = rebalances.groupBy(*_KEYS, "ts", "seq").agg(
-        f.collect_set("strategy").alias("of"), f.collect_list(f.struct("strategy", "generation")).alias("each")
-    )
-    all_of = rebalances.groupBy(*_KEYS).agg(f.count_distinct("strategy").alias("all"))
-    common = at.join(all_of, list(_KEYS)).where(f.size("of") == f.col("all"))
-    last = common.groupBy(*_KEYS).agg(f.max(f.struct("ts", "seq", "each")).alias("last"))
-    rows = last.select(*_KEYS, "last.ts", "last.seq", f.explode("last.each").alias("of"))
-    return rows.select(*_KEYS, "of.strategy", "ts", "seq", "of.generation")

@@ -113,17 +113,23 @@ def three_digits(value: Column) -> Column:
     return when(value < 1_000, round(value.cast("double"), 2)).otherwise(round(value / unit) * unit)
 
 
-def load_ratios() -> list[Column]:
-    """What the heaviest member carries, divided by the bound, over rebalances: `load_ratio_mean` and `load_ratio_max`.
+def load_ratio() -> Column:
+    """What the heaviest member carries, divided by the bound, in a rebalance.
 
     1 is the least possible, and counts where there is nothing to carry. Null without a weighted plan.
     """
-    from pyspark.sql.functions import avg, col, lit, when
-    from pyspark.sql.functions import max as largest
+    from pyspark.sql.functions import col, lit, when
 
     bound = col("load_bound")
-    ratio = when(bound > 0, col("worst_load") / bound).when(bound == 0, lit(1.0))
-    return [avg(ratio).alias("load_ratio_mean"), largest(ratio).alias("load_ratio_max")]
+    return when(bound > 0, col("worst_load") / bound).when(bound == 0, lit(1.0))
+
+
+def load_ratios() -> list[Column]:
+    """`load_ratio` over rebalances: `load_ratio_mean` and `load_ratio_max`."""
+    from pyspark.sql.functions import avg
+    from pyspark.sql.functions import max as largest
+
+    return [avg(load_ratio()).alias("load_ratio_mean"), largest(load_ratio()).alias("load_ratio_max")]
 
 
 def _figures(rounded: Callable[[Column], Column] = lambda value: value) -> list[Column]:

@@ -1,15 +1,25 @@
-"""The tables of a made-up fleet, from a seed, on Spark."""
+"""The tables of a made-up fleet, from a seed, on Spark.
+
+The rows of a table are made in workers, as Arrow columns: arrays of numbers are copied as a whole, and the observed
+plans come from the core, which replays the histories of many groups in one call.
+"""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
+from kafka_assignors import _core
 from kafka_assignors.spark import schemas
 from kafka_assignors.spark.fleet import START, FleetOptions, SynthGroup, pool_size, pool_topic
+from kafka_assignors.spark.replay import history_schema
+from kafka_assignors.spark.strategies import kernel_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
@@ -19,10 +29,14 @@ __all__ = ["TABLES", "synth"]
 TABLES = ("membership_events", "topic_partitions", "offset_snapshots", "observed_assignments")
 """The tables of a fleet."""
 
-# The rows of a batch; a batch of offsets is then well below a megabyte.
-_ROWS = 8_192
+# The rows of a batch; a batch of offsets is then about a megabyte.
+_ROWS = 16_384
+# The events of one call of the core. It starts a thread for each, and keeps the plans of at most one batch.
+_EVENTS = 8_192
 
-_Columns = dict[str, list[Any]]
+# The values of a column: one for each row, or one for all rows.
+_Values: TypeAlias = "list[Any] | np.ndarray[Any, Any] | str | int"
+_Made: TypeAlias = "tuple[int, Mapping[str, _Values]]"
 
 
 def synth(
@@ -72,107 +86,186 @@ def _table(numbers: DataFrame, name: str, options: FleetOptions) -> DataFrame:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     schema = schemas.schema(name)
-    make = partial(_rows_in_batches, options=options, rows=_MAKERS[name], schema=to_arrow_schema(schema))
-    return numbers.mapInArrow(make, schema)
+    make = _planned_in_batches if name == "observed_assignments" else partial(_rows_in_batches, rows=_MAKERS[name])
+    return numbers.mapInArrow(partial(make, options=options, schema=to_arrow_schema(schema)), schema)
+
+
+def _numbers(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[int]:
+    return chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
 
 
 def _rows_in_batches(
     numbers: Iterable[pyarrow.RecordBatch],
     *,
     options: FleetOptions,
-    rows: Callable[[FleetOptions, int], Iterator[_Columns]],
+    rows: Callable[[FleetOptions, int], Iterator[_Made]],
     schema: pyarrow.Schema,
 ) -> Iterator[pyarrow.RecordBatch]:
     """The rows of the groups with these numbers, in batches of about the same size; missing columns are null."""
+    counts: list[int] = []
+    parts: dict[str, list[_Values]] = {}
+    total = 0
+    for number in _numbers(numbers):
+        for count, columns in rows(options, number):
+            counts.append(count)
+            total += count
+            for name, values in columns.items():
+                parts.setdefault(name, []).append(values)
+        if total >= _ROWS:
+            yield _batch(schema, options.cluster, counts, parts)
+            counts, parts, total = [], {}, 0
+    if counts:
+        yield _batch(schema, options.cluster, counts, parts)
+
+
+def _batch(
+    schema: pyarrow.Schema, cluster: str, counts: Sequence[int], parts: Mapping[str, Sequence[_Values]]
+) -> pyarrow.RecordBatch:
     import pyarrow
 
-    gathered: _Columns = {field.name: [] for field in schema}
+    total = sum(counts)
 
-    def batch() -> pyarrow.RecordBatch:
-        arrays = [pyarrow.array(gathered[field.name], field.type) for field in schema]
-        for column in gathered.values():
-            column.clear()
-        return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+    def column(field: pyarrow.Field) -> pyarrow.Array:
+        given = parts.get(field.name)
+        if given is None:
+            return pyarrow.repeat(cluster, total) if field.name == "cluster" else pyarrow.nulls(total, field.type)
+        if isinstance(given[0], np.ndarray):
+            values = np.concatenate(given)
+            # A commit that is not there is -1.
+            return pyarrow.array(values, field.type, mask=values < 0 if field.name == "committed" else None)
+        if isinstance(given[0], list):
+            return pyarrow.array(list(chain.from_iterable(given)), field.type)  # type: ignore[arg-type]
+        return pyarrow.array(given, field.type).take(np.repeat(np.arange(len(counts)), counts))
 
-    for each in numbers:
-        for number in each.column(0).to_pylist():
-            for columns in rows(options, number):
-                count = len(columns["cluster"])
-                for name, column in gathered.items():
-                    column.extend(columns.get(name) or [None] * count)
-                if len(gathered["cluster"]) >= _ROWS:
-                    yield batch()
-    if gathered["cluster"]:
-        yield batch()
+    return pyarrow.RecordBatch.from_arrays([column(field) for field in schema], schema=schema)
 
 
-def _membership_events(options: FleetOptions, number: int) -> Iterator[_Columns]:
+def _membership_events(options: FleetOptions, number: int) -> Iterator[_Made]:
     group = SynthGroup(options, number)
-    seq, ts, kind, member_id, instance_id, rack, topics = zip(*group.events, strict=True)
-    count = len(seq)
-    yield {
-        "cluster": [options.cluster] * count,
-        "group_id": [group.group_id] * count,
-        "seq": list(seq),
-        "ts": list(ts),
-        "kind": list(kind),
-        "member_id": list(member_id),
-        "instance_id": list(instance_id),
-        "rack": list(rack),
-        "topics": list(topics),
-        "generation": list(seq),
-        "protocol": [group.strategy] * count,
-    }
+    seq, ts, kind, member_id, instance_id, rack, topics = map(list, zip(*group.events, strict=True))
+    yield (
+        len(seq),
+        {
+            "group_id": group.group_id,
+            "seq": seq,
+            "ts": ts,
+            "kind": kind,
+            "member_id": member_id,
+            "instance_id": instance_id,
+            "rack": rack,
+            "topics": topics,
+            "generation": seq,
+            "protocol": group.strategy,
+        },
+    )
 
 
-def _topic_partitions(options: FleetOptions, number: int) -> Iterator[_Columns]:
+def _topic_partitions(options: FleetOptions, number: int) -> Iterator[_Made]:
     topics = list(SynthGroup(options, number).own_topics)
     if number < pool_size(options.groups):
         topics.append(pool_topic(options, number))
     for topic in topics:
-        since, counts = zip(*topic.counts, strict=True)
-        yield {
-            "cluster": [options.cluster] * len(since),
-            "topic": [topic.name] * len(since),
-            "ts": list(since),
-            "partition_count": list(counts),
-        }
+        since, counts = map(list, zip(*topic.counts, strict=True))
+        yield len(since), {"topic": topic.name, "ts": since, "partition_count": counts}
 
 
-def _offset_snapshots(options: FleetOptions, number: int) -> Iterator[_Columns]:
+def _offset_snapshots(options: FleetOptions, number: int) -> Iterator[_Made]:
     group = SynthGroup(options, number)
     for found in group.offsets():
         count = len(found.end)
-        yield {
-            "cluster": [options.cluster] * count,
-            "group_id": [group.group_id] * count,
-            "ts": [found.ts] * count,
-            "topic": [found.topic] * count,
-            "partition": list(range(count)),
-            "begin": found.begin.tolist(),
-            "end": found.end.tolist(),
-            "committed": [None if commit < 0 else commit for commit in found.committed.tolist()],
-        }
-
-
-def _observed_assignments(options: FleetOptions, number: int) -> Iterator[_Columns]:
-    group = SynthGroup(options, number)
-    for row in group.observed():
-        yield {
-            "cluster": [options.cluster],
-            "group_id": [group.group_id],
-            "generation": [row.generation],
-            "ts": [row.ts],
-            "source": ["classic"],
-            "member_id": [row.member_id],
-            "topic": [row.topic],
-            "partitions": [row.partitions],
-        }
+        yield (
+            count,
+            {
+                "group_id": group.group_id,
+                "ts": found.ts,
+                "topic": found.topic,
+                "partition": np.arange(count),
+                "begin": found.begin,
+                "end": found.end,
+                "committed": found.committed,
+            },
+        )
 
 
 _MAKERS = {
     "membership_events": _membership_events,
     "topic_partitions": _topic_partitions,
     "offset_snapshots": _offset_snapshots,
-    "observed_assignments": _observed_assignments,
 }
+
+
+# ---- plans -----------------------------------------------------------------------------------------------------------
+
+
+def _planned_in_batches(
+    numbers: Iterable[pyarrow.RecordBatch], *, options: FleetOptions, schema: pyarrow.Schema
+) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of `SynthGroup.observed` of the groups with these numbers, planned by the core."""
+    waiting: dict[str, list[SynthGroup]] = {}
+    events: dict[str, int] = {}
+    for number in _numbers(numbers):
+        group = SynthGroup(options, number)
+        waiting.setdefault(group.strategy, []).append(group)
+        events[group.strategy] = events.get(group.strategy, 0) + len(group.events)
+        if events[group.strategy] >= _EVENTS:
+            yield from _planned(waiting.pop(group.strategy), schema)
+            events[group.strategy] = 0
+    for groups in waiting.values():
+        yield from _planned(groups, schema)
+
+
+def _planned(groups: Sequence[SynthGroup], schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
+    """The plans of groups of one strategy."""
+    import pyarrow
+
+    kernel = _core.Replay(kernel_options([groups[0].strategy]))
+    for found in kernel.assignments(_histories(groups), counts_wait=True):
+        given = {name: found.column(name) for name in ("cluster", "group_id", "member_id", "topic", "partitions", "ts")}
+        # The generation of a rebalance is its number.
+        given["generation"] = found.column("seq").cast(pyarrow.int32())
+        given["source"] = pyarrow.repeat("classic", found.num_rows)
+        columns = [given.get(field.name, pyarrow.nulls(found.num_rows, field.type)) for field in schema]
+        yield pyarrow.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _histories(groups: Sequence[SynthGroup]) -> pyarrow.RecordBatch:
+    """A row for each group, as the core takes them."""
+    import pyarrow
+
+    schema = history_schema()
+
+    def lists(name: str, rows: Sequence[Sequence[Sequence[Any]]]) -> pyarrow.Array:
+        """A list of structs for each row, from the structs' values."""
+        kind = schema.field(name).type
+        ends = pyarrow.array(np.cumsum([0, *map(len, rows)]), pyarrow.int32())
+        columns = list(zip(*chain.from_iterable(rows), strict=True)) or [() for _ in kind.value_type]
+        fields = list(kind.value_type)
+        values = [pyarrow.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+        return pyarrow.ListArray.from_arrays(ends, pyarrow.StructArray.from_arrays(values, fields=fields), type=kind)
+
+    counts = [[(ts, topic.name, count) for topic in group.topics for ts, count in topic.counts] for group in groups]
+    arrays = {
+        "cluster": pyarrow.repeat(groups[0].options.cluster, len(groups)),
+        "group_id": pyarrow.array([group.group_id for group in groups]),
+        "events": lists("events", [list(_lives(group)) for group in groups]),
+        "counts": lists("counts", counts),
+        "lags": lists("lags", [[]] * len(groups)),
+        "observed": lists("observed", [[]] * len(groups)),
+    }
+    return pyarrow.RecordBatch.from_arrays([arrays[field.name] for field in schema], schema=schema)
+
+
+def _lives(group: SynthGroup) -> Iterator[tuple[Any, ...]]:
+    """The events, with another instance id for a static member that left and comes back.
+
+    To the core it would still be the same member, and would get its former partitions if the group was empty meanwhile.
+    Whoever left remembers nothing.
+    """
+    lives: dict[str, int] = {}
+    for event in group.events:
+        instance_id = event.instance_id
+        if instance_id is not None:
+            life = lives.get(instance_id, 0)
+            lives[instance_id] = life + (event.kind == "leave")
+            instance_id = f"{instance_id}/{life}"
+        yield event.seq, event.ts, event.kind, event.member_id, instance_id, event.topics, None

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, read, settings, write
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings, write
+from kafka_assignors.spark.commands.tables import NamedTables, sources
 
 
 def autoscale(
-    offsets: Annotated[str, typer.Option(help="The table offset_snapshots: a folder of Parquet, as all of these.")],
     policy: Annotated[
         list[str],
         typer.Option(
@@ -16,9 +16,13 @@ def autoscale(
         ),
     ],
     out: Annotated[str, typer.Option(help="Where the folder autoscale and autoscale.html go.")],
+    offsets: Annotated[
+        str | None, typer.Option(help="The table offset_snapshots: a folder of Parquet, as all of these.")
+    ] = None,
     events: Annotated[
         str | None, typer.Option(help="The table membership_events, for how many members there were.")
     ] = None,
+    table: NamedTables = None,
     strategies: Annotated[
         str, typer.Option(help="Names, with options in parentheses: range,cooperative-sticky.")
     ] = "range,sticky,cooperative-sticky",
@@ -57,13 +61,19 @@ def autoscale(
         timing = Timing(deadline=deadline)
         memberships = membership or list(MEMBERSHIPS)
         policies, assignors, _ = check_options(policy, strategies, memberships, rate, tasks)
+        given = sources(
+            table,
+            {"offset_snapshots": ("--offsets", offsets), "membership_events": ("--events", events)},
+            needed=("offset_snapshots",),
+        )
         check_libraries()
         with opened(master, **wanted) as spark:
             check_target(spark, out)
+            tables = {name: source.read(spark) for name, source in given.items()}
             found = autoscaled(
-                read(spark, offsets, "--offsets"),
+                tables["offset_snapshots"],
                 policies,
-                events=None if events is None else read(spark, events, "--events"),
+                events=tables.get("membership_events"),
                 strategies=assignors,
                 memberships=memberships,
                 groups=group or (),

@@ -19,8 +19,11 @@ from kafka_assignors.spark.commands.connection import (
     client_settings,
     file_given,
 )
+from kafka_assignors.spark.progress import on_stderr
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from kafka_assignors.spark.capture import Capture
 
 
@@ -86,10 +89,12 @@ def _until_the_end(running: Capture, once: bool) -> None:
     answer, and the query could not be stopped over it.
     """
     interrupted = threading.Event()
+    told = _Told(running, on_stderr())
     before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    with ThreadPoolExecutor(1) as beside:
+    with told, ThreadPoolExecutor(1) as beside:
         catching_up = None if once else beside.submit(running.catch_up)
         while not interrupted.is_set() and not running.wait(1.0):
+            told.look()
             if catching_up is not None and catching_up.done():
                 catching_up.result()
                 catching_up = None
@@ -101,6 +106,37 @@ def _until_the_end(running: Capture, once: bool) -> None:
             running.stop()
         elif catching_up is not None:
             catching_up.result()
+        told.look()
+
+
+class _Told:
+    """What a capture has done so far: a line for each batch, and on a terminal a bar until it is caught up."""
+
+    def __init__(self, running: Capture, console: Console) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._running = running
+        self._console = console
+        self._last = max(running.batches(), default=-1)
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
+        self._task = self._progress.add_task(f"reading {printable(running.topic.name)}", total=1.0)
+
+    def __enter__(self) -> _Told:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._progress.stop()
+
+    def look(self) -> None:
+        """Tells of the batches that were finished since the last look."""
+        for number, counts in self._running.batches(self._last).items():
+            self._last = number
+            share = self._running.share_read(number)
+            self._progress.update(self._task, completed=share)
+            rows = sum(counts["rows"].values())
+            self._console.print(f"batch {number}: {rows:,} rows, {share:.0%} of what the topic held at the start")
 
 
 def _print_rows(running: Capture) -> None:

@@ -4,13 +4,18 @@ from typing import Annotated
 
 import typer
 
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, read, settings, write
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings
+from kafka_assignors.spark.commands.tables import Into, NamedTables, sources, target
 
 
 def lag(
-    out: Annotated[str, typer.Option(help="Where the folders offset_snapshots and lags go.")],
-    offsets: Annotated[str, typer.Option(help="The table offsets: a folder of Parquet, as all of these.")],
-    commits: Annotated[str, typer.Option(help="The table offset_commits.")],
+    out: Annotated[str | None, typer.Option(help="Where the folders offset_snapshots and lags go.")] = None,
+    offsets: Annotated[
+        str | None, typer.Option(help="The table offsets: a folder of Parquet, as all of these.")
+    ] = None,
+    commits: Annotated[str | None, typer.Option(help="The table offset_commits.")] = None,
+    table: NamedTables = None,
+    into: Into = None,
     events: Annotated[
         str | None,
         typer.Option(help="The table membership_events: topics that groups subscribe to without a commit yet."),
@@ -30,10 +35,20 @@ def lag(
         from kafka_assignors.spark.lag import lags, offset_snapshots
         from kafka_assignors.spark.session import opened
 
+        given = sources(
+            table,
+            {
+                "offsets": ("--offsets", offsets),
+                "offset_commits": ("--commits", commits),
+                "membership_events": ("--events", events),
+            },
+            needed=("offsets", "offset_commits"),
+        )
+        there = target(out, into)
         with opened(master, **settings(conf)) as spark:
-            of_events = None if events is None else read(spark, events, "--events")
-            found = offset_snapshots(read(spark, commits, "--commits"), read(spark, offsets, "--offsets"), of_events)
-            write(found, f"{out}/offset_snapshots", overwrite)
-            write(lags(spark.read.parquet(f"{out}/offset_snapshots"), reset), f"{out}/lags", overwrite)
-            (total,) = spark.read.parquet(f"{out}/lags").selectExpr("count(*) as counted", "sum(lag) as lag").collect()
+            tables = {name: source.read(spark) for name, source in given.items()}
+            found = offset_snapshots(tables["offset_commits"], tables["offsets"], tables.get("membership_events"))
+            snapshots = there.write(found, "offset_snapshots", overwrite)
+            told = there.write(lags(snapshots, reset), "lags", overwrite)
+            (total,) = told.selectExpr("count(*) as counted", "sum(lag) as lag").collect()
             typer.echo(f"lags: {total.counted:,} rows, {total.lag or 0:,} records to read")

@@ -1,22 +1,40 @@
 """`replay`: the figures of each strategy for the histories of groups, as tables."""
 
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 import typer
 
 from kafka_assignors.intervals import CLIENTS, Intervals
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, read, settings, write
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings
+from kafka_assignors.spark.commands.tables import Into, NamedTables, Target, sources, target
 from kafka_assignors.spark.strategies import STRATEGIES
+
+# How long the steps take, relative to each other, for the progress bar.
+_WEIGHTS = {
+    "Spark": 1.0,
+    "large groups": 2.0,
+    "rebalances": 12.0,
+    "group_summary": 4.0,
+    "strategy_summary": 3.0,
+    "assignments": 12.0,
+}
 
 
 def replay(
-    events: Annotated[str, typer.Option(help="The table membership_events: a folder of Parquet, as all of these.")],
-    topics: Annotated[str, typer.Option(help="The table topic_partitions.")],
-    out: Annotated[str, typer.Option(help="Where the folders rebalances, group_summary and strategy_summary go.")],
+    events: Annotated[
+        str | None, typer.Option(help="The table membership_events: a folder of Parquet, as all of these.")
+    ] = None,
+    topics: Annotated[str | None, typer.Option(help="The table topic_partitions.")] = None,
+    out: Annotated[
+        str | None, typer.Option(help="Where the folders rebalances, group_summary and strategy_summary go.")
+    ] = None,
     lags: Annotated[str | None, typer.Option(help="The table lags.")] = None,
     offsets: Annotated[str | None, typer.Option(help="The table offset_snapshots, in place of --lags.")] = None,
     reset: Annotated[str, typer.Option(help="The groups' auto_offset_reset, for --offsets.")] = "latest",
     observed: Annotated[str | None, typer.Option(help="The table observed_assignments.")] = None,
+    table: NamedTables = None,
+    into: Into = None,
     strategies: Annotated[
         str, typer.Option(help="Names, with options in parentheses: range,sticky,lag(scope=group,max_skew=2).")
     ] = ",".join(STRATEGIES),
@@ -52,6 +70,7 @@ def replay(
     """
     with exit_on_error():
         from kafka_assignors.errors import OptionError
+        from kafka_assignors.spark.progress import Steps, on_stderr
         from kafka_assignors.spark.replay import assignments
         from kafka_assignors.spark.replay import replay as replayed
         from kafka_assignors.spark.session import opened
@@ -63,32 +82,47 @@ def replay(
         # Before a JVM is started.
         kernel_options(asked)
         intervals = Intervals.of_client(client, heartbeat=heartbeat, consumer_heartbeat=consumer_heartbeat, apart=apart)
-        if lags is not None and offsets is not None:
+        given = sources(
+            table,
+            {
+                "membership_events": ("--events", events),
+                "topic_partitions": ("--topics", topics),
+                "lags": ("--lags", lags),
+                "offset_snapshots": ("--offsets", offsets),
+                "observed_assignments": ("--observed", observed),
+            },
+            needed=("membership_events", "topic_partitions"),
+        )
+        if "lags" in given and "offset_snapshots" in given:
             raise OptionError("--lags and --offsets both tell lags; give one of them")
-        with opened(master, **settings(conf)) as spark:
+        there = target(out, into)
+        total = sum(weight for name, weight in _WEIGHTS.items() if with_assignments or name != "assignments")
+        with Steps(on_stderr(), total) as steps, ExitStack() as stack:
+            with steps.step("Spark", _WEIGHTS["Spark"], told=False):
+                spark = stack.enter_context(opened(master, **settings(conf)))
+            found = {name: source.read(spark) for name, source in given.items()}
             tables: dict[str, Any] = {
-                "events": read(spark, events, "--events"),
-                "counts": read(spark, topics, "--topics"),
-                "lags": None,
-                "observed": read(spark, observed, "--observed") if observed else None,
+                "events": found["membership_events"],
+                "counts": found["topic_partitions"],
+                "lags": found.get("lags", found.get("offset_snapshots")),
+                "observed": found.get("observed_assignments"),
             }
-            if lags is not None:
-                tables["lags"] = read(spark, lags, "--lags")
-            if offsets is not None:
-                tables["lags"] = read(spark, offsets, "--offsets")
-            rows = replayed(**tables, reset=reset, strategies=asked, tasks=tasks, intervals=intervals)
-            write(rows, f"{out}/rebalances", overwrite)
-            rebalances = spark.read.parquet(f"{out}/rebalances")
-            write(group_summary(rebalances), f"{out}/group_summary", overwrite)
-            groups = spark.read.parquet(f"{out}/group_summary")
-            write(strategy_summary(rebalances, groups), f"{out}/strategy_summary", overwrite)
+
+            def kept(name: str, frame: Any) -> Any:
+                with steps.step(name, _WEIGHTS[name], spark):
+                    return there.write(frame, name, overwrite)
+
+            with steps.step("large groups", _WEIGHTS["large groups"], spark, told=False):
+                rows = replayed(**tables, reset=reset, strategies=asked, tasks=tasks, intervals=intervals)
+            rebalances = kept("rebalances", rows)
+            groups = kept("group_summary", group_summary(rebalances))
+            summed = kept("strategy_summary", strategy_summary(rebalances, groups))
             if with_assignments:
-                assigned = assignments(**tables, reset=reset, strategies=asked, tasks=tasks)
-                write(assigned, f"{out}/assignments", overwrite)
-            _show(spark.read.parquet(f"{out}/strategy_summary").collect(), out)
+                kept("assignments", assignments(**tables, reset=reset, strategies=asked, tasks=tasks))
+            _show(summed.collect(), there)
 
 
-def _show(rows: list[Any], out: str) -> None:
+def _show(rows: list[Any], there: Target) -> None:
     """A line for each strategy, for people."""
     from rich.console import Console
     from rich.table import Table
@@ -122,4 +156,5 @@ def _show(rows: list[Any], out: str) -> None:
         )
     console = Console(highlight=False, markup=False)
     (console if console.is_terminal else Console(highlight=False, markup=False, width=160)).print(table)
-    typer.echo(f"Tables: {out}/rebalances, {out}/group_summary, {out}/strategy_summary")
+    names = ("rebalances", "group_summary", "strategy_summary")
+    typer.echo(f"Tables: {', '.join(map(there.place, names))}")

@@ -4,23 +4,36 @@ from typing import Annotated, Any
 
 import typer
 
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings, write
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings
+from kafka_assignors.spark.commands.tables import NamedTables, Target, named_tables, read_named
 
 
 def report(
+    out: Annotated[
+        str, typer.Option(help="The folder, or address, that report.html, report.json and recommendations go to.")
+    ],
     folders: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--in",
             help="A folder of tables; may be given repeatedly. `rebalances` has to be in one of them; "
             "`membership_events`, `topic_partitions`, `lags`, `observed_assignments`, `assignments` and `autoscale` "
             "are of use.",
         ),
-    ],
-    out: Annotated[
-        str, typer.Option(help="The folder, or address, that report.html, report.json and recommendations go to.")
-    ],
-    top: Annotated[int, typer.Option(help="How many groups are shown one by one.")] = 6,
+    ] = None,
+    table: NamedTables = None,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            help="A catalog and schema, such as lake.kafka, that gets the table recommendations in place of --out.",
+            metavar="CATALOG.SCHEMA",
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(help="How many groups are shown with pictures: those that gain most.")] = 6,
+    sections: Annotated[
+        int,
+        typer.Option(help="How many more of the groups that should change have a folded section, 0 to 1000."),
+    ] = 300,
     group: Annotated[
         list[str] | None, typer.Option(help="A group to show, whatever it gains. Repeatable; by default the worst.")
     ] = None,
@@ -60,12 +73,13 @@ def report(
         # Before a JVM is started.
         wanted = settings(conf)
         limits = Limits(lag_skew, lag, gain)
-        check_options(top, joined)
+        check_options(top, joined, sections)
+        named = named_tables(table)
         check_libraries()
         with opened(master, **wanted) as spark:
             check_target(spark, out)
             tables = {
-                name: find_table(spark, folders, name)
+                name: read_named(spark, named[name]) if name in named else find_table(spark, folders or (), name)
                 for name in (
                     "rebalances",
                     "membership_events",
@@ -78,13 +92,19 @@ def report(
             }
             rebalances = tables["rebalances"]
             if rebalances is None:
-                raise TableError(f"--in: none of {', '.join(folders)} has the table rebalances; `replay` makes it")
+                where = ", ".join(folders or ())
+                raise TableError(
+                    f"--in: none of {where} has the table rebalances; `replay` makes it"
+                    if where
+                    else "the table rebalances is missing; give its folder with --in, or its name with --table"
+                )
             events, counts = tables["membership_events"], tables["topic_partitions"]
             assignments: Any = tables["assignments"]
             if assignments is None and events is not None and counts is not None:
                 assignments = replayed_assignments(events, counts, tables["lags"], tables["observed_assignments"])
-            path = f"{out.rstrip('/')}/recommendations"
-            write(recommendations(rebalances, events=events, joined=joined, limits=limits), path, overwrite)
+            there = Target(None if into else out, into)
+            advice = recommendations(rebalances, events=events, joined=joined, limits=limits)
+            advice = there.write(advice, "recommendations", overwrite)
             found = reported(
                 rebalances,
                 events=events,
@@ -93,11 +113,13 @@ def report(
                 joined=joined,
                 limits=limits,
                 top=top,
+                sections=sections,
                 groups=group or (),
+                advice=advice,
                 pages={} if tables["autoscale"] is None else {"Autoscalers": "autoscale.html"},
                 **({"title": title} if title else {}),
             )
-            written = [*write_report(spark, found, out), path]
+            written = [*write_report(spark, found, out), there.place("recommendations")]
             if tables["autoscale"] is not None:
                 page = autoscale_report(tables["autoscale"], top=top)
                 written += write_texts(spark, {"autoscale.html": autoscale_page(page)}, out)

@@ -1,14 +1,21 @@
 """`synth`: the tables of a made-up fleet."""
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
-from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings, write
+from kafka_assignors.spark.commands import Conf, Master, Overwrite, exit_on_error, settings
+from kafka_assignors.spark.commands.tables import Into, target
+
+# How long the tables take, relative to each other, for the progress bar.
+_WEIGHTS = {"membership_events": 2.0, "topic_partitions": 1.0, "offset_snapshots": 4.0, "observed_assignments": 5.0}
+_START = 1.0
 
 
 def synth(
-    out: Annotated[str, typer.Option(help="Where the tables go: a folder each, in Parquet.")],
+    out: Annotated[str | None, typer.Option(help="Where the tables go: a folder each, in Parquet.")] = None,
+    into: Into = None,
     groups: Annotated[int, typer.Option(help="How many consumer groups.")] = 1_000,
     seed: Annotated[int, typer.Option(help="Another seed is another fleet.")] = 0,
     cluster: Annotated[str, typer.Option(help="The name of the cluster.")] = "synthetic",
@@ -22,15 +29,19 @@ def synth(
     """Make up a fleet from a seed: membership_events, topic_partitions, offset_snapshots and observed_assignments."""
     with exit_on_error():
         from kafka_assignors.spark.fleet import FleetOptions
+        from kafka_assignors.spark.progress import Steps, on_stderr
         from kafka_assignors.spark.session import opened
         from kafka_assignors.spark.synth import synth as made
 
         # Before a JVM is started.
         wanted = settings(conf)
         FleetOptions(seed, groups, cluster, days, events, snapshots)
-        with opened(master, **wanted) as spark:
+        there = target(out, into)
+        with Steps(on_stderr(), _START + sum(_WEIGHTS.values())) as steps, ExitStack() as stack:
+            with steps.step("Spark", _START, told=False):
+                spark = stack.enter_context(opened(master, **wanted))
             tables = made(spark, groups, seed, cluster=cluster, days=days, events=events, snapshots=snapshots)
             for name, table in tables.items():
-                path = f"{out.rstrip('/')}/{name}"
-                write(table, path, overwrite)
-                typer.echo(path)
+                with steps.step(name, _WEIGHTS[name], spark):
+                    there.write(table, name, overwrite)
+                typer.echo(there.place(name))

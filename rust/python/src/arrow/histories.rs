@@ -141,7 +141,8 @@ impl<'a> Histories<'a> {
                 topics: &topics[bounds],
             });
         }
-        Ok(History { events, counts: self.counts(row)?, lags: self.lags(row)?, observed: self.observed(row)? })
+        let (counts, lags) = (self.counts(row)?, self.lags(row)?);
+        Ok(History { events, counts, lags, observed: self.observed(row)?, counts_wait: false })
     }
 
     fn counts(&self, row: usize) -> Result<Vec<CountChange<'_>>, String> {

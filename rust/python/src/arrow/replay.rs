@@ -11,7 +11,7 @@ use arrow_schema::{Schema, SchemaRef};
 use kafka_assignors_core::planning::group::Group;
 use kafka_assignors_core::planning::ownerless::Intervals;
 use kafka_assignors_core::planning::ownership::Ownership;
-use kafka_assignors_core::planning::replay::{Assigned, Planned, Row, Source, replay_planned};
+use kafka_assignors_core::planning::replay::{Assigned, History, Planned, Row, Source, replay_planned};
 use kafka_assignors_core::planning::strategy::Strategy;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -134,15 +134,17 @@ impl Replay {
         PyRecordBatch::new(rows.finish(&self.rebalances).map_err(TableError::new_err)?).into_pyarrow(py)
     }
 
-    /// The assignments after each rebalance: an iterator of batches of bounded size, computed during the iteration.
-    fn assignments(&self, batch: PyRecordBatch) -> PyResult<Assignments> {
+    /// The assignments after each rebalance: an iterator of batches of bounded size, computed during the iteration. With
+    /// `counts_wait`, a new partition count makes no rebalance of its own and holds from the next event on.
+    #[pyo3(signature = (batch, counts_wait=false))]
+    fn assignments(&self, batch: PyRecordBatch, counts_wait: bool) -> PyResult<Assignments> {
         let batch = self.checked(batch)?;
         // The channel keeps one finished batch while the thread computes the next one.
         let (sender, batches) = sync_channel(1);
         let (strategies, schema) = (Arc::clone(&self.strategies), Arc::clone(&self.assignments));
         let worker = std::thread::Builder::new()
             .name("kafka-assignors-replay".to_owned())
-            .spawn(move || assignments(&strategies, &batch, &schema, &sender))
+            .spawn(move || assignments(&strategies, &batch, counts_wait, &schema, &sender))
             .map_err(|error| PyRuntimeError::new_err(format!("no thread can be started: {error}")))?;
         Ok(Assignments { work: Mutex::new(Work { batches, worker: Some(worker) }) })
     }
@@ -229,6 +231,7 @@ fn run(known: &Strategies, batch: &RecordBatch, schema: &SchemaRef) -> Result<Re
 fn assignments(
     known: &Strategies,
     batch: &RecordBatch,
+    counts_wait: bool,
     schema: &SchemaRef,
     sender: &SyncSender<Result<RecordBatch, String>>,
 ) {
@@ -241,6 +244,7 @@ fn assignments(
             continue;
         }
         let Ok(history) = histories.read(row, &mut topics) else { continue };
+        let history = History { counts_wait, ..history };
         let mut wanted = true;
         let each = |row: Row, assigned: Assigned<'_>| {
             let label = known.label(&row);

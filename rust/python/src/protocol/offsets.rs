@@ -83,18 +83,20 @@ fn flat<T>(topics: impl Iterator<Item = (String, Vec<T>)>) -> Vec<(Arc<str>, T)>
     topics.flat_map(of_topic).collect()
 }
 
-/// A request for the committed offsets of `topics`, or of all topics if it is `None` (since version 2).
+/// A group and its topics, each with partitions; `None` asks for every offset of the group.
+type AskedGroup = (String, Option<Vec<(String, Vec<i32>)>>);
+
+/// A request for the committed offsets of groups: several since version 8, all topics of a group since version 2.
 #[pyfunction]
 pub(crate) fn encode_offset_fetch(
     py: Python<'_>,
     version: i16,
     correlation_id: i32,
     client_id: Option<String>,
-    group_id: String,
-    topics: Option<Vec<(String, Vec<i32>)>>,
+    groups: Vec<AskedGroup>,
     require_stable: bool,
 ) -> PyResult<Bound<'_, PyBytes>> {
-    if topics.is_none() && version < 2 {
+    if groups.iter().any(|(_, topics)| topics.is_none()) && version < 2 {
         return Err(ProtocolError::new_err("OffsetFetch version 1 has no form for all offsets: name the topics"));
     }
     if require_stable && version < 7 {
@@ -107,15 +109,24 @@ pub(crate) fn encode_offset_fetch(
             "OffsetFetch version {version} has no names of topics: use 9 or below"
         )));
     }
+    if version < 8 && groups.len() != 1 {
+        return Err(ProtocolError::new_err(format!(
+            "OffsetFetch version {version} asks for one group, not for {}: use 8 or above",
+            groups.len()
+        )));
+    }
     let asked = |(name, partition_indexes)| OffsetFetchTopic { name, partition_indexes, ..Default::default() };
-    let topics: Option<Vec<_>> = topics.map(|topics| topics.into_iter().map(asked).collect());
+    let mut groups = groups.into_iter().map(|(group_id, topics)| OffsetFetchGroup {
+        group_id,
+        topics: topics.map(|topics| topics.into_iter().map(asked).collect()),
+        ..Default::default()
+    });
     let body = match version {
-        ..8 => OffsetFetchRequest { group_id, topics, groups: Vec::new(), require_stable },
-        _ => OffsetFetchRequest {
-            groups: vec![OffsetFetchGroup { group_id, topics, ..Default::default() }],
-            require_stable,
-            ..Default::default()
-        },
+        ..8 => {
+            let OffsetFetchGroup { group_id, topics, .. } = groups.next().unwrap_or_default();
+            OffsetFetchRequest { group_id, topics, groups: Vec::new(), require_stable }
+        }
+        _ => OffsetFetchRequest { groups: groups.collect(), require_stable, ..Default::default() },
     };
     frame(py, version, correlation_id, client_id, &body)
 }
@@ -130,11 +141,18 @@ pub(crate) struct FetchedOffset {
     error_code: i16,
 }
 
+/// The offsets of one group. Before version 8 the answer does not name it.
+#[derive(IntoPyObject)]
+pub(crate) struct FetchedGroup {
+    group_id: String,
+    error_code: i16,
+    partitions: Rows,
+}
+
 #[derive(IntoPyObject)]
 pub(crate) struct OffsetFetch {
     throttle_time_ms: i32,
-    error_code: i16,
-    partitions: Rows,
+    groups: Rows,
 }
 
 #[pyfunction]
@@ -145,30 +163,34 @@ pub(crate) fn decode_offset_fetch(
     frame: &[u8],
 ) -> PyResult<OffsetFetch> {
     let read: OffsetFetchResponse = body(py, version, correlation_id, frame)?;
-    let (error_code, topics) = match version {
-        ..8 => (read.error_code, read.topics),
-        _ => {
-            let group = read.groups.into_iter().next();
-            let group =
-                group.ok_or_else(|| ProtocolError::new_err("OffsetFetch answers nothing to one group: ask again"))?;
-            (group.error_code, group.topics)
+    let groups = match version {
+        ..8 => {
+            let (topics, error_code) = (read.topics, read.error_code);
+            vec![OffsetFetchGroupResponse { group_id: String::new(), topics, error_code }]
         }
+        _ => read.groups,
     };
-    let row = |row: Shared<(Arc<str>, OffsetFetchPartitionResponse)>| {
-        let (topic, partition) = &*row;
-        FetchedOffset {
-            topic: topic.to_string(),
-            partition_index: partition.partition_index,
-            committed_offset: partition.committed_offset,
-            committed_leader_epoch: partition.committed_leader_epoch,
-            metadata: partition.metadata.clone(),
-            error_code: partition.error_code.0,
-        }
+    let groups: Vec<_> = groups
+        .into_iter()
+        .map(|OffsetFetchGroupResponse { group_id, topics, error_code }| {
+            let partitions = flat(topics.into_iter().map(|topic| (topic.name, topic.partitions)));
+            (group_id, error_code.0, partitions)
+        })
+        .collect();
+    Ok(OffsetFetch { throttle_time_ms: read.throttle_time_ms, groups: Rows::of(groups, fetched_group) })
+}
+
+type OffsetsOfGroup = (String, i16, Vec<(Arc<str>, OffsetFetchPartitionResponse)>);
+
+fn fetched_group(group: Shared<OffsetsOfGroup>) -> FetchedGroup {
+    let row = |_: Python<'_>, (topic, partition): &(Arc<str>, OffsetFetchPartitionResponse)| FetchedOffset {
+        topic: topic.to_string(),
+        partition_index: partition.partition_index,
+        committed_offset: partition.committed_offset,
+        committed_leader_epoch: partition.committed_leader_epoch,
+        metadata: partition.metadata.clone(),
+        error_code: partition.error_code.0,
     };
-    let partitions = flat(topics.into_iter().map(|topic| (topic.name, topic.partitions)));
-    Ok(OffsetFetch {
-        throttle_time_ms: read.throttle_time_ms,
-        error_code: error_code.0,
-        partitions: Rows::of(partitions, row),
-    })
+    let (group_id, error_code) = (group.0.clone(), group.1);
+    FetchedGroup { group_id, error_code, partitions: group.rows(|group| &group.2, row) }
 }

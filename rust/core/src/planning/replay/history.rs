@@ -88,6 +88,8 @@ pub struct History<'a> {
     pub lags: Vec<LagChange<'a>>,
     /// The observed assignments.
     pub observed: Vec<ObservedPartitions<'a>>,
+    /// Whether a new partition count waits for the next event, instead of making a rebalance of its own.
+    pub counts_wait: bool,
 }
 
 /// One step of the history.
@@ -333,7 +335,9 @@ impl<'a> Timeline<'a> {
         }
         let differs = |topic: &u32| before[*topic as usize] != self.counts[*topic as usize];
         let changed = before != self.counts;
-        let concerns = changed && self.members.values().any(|member| member.topics.iter().any(differs));
+        let concerns = changed
+            && !self.history.counts_wait
+            && self.members.values().any(|member| member.topics.iter().any(differs));
         Step {
             seq: self.last_seq,
             ts,

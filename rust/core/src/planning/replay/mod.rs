@@ -174,7 +174,7 @@ pub fn replay_planned(
         (0..strategies.len()).map(Source::Strategy).chain(timeline.has_observed().then_some(Source::Observed));
     let mut tracks: Vec<Track> =
         sources.map(|source| Track { source, owners: Owners::new(topics.partitions()), generation: 0 }).collect();
-    let mut run = Run { strategies, intervals, clock: &mut clock, planner };
+    let mut run = Run { strategies, intervals, clock: &mut clock, planner, best: Vec::new() };
     // By identity, whether it was in the group at the rebalance before.
     let mut present: Vec<bool> = Vec::new();
     while let Some(step) = timeline.next_step() {
@@ -192,6 +192,7 @@ pub fn replay_planned(
             continue;
         }
         let moment = Moment::new(topics, &mut timeline, &mut present);
+        run.best.clear();
         for track in &mut tracks {
             if let Some((result, plan)) = track.rebalance(&moment, &timeline, &step, &mut run)
                 && row(result, Assigned { group: &moment.group, plan: &plan }).is_break()
@@ -290,6 +291,21 @@ struct Run<'a, 'b, C> {
     intervals: &'a Intervals,
     clock: &'a mut C,
     planner: &'a mut Planner<'b>,
+    /// The best plans of this moment that were needed so far, by the owners before it. Strategies often agree: they all
+    /// begin without owners, and what was observed is what one of them plans.
+    best: Vec<(Vec<u32>, Plan)>,
+}
+
+impl<C> Run<'_, '_, C> {
+    /// The plan with the least balance score and the fewest moves.
+    fn best(&mut self, group: &Group, ownership: &Ownership) -> &Plan {
+        let place = self.best.iter().position(|(owner, _)| *owner == ownership.owner).unwrap_or_else(|| {
+            let plan = sticky::assign(group, ownership, Objective::default());
+            self.best.push((ownership.owner.clone(), plan));
+            self.best.len() - 1
+        });
+        &self.best[place].1
+    }
 }
 
 /// The plans of one strategy, or the observed ones, over time.
@@ -318,7 +334,7 @@ impl Track {
                 let ownership = self.owners.ownership(moment, strategy.rules().cooperative());
                 let optimal = Strategy::Sticky(Objective::default()) == strategy
                     || Strategy::CooperativeSticky(Objective::default()) == strategy;
-                let best = (!optimal).then(|| sticky::assign(group, &ownership, Objective::default()));
+                let needed = (!optimal).then(|| self.owners.moved(moment, run.best(group, &ownership)));
                 let start = (run.clock)();
                 let mut failed = None;
                 let outcome = match strategy {
@@ -335,15 +351,13 @@ impl Track {
                 let kernel_ns = (run.clock)().saturating_sub(start);
                 let rounds = 1 + i32::from(outcome.withheld().next().is_some());
                 let target = outcome.withholding.unwrap_or(outcome.plan);
-                let needed = best.map(|best| self.owners.moved(moment, &best));
                 (target, rounds, kernel_ns, history::joined(step.error.clone(), failed), needed)
             }
             Source::Observed => {
                 let generation = step.generation?;
                 let (plan, error) = timeline.observed(generation, group)?;
                 self.generation = generation;
-                let best = sticky::assign(group, &self.owners.ownership(moment, false), Objective::default());
-                let needed = self.owners.moved(moment, &best);
+                let needed = self.owners.moved(moment, run.best(group, &self.owners.ownership(moment, false)));
                 (plan, 0, 0, history::joined(step.error.clone(), error), Some(needed))
             }
         };

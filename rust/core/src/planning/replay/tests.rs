@@ -116,7 +116,7 @@ fn a_member_more_and_a_member_less() {
 
 #[test]
 fn partition_counts_make_rebalances_of_their_own() {
-    let history = History {
+    let mut history = History {
         events: vec![event(1, Kind::Join, "a", &["t", "u"]), event(2, Kind::Join, "b", &["t", "u"])],
         counts: vec![
             count(0, "t", 2),
@@ -142,6 +142,10 @@ fn partition_counts_make_rebalances_of_their_own() {
         ]
     );
     assert_eq!(moves(&rows, Source::Strategy(0))[2..], [(2, 3, 0, 0), (2, 4, 0, 0)]);
+    history.counts_wait = true;
+    history.events.push(event(5, Kind::Leave, "b", &[]));
+    let partitions = |row: &Row| (row.seq, made(row).partitions);
+    assert_eq!(run(&history, &[STICKY]).iter().map(partitions).collect::<Vec<_>>(), [(1, 4), (2, 4), (5, 4)]);
 }
 
 #[test]
