@@ -81,7 +81,7 @@ fn solve<C: Cost, const RACKS: bool>(input: Input<'_>, budget: &Budget<'_>) -> R
     let Input { detours, start, network, .. } = input;
     let mut share = start.share;
     let of_arcs = carried.len() - detours.edges.len();
-    if network.origin.is_empty() {
+    if network.whole {
         share.copy_from_slice(&carried[..of_arcs]);
     } else {
         for (&arc, &carried) in network.origin.iter().zip(&carried) {

@@ -18,9 +18,10 @@ pub(super) struct Network<'a> {
     pub arcs: Cow<'a, Csr>,
     /// Member to its arcs.
     pub arcs_of: Cow<'a, Csr>,
-    /// The arcs of the problem. Empty if the arcs are the same.
+    /// Whether members, rows and arcs have the numbers that the problem gives them.
+    pub whole: bool,
+    /// Otherwise the arcs, members and rows as the problem numbers them.
     pub origin: Vec<u32>,
-    /// Members and rows as the problem numbers them; empty if the numbers are the same.
     members: Vec<u32>,
     rows: Vec<u32>,
     /// By block, its first member and row, and at the end the number of all.
@@ -72,6 +73,7 @@ impl<'a> Network<'a> {
         Self {
             arcs,
             arcs_of,
+            whole: true,
             origin: Vec::new(),
             members: Vec::new(),
             rows: Vec::new(),
@@ -115,12 +117,12 @@ impl<'a> Network<'a> {
         let starts = |of: &Csr| (0..=uneven.len() as u32).map(|place| of.start(place)).collect();
         let arcs_of = Csr::group_by(arcs.items(), members.items().len());
         let network = Self::of(Cow::Owned(arcs), Cow::Owned(arcs_of), starts(&members), starts(&rows));
-        Self { origin, members: members.items().to_vec(), rows: rows.items().to_vec(), ..network }
+        Self { whole: false, origin, members: members.items().to_vec(), rows: rows.items().to_vec(), ..network }
     }
 
     fn lay_detours(&mut self, problem: &Problem, detours: &Detours) {
         let numbers = |known: &[u32], count: usize| {
-            let mut number: Vec<u32> = if known.is_empty() { (0..count as u32).collect() } else { vec![NONE; count] };
+            let mut number: Vec<u32> = if self.whole { (0..count as u32).collect() } else { vec![NONE; count] };
             for (at, &id) in (0u32..).zip(known) {
                 number[id as usize] = at;
             }
@@ -151,16 +153,16 @@ impl<'a> Network<'a> {
 
     /// The member as the problem numbers it.
     pub(super) fn member(&self, member: u32) -> u32 {
-        self.members.get(member as usize).copied().unwrap_or(member)
+        if self.whole { member } else { self.members[member as usize] }
     }
 
     /// The row as the problem numbers it.
     pub(super) fn row(&self, row: u32) -> u32 {
-        self.rows.get(row as usize).copied().unwrap_or(row)
+        if self.whole { row } else { self.rows[row as usize] }
     }
 
     /// The arc as the problem numbers it.
     pub(super) fn arc(&self, arc: u32) -> u32 {
-        self.origin.get(arc as usize).copied().unwrap_or(arc)
+        if self.whole { arc } else { self.origin[arc as usize] }
     }
 }

@@ -139,7 +139,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                     return Ok(false);
                 }
                 for &source in &sources {
-                    while self.excess[source as usize] > 0 && self.augment(source, &mut search, budget)? {}
+                    self.send(source, &mut search, budget)?;
                 }
                 sources.retain(|&source| self.excess[source as usize] > 0);
             }
@@ -356,11 +356,19 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         Ok(true)
     }
 
-    /// Sends units from `source` to a deficit along one shortest path through the layers; false if there is none.
-    fn augment(&mut self, source: u32, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
+    /// Sends units from `source` to deficits along shortest paths through the layers, as many as it has too many and as there are
+    /// paths for.
+    fn send(&mut self, source: u32, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<(), Spent> {
         search.path.clear();
         let mut node = source;
-        while self.excess[node as usize] >= 0 {
+        loop {
+            if self.excess[node as usize] < 0 {
+                node = self.carry_along(source, node, &mut search.path);
+                if self.excess[source as usize] == 0 {
+                    return Ok(());
+                }
+                continue;
+            }
             let Visit { layer, next, .. } = search.visits[node as usize];
             let mut steps = 1;
             let onward = if layer >= search.last {
@@ -380,20 +388,31 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 node = to;
             } else {
                 search.visits[node as usize].next = u32::MAX;
-                let Some(Step { node: before, place, .. }) = search.path.pop() else { return Ok(false) };
+                let Some(Step { node: before, place, .. }) = search.path.pop() else { return Ok(()) };
                 search.visits[before as usize].next = place + 1;
                 node = before;
             }
         }
-        let most = self.excess[source as usize].min(-self.excess[node as usize]);
-        let capacities = search.path.iter().map(|&Step { node, to, arc, .. }| self.capacity(node, to, arc));
-        let amount = capacities.fold(most, i64::min);
-        for &Step { node, to, arc, .. } in &search.path {
+    }
+
+    /// Carries units along a path to a deficit, and cuts the path off where it carries no more. Returns the node at its new end.
+    fn carry_along(&mut self, source: u32, end: u32, path: &mut Vec<Step>) -> u32 {
+        let most = self.excess[source as usize].min(-self.excess[end as usize]);
+        let (mut amount, mut narrowest) = (most, path.len());
+        for (at, &Step { node, to, arc, .. }) in path.iter().enumerate() {
+            let capacity = self.capacity(node, to, arc);
+            if capacity < amount || (capacity == amount && at < narrowest) {
+                (amount, narrowest) = (capacity, at);
+            }
+        }
+        for &Step { node, to, arc, .. } in path.iter() {
             self.carry(node, to, arc, amount);
         }
         self.excess[source as usize] -= amount;
-        self.excess[node as usize] += amount;
-        Ok(true)
+        self.excess[end as usize] += amount;
+        let node = path.get(narrowest).map_or(end, |step| step.node);
+        path.truncate(narrowest);
+        node
     }
 }
 

@@ -149,7 +149,14 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
     /// Moves as many partitions as chains allow from members above the threshold to members below it. Afterwards the members
     /// with a layer are those that chains reach from a member still above.
     pub(super) fn level(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<(), Spent> {
-        self.look_around(piece, threshold, budget)?;
+        if self.look_around(piece, threshold, budget)? {
+            // Chains from a member still above reach exactly what was seen without success.
+            let Around { member_seen, row_seen, .. } = &self.around;
+            let layer = |seen: u32| if seen == DEAD { 0 } else { UNREACHED };
+            piece.members.iter().for_each(|&at| self.member_layer[at as usize] = layer(member_seen[at as usize]));
+            piece.rows.iter().for_each(|&at| self.row_layer[at as usize] = layer(row_seen[at as usize]));
+            return Ok(());
+        }
         while self.layer(piece, threshold, budget)? {
             for &source in &piece.members {
                 while self.surplus(source, threshold) > 0 && self.augment(source, threshold, budget)? {}
@@ -158,8 +165,9 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         Ok(())
     }
 
-    /// Moves partitions from each member above the threshold to the nearest below it, as long as the steps allow.
-    fn look_around(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<(), Spent> {
+    /// Moves partitions from each member above the threshold to the nearest below it, as long as the steps allow; whether they
+    /// were enough.
+    fn look_around(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
         for &member in &piece.members {
             self.around.member_seen[member as usize] = 0;
         }
@@ -186,7 +194,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                 }
             }
         }
-        Ok(())
+        Ok(self.around.steps > 0)
     }
 
     /// Looks around one member, nearest first, and moves partitions to the members with room.
