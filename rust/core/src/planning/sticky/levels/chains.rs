@@ -52,6 +52,8 @@ struct Around {
     /// By member and by row, the last round that saw it; [`DEAD`] if that found nothing.
     member_seen: Vec<u32>,
     row_seen: Vec<u32>,
+    /// By row, how many of its first members have no room.
+    full: Vec<u32>,
     /// By member that was seen, the arc on which the member before it gives, and the one on which it receives.
     through: Vec<(u32, u32)>,
     rows: Vec<u32>,
@@ -89,6 +91,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                 round: 0,
                 member_seen: vec![0; members],
                 row_seen: vec![0; rows],
+                full: vec![0; rows],
                 through: vec![(0, 0); members],
                 rows: Vec::new(),
                 steps: 0,
@@ -174,6 +177,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         let mut arcs = 0;
         for &row in &piece.rows {
             self.around.row_seen[row as usize] = 0;
+            self.around.full[row as usize] = 0;
             arcs += u64::from(self.connections.width(row));
         }
         self.around.round = 0;
@@ -215,14 +219,10 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                 next = place + 1;
                 let gives = arcs_of.items()[place as usize];
                 let row = problem.arc_row[gives as usize];
-                if !self.around.enter(row, self.connections.width(row)) {
-                    if self.around.steps == 0 {
-                        return Seen::Enough;
-                    }
+                if self.around.has_seen(row) {
                     continue;
                 }
-                let mut from = 0;
-                while let Some(target) = self.next_with_room(row, gives, threshold, &mut from) {
+                while let Some(target) = self.next_with_room(row, gives, threshold) {
                     let whole = self.carry(source, target, threshold);
                     if self.surplus(source, threshold) == 0 {
                         return Seen::Enough;
@@ -231,29 +231,43 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
                         return Seen::Broken;
                     }
                 }
+                if !self.around.spend(self.connections.width(row)) {
+                    return Seen::Enough;
+                }
+                self.see(row, gives);
             }
         }
         Seen::All
     }
 
-    /// Sees the members of a row, from the given place on, up to one that has room.
-    fn next_with_room(&mut self, row: u32, gives: u32, threshold: u32, from: &mut u32) -> Option<u32> {
-        let Self { problem, connections, loads, emptied, around, queue, .. } = self;
-        let Around { round, member_seen, through, .. } = around;
+    /// A member of a row that has room. Those before it have none, and will not have any at this threshold.
+    fn next_with_room(&mut self, row: u32, gives: u32, threshold: u32) -> Option<u32> {
+        let Self { problem, connections, loads, emptied, around, .. } = self;
         let mut found = None;
-        connections.find(row, from, |receives, next| {
-            let seen = &mut member_seen[next as usize];
-            if *seen == *round || *seen == DEAD {
-                return false;
-            }
-            *seen = *round;
-            through[next as usize] = (gives, receives);
-            queue.push(next);
-            found = Some(next).filter(|_| problem.room::<LIMITED>(loads, *emptied, next, threshold) > 0);
-            found.is_some()
+        connections.find(row, &mut around.full[row as usize], |receives, member| {
+            let room = problem.room::<LIMITED>(loads, *emptied, member, threshold) > 0;
+            found = Some((receives, member)).filter(|_| room);
+            room
         });
-        *from += 1;
-        found
+        let (receives, member) = found?;
+        around.through[member as usize] = (gives, receives);
+        Some(member)
+    }
+
+    /// Sees the members of a row, none of which has room: the search goes on at those that it has not seen.
+    fn see(&mut self, row: u32, gives: u32) {
+        let Self { connections, around: Around { round, member_seen, row_seen, through, rows, .. }, queue, .. } = self;
+        row_seen[row as usize] = *round;
+        rows.push(row);
+        connections.find(row, &mut 0, |receives, member| {
+            let seen = &mut member_seen[member as usize];
+            if *seen != *round && *seen != DEAD {
+                *seen = *round;
+                through[member as usize] = (gives, receives);
+                queue.push(member);
+            }
+            false
+        });
     }
 
     /// Moves partitions from `source` to a member with room, along the way by which it was seen. False if an arc on the way has
@@ -452,16 +466,15 @@ impl Connections<'_> {
 }
 
 impl Around {
-    /// Whether the search goes on at this row, which has so many arcs: not if it was seen, and not if that takes more steps than
-    /// are left. Then none are left.
-    fn enter(&mut self, row: u32, width: u32) -> bool {
-        let seen = &mut self.row_seen[row as usize];
-        if *seen == self.round || *seen == DEAD {
-            return false;
-        }
-        self.steps = self.steps.saturating_sub(1 + u64::from(width));
-        *seen = self.round;
-        self.rows.push(row);
+    /// Whether this search has seen the row, or one without success.
+    fn has_seen(&self, row: u32) -> bool {
+        let seen = self.row_seen[row as usize];
+        seen == self.round || seen == DEAD
+    }
+
+    /// Spends the steps for the members of a row; false if that takes the last.
+    fn spend(&mut self, members: u32) -> bool {
+        self.steps = self.steps.saturating_sub(1 + u64::from(members));
         self.steps > 0
     }
 
