@@ -4,7 +4,9 @@ use std::ops::{Add, Neg, Sub};
 
 use crate::planning::objective::RackOrder;
 
-pub(super) trait Cost: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Neg<Output = Self> + From<i32> {
+pub(super) trait Cost:
+    Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Neg<Output = Self> + From<i32>
+{
     /// The weight of one partition on another rack, and of a moved one. In the given order, each outweighs any chain of the
     /// objectives after it. Last comes the distance, which costs 1. Without racks, only moves outweigh it.
     fn weights(order: RackOrder, nodes: usize, racks: bool) -> (Self, Self);

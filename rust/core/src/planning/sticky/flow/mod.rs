@@ -171,7 +171,8 @@ impl Start {
                     share[arc as usize] = 0;
                 }
             }
-            let carried: u64 = share[arcs.start as usize..arcs.end as usize].iter().map(|&share| u64::from(share)).sum();
+            let carried: u64 =
+                share[arcs.start as usize..arcs.end as usize].iter().map(|&share| u64::from(share)).sum();
             of_row[row as usize] -= carried as i64;
         }
         let mut of_member = vec![0i64; problem.members];

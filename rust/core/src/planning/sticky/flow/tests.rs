@@ -18,8 +18,7 @@ fn problem() -> Problem {
 }
 
 fn solved(block: Block) -> Result<Vec<u32>, Limited> {
-    let blocks =
-        Blocks { blocks: vec![block], of_member: vec![0, 0], of_row: vec![0], flow: None, most: Vec::new() };
+    let blocks = Blocks { blocks: vec![block], of_member: vec![0, 0], of_row: vec![0], flow: None, most: Vec::new() };
     let (order, budget) = (RackOrder::default(), Limit::default().budget(1 << 20));
     cheapest(&problem(), &blocks, &[1, 1], order, &Detours::default(), &budget)
 }
