@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use kafka_assignors_core::planning::group::Group;
 use kafka_assignors_core::planning::leader::{self, Assignments, HandedOut, JoinedMember, Memory};
 use kafka_assignors_core::planning::strategy::Strategy;
 use kafka_assignors_core::protocol::writer::WriteError;
