@@ -13,7 +13,7 @@ from kafka_assignors import _core
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["codec_floor", "partition_floor"]
+__all__ = ["boundary_floor", "codec_floor", "partition_floor"]
 
 
 def _floor(name: str) -> Any:
@@ -27,6 +27,9 @@ def _floor(name: str) -> Any:
 
 codec_floor: Callable[..., dict[str, bytes]] = _floor("codec_floor")
 """`(name, mode, racks, members, partitions, generation)`: `_core.perform_assignment` without the planning."""
+
+boundary_floor: Callable[..., dict[str, bytes]] = _floor("boundary_floor")
+"""`(members, partitions)`: the objects that `_core.perform_assignment` takes and makes, and nothing of the core."""
 
 partition_floor: Callable[..., int] = _floor("partition_floor")
 """The six arguments of a partitioner's `partition`: a call that does nothing."""

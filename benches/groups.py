@@ -72,6 +72,18 @@ def _one_topic() -> Iterable[Case]:
     yield Case("3,000 x 1 topic, 450 members: one leaves", topics, group, dict(list(group.items())[1:]))
 
 
+def _mixed() -> Iterable[Case]:
+    pick = random.Random(4)
+    topics = dict.fromkeys(names(10), 50)
+    group = {member: pick.sample(list(topics), 5) for member in ids(100)}
+    stay = dict(list(group.items())[10:])
+    after = stay | {f"new-{number:05}": pick.sample(list(topics), 5) for number in range(10)}
+    size = "500 over 10 topics, 100 members on 5 each"
+    yield Case(f"{size}: fresh", topics, {}, group)
+    yield Case(f"{size}: one leaves", topics, group, dict(list(group.items())[1:]))
+    yield Case(f"{size}: 10 % replaced", topics, group, after)
+
+
 def _half() -> Iterable[Case]:
     pick = random.Random(1)
     topics = dict.fromkeys(names(100), 100)
@@ -96,7 +108,9 @@ def _skewed() -> Iterable[Case]:
     group = {member: pick.sample(list(topics), 20) for member in ids(2_000)}
     stay = dict(list(group.items())[200:])
     after = stay | {f"new-{number:05}": pick.sample(list(topics), 20) for number in range(200)}
-    yield Case("973,000 over 10,000 topics, 2,000 members on 20 each: 10 % replaced", topics, group, after)
+    size = "973,000 over 10,000 topics, 2,000 members on 20 each"
+    yield Case(f"{size}: fresh", topics, {}, group)
+    yield Case(f"{size}: 10 % replaced", topics, group, after)
 
 
 def _doubled() -> Iterable[Case]:
@@ -113,7 +127,7 @@ def _wide() -> Iterable[Case]:
     yield Case("10,000 members x 50 over 100 topics: one joins", topics, group, {**group, "joiner": tuple(topics)})
 
 
-_SOURCES: list[Callable[[], Iterable[Case]]] = [_one_topic, _half, _million, _skewed, _doubled, _wide]
+_SOURCES: list[Callable[[], Iterable[Case]]] = [_one_topic, _mixed, _half, _million, _skewed, _doubled, _wide]
 
 
 @cache
@@ -124,3 +138,39 @@ def cases() -> dict[str, Case]:
 @cache
 def joined(name: str) -> JoinGroup:
     return cases()[name].members()
+
+
+def chain(members: int, largest: int) -> tuple[dict[str, int], JoinGroup]:
+    """Each member reads two neighbouring topics, of which each has 1 to `largest` partitions. Nobody has any so far."""
+    pick = random.Random(5)
+    topics = {name: pick.randint(1, largest) for name in names(members + 1)}
+    listed = list(topics)
+    return topics, [(member, subscription(listed[at : at + 2])) for at, member in enumerate(ids(members))]
+
+
+def scattered(topics: int, partitions: int, members: int, each: int) -> tuple[dict[str, int], JoinGroup]:
+    """Members read topics at random, and each partition was one of its subscribers' at random."""
+    pick = random.Random(6)
+    counts = dict.fromkeys(names(topics), partitions)
+    read = {member: sorted(pick.sample(range(topics), each)) for member in ids(members)}
+    subscribers: list[list[str]] = [[] for _ in range(topics)]
+    for member, of_member in read.items():
+        for topic in of_member:
+            subscribers[topic].append(member)
+    owned: dict[str, dict[int, list[int]]] = {member: {} for member in read}
+    for topic, able in enumerate(subscribers):
+        for number, owner in enumerate(pick.choices(able, k=partitions)):
+            owned[owner].setdefault(topic, []).append(number)
+    listed = names(topics)
+    joined = []
+    for member, of_member in read.items():
+        elements = [
+            struct.pack(">h", len(listed[topic]))
+            + listed[topic].encode()
+            + struct.pack(f">i{len(has)}i", len(has), *has)
+            for topic, has in owned[member].items()
+        ]
+        # As an assignment has them: see `subscription`.
+        assignment = b"".join((bytes(2), struct.pack(">i", len(elements)), *elements, bytes(8)))
+        joined.append((member, subscription([listed[topic] for topic in of_member], assignment)))
+    return counts, joined

@@ -9,7 +9,7 @@ from time import perf_counter
 
 import groups
 import pytest
-from floors import codec_floor
+from floors import boundary_floor, codec_floor
 from kafka.cluster import ClusterMetadata
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.protocol.consumer.group import JoinGroupResponse
@@ -23,6 +23,7 @@ OPTIONS = ("sticky", "fair-yet-sticky", "before-stickiness")
 
 QUICK = {
     "3,000 x 1 topic, 450 members: one leaves",
+    "500 over 10 topics, 100 members on 5 each: 10 % replaced",
     "100 x 100, 100 members on a random half: fresh",
     "500 x 2,000, 2,000 members: one leaves",
     "99,000 over 1,000 topics, 500 members on 5 each: doubled",
@@ -40,7 +41,22 @@ def _mark(name: str, quick: set[str] = QUICK) -> object:
 
 GROWTH = ("500 topics, 2,000 members: one leaves",)
 
+BOUNDARY = ("10,000 members x 2 over 10 topics",)
+# The seconds of the Python boundary for one member: its id and metadata in, its id and assignment out.
+BOUNDARY_SECONDS = 0.5e-6
+
+# Groups with the seconds that one rebalance of them may take.
+PACE: dict[str, tuple[float, Callable[[], tuple[dict[str, int], groups.JoinGroup]]]] = {
+    "a chain of 50,000 members over topics of 1 to 20: fresh": (0.15, lambda: groups.chain(50_000, 20)),
+    "1,000,000 over 10,000 topics, 10,000 members on 500 each, scattered": (
+        0.4,
+        lambda: groups.scattered(10_000, 100, 10_000, 500),
+    ),
+}
+
 check_bounds("growth", GROWTH)
+check_bounds("pace", PACE)
+check_bounds("boundary", BOUNDARY)
 for kind in ("floor", "kafka-python", "objects", "memory"):
     check_bounds(kind, groups.cases())
 
@@ -125,6 +141,32 @@ def test_growth(in_turns: InTurns, ratio: Ratio) -> None:
     twice, twice_floor, once, once_floor = in_turns([*calls(2_000), *calls(1_000)], 7)
     note = f"ours {once * 1e3:.1f} to {twice * 1e3:.1f} ms, the floor {once_floor * 1e3:.1f} to {twice_floor * 1e3:.1f}"
     ratio.at_most("growth", name, twice / once, twice_floor / once_floor, note)
+
+
+@pytest.mark.parametrize("name", PACE)
+def test_pace(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
+    """The seconds are absolute: they hold on a machine that is not much slower than that of docs/benchmarks.md."""
+    allowed, make = PACE[name]
+    topics, members = make()
+    plan = rounds_of(benchmark, lambda: _core.perform_assignment(*OPTIONS, members, topics, None)[1], 5, warm=True)
+    kept, moved = plan.kept_and_moved()
+    ratio.at_most("pace", name, measured(benchmark).min, allowed, f"kept {kept:,}, moved {moved:,}")
+
+
+@pytest.mark.quick
+def test_boundary(in_turns: InTurns, ratio: Ratio) -> None:
+    """The seconds are absolute: they hold on a machine that is not twice as slow as those of docs/benchmarks.md."""
+    (name,) = BOUNDARY
+    topics = dict.fromkeys(groups.names(10), 2_000)
+    group = dict.fromkeys(groups.ids(10_000), tuple(topics))
+    members = groups.Case(name, topics, group, group).members()
+
+    def whole() -> object:
+        return _core.perform_assignment(*OPTIONS, members, topics, None)
+
+    seconds, of_all = in_turns((lambda: boundary_floor(members, topics), whole), 50)
+    note = f"{seconds / len(members) * 1e6:.2f} us a member, of {of_all / len(members) * 1e6:.2f} in all"
+    ratio.at_most("boundary", name, seconds, BOUNDARY_SECONDS * len(members), note)
 
 
 @pytest.mark.parametrize("name", BOUNDS.cases("objects"))

@@ -160,6 +160,23 @@ def test_the_same_state_gives_the_same_bytes(assignor: Assignor) -> None:
     assert assignor.metadata(["b", "a", "b"], MemberState({"a": [3], "b": [0, 1, 1]}, 2, "r")) == first
 
 
+class OddId(str):
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        raise AssertionError("a key of the result is a plain string")
+
+
+def test_the_keys_of_the_result_are_plain_strings() -> None:
+    """They are the ids that were given, unless their class is not `str` itself."""
+    assignor, plain = StickyAssignor(), "c1"
+    metadata = assignor.metadata(["t"], MemberState())
+    keys = list(assignor.perform_assignment([(OddId("c0"), metadata), (plain, metadata)], {"t": 2}))
+    assert keys == ["c0", "c1"]
+    assert [type(key) for key in keys] == [str, str]
+    assert keys[1] is plain
+
+
 def test_generations() -> None:
     assignor = StickyAssignor()
     state = MemberState({"t": [0]}, 4)

@@ -44,6 +44,13 @@ def test_the_codec_floor_reads_and_writes_as_much(assignor: Assignor) -> None:
     assert sorted(assigned) == [(topic, number) for topic in counts for number in range(6)]
 
 
+def test_the_floor_of_the_boundary_takes_and_makes_the_same_objects() -> None:
+    from floors import boundary_floor
+
+    members = [(f"c{number}", b"%d" % number) for number in (2, 0, 1)]
+    assert boundary_floor(members, {"t": 3}) == dict(members)
+
+
 def test_the_floor_of_a_partitioner_takes_the_same_arguments() -> None:
     from floors import partition_floor
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["POINTS", "QUICK", "RACKS", "Group", "Point", "subscription"]
 
-Kind = Literal["equal", "one odd member", "5 buckets", "random", "skewed", "chain"]
+Kind = Literal["equal", "one odd member", "5 buckets", "random", "skewed", "chain", "uneven chain"]
 Change = Literal["fresh", "one joins", "one leaves", "10 % replaced", "doubled", "redrawn"]
 Subscriptions = dict[str, tuple[str, ...]]
 
@@ -170,6 +170,9 @@ class _Draw:
 
     def _sizes(self) -> dict[str, int]:
         point = self._point
+        if point.kind == "uneven chain":
+            most = 2 * point.partitions // point.topics
+            return {name: self._random.randint(1, most) for name in self._names}
         if point.kind != "skewed":
             return dict.fromkeys(self._names, max(1, point.partitions // point.topics))
         weights = [rank**-SKEW for rank in range(1, point.topics + 1)]
@@ -186,7 +189,7 @@ class _Draw:
         if kind == "5 buckets":
             buckets = [tuple(names[bucket::BUCKETS]) for bucket in range(BUCKETS)]
             return {member: buckets[number % BUCKETS] for number, member in enumerate(ids)}
-        if kind == "chain":
+        if kind in ("chain", "uneven chain"):
             links = [(number * len(names) // len(ids) + shift) % len(names) for number in range(len(ids))]
             return {
                 member: (names[link], names[(link + 1) % len(names)]) for member, link in zip(ids, links, strict=True)

@@ -79,8 +79,8 @@ impl CustomGroup {
         };
         let joined: Vec<JoinedMember<'_>> = members.iter().map(Member::joined).collect();
         let performed = opened.clone().close(&joined, outcome).map_err(write_error)?;
-        let Performed { outcome, group, forming, assignments, generation, faults, record_bytes, .. } = performed;
-        let bytes = to_dict(py, &group, assignments)?;
+        let Performed { outcome, group, forming, order, assignments, generation, faults, record_bytes } = performed;
+        let bytes = to_dict(py, members, &order, assignments)?;
         let faults: Vec<Fault> = faults.into_iter().map(|fault| (fault.member_id, fault.reason.to_string())).collect();
         let plan = Plan::new(group, strategy, forming, outcome, faults, record_bytes, self.begun.elapsed());
         Ok((Some(bytes), plan.written(generation)))

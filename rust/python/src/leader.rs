@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use kafka_assignors_core::planning::group::Group;
 use kafka_assignors_core::planning::leader::{self, Assignments, HandedOut, JoinedMember, Memory};
 use kafka_assignors_core::planning::strategy::Strategy;
 use kafka_assignors_core::protocol::writer::WriteError;
@@ -38,7 +37,12 @@ impl Member {
                 return Err(GroupTypeError::new_err(message));
             }
         };
-        let id = text(&entry.get_item(0)?, &|| what("the member id"))?;
+        let given = entry.get_item(0)?;
+        let mut id = text(&given, &|| what("the member id"))?;
+        if !given.is_exact_instance_of::<PyString>() {
+            // It becomes a key of the result, and a subclass may hash and compare as it likes.
+            id = PyString::new(entry.py(), &id).try_into()?;
+        }
         let metadata = metadata.extract().map_err(|_| wrong_type(&what("the metadata"), &metadata, "bytes"))?;
         Ok(Self { id, instance_id, metadata })
     }
@@ -57,12 +61,19 @@ pub(crate) fn write_error(error: WriteError) -> PyErr {
     GroupError::new_err(error.to_string())
 }
 
-pub(crate) fn to_dict<'py>(py: Python<'py>, group: &Group, assignments: Assignments) -> PyResult<Bound<'py, PyDict>> {
+/// The assignments by member id. `order` has the position of each member in `members`: their own strings are the keys, whose
+/// hashes Python may know already.
+pub(crate) fn to_dict<'py>(
+    py: Python<'py>,
+    members: &[Member],
+    order: &[u32],
+    assignments: Assignments,
+) -> PyResult<Bound<'py, PyDict>> {
     let mut backwards = Vec::with_capacity(assignments.len());
     assignments.consume_backwards(|assignment| backwards.push(PyBytes::new(py, assignment)));
     let bytes = PyDict::new(py);
-    for (id, assignment) in group.member_ids().iter().zip(backwards.into_iter().rev()) {
-        bytes.set_item(PyString::new(py, id), assignment)?;
+    for (&position, assignment) in order.iter().zip(backwards.into_iter().rev()) {
+        bytes.set_item(members[position as usize].id.as_py_str(), assignment)?;
     }
     Ok(bytes)
 }
@@ -104,8 +115,8 @@ pub(crate) fn perform_assignment<'py>(
         leader::perform_assignment_knowing(&joined, topics, strategy, forming, limit, &memory)
     })?
     .map_err(write_error)?;
-    let leader::Performed { outcome, group, forming, assignments, generation, faults, record_bytes, .. } = performed;
-    let bytes = to_dict(py, &group, assignments)?;
+    let leader::Performed { outcome, group, forming, order, assignments, generation, faults, record_bytes } = performed;
+    let bytes = to_dict(py, &members, &order, assignments)?;
     let faults = faults.into_iter().map(|fault| (fault.member_id, fault.reason.to_string())).collect();
     let plan = Plan::new(group, strategy, forming, outcome, faults, record_bytes, start.elapsed());
     Ok((bytes, plan.written(generation)))
@@ -127,5 +138,20 @@ pub(crate) fn codec_floor<'py>(
             leader::codec_floor(&joined, topics, leader::ClaimSource::of(strategy))
         })
         .map_err(write_error)?;
-    to_dict(py, &joined.group, assignments)
+    to_dict(py, &members, &joined.order, assignments)
+}
+
+/// Takes the same arguments and gives each member its own metadata, without the core: the cost of Python's objects alone.
+#[cfg(feature = "bench")]
+pub(crate) fn boundary_floor<'py>(
+    py: Python<'py>,
+    members: &Bound<'py, PyAny>,
+    partitions: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let members = read_members(members)?;
+    let topics = PyTopics::read(partitions)?.number()?;
+    let metadata = interruptible(py, None, |_| Assignments::of(members.iter().map(|member| &*member.metadata)))?;
+    let order: Vec<u32> = (0..members.len() as u32).collect();
+    drop(topics);
+    to_dict(py, &members, &order, metadata)
 }

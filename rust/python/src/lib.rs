@@ -183,6 +183,17 @@ mod _core {
         leader::codec_floor(py, strategy(name, mode, racks)?, members, partitions)
     }
 
+    /// Takes the members of `perform_assignment` and gives each its own metadata: the cost of Python's objects alone.
+    #[cfg(feature = "bench")]
+    #[pyfunction]
+    fn boundary_floor<'py>(
+        py: Python<'py>,
+        members: &Bound<'py, PyAny>,
+        partitions: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        leader::boundary_floor(py, members, partitions)
+    }
+
     /// The KIP-54 balance score of loads.
     #[pyfunction]
     #[expect(clippy::needless_pass_by_value, reason = "extracted from Python as a value")]

@@ -12,7 +12,8 @@ use crate::protocol::subscription::NO_GENERATION;
 #[derive(Debug)]
 pub struct GroupBuilder {
     group: Group,
-    known: HashTable<u32>,
+    /// The subscriptions, each with its hash: they may be long.
+    known: HashTable<(u64, u32)>,
     scratch: Vec<u32>,
 }
 
@@ -68,12 +69,13 @@ impl GroupBuilder {
                 group.missing.insert(name.to_owned());
             }
         }
-        if let Some(&id) = known.find(hash, |&id| group.subscriptions.row(id) == scratch) {
+        let same = |&(of, id): &(u64, u32)| of == hash && group.subscriptions.row(id) == scratch;
+        if let Some(&(_, id)) = known.find(hash, same) {
             return id;
         }
         let id = group.subscriptions.len() as u32;
         group.subscriptions.push_row(scratch);
-        known.insert_unique(hash, id, |&id| hash_of(group.subscriptions.row(id)));
+        known.insert_unique(hash, (hash, id), |&(hash, _)| hash);
         id
     }
 

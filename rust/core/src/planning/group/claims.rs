@@ -25,29 +25,42 @@ impl Group {
         if self.owners_claims.is_some() || self.claims.len() < least {
             return;
         }
-        let mut claimed = vec![false; owner.len()];
-        let mut listed = 0;
-        for member in 0..self.members() as u32 {
-            for &partition in self.claims(member) {
-                let owns = owner[partition as usize] == member;
-                claimed[partition as usize] |= owns;
-                listed += usize::from(!owns);
-            }
-        }
-        let owned = (0u32..).zip(owner).filter(|(_, owner)| **owner != NONE).map(|(partition, _)| partition);
-        let unclaimed: Vec<u32> = owned.filter(|&partition| !claimed[partition as usize]).collect();
-        if listed + unclaimed.len() >= self.claims.len() {
-            return;
-        }
-        let mut claims = Vec::with_capacity(listed);
-        let mut starts = Vec::with_capacity(self.claim_starts.len());
+        let (mut claims, mut starts) = (Vec::new(), Vec::with_capacity(self.claim_starts.len()));
+        // Members send their claims in ascending order. Then no claim repeats, and it is enough to count the owners' claims.
+        let (mut owners_claims, mut ascending) = (0, true);
         starts.push(0);
         for member in 0..self.members() as u32 {
-            claims.extend(self.claims(member).iter().filter(|&&partition| owner[partition as usize] != member));
+            let mut next = 0;
+            for &partition in self.claims(member) {
+                ascending &= partition >= next;
+                next = partition + 1;
+                if owner[partition as usize] == member {
+                    owners_claims += 1;
+                } else {
+                    claims.push(partition);
+                }
+            }
             starts.push(claims.len() as u32);
+        }
+        let owned = owner.iter().filter(|&&owner| owner != NONE).count();
+        let unclaimed = if ascending && owners_claims == owned { Vec::new() } else { self.unclaimed(owner) };
+        if claims.len() + unclaimed.len() >= self.claims.len() {
+            return;
         }
         (self.claim_starts, self.claims) = (starts, claims);
         self.owners_claims = Some(OwnersClaims { unclaimed, owners: hash_of(owner) });
+    }
+
+    /// The partitions whose owner does not claim them, ascending.
+    fn unclaimed(&self, owner: &[u32]) -> Vec<u32> {
+        let mut claimed = vec![false; owner.len()];
+        for member in 0..self.members() as u32 {
+            for &partition in self.claims(member) {
+                claimed[partition as usize] |= owner[partition as usize] == member;
+            }
+        }
+        let open = (0u32..).zip(owner.iter().zip(claimed)).filter(|(_, (owner, claimed))| **owner != NONE && !claimed);
+        open.map(|(partition, _)| partition).collect()
     }
 
     /// Calls `visit` with the member and the partition of every claim. `owner` has the owners to which the claims were settled;

@@ -19,6 +19,14 @@ impl Csr {
         Self { starts: vec![0], items: Vec::new() }
     }
 
+    /// No rows, with room for that many rows and items.
+    #[must_use]
+    pub fn with_capacity(rows: usize, items: usize) -> Self {
+        let mut starts = Vec::with_capacity(rows + 1);
+        starts.push(0);
+        Self { starts, items: Vec::with_capacity(items) }
+    }
+
     /// Appends one row.
     ///
     /// # Panics

@@ -13,6 +13,18 @@ pub struct Assignments {
 }
 
 impl Assignments {
+    /// Assignments that are known. For benchmarks.
+    #[cfg(feature = "bench")]
+    #[must_use]
+    pub fn of<'a>(known: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut assignments = Self::default();
+        for bytes in known {
+            assignments.slab.extend_from_slice(bytes);
+            assignments.ends.push(assignments.slab.len());
+        }
+        assignments
+    }
+
     /// The number of members.
     #[must_use]
     pub fn len(&self) -> usize {

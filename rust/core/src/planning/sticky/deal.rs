@@ -13,19 +13,25 @@ pub(super) fn deal(problem: &Problem, plan: &mut Plan, share: &[u32]) {
     let owner = &mut plan.owner;
     let kept: Vec<u32> = problem.held.iter().zip(share).map(|(&held, &share)| held.min(share)).collect();
     release(problem, owner, &kept);
-    let room = share.iter().zip(&kept).map(|(&share, &kept)| share - kept).collect();
+    let room: Vec<u32> = share.iter().zip(&kept).map(|(&share, &kept)| share - kept).collect();
+    let given = |row| problem.arcs_of_row(row).any(|arc| room[arc as usize] > 0);
+    let gives: Vec<bool> = (0..problem.rows() as u32).map(given).collect();
     let mut least_loaded = LeastLoaded::new(problem, problem.loads(&kept), room);
     let mut free = Vec::new();
-    for (row, segments) in problem.runs() {
+    for (row, segments) in problem.runs().filter(|(row, _)| gives[*row as usize]) {
         free.clear();
         for &Segment { start, end, .. } in &problem.segments[segments] {
             free.extend((start..end).filter(|&partition| owner[partition as usize] == NONE));
         }
-        let mut next = free.iter();
-        least_loaded.give(row, free.len() as u32, |arc| {
-            if let Some(&partition) = next.next() {
-                owner[partition as usize] = problem.member(arc);
+        let mut rest = free.as_slice();
+        least_loaded.give(row, free.len() as u32, |arcs, rounds| {
+            let (given, left) = rest.split_at(arcs.len() * rounds as usize);
+            for round in given.chunks_exact(arcs.len()) {
+                for (&partition, &arc) in round.iter().zip(arcs) {
+                    owner[partition as usize] = problem.member(arc);
+                }
             }
+            rest = left;
         });
     }
 }

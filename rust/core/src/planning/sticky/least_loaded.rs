@@ -28,9 +28,9 @@ impl<'a> LeastLoaded<'a> {
         Self { problem, loads, room, heaps, candidates: Vec::new(), active: Vec::new(), merged: Vec::new() }
     }
 
-    /// Gives `count` partitions of the row one by one. Each goes to the least loaded subscriber with room; `gave` is called
-    /// with its arc. There must be room for them.
-    pub(super) fn give(&mut self, row: u32, count: u32, gave: impl FnMut(u32)) {
+    /// Gives `count` partitions of the row one by one. Each goes to the least loaded subscriber with room. `gave` is called with
+    /// arcs and a number of rounds: in each round, each of them got the next partition in turn. There must be room for all.
+    pub(super) fn give(&mut self, row: u32, count: u32, gave: impl FnMut(&[u32], u32)) {
         let candidates = self.problem.arcs_of_row(row).len();
         if count == 0 {
         } else if (count as usize) < candidates / SHORT_RUN {
@@ -40,7 +40,7 @@ impl<'a> LeastLoaded<'a> {
         }
     }
 
-    fn give_by_heap(&mut self, row: u32, count: u32, mut gave: impl FnMut(u32)) {
+    fn give_by_heap(&mut self, row: u32, count: u32, mut gave: impl FnMut(&[u32], u32)) {
         let Self { problem, loads, room, heaps, .. } = self;
         let heap = &mut heaps[row as usize];
         if heap.is_empty() {
@@ -60,15 +60,15 @@ impl<'a> LeastLoaded<'a> {
                 room[arc as usize] -= 1;
                 *load += 1;
                 left -= 1;
-                gave(arc);
+                gave(&[arc], 1);
             }
             top.0.0 = *load;
         }
     }
 
     /// The least loaded members come round by round: in the round of load `l`, each member with this load gets one partition,
-    /// by ascending id.
-    fn give_by_level(&mut self, row: u32, count: u32, mut gave: impl FnMut(u32)) {
+    /// by ascending id. Rounds in which no other member joins, and none is full, are one step.
+    fn give_by_level(&mut self, row: u32, count: u32, mut gave: impl FnMut(&[u32], u32)) {
         let Self { problem, loads, room, candidates, active, merged, .. } = self;
         candidates.clear();
         let with_room = problem.arcs_of_row(row).filter(|&arc| room[arc as usize] > 0);
@@ -104,15 +104,22 @@ impl<'a> LeastLoaded<'a> {
                 joining += joins;
             }
             let round = (active.len() as u32).min(left);
+            let mut rounds = left / round;
+            if let Some(&(load, _)) = candidates.get(joining) {
+                rounds = rounds.min(load - level);
+            }
+            for &arc in &active[..round as usize] {
+                rounds = rounds.min(room[arc as usize]);
+            }
             let mut full = false;
             for &arc in &active[..round as usize] {
-                room[arc as usize] -= 1;
+                room[arc as usize] -= rounds;
                 full |= room[arc as usize] == 0;
-                loads[problem.member(arc) as usize] += 1;
-                gave(arc);
+                loads[problem.member(arc) as usize] += rounds;
             }
-            left -= round;
-            level += 1;
+            gave(&active[..round as usize], rounds);
+            left -= round * rounds;
+            level += rounds;
             if full {
                 active.retain(|&arc| room[arc as usize] > 0);
             }

@@ -11,6 +11,7 @@
 //!
 //! Where racks make too many pairs of a row and a subscriber, arcs lead from rows to members over hubs (`wide`).
 
+mod carrying;
 mod deal;
 mod flow;
 mod least_loaded;

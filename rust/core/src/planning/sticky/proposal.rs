@@ -23,7 +23,7 @@ pub(super) fn propose(problem: &Problem) -> Vec<u32> {
     let mut least_loaded = LeastLoaded::new(problem, loads, room);
     for (row, segments) in problem.runs() {
         let free = problem.free[segments].iter().sum();
-        least_loaded.give(row, free, |arc| share[arc as usize] += 1);
+        least_loaded.give(row, free, |arcs, rounds| arcs.iter().for_each(|&arc| share[arc as usize] += rounds));
     }
     share
 }

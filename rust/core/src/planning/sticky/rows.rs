@@ -1,6 +1,7 @@
 //! The problem that the solver sees: rows of partitions that are alike, arcs to their subscribers, and the number of partitions
 //! that each member holds.
 
+use std::cell::OnceCell;
 use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
@@ -12,7 +13,6 @@ use crate::planning::group::{Csr, Group, NONE};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub row: u32,
-    pub topic: u32,
     /// Flat id of the topic's partition 0.
     pub first: u32,
     pub start: u32,
@@ -21,11 +21,15 @@ pub(super) struct Segment {
 
 /// The lineups: sets of subscribers, each once for all topics that have it.
 pub(super) struct Lineups {
-    pub members_of_subscription: Csr,
+    members_of_subscription: Csr,
+    /// Whether each subscription is that of exactly one member.
+    alone: bool,
     /// By topic, its lineup; [`NONE`] for a topic without partitions or subscribers.
     pub of_topic: Vec<u32>,
-    /// Lineup to its subscriptions, ascending.
-    pub subscriptions: Csr,
+    /// Topic to the subscriptions that have it, ascending.
+    by_topic: Csr,
+    /// By lineup, the first topic that has it.
+    first_topic: Vec<u32>,
     /// By lineup, the number of its members.
     pub sizes: Vec<u32>,
 }
@@ -35,38 +39,55 @@ impl Lineups {
     pub(super) fn new(group: &Group) -> Self {
         let topics = group.topics();
         let members_of_subscription = Csr::group_by(group.subscription_of(), group.subscriptions().len());
-        // A subscription that no member has adds no subscribers.
-        let mut used = Csr::new();
-        for (row, members) in group.subscriptions().rows().zip(members_of_subscription.rows()) {
-            used.push_row(if members.is_empty() { &[] } else { row });
-        }
-        let mut known: HashTable<u32> = HashTable::new();
-        let mut subscriptions = Csr::new();
+        let unused = members_of_subscription.rows().any(<[u32]>::is_empty);
+        let alone = !unused && group.members() == group.subscriptions().len();
+        let by_topic = if unused {
+            // A subscription that no member has adds no subscribers.
+            let mut used = Csr::new();
+            for (row, members) in group.subscriptions().rows().zip(members_of_subscription.rows()) {
+                used.push_row(if members.is_empty() { &[] } else { row });
+            }
+            used.transpose(topics.len())
+        } else {
+            group.subscriptions().transpose(topics.len())
+        };
+        let mut known: HashTable<u32> = HashTable::with_capacity(topics.len());
+        let mut first_topic: Vec<u32> = Vec::new();
         let hash = |row: &[u32]| FxBuildHasher.hash_one(row);
         let mut of_topic = vec![NONE; topics.len()];
-        for (topic, row) in (0u32..).zip(used.transpose(topics.len()).rows()) {
+        for (topic, row) in (0u32..).zip(by_topic.rows()) {
             if row.is_empty() || topics.range(topic).is_empty() {
                 continue;
             }
-            let found = known.find(hash(row), |&lineup| subscriptions.row(lineup) == row).copied();
-            of_topic[topic as usize] = found.unwrap_or_else(|| {
-                let lineup = subscriptions.len() as u32;
-                subscriptions.push_row(row);
-                known.insert_unique(hash(row), lineup, |&lineup| hash(subscriptions.row(lineup)));
-                lineup
-            });
+            let of_lineup = |lineup: u32| by_topic.row(first_topic[lineup as usize]);
+            let hashed = hash(row);
+            if let Some(&lineup) = known.find(hashed, |&lineup| of_lineup(lineup) == row) {
+                of_topic[topic as usize] = lineup;
+            } else {
+                let lineup = first_topic.len() as u32;
+                known.insert_unique(hashed, lineup, |&lineup| hash(of_lineup(lineup)));
+                first_topic.push(topic);
+                of_topic[topic as usize] = lineup;
+            }
         }
         let size =
             |row: &[u32]| row.iter().map(|&subscription| members_of_subscription.row(subscription).len() as u32).sum();
-        let sizes = subscriptions.rows().map(size).collect();
-        Self { members_of_subscription, of_topic, subscriptions, sizes }
+        let rows = first_topic.iter().map(|&topic| by_topic.row(topic));
+        let sizes = if alone { rows.map(|row| row.len() as u32).collect() } else { rows.map(size).collect() };
+        Self { members_of_subscription, alone, of_topic, by_topic, first_topic, sizes }
     }
 
     /// Puts a lineup's members into `into`, ascending.
     pub(super) fn members(&self, lineup: u32, into: &mut Vec<u32>) {
         into.clear();
-        for &subscription in self.subscriptions.row(lineup) {
-            into.extend_from_slice(self.members_of_subscription.row(subscription));
+        let subscriptions = self.by_topic.row(self.first_topic[lineup as usize]);
+        if self.alone {
+            let member_of = self.members_of_subscription.items();
+            into.extend(subscriptions.iter().map(|&subscription| member_of[subscription as usize]));
+        } else {
+            for &subscription in subscriptions {
+                into.extend_from_slice(self.members_of_subscription.row(subscription));
+            }
         }
         if !into.is_sorted() {
             into.sort_unstable();
@@ -85,12 +106,14 @@ pub(super) struct Rows {
 impl Rows {
     /// A row for each lineup.
     pub(super) fn of_lineups(group: &Group, lineups: &Lineups) -> Self {
-        let mut rows = Collector::new(lineups);
-        for topic in (0..group.topics().len() as u32).filter(|&topic| lineups.of_topic[topic as usize] != NONE) {
-            let range = group.topics().range(topic);
-            rows.push(topic, range.start, range, 0);
+        // Lineups are numbered in order of their first topic.
+        let keys = (0..lineups.sizes.len() as u32).map(|lineup| (lineup, 0)).collect();
+        let mut segments = Vec::with_capacity(group.topics().len());
+        for (topic, &row) in (0u32..).zip(&lineups.of_topic).filter(|(_, lineup)| **lineup != NONE) {
+            let std::ops::Range { start, end } = group.topics().range(topic);
+            segments.push(Segment { row, first: start, start, end });
         }
-        rows.finish()
+        Self { keys, segments }.in_order(lineups)
     }
 
     /// A row for each lineup and each set that `set_of` makes of the lineup and the racks of the replicas.
@@ -109,9 +132,25 @@ impl Rows {
         rows.finish()
     }
 
+    /// Puts the segments, which are in order of topic and number, into the order in which partitions are given away.
+    fn in_order(mut self, lineups: &Lineups) -> Self {
+        let size = |segment: &Segment| lineups.sizes[self.keys[segment.row as usize].0 as usize];
+        if !self.segments.is_sorted_by_key(size) {
+            let sizes: Vec<u32> = self.segments.iter().map(size).collect();
+            let largest = sizes.iter().max().map_or(0, |&size| size as usize);
+            if largest < 4 * sizes.len() {
+                let order = Csr::group_by(&sizes, largest + 1);
+                self.segments = order.items().iter().map(|&at| self.segments[at as usize]).collect();
+            } else {
+                self.segments.sort_by_key(|segment| lineups.sizes[self.keys[segment.row as usize].0 as usize]);
+            }
+        }
+        self
+    }
+
     /// Row to its subscribers, ascending: an arc for each pair of them.
     fn subscribers(&self, lineups: &Lineups) -> Csr {
-        let mut arcs = Csr::new();
+        let mut arcs = Csr::with_capacity(self.keys.len(), self.arcs(lineups) as usize);
         let mut subscribers = Vec::new();
         let mut last = NONE;
         for &(lineup, _) in &self.keys {
@@ -163,15 +202,11 @@ impl<'a> Collector<'a> {
             self.known.insert_unique(hash(key), row, |&row| hash(keys[row as usize]));
             row
         });
-        segments.push(Segment { row, topic, first, start: range.start, end: range.end });
+        segments.push(Segment { row, first, start: range.start, end: range.end });
     }
 
     fn finish(self) -> Rows {
-        let Self { lineups, mut rows, .. } = self;
-        let Rows { keys, segments } = &mut rows;
-        let size = |row: u32| lineups.sizes[keys[row as usize].0 as usize];
-        segments.sort_by_key(|segment| (size(segment.row), segment.topic));
-        rows
+        self.rows.in_order(self.lineups)
     }
 }
 
@@ -190,8 +225,8 @@ pub(super) struct Problem {
     pub held: Vec<u32>,
     /// By arc, whether the member reads the row from another rack. Empty where racks do not matter.
     pub mismatch: Vec<bool>,
-    /// Member to its arcs, by ascending row.
-    pub arcs_of: Csr,
+    /// See [`Problem::arcs_of`].
+    by_member: OnceCell<Csr>,
     /// By member, the load that no move may change.
     pub fixed: Vec<u32>,
     /// Runs of partitions, in the order in which those without an owner are given away: topics with fewer subscribers first,
@@ -262,7 +297,7 @@ impl Problem {
             members,
             supply: vec![0; rows],
             held: vec![0; arcs.items().len()],
-            arcs_of: Csr::group_by(arcs.items(), members),
+            by_member: OnceCell::new(),
             arcs,
             arc_row,
             mismatch,
@@ -304,6 +339,11 @@ impl Problem {
         self.arcs.len()
     }
 
+    /// Member to its arcs, by ascending row. Only a search needs them, so the first one makes them.
+    pub(super) fn arcs_of(&self) -> &Csr {
+        self.by_member.get_or_init(|| Csr::group_by(self.arcs.items(), self.members))
+    }
+
     pub(super) fn member(&self, arc: u32) -> u32 {
         self.arcs.items()[arc as usize]
     }
@@ -320,6 +360,23 @@ impl Problem {
     /// The most partitions that a member may have.
     pub(super) fn most(&self, member: u32) -> u32 {
         self.capacity.get(member as usize).copied().unwrap_or(u32::MAX)
+    }
+
+    /// How many partitions a member may get up to a threshold. `emptied` is a member that gets none. Without `LIMITED`, nobody has
+    /// a limit, and nobody is emptied.
+    #[inline]
+    pub(super) fn room<const LIMITED: bool>(
+        &self,
+        loads: &[u32],
+        emptied: Option<u32>,
+        member: u32,
+        threshold: u32,
+    ) -> u32 {
+        let load = loads[member as usize];
+        if !LIMITED {
+            return threshold.saturating_sub(load);
+        }
+        if emptied == Some(member) { 0 } else { threshold.min(self.most(member)).saturating_sub(load) }
     }
 
     pub(super) fn mismatched(&self, arc: u32) -> bool {

@@ -26,7 +26,7 @@ impl Hubs {
         let (mut starts, mut by_rack, mut members) = (vec![0], Vec::new(), Csr::new());
         let mut subscribers = Vec::new();
         let rack = |member: u32| group.racks()[member as usize];
-        for lineup in 0..lineups.subscriptions.len() as u32 {
+        for lineup in 0..lineups.sizes.len() as u32 {
             lineups.members(lineup, &mut subscribers);
             subscribers.sort_by_key(|&member| rack(member));
             let mut hubs: Vec<&[u32]> = subscribers.chunk_by(|&a, &b| rack(a) == rack(b)).collect();

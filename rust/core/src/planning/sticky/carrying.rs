@@ -1,0 +1,55 @@
+//! The arcs of each member that carry something. A search goes from a member to the rows of these arcs only; a member that reads
+//! thousands of topics carries a few of them.
+
+use crate::planning::group::Csr;
+
+/// One bit for each arc, in the order of [`Problem::arcs_of`](super::rows::Problem::arcs_of): member after member.
+pub(super) struct Carrying {
+    words: Vec<u64>,
+}
+
+impl Carrying {
+    /// `members` has the member of each arc, and `arcs_of` the arcs of each member. O(arcs).
+    pub(super) fn new(members: &[u32], arcs_of: &Csr, carries: impl Fn(usize) -> bool) -> Self {
+        let mut words = vec![0u64; members.len().div_ceil(64)];
+        let mut next: Vec<u32> = (0..arcs_of.len() as u32).map(|member| arcs_of.start(member)).collect();
+        for (arc, &member) in members.iter().enumerate() {
+            let at = next[member as usize];
+            next[member as usize] += 1;
+            words[at as usize / 64] |= u64::from(carries(arc)) << (at % 64);
+        }
+        Self { words }
+    }
+
+    /// The first place in `from..end` whose arc carries something.
+    #[inline]
+    pub(super) fn next(&self, from: u32, end: u32) -> Option<u32> {
+        if from >= end {
+            return None;
+        }
+        let mut at = from as usize / 64;
+        let mut word = self.words[at] & (u64::MAX << (from % 64));
+        while word == 0 {
+            at += 1;
+            if at * 64 >= end as usize {
+                return None;
+            }
+            word = self.words[at];
+        }
+        let found = at as u32 * 64 + word.trailing_zeros();
+        Some(found).filter(|&found| found < end)
+    }
+
+    /// Says whether an arc of the member carries something. O(log arcs of the member).
+    pub(super) fn set(&mut self, arcs_of: &Csr, member: u32, arc: u32, carries: bool) {
+        let within = arcs_of.row(member).partition_point(|&other| other < arc) as u32;
+        let at = arcs_of.start(member) + within;
+        debug_assert_eq!(arcs_of.row(member).get(within as usize), Some(&arc));
+        let bit = 1u64 << (at % 64);
+        if carries {
+            self.words[at as usize / 64] |= bit;
+        } else {
+            self.words[at as usize / 64] &= !bit;
+        }
+    }
+}

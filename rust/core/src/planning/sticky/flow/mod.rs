@@ -1,0 +1,205 @@
+//! Stickiness: a minimum-cost flow inside the blocks, from the proposal to the optimum.
+//!
+//! The blocks decide the balance: within a block, every plan with loads of `low` or `low + 1` is balanced. The marginal cost of
+//! unit `k` on an arc is convex: 0 while `k <= held`, the weight of a move beyond; besides, -1 while `k <= proposed` and +1
+//! beyond break ties towards the proposal. A unit on another rack has the weight of a rack miss. The weights are so large that
+//! no chain of arcs with a lesser objective outweighs a greater one.
+//!
+//! At the start, each arc carries the units that cost less than a price of its row. With these prices as potentials, no
+//! residual cost is negative, so successive shortest paths lead to the optimum. A balanced proposal is optimal as it is.
+//!
+//! No path leads from one block to another, so each block is searched alone. A block that the start leaves even is not searched.
+
+mod cost;
+mod network;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use super::levels::Blocks;
+use super::rows::Problem;
+use crate::planning::budget::{Budget, Cause, Goal, Limited, Spent};
+use crate::planning::group::NONE;
+use crate::planning::objective::RackOrder;
+use cost::{Cost, fits_64_bits};
+use network::Network;
+use search::Flow;
+
+/// By arc, the share of the cheapest plan that the blocks allow. The shares of the detours follow those of the problem's arcs;
+/// detours lead to subscribers to which a row has no arc.
+///
+/// # Errors
+/// The budget is spent, or the search contradicts itself. The flow is no plan before the last unit has reached a member, so the
+/// caller falls back to the plan that the search began with.
+pub(super) fn cheapest(
+    problem: &Problem,
+    blocks: &Blocks,
+    proposed: &[u32],
+    order: RackOrder,
+    detours: &Detours,
+    budget: &Budget<'_>,
+) -> Result<Vec<u32>, Limited> {
+    let start = Start::new(problem, blocks, proposed, order, detours);
+    let uneven = start.uneven(blocks);
+    if uneven.is_empty() {
+        let mut share = start.share;
+        share.resize(share.len() + detours.edges.len(), 0);
+        return Ok(share);
+    }
+    let network = Network::lay(problem, blocks, &uneven, detours);
+    let input = Input { problem, proposed, order, detours, start, network };
+    let solved = if problem.mismatch.is_empty() && detours.edges.is_empty() {
+        solve::<i64, false>(input, budget)
+    } else if fits_64_bits(input.network.nodes()) {
+        solve::<i64, true>(input, budget)
+    } else {
+        solve::<i128, true>(input, budget)
+    };
+    match solved {
+        Ok(Some(share)) => Ok(share),
+        Ok(None) => Err(Limited { goal: Goal::Moves, cause: Cause::Defect }),
+        Err(spent) => Err(spent.seeking(Goal::Moves)),
+    }
+}
+
+/// What a search begins with.
+struct Input<'a> {
+    problem: &'a Problem,
+    proposed: &'a [u32],
+    order: RackOrder,
+    detours: &'a Detours,
+    start: Start,
+    network: Network<'a>,
+}
+
+fn solve<C: Cost, const RACKS: bool>(input: Input<'_>, budget: &Budget<'_>) -> Result<Option<Vec<u32>>, Spent> {
+    let mut flow = Flow::<C, RACKS>::new(&input);
+    if !flow.carry_all(budget)? {
+        return Ok(None);
+    }
+    let carried = flow.into_shares();
+    let Input { detours, start, network, .. } = input;
+    let mut share = start.share;
+    let of_arcs = carried.len() - detours.edges.len();
+    if network.whole {
+        share.copy_from_slice(&carried[..of_arcs]);
+    } else {
+        for (&arc, &carried) in network.origin.iter().zip(&carried) {
+            share[arc as usize] = carried;
+        }
+    }
+    share.extend_from_slice(&carried[of_arcs..]);
+    Ok(Some(share))
+}
+
+/// A node that a detour leads from or to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Row(u32),
+    Hub(u32),
+    Member(u32),
+}
+
+/// An edge for any number of partitions. The member at the end of the path neither holds these partitions nor is proposed for
+/// them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Detour {
+    pub from: End,
+    pub to: End,
+    /// Whether the members at the end of its path read the row from another rack.
+    pub mismatch: bool,
+}
+
+/// Paths over hubs, which rows share: from a row to a hub, on to hubs of a lower number, and to members. The edge out of the
+/// row has the whole cost. So the number of edges grows with the sum of rows and subscriptions, and not with their product.
+#[derive(Debug, Default)]
+pub(super) struct Detours {
+    pub hubs: u32,
+    pub edges: Vec<Detour>,
+}
+
+/// The start: each row has a price, and its arcs carry the units that cost less. What is too much (positive) or missing
+/// (negative) is the excess.
+struct Start {
+    share: Vec<u32>,
+    of_row: Vec<i64>,
+    of_member: Vec<i64>,
+    of_block: Vec<i64>,
+    /// By member, whether it uses its right to `low + 1`.
+    raised: Vec<bool>,
+    /// By row, whether all its members in the block read it from another rack.
+    elsewhere: Vec<bool>,
+}
+
+impl Start {
+    fn new(
+        problem: &Problem,
+        blocks: &Blocks,
+        proposed: &[u32],
+        order: RackOrder,
+        Detours { edges: detours, .. }: &Detours,
+    ) -> Self {
+        let racks = !problem.mismatch.is_empty() || !detours.is_empty();
+        let proposed = proposed.iter().zip(&problem.held);
+        let mut share: Vec<u32> = proposed.map(|(&share, &held)| if share > 0 { share } else { held }).collect();
+        let mut of_row: Vec<i64> = problem.supply.iter().map(|&supply| i64::from(supply)).collect();
+        let mut elsewhere = vec![racks; problem.rows()];
+        for detour in detours.iter().filter(|detour| !detour.mismatch) {
+            if let End::Row(row) = detour.from {
+                elsewhere[row as usize] = false;
+            }
+        }
+        for (row, &block) in (0u32..).zip(&blocks.of_row) {
+            let arcs = problem.arcs_of_row(row);
+            let inside = |arc: u32| blocks.of_member[problem.member(arc) as usize] == block;
+            if racks {
+                // The price is that of a moved unit without distance: exactly the proposal costs less. On another rack the
+                // proposal has units only where the block has no member on a better one.
+                let elsewhere = &mut elsewhere[row as usize];
+                *elsewhere &= arcs.clone().all(|arc| !inside(arc) || problem.mismatched(arc));
+                for arc in arcs.clone().filter(|&arc| problem.mismatched(arc) && !*elsewhere) {
+                    let (held, share) = (problem.held[arc as usize], &mut share[arc as usize]);
+                    *share = match order {
+                        RackOrder::BeforeStickiness => 0,
+                        RackOrder::AfterStickiness if *share > 0 && *share <= held => *share,
+                        RackOrder::AfterStickiness => held,
+                    };
+                }
+            }
+            if blocks.blocks.len() > 1 {
+                for arc in arcs.clone().filter(|&arc| !inside(arc)) {
+                    share[arc as usize] = 0;
+                }
+            }
+            let carried: u64 =
+                share[arcs.start as usize..arcs.end as usize].iter().map(|&share| u64::from(share)).sum();
+            of_row[row as usize] -= carried as i64;
+        }
+        let mut of_member = vec![0i64; problem.members];
+        let mut raised = vec![false; problem.members];
+        let mut of_block: Vec<i64> = blocks.blocks.iter().map(|block| -i64::from(block.high_members)).collect();
+        let loads = problem.loads(&share);
+        for (member, &block) in blocks.of_member.iter().enumerate().filter(|(_, block)| **block != NONE) {
+            let low = blocks.blocks[block as usize].low;
+            if blocks.may_be_raised(member as u32) {
+                let above = i64::from(loads[member]) - i64::from(low);
+                raised[member] = above > 0;
+                of_block[block as usize] += i64::from(above > 0);
+                of_member[member] = above - i64::from(above > 0);
+            } else {
+                of_member[member] = i64::from(loads[member]) - i64::from(blocks.at_level(member as u32, low));
+            }
+        }
+        Self { share, of_row, of_member, of_block, raised, elsewhere }
+    }
+
+    /// The blocks in which something is too much or missing, ascending.
+    fn uneven(&self, blocks: &Blocks) -> Vec<u32> {
+        let mut uneven: Vec<bool> = self.of_block.iter().map(|&excess| excess != 0).collect();
+        let members = blocks.of_member.iter().zip(&self.of_member);
+        for (&block, _) in members.chain(blocks.of_row.iter().zip(&self.of_row)).filter(|(_, excess)| **excess != 0) {
+            uneven[block as usize] = true;
+        }
+        (0u32..).zip(uneven).filter(|(_, uneven)| *uneven).map(|(block, _)| block).collect()
+    }
+}

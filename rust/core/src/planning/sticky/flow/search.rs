@@ -1,0 +1,493 @@
+//! Successive shortest paths from where there is too much to where something is missing.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::cost::Cost;
+use super::network::Network;
+use super::{End, Input};
+use crate::planning::budget::{Budget, Spent};
+use crate::planning::group::{Csr, NONE};
+use crate::planning::sticky::carrying::Carrying;
+
+/// The steps for an entry of the heap, besides those for its edges.
+const HEAP_STEPS: u64 = 8;
+
+/// An arc of a row and a member, or a detour, with the numbers that its cost depends on.
+#[derive(Debug, Clone, Copy)]
+struct Arc {
+    share: u32,
+    held: u32,
+    proposed: u32,
+    /// Of an arc of a member, its row.
+    row: u32,
+}
+
+/// What the cost of an arc depends on where there are racks.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    mismatch: bool,
+    /// Whether an edge before has the cost: on a detour beyond its first hub.
+    paid: bool,
+}
+
+/// An edge out of a node, as the node's list has it.
+struct Edge<C> {
+    place: u32,
+    to: u32,
+    /// [`NONE`] for the edge between a member and the hub of its block.
+    arc: u32,
+    /// Never negative.
+    reduced: C,
+}
+
+pub(super) struct Flow<'a, C, const RACKS: bool> {
+    network: &'a Network<'a>,
+    /// Those of the network: row to its members, and member to its arcs.
+    rows: &'a Csr,
+    arcs_of: &'a Csr,
+    members: u32,
+    first_row: u32,
+    first_block: u32,
+    arcs: Vec<Arc>,
+    /// By arc, where there are racks.
+    ways: Vec<Way>,
+    /// The arcs of members that carry something.
+    carrying: Carrying,
+    /// By member, whether it uses its right to `low + 1`.
+    raised: Vec<bool>,
+    /// By node, units that are too many (positive) or missing (negative).
+    excess: Vec<i64>,
+    potential: Vec<C>,
+    /// The cost of a partition on another rack, and of one that moves; the distance costs 1.
+    rack: C,
+    moved: C,
+}
+
+impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
+    pub(super) fn new(input: &'a Input<'_>) -> Self {
+        let Input { problem, proposed, order, detours, start, network } = input;
+        let (nodes, members) = (network.nodes(), network.arcs_of.len());
+        let (rack, moved) = C::weights(*order, nodes, RACKS);
+        let mut arcs = Vec::with_capacity(network.arcs.items().len() + detours.edges.len());
+        for row in 0..network.arcs.len() as u32 {
+            for arc in network.arcs.start(row)..network.arcs.start(row + 1) {
+                let known = network.arc(arc) as usize;
+                arcs.push(Arc { share: start.share[known], held: problem.held[known], proposed: proposed[known], row });
+            }
+        }
+        let carrying = Carrying::new(network.arcs.items(), &network.arcs_of, |arc| arcs[arc].share > 0);
+        arcs.resize(arcs.len() + detours.edges.len(), Arc { share: 0, held: 0, proposed: 0, row: NONE });
+        let mut ways = Vec::new();
+        if RACKS {
+            let arc = |arc: usize| Way { mismatch: problem.mismatched(network.arc(arc as u32)), paid: false };
+            ways.extend((0..network.arcs.items().len()).map(arc));
+            let paid = |from: End| !matches!(from, End::Row(_));
+            ways.extend(detours.edges.iter().map(|edge| Way { mismatch: edge.mismatch, paid: paid(edge.from) }));
+        }
+        let (mut excess, mut potential) = (vec![0; nodes], vec![C::from(0); nodes]);
+        let mut raised = vec![false; members];
+        for member in 0..members {
+            let known = network.member(member as u32) as usize;
+            excess[member] = start.of_member[known];
+            raised[member] = start.raised[known];
+        }
+        for row in 0..network.arcs.len() as u32 {
+            let (node, known) = ((network.first_row + row) as usize, network.row(row) as usize);
+            excess[node] = start.of_row[known];
+            potential[node] = if start.elsewhere[known] { -(moved + rack) } else { -moved };
+        }
+        for (hub, &block) in (network.first_block as usize..).zip(&network.blocks) {
+            excess[hub] = start.of_block[block as usize];
+        }
+        let Network { first_row, first_block, .. } = *network;
+        Self {
+            network,
+            rows: &network.arcs,
+            arcs_of: &network.arcs_of,
+            members: members as u32,
+            first_row,
+            first_block,
+            arcs,
+            ways,
+            carrying,
+            raised,
+            excess,
+            potential,
+            rack,
+            moved,
+        }
+    }
+
+    /// By arc, what it carries; those of the detours come last.
+    pub(super) fn into_shares(self) -> Vec<u32> {
+        self.arcs.iter().map(|arc| arc.share).collect()
+    }
+
+    /// Carries every unit that is too many to where one is missing. False if there is no path: the blocks admit a plan, so that
+    /// is a defect of the blocks or of this search.
+    pub(super) fn carry_all(&mut self, budget: &Budget<'_>) -> Result<bool, Spent> {
+        let mut search = PathSearch::new(self.excess.len());
+        let Network { member_starts, row_starts, first_row, first_block, .. } = self.network;
+        for block in 0..self.network.blocks.len() {
+            let members = member_starts[block]..member_starts[block + 1];
+            let rows = first_row + row_starts[block]..first_row + row_starts[block + 1];
+            let nodes = members.chain(rows).chain([first_block + block as u32]);
+            let mut sources: Vec<u32> = nodes.filter(|&node| self.excess[node as usize] > 0).collect();
+            while !sources.is_empty() {
+                if !self.layer(&sources, &mut search, budget)? && !self.shorten(&mut search, budget)? {
+                    return Ok(false);
+                }
+                for &source in &sources {
+                    self.send(source, &mut search, budget)?;
+                }
+                sources.retain(|&source| self.excess[source as usize] > 0);
+            }
+        }
+        // More missing units than there were too many would be lost without a word.
+        Ok(self.excess.iter().all(|&excess| excess == 0))
+    }
+
+    /// The cost of the `unit`-th partition on an arc, from 1.
+    #[inline]
+    fn cost(&self, arc: u32, unit: u32) -> C {
+        let Arc { held, proposed, .. } = self.arcs[arc as usize];
+        if RACKS && self.ways[arc as usize].paid {
+            return C::from(0);
+        }
+        let mut cost = C::from(if unit > proposed { 1 } else { -1 });
+        if unit > held {
+            cost = cost + self.moved;
+        }
+        if RACKS && self.ways[arc as usize].mismatch {
+            cost = cost + self.rack;
+        }
+        cost
+    }
+
+    /// Calls `visit` with the edges out of `node` that have a unit to carry, from the given place of its list on, until it
+    /// returns true. Returns the edge at which that was.
+    #[inline]
+    fn find_edge(&self, node: u32, from: u32, mut visit: impl FnMut(&Edge<C>) -> bool) -> Option<Edge<C>> {
+        let network = self.network;
+        let here = self.potential[node as usize];
+        let edge = |place: u32, to: u32, arc: u32, cost: C| {
+            let reduced = cost + here - self.potential[to as usize];
+            debug_assert!(reduced >= C::from(0), "potentials stay feasible");
+            Edge { place, to, arc, reduced }
+        };
+        let mut places = 0;
+        if node < self.members {
+            let (start, end) = (self.arcs_of.start(node), self.arcs_of.start(node + 1));
+            let mut next = start.saturating_add(from);
+            while let Some(at) = self.carrying.next(next, end) {
+                let arc = self.arcs_of.items()[at as usize];
+                let Arc { share, row, .. } = self.arcs[arc as usize];
+                let edge = edge(at - start, self.first_row + row, arc, -self.cost(arc, share));
+                if visit(&edge) {
+                    return Some(edge);
+                }
+                next = at + 1;
+            }
+            places = end - start;
+        } else if node >= self.first_block {
+            let raisable = network.raisable.row(node - self.first_block);
+            for (&to, place) in raisable.iter().skip(from as usize).zip(from..) {
+                if self.raised[to as usize] {
+                    let edge = edge(place, to, NONE, C::from(0));
+                    if visit(&edge) {
+                        return Some(edge);
+                    }
+                }
+            }
+            return None;
+        } else if node >= self.first_row {
+            let row = node - self.first_row;
+            let start = self.rows.start(row);
+            for (&to, place) in self.rows.row(row).iter().skip(from as usize).zip(from..) {
+                let arc = start + place;
+                let edge = edge(place, to, arc, self.cost(arc, self.arcs[arc as usize].share + 1));
+                if visit(&edge) {
+                    return Some(edge);
+                }
+            }
+            places = self.rows.row(row).len() as u32;
+        }
+        if RACKS && let Some((of_node, detours)) = &network.detours {
+            let row = of_node.row(node);
+            for (place, &at) in (places..).zip(row).skip(from.saturating_sub(places) as usize) {
+                let (to, arc) = detours[at as usize];
+                let share = self.arcs[arc as usize].share;
+                let cost = if node > to {
+                    self.cost(arc, share + 1)
+                } else if share > 0 {
+                    -self.cost(arc, share)
+                } else {
+                    continue;
+                };
+                let edge = edge(place, to, arc, cost);
+                if visit(&edge) {
+                    return Some(edge);
+                }
+            }
+            places += row.len() as u32;
+        }
+        if node < self.members && from <= places && !self.raised[node as usize] {
+            let hub = network.hub_of[node as usize];
+            if hub != NONE {
+                let edge = edge(places, hub, NONE, C::from(0));
+                if visit(&edge) {
+                    return Some(edge);
+                }
+            }
+        }
+        None
+    }
+
+    /// How many units an edge carries at its present cost.
+    fn capacity(&self, node: u32, to: u32, arc: u32) -> i64 {
+        let Some(&Arc { share, held, proposed, .. }) = self.arcs.get(arc as usize) else {
+            return 1;
+        };
+        if node > to {
+            let step = [held, proposed].into_iter().filter(|&step| step > share).min();
+            step.map_or(i64::MAX, |step| i64::from(step - share))
+        } else {
+            let step = [held, proposed].into_iter().filter(|&step| step < share).max().unwrap_or(0);
+            i64::from(share - step)
+        }
+    }
+
+    fn carry(&mut self, node: u32, to: u32, arc: u32, amount: i64) {
+        let of_members = self.rows.items().len();
+        if let Some(Arc { share, .. }) = self.arcs.get_mut(arc as usize) {
+            let before = *share;
+            if node > to {
+                *share += amount as u32;
+            } else {
+                *share -= amount as u32;
+            }
+            if (before > 0) != (*share > 0) && (arc as usize) < of_members {
+                self.carrying.set(self.arcs_of, node.min(to), arc, *share > 0);
+            }
+        } else if node < self.members {
+            self.raised[node as usize] = true;
+        } else {
+            self.raised[to as usize] = false;
+        }
+    }
+
+    /// Breadth-first layers over the edges that cost nothing, up to the first one with a deficit; whether there is one. The
+    /// nodes behind edges that cost something become candidates of [`Flow::shorten`].
+    fn layer(&self, sources: &[u32], search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
+        budget.spend(sources.len() as u64)?;
+        search.begin();
+        for &source in sources {
+            search.enter(source, 0);
+        }
+        let mut at = 0;
+        while at < search.layered.len() {
+            let node = search.layered[at];
+            at += 1;
+            let layer = search.visits[node as usize].layer;
+            if layer >= search.last {
+                break;
+            }
+            let mut steps = 1;
+            self.find_edge(node, 0, |edge| {
+                steps += 1;
+                if !search.is_layered(edge.to) {
+                    if edge.reduced == C::from(0) {
+                        search.enter(edge.to, layer + 1);
+                        if self.excess[edge.to as usize] < 0 {
+                            search.last = layer + 1;
+                        }
+                    } else if search.nearer(edge.to, edge.reduced, layer + 1) {
+                        search.candidates.push(Reverse((edge.reduced, layer + 1, edge.to)));
+                    }
+                }
+                false
+            });
+            budget.spend(steps)?;
+        }
+        Ok(search.last < u32::MAX)
+    }
+
+    /// After a [`Flow::layer`] without a deficit: changes the potentials so that a shortest path to a deficit costs nothing;
+    /// false if there is no path. The layers go on: a node's layer is the least number of edges of a shortest path. So the layers
+    /// are those that [`Flow::layer`] would find with the new potentials.
+    fn shorten(&mut self, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
+        let without_cost = search.layered.len();
+        let mut heap = BinaryHeap::from(std::mem::take(&mut search.candidates));
+        let mut farthest = None;
+        while let Some(Reverse((distance, layer, node))) = heap.pop() {
+            if farthest.is_some_and(|found| found < (distance, layer)) {
+                break;
+            }
+            if search.is_layered(node) {
+                continue;
+            }
+            search.enter(node, layer);
+            if self.excess[node as usize] < 0 {
+                farthest = Some((distance, layer));
+            }
+            if farthest.is_some() {
+                continue;
+            }
+            let mut steps = HEAP_STEPS;
+            self.find_edge(node, 0, |edge| {
+                steps += 1;
+                let farther = distance + edge.reduced;
+                if !search.is_layered(edge.to) && search.nearer(edge.to, farther, layer + 1) {
+                    heap.push(Reverse((farther, layer + 1, edge.to)));
+                }
+                false
+            });
+            budget.spend(steps)?;
+        }
+        search.candidates = heap.into_vec();
+        let Some((farthest, last)) = farthest else { return Ok(false) };
+        search.last = last;
+        // Relative to all that is farther away, whose potential stays as it is.
+        for (at, &node) in search.layered.iter().enumerate() {
+            let nearer = if at < without_cost { C::from(0) } else { search.distance[node as usize].0 };
+            self.potential[node as usize] = self.potential[node as usize] + nearer - farthest;
+        }
+        Ok(true)
+    }
+
+    /// Sends units from `source` to deficits along shortest paths through the layers, as many as it has too many and as there are
+    /// paths for.
+    fn send(&mut self, source: u32, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<(), Spent> {
+        search.path.clear();
+        let mut node = source;
+        loop {
+            if self.excess[node as usize] < 0 {
+                node = self.carry_along(source, node, &mut search.path);
+                if self.excess[source as usize] == 0 {
+                    return Ok(());
+                }
+                continue;
+            }
+            let Visit { layer, next, .. } = search.visits[node as usize];
+            let mut steps = 1;
+            let onward = if layer >= search.last {
+                None
+            } else {
+                self.find_edge(node, next, |edge| {
+                    steps += 1;
+                    edge.reduced == C::from(0)
+                        && search.is_layered(edge.to)
+                        && search.visits[edge.to as usize].layer == layer + 1
+                })
+            };
+            budget.spend(steps)?;
+            if let Some(Edge { place, to, arc, .. }) = onward {
+                search.visits[node as usize].next = place;
+                search.path.push(Step { node, place, to, arc });
+                node = to;
+            } else {
+                search.visits[node as usize].next = u32::MAX;
+                let Some(Step { node: before, place, .. }) = search.path.pop() else { return Ok(()) };
+                search.visits[before as usize].next = place + 1;
+                node = before;
+            }
+        }
+    }
+
+    /// Carries units along a path to a deficit, and cuts the path off where it carries no more. Returns the node at its new end.
+    fn carry_along(&mut self, source: u32, end: u32, path: &mut Vec<Step>) -> u32 {
+        let most = self.excess[source as usize].min(-self.excess[end as usize]);
+        let (mut amount, mut narrowest) = (most, path.len());
+        for (at, &Step { node, to, arc, .. }) in path.iter().enumerate() {
+            let capacity = self.capacity(node, to, arc);
+            if capacity < amount || (capacity == amount && at < narrowest) {
+                (amount, narrowest) = (capacity, at);
+            }
+        }
+        for &Step { node, to, arc, .. } in path.iter() {
+            self.carry(node, to, arc, amount);
+        }
+        self.excess[source as usize] -= amount;
+        self.excess[end as usize] += amount;
+        let node = path.get(narrowest).map_or(end, |step| step.node);
+        path.truncate(narrowest);
+        node
+    }
+}
+
+/// An edge of a path: from its node, the place in the node's list.
+struct Step {
+    node: u32,
+    place: u32,
+    to: u32,
+    arc: u32,
+}
+
+/// What the last search through the layers knows of a node.
+#[derive(Clone, Copy)]
+struct Visit {
+    /// The round of the search: what an earlier one left means nothing.
+    round: u32,
+    layer: u32,
+    /// The first place in its list of edges that the search has not tried.
+    next: u32,
+}
+
+/// The result of a search. Only the nodes marked with the present round have meaningful entries.
+struct PathSearch<C> {
+    round: u32,
+    visits: Vec<Visit>,
+    layered: Vec<u32>,
+    /// The first layer with a deficit.
+    last: u32,
+    /// By node, the round in which it got its distance.
+    reached: Vec<u32>,
+    /// By node, its distance and the number of edges.
+    distance: Vec<(C, u32)>,
+    candidates: Vec<Reverse<(C, u32, u32)>>,
+    path: Vec<Step>,
+}
+
+impl<C: Cost> PathSearch<C> {
+    fn new(nodes: usize) -> Self {
+        Self {
+            round: 0,
+            visits: vec![Visit { round: 0, layer: 0, next: 0 }; nodes],
+            layered: Vec::new(),
+            last: u32::MAX,
+            reached: vec![0; nodes],
+            distance: vec![(C::from(0), 0); nodes],
+            candidates: Vec::new(),
+            path: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self) {
+        self.round += 1;
+        self.last = u32::MAX;
+        self.layered.clear();
+        self.candidates.clear();
+    }
+
+    #[inline]
+    fn is_layered(&self, node: u32) -> bool {
+        self.visits[node as usize].round == self.round
+    }
+
+    fn enter(&mut self, node: u32, layer: u32) {
+        self.visits[node as usize] = Visit { round: self.round, layer, next: 0 };
+        self.layered.push(node);
+    }
+
+    /// Enters a distance if it is the least so far, of equal ones that with the fewest edges; whether it is.
+    fn nearer(&mut self, node: u32, distance: C, edges: u32) -> bool {
+        let new = self.reached[node as usize] != self.round;
+        let nearer = new || (distance, edges) < self.distance[node as usize];
+        if nearer {
+            self.reached[node as usize] = self.round;
+            self.distance[node as usize] = (distance, edges);
+        }
+        nearer
+    }
+}

@@ -1,0 +1,490 @@
+//! Chains of moves between members: a maximum flow at a threshold.
+//!
+//! Most members above a threshold have one below it close by. So first each of them looks around, nearest first, and what a
+//! search without success has seen is not searched again. That is quick, but there are groups in which it would take a search of
+//! everything for each partition. Therefore it may take so many steps only; the rest is found by layers.
+
+use super::{Blocks, Piece};
+use crate::planning::budget::{Budget, Spent};
+use crate::planning::group::Csr;
+use crate::planning::sticky::carrying::Carrying;
+use crate::planning::sticky::rows::Problem;
+
+const UNREACHED: u32 = u32::MAX;
+
+/// The round of what a search without success has seen.
+const DEAD: u32 = u32::MAX;
+
+/// The steps for looking around at one threshold, for each member, row and arc of the piece.
+const STEPS_AROUND: u64 = 8;
+
+/// Rows and members with the present flow, and the layers of the last search.
+pub(super) struct ChainFlow<'a, const LIMITED: bool> {
+    problem: &'a Problem,
+    pub(super) flow: Vec<u32>,
+    pub(super) loads: Vec<u32>,
+    /// The arcs that carry something. A cut removes none of them.
+    carrying: Carrying,
+    connections: Connections<'a>,
+    row_layer: Vec<u32>,
+    member_layer: Vec<u32>,
+    row_next: Vec<u32>,
+    member_next: Vec<u32>,
+    queue: Vec<u32>,
+    around: Around,
+    /// The member that gives all it has, and gets nothing, while the others are filled.
+    emptied: Option<u32>,
+}
+
+/// The arcs of rows that still connect: a cut removes those between the two parts.
+struct Connections<'a> {
+    arcs: &'a Csr,
+    /// By row, how many are left, at the places of the row's arcs in `left`; [`UNCUT`] for all.
+    count: Vec<u32>,
+    left: Vec<u32>,
+}
+
+const UNCUT: u32 = u32::MAX;
+
+/// The searches around one member after another.
+struct Around {
+    round: u32,
+    /// By member and by row, the last round that saw it; [`DEAD`] if that found nothing.
+    member_seen: Vec<u32>,
+    row_seen: Vec<u32>,
+    /// By row, how many of its first members have no room.
+    full: Vec<u32>,
+    /// By member that was seen, the arc on which the member before it gives, and the one on which it receives.
+    through: Vec<(u32, u32)>,
+    rows: Vec<u32>,
+    steps: u64,
+}
+
+/// How a search around a member ended.
+enum Seen {
+    /// The member has no surplus any more, or the steps are over.
+    Enough,
+    /// A chain took the last of an arc, so what was seen behind it has to be seen again.
+    Broken,
+    /// Everything was seen.
+    All,
+}
+
+impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
+    pub(super) fn new(problem: &'a Problem, flow: Vec<u32>, loads: Vec<u32>) -> Self {
+        let (rows, members) = (problem.rows(), problem.members);
+        Self {
+            carrying: Carrying::new(problem.arcs.items(), problem.arcs_of(), |arc| flow[arc] > 0),
+            flow,
+            loads,
+            connections: Connections {
+                arcs: &problem.arcs,
+                count: vec![UNCUT; rows],
+                left: vec![0; problem.arc_row.len()],
+            },
+            row_layer: vec![UNREACHED; rows],
+            member_layer: vec![UNREACHED; members],
+            row_next: vec![0; rows],
+            member_next: vec![0; members],
+            queue: Vec::new(),
+            around: Around {
+                round: 0,
+                member_seen: vec![0; members],
+                row_seen: vec![0; rows],
+                full: vec![0; rows],
+                through: vec![(0, 0); members],
+                rows: Vec::new(),
+                steps: 0,
+            },
+            emptied: None,
+            problem,
+        }
+    }
+
+    /// Whether chains from a member above the last threshold reach this one.
+    pub(super) fn reached(&self, member: u32) -> bool {
+        self.member_layer[member as usize] != UNREACHED
+    }
+
+    pub(super) fn reached_row(&self, row: u32) -> bool {
+        self.row_layer[row as usize] != UNREACHED
+    }
+
+    /// Takes as many partitions from nobody as chains allow. What chains still reach is full in every plan that leaves out as few
+    /// partitions: a block of its own. Returns the rest.
+    pub(super) fn fill(
+        &mut self,
+        whole: &Piece,
+        nobody: u32,
+        blocks: &mut Blocks,
+        budget: &Budget<'_>,
+    ) -> Result<Piece, Spent> {
+        self.emptied = Some(nobody);
+        self.level(whole, u32::MAX, budget)?;
+        self.emptied = None;
+        let (full, members): (Vec<u32>, Vec<u32>) =
+            whole.members.iter().partition(|&&member| member == nobody || self.reached(member));
+        let (full_rows, rows): (Vec<u32>, Vec<u32>) = whole.rows.iter().partition(|&&row| self.reached_row(row));
+        self.member_layer[nobody as usize] = 0;
+        self.cut(&rows);
+        let full = Piece { members: full, rows: full_rows, low: 0, high: 0 };
+        blocks.close_full(&full, nobody, &self.loads);
+        Ok(Piece::new(members, rows, &self.loads))
+    }
+
+    /// How many partitions more than the threshold a member has.
+    fn surplus(&self, member: u32, threshold: u32) -> u32 {
+        if !LIMITED {
+            return self.loads[member as usize].saturating_sub(threshold);
+        }
+        match self.emptied {
+            Some(emptied) if member != emptied => 0,
+            Some(_) => self.loads[member as usize],
+            None => self.loads[member as usize].saturating_sub(threshold),
+        }
+    }
+
+    /// How many partitions a member may get up to the threshold.
+    fn room(&self, member: u32, threshold: u32) -> u32 {
+        self.problem.room::<LIMITED>(&self.loads, self.emptied, member, threshold)
+    }
+
+    /// Moves as many partitions as chains allow from members above the threshold to members below it. Afterwards the members
+    /// with a layer are those that chains reach from a member still above.
+    pub(super) fn level(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<(), Spent> {
+        if self.look_around(piece, threshold, budget)? {
+            // Chains from a member still above reach exactly what was seen without success.
+            let Around { member_seen, row_seen, .. } = &self.around;
+            let layer = |seen: u32| if seen == DEAD { 0 } else { UNREACHED };
+            piece.members.iter().for_each(|&at| self.member_layer[at as usize] = layer(member_seen[at as usize]));
+            piece.rows.iter().for_each(|&at| self.row_layer[at as usize] = layer(row_seen[at as usize]));
+            return Ok(());
+        }
+        while self.layer(piece, threshold, budget)? {
+            for &source in &piece.members {
+                while self.surplus(source, threshold) > 0 && self.augment(source, threshold, budget)? {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves partitions from each member above the threshold to the nearest below it, as long as the steps allow; whether they
+    /// were enough.
+    fn look_around(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
+        for &member in &piece.members {
+            self.around.member_seen[member as usize] = 0;
+        }
+        let mut arcs = 0;
+        for &row in &piece.rows {
+            self.around.row_seen[row as usize] = 0;
+            self.around.full[row as usize] = 0;
+            arcs += u64::from(self.connections.width(row));
+        }
+        self.around.round = 0;
+        self.around.steps = STEPS_AROUND * (piece.members.len() as u64 + piece.rows.len() as u64 + arcs);
+        budget.spend((piece.members.len() + piece.rows.len()) as u64)?;
+        for &source in &piece.members {
+            while self.surplus(source, threshold) > 0 && self.around.steps > 0 {
+                let before = self.around.steps;
+                let seen = self.spread(source, threshold);
+                budget.spend(before - self.around.steps)?;
+                match seen {
+                    Seen::Enough => break,
+                    Seen::Broken => {}
+                    Seen::All => {
+                        self.around.bury(&self.queue);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(self.around.steps > 0)
+    }
+
+    /// Looks around one member, nearest first, and moves partitions to the members with room.
+    fn spread(&mut self, source: u32, threshold: u32) -> Seen {
+        let problem = self.problem;
+        let arcs_of = problem.arcs_of();
+        self.around.round += 1;
+        self.around.rows.clear();
+        self.queue.clear();
+        self.queue.push(source);
+        self.around.member_seen[source as usize] = self.around.round;
+        let mut at = 0;
+        while at < self.queue.len() {
+            let member = self.queue[at];
+            at += 1;
+            let (mut next, end) = (arcs_of.start(member), arcs_of.start(member + 1));
+            while let Some(place) = self.carrying.next(next, end) {
+                next = place + 1;
+                let gives = arcs_of.items()[place as usize];
+                let row = problem.arc_row[gives as usize];
+                if self.around.has_seen(row) {
+                    continue;
+                }
+                while let Some(target) = self.next_with_room(row, gives, threshold) {
+                    let whole = self.carry(source, target, threshold);
+                    if self.surplus(source, threshold) == 0 {
+                        return Seen::Enough;
+                    }
+                    if !whole {
+                        return Seen::Broken;
+                    }
+                }
+                if !self.around.spend(self.connections.width(row)) {
+                    return Seen::Enough;
+                }
+                self.see(row, gives);
+            }
+        }
+        Seen::All
+    }
+
+    /// A member of a row that has room. Those before it have none, and will not have any at this threshold.
+    fn next_with_room(&mut self, row: u32, gives: u32, threshold: u32) -> Option<u32> {
+        let Self { problem, connections, loads, emptied, around, .. } = self;
+        let mut found = None;
+        connections.find(row, &mut around.full[row as usize], |receives, member| {
+            let room = problem.room::<LIMITED>(loads, *emptied, member, threshold) > 0;
+            found = Some((receives, member)).filter(|_| room);
+            room
+        });
+        let (receives, member) = found?;
+        around.through[member as usize] = (gives, receives);
+        Some(member)
+    }
+
+    /// Sees the members of a row, none of which has room: the search goes on at those that it has not seen.
+    fn see(&mut self, row: u32, gives: u32) {
+        let Self { connections, around: Around { round, member_seen, row_seen, through, rows, .. }, queue, .. } = self;
+        row_seen[row as usize] = *round;
+        rows.push(row);
+        connections.find(row, &mut 0, |receives, member| {
+            let seen = &mut member_seen[member as usize];
+            if *seen != *round && *seen != DEAD {
+                *seen = *round;
+                through[member as usize] = (gives, receives);
+                queue.push(member);
+            }
+            false
+        });
+    }
+
+    /// Moves partitions from `source` to a member with room, along the way by which it was seen. False if an arc on the way has
+    /// nothing left, so that what was seen behind it cannot be reached any more.
+    fn carry(&mut self, source: u32, target: u32, threshold: u32) -> bool {
+        let problem = self.problem;
+        let mut amount = self.surplus(source, threshold).min(self.room(target, threshold));
+        let mut member = target;
+        while member != source {
+            let (gives, _) = self.around.through[member as usize];
+            amount = amount.min(self.flow[gives as usize]);
+            member = problem.member(gives);
+        }
+        let mut whole = true;
+        member = target;
+        while member != source {
+            let (gives, receives) = self.around.through[member as usize];
+            self.change(receives, amount, true);
+            self.change(gives, amount, false);
+            whole &= self.flow[gives as usize] > 0;
+            member = problem.member(gives);
+        }
+        self.loads[source as usize] -= amount;
+        self.loads[target as usize] += amount;
+        whole
+    }
+
+    /// Adds to, or takes from, what an arc carries.
+    fn change(&mut self, arc: u32, amount: u32, more: bool) {
+        let flow = &mut self.flow[arc as usize];
+        let before = *flow;
+        *flow = if more { before + amount } else { before - amount };
+        if (before > 0) != (*flow > 0) {
+            self.carrying.set(self.problem.arcs_of(), self.problem.member(arc), arc, *flow > 0);
+        }
+    }
+
+    /// Breadth-first layers from the members above the threshold; whether a member below it was reached.
+    fn layer(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
+        budget.spend((piece.rows.len() + piece.members.len()) as u64)?;
+        for &row in &piece.rows {
+            self.row_layer[row as usize] = UNREACHED;
+            self.row_next[row as usize] = 0;
+        }
+        self.queue.clear();
+        for &member in &piece.members {
+            self.member_next[member as usize] = 0;
+            let above = self.surplus(member, threshold) > 0;
+            self.member_layer[member as usize] = if above { 0 } else { UNREACHED };
+            if above {
+                self.queue.push(member);
+            }
+        }
+        let Self { problem, connections, carrying, row_layer, member_layer, queue, loads, emptied, .. } = self;
+        let arcs_of = problem.arcs_of();
+        let mut found = false;
+        let mut at = 0;
+        while at < queue.len() {
+            let member = queue[at];
+            at += 1;
+            let layer = member_layer[member as usize];
+            let mut steps = 1;
+            let (mut next, end) = (arcs_of.start(member), arcs_of.start(member + 1));
+            while let Some(place) = carrying.next(next, end) {
+                next = place + 1;
+                steps += 1;
+                let row = problem.arc_row[arcs_of.items()[place as usize] as usize];
+                if row_layer[row as usize] != UNREACHED {
+                    continue;
+                }
+                row_layer[row as usize] = layer;
+                steps += u64::from(connections.width(row));
+                connections.find(row, &mut 0, |_, next| {
+                    if member_layer[next as usize] == UNREACHED {
+                        member_layer[next as usize] = layer + 1;
+                        found |= problem.room::<LIMITED>(loads, *emptied, next, threshold) > 0;
+                        queue.push(next);
+                    }
+                    false
+                });
+            }
+            budget.spend(steps)?;
+        }
+        Ok(found)
+    }
+
+    /// Moves partitions along one shortest chain from `source`; false if the layers offer none.
+    fn augment(&mut self, source: u32, threshold: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
+        // The chain: the arc on which a member gives, and the arc on which the next member receives.
+        let mut chain: Vec<(u32, u32)> = Vec::new();
+        let mut member = source;
+        loop {
+            if self.room(member, threshold) > 0 {
+                break;
+            }
+            if let Some((gives, receives)) = self.step(member, budget)? {
+                chain.push((gives, receives));
+                member = self.problem.member(receives);
+            } else {
+                let Some((gives, _)) = chain.pop() else { return Ok(false) };
+                // A dead end: the next search skips it.
+                self.row_next[self.problem.arc_row[gives as usize] as usize] += 1;
+                member = self.problem.member(gives);
+            }
+        }
+        let most = self.surplus(source, threshold).min(self.room(member, threshold));
+        let amount = chain.iter().map(|&(gives, _)| self.flow[gives as usize]).fold(most, u32::min);
+        for &(gives, receives) in &chain {
+            self.change(gives, amount, false);
+            self.change(receives, amount, true);
+        }
+        self.loads[source as usize] -= amount;
+        self.loads[member as usize] += amount;
+        Ok(true)
+    }
+
+    /// The next pair of arcs from a member to one of the next layer.
+    fn step(&mut self, member: u32, budget: &Budget<'_>) -> Result<Option<(u32, u32)>, Spent> {
+        let arcs_of = self.problem.arcs_of();
+        let layer = self.member_layer[member as usize];
+        let (start, end) = (arcs_of.start(member), arcs_of.start(member + 1));
+        while let Some(place) = self.carrying.next(start + self.member_next[member as usize], end) {
+            self.member_next[member as usize] = place - start;
+            let gives = arcs_of.items()[place as usize];
+            let row = self.problem.arc_row[gives as usize];
+            budget.spend(1)?;
+            if self.row_layer[row as usize] == layer {
+                let mut next = self.row_next[row as usize];
+                let mut found = None;
+                self.connections.find(row, &mut next, |arc, member| {
+                    found = Some(arc).filter(|_| self.member_layer[member as usize] == layer + 1);
+                    found.is_some()
+                });
+                budget.spend(u64::from(next - self.row_next[row as usize]))?;
+                self.row_next[row as usize] = next;
+                if let Some(receives) = found {
+                    return Ok(Some((gives, receives)));
+                }
+            }
+            self.member_next[member as usize] += 1;
+        }
+        Ok(None)
+    }
+
+    /// Drops the arcs from the rows of the lower part to the members of the upper part. They carry nothing, and neither does any
+    /// arc from an upper row to a lower member.
+    pub(super) fn cut(&mut self, lower_rows: &[u32]) {
+        let Self { connections, member_layer, .. } = self;
+        for &row in lower_rows {
+            connections.retain(row, |member| member_layer[member as usize] == UNREACHED);
+        }
+    }
+}
+
+impl Connections<'_> {
+    fn width(&self, row: u32) -> u32 {
+        let count = self.count[row as usize];
+        if count == UNCUT { self.arcs.row(row).len() as u32 } else { count }
+    }
+
+    /// Calls `visit` with the arcs of a row and their members, from the place `next` on, until it returns true. `next` is left at
+    /// the place of that arc, or behind the last.
+    #[inline]
+    fn find(&self, row: u32, next: &mut u32, mut visit: impl FnMut(u32, u32) -> bool) {
+        let (start, count) = (self.arcs.start(row), self.count[row as usize]);
+        if count == UNCUT {
+            for &member in self.arcs.row(row).iter().skip(*next as usize) {
+                if visit(start + *next, member) {
+                    return;
+                }
+                *next += 1;
+            }
+        } else {
+            for &arc in self.left[start as usize..(start + count) as usize].iter().skip(*next as usize) {
+                if visit(arc, self.arcs.items()[arc as usize]) {
+                    return;
+                }
+                *next += 1;
+            }
+        }
+    }
+
+    /// Drops the arcs of a row to members for which `keep` is false.
+    fn retain(&mut self, row: u32, keep: impl Fn(u32) -> bool) {
+        let (start, count) = (self.arcs.start(row), self.count[row as usize]);
+        let mut kept = 0;
+        for place in 0..self.width(row) {
+            let arc = if count == UNCUT { start + place } else { self.left[(start + place) as usize] };
+            if keep(self.arcs.items()[arc as usize]) {
+                self.left[(start + kept) as usize] = arc;
+                kept += 1;
+            }
+        }
+        self.count[row as usize] = kept;
+    }
+}
+
+impl Around {
+    /// Whether this search has seen the row, or one without success.
+    fn has_seen(&self, row: u32) -> bool {
+        let seen = self.row_seen[row as usize];
+        seen == self.round || seen == DEAD
+    }
+
+    /// Spends the steps for the members of a row; false if that takes the last.
+    fn spend(&mut self, members: u32) -> bool {
+        self.steps = self.steps.saturating_sub(1 + u64::from(members));
+        self.steps > 0
+    }
+
+    /// Marks what a search without success has seen.
+    fn bury(&mut self, members: &[u32]) {
+        for &member in members {
+            self.member_seen[member as usize] = DEAD;
+        }
+        for &row in &self.rows {
+            self.row_seen[row as usize] = DEAD;
+        }
+    }
+}
