@@ -239,7 +239,10 @@ impl Membership {
                 self.expelled(Leaves::Generation, "the coordinator is in another generation");
                 self.join_again_at_once();
             }
-            ErrorCode::REBALANCE_IN_PROGRESS => self.join_again_at_once(),
+            ErrorCode::REBALANCE_IN_PROGRESS => {
+                self.ends_its_rejoin();
+                self.join_again_at_once();
+            }
             code => {
                 let message = self.explain("JoinGroup", code);
                 self.fail(code, &message, false);

@@ -302,6 +302,7 @@ impl Membership {
         let leave_group = self.leave_group.as_ref().map(|pending| pending.deadline);
         let single = [
             departure,
+            self.departure_rejoins_until(),
             leave_group,
             self.wants_to_join().then(|| self.attempt.backoff.not_before()),
             self.wants_to_join().then_some(self.attempt.commits_until),
