@@ -177,6 +177,7 @@ impl Membership {
         if self.ask(conn, &body, i16::MAX, self.network.now + self.config.parked_timeout_ms()) {
             self.generation.phase = Phase::Joining;
             self.generation.rejoining = true;
+            self.ownership.forget_outgoing();
             self.generation.session.parked(self.network.now);
             self.attempt.sent_at = self.network.now;
             self.course.attempts = self.course.attempts.saturating_add(1);

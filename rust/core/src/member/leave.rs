@@ -173,6 +173,7 @@ impl Membership {
             self.member_id.clear();
         }
         self.ownership.forget_released();
+        self.ownership.forget_outgoing();
         self.cancel_notice();
         // The metadata names the partitions that were owned.
         if leaves == Leaves::Group || !self.ownership.is_empty() {
