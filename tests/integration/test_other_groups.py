@@ -96,7 +96,7 @@ class _StreamsMember(RawMember):
                 absent * 2,
                 struct.pack(">i", 10_000),
                 topology,
-                # Active, standby and warm-up tasks; process; endpoint, client tags, offsets and end offsets; no shutdown.
+                # Active, standby and warm-up tasks; process; endpoint; client tags, offsets, end offsets; no shutdown.
                 none * 3,
                 _compact("process-0"),
                 b"\xff",
