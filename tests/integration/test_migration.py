@@ -111,8 +111,8 @@ def third(group: MovingGroup, strategy: str) -> Reader:
     return group.ours(strategy) if strategy == "sticky" else group.librdkafka(strategy)
 
 
-# The strategies that Java's consumer has. librdkafka's has no sticky one that is eager: ours of another client is in its
-# place.
+# The strategies that Java's consumer has. librdkafka's has no sticky one that is eager: ours of another client is in
+# its place.
 IN_JAVA = {
     "range": "RangeAssignor",
     "roundrobin": "RoundRobinAssignor",
