@@ -22,7 +22,8 @@
 //!
 //! # Guarantees
 //! - An answer counts only if its request was sent with the present member id and generation.
-//! - No commit is sent while JoinGroup or SyncGroup is unanswered. One commit is in flight at a time. An offset is committed
+//! - No commit is sent between JoinGroup and the answer to SyncGroup; by a member that departs, to an answer of
+//!   REBALANCE_IN_PROGRESS to one of them. One commit is in flight at a time. An offset is committed
 //!   only for a partition that the member has owned without a break since the commit was asked for, or has given up since
 //!   without the coordinator's knowledge. The connection of a commit in flight stays open until its answer, so that no newer
 //!   commit overtakes it.
