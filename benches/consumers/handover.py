@@ -6,7 +6,9 @@ The members only poll. They run in processes of their own, or as threads of this
 from __future__ import annotations
 
 import multiprocessing
+import os
 import queue
+import signal
 import threading
 import time
 from collections import defaultdict
@@ -19,6 +21,7 @@ from kafka import ConsumerRebalanceListener
 from kafka_assignors.clients.kafka_python import KafkaConsumer
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable, Iterable, Sequence
     from multiprocessing.connection import Connection as Pipe
     from types import TracebackType
@@ -214,6 +217,22 @@ class Group:
             process.join(PATIENCE)
         if not self._processes:
             self.tell(self.members, 0)
+
+    def scatter(self, seconds: float, chance: random.Random) -> None:
+        """Has members of librdkafka send their heartbeats, of that interval, at moments of their own, as after hours.
+
+        All stand still until their heartbeats are overdue. Each is sent at the moment at which its process goes on.
+        """
+        pids = [process.pid for process in self._processes if process.pid is not None]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.6 * seconds)
+        moments = sorted((seconds * chance.random(), pid) for pid in pids)
+        start = time.monotonic()
+        for moment, pid in moments:
+            time.sleep(max(0.0, start + moment - time.monotonic()))
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(seconds)
 
     def tell(self, stops: Sequence[str], starts: int) -> float:
         """Stops these members and starts so many; returns the time."""

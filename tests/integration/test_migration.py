@@ -9,7 +9,7 @@ import pytest
 
 from support.broker import Kafka, unique
 from support.members import JavaMember
-from support.moving import MovingGroup
+from support.moving import MovingGroup, Reader
 from support.needs import rest
 from support.own import Sparing
 
@@ -39,11 +39,14 @@ STRATEGIES: dict[str, Any] = {
 }
 
 
-def there_and_back(kafka: Kafka, name: str, strategy: Any) -> str:
-    """Moves a group with this strategy to the new protocol and back, one member at a time. Returns what was moved."""
+def there_and_back(kafka: Kafka, name: str, strategy: Any, *, mixed: bool = False) -> str:
+    """Moves a group with this strategy to the new protocol and back, one member at a time. Returns what was moved.
+
+    `mixed`: beside our consumer for kafka-python there is ours for confluent-kafka.
+    """
     topics = {kafka.create_topic(unique(f"t{number}"), 3): 3 for number in range(2)}
     with MovingGroup(kafka.bootstrap_servers, unique(f"move-{name}"), topics) as group:
-        old = [group.ours(strategy), group.ours(strategy)]
+        old = [group.ours(strategy), group.our_confluent(strategy) if mixed else group.ours(strategy)]
         group.settle()
         found = group.migrate()
         assert found["way"] == "online", found
@@ -79,7 +82,9 @@ def test_a_group_on_the_embedded_kafka_is_moved_and_back(embedded_kafka: Embedde
 
 def test_groups_of_each_strategy_are_moved_and_back(kafka_broker: Kafka) -> None:
     with ThreadPoolExecutor(len(STRATEGIES)) as pool:
-        running = [pool.submit(there_and_back, kafka_broker, name, each) for name, each in STRATEGIES.items()]
+        running = [
+            pool.submit(there_and_back, kafka_broker, name, each, mixed=True) for name, each in STRATEGIES.items()
+        ]
         said = [each.result() for each in running]
     assert len(said) == len(STRATEGIES)
 
@@ -101,18 +106,32 @@ def _read_by_java(trace: Trace, group: MovingGroup) -> None:
                     group.note((topic, number, offset), event.member)
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def third(group: MovingGroup, strategy: str) -> Reader:
+    """librdkafka's consumer, or ours of kafka-python."""
+    return group.ours(strategy) if strategy == "sticky" else group.librdkafka(strategy)
+
+
+# The strategies that Java's consumer has. librdkafka's has no sticky one that is eager: ours of another client is in
+# its place.
+IN_JAVA = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
+
+
+@pytest.mark.parametrize("strategy", IN_JAVA)
 def test_a_group_with_java_and_librdkafka_is_moved_and_back(
     kafka_broker: Kafka, start_member: StartMember, trace: Trace, strategy: str
 ) -> None:
     topics = {kafka_broker.create_topic(unique("t"), 8): 8}
-    classes = {"range": "RangeAssignor", "cooperative-sticky": "CooperativeStickyAssignor"}
-    further = {"assignor": f"org.apache.kafka.clients.consumer.{classes[strategy]}"}
+    further = {"assignor": f"org.apache.kafka.clients.consumer.{IN_JAVA[strategy]}"}
     with MovingGroup(kafka_broker.bootstrap_servers, unique(f"mixed-{strategy}"), topics) as group:
         # Ours leads: the group's first member does, until it leaves. So no assignment has user data.
         ours = group.our_confluent(strategy)
         group.settle()
-        native = group.librdkafka(strategy)
+        native = third(group, strategy)
         java = start_member(JavaMember, "java", kafka_broker, group.group_id, **further)
         java.subscribe(*topics)
 
@@ -122,7 +141,9 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
         group.settle(by_java)
         found = group.migrate()
         assert (found["way"], found["in_the_way"]) == ("online", [])
-        assert {each["library"] for each in found["clients"]} >= {"librdkafka"}
+        assert {each["library"] for each in found["clients"]} >= {
+            "librdkafka" if strategy != "sticky" else "kafka-python"
+        }
         vote = {"group_remote_assignor": "range"} if strategy == "range" else {}
         new = group.ours_in_the_new(**vote)
         group.settle(by_java)
@@ -151,7 +172,7 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
         group.stable()
         group.stop(new)
         group.settle()
-        group.librdkafka(strategy)
+        third(group, strategy)
         group.settle()
         assert group.migrate()["way"] in ("online", "offline")
         group._producing = False

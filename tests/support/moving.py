@@ -171,7 +171,7 @@ class MovingGroup:
         settings = {"group_protocol": "consumer", **self._kafka_python(), **further}
         return self._start("new", lambda: _KafkaPython([*self.topics], settings))
 
-    def our_confluent(self, strategy: str, **further: Any) -> Reader:
+    def our_confluent(self, strategy: Any, **further: Any) -> Reader:
         """Our consumer for confluent-kafka."""
         settings = {
             "partition.assignment.strategy": strategy,

@@ -255,7 +255,8 @@ impl Membership {
         let Some(conn) = self.network.ready(Role::Offsets) else { return progress };
         progress |= !self.commits.waiting.is_empty();
         let subscribed = self.subscription.is_some();
-        let since = |ownership: &Ownership, offset: &CommitOffset| ownership.since(&offset.topic, offset.partition);
+        let since =
+            |ownership: &Ownership, offset: &CommitOffset| ownership.committed_since(&offset.topic, offset.partition);
         while let Some(mut commit) =
             self.commits.next(subscribed, |offset| since(&self.ownership, offset), &mut self.network.actions)
         {

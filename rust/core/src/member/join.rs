@@ -177,6 +177,7 @@ impl Membership {
         if self.ask(conn, &body, i16::MAX, self.network.now + self.config.parked_timeout_ms()) {
             self.generation.phase = Phase::Joining;
             self.generation.rejoining = true;
+            self.ownership.forget_outgoing();
             self.generation.session.parked(self.network.now);
             self.attempt.sent_at = self.network.now;
             self.course.attempts = self.course.attempts.saturating_add(1);
@@ -239,7 +240,10 @@ impl Membership {
                 self.expelled(Leaves::Generation, "the coordinator is in another generation");
                 self.join_again_at_once();
             }
-            ErrorCode::REBALANCE_IN_PROGRESS => self.join_again_at_once(),
+            ErrorCode::REBALANCE_IN_PROGRESS => {
+                self.ends_its_rejoin();
+                self.join_again_at_once();
+            }
             code => {
                 let message = self.explain("JoinGroup", code);
                 self.fail(code, &message, false);

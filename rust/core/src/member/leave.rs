@@ -23,6 +23,8 @@ pub(super) struct Departure {
     /// Whether the member is closed, rather than only without a subscription.
     pub(super) closes: bool,
     pub(super) deadline: u64,
+    /// Until when the partitions are kept for the answers to JoinGroup and SyncGroup.
+    rejoins_until: u64,
     /// Whether the application has given its partitions up.
     released: bool,
 }
@@ -43,17 +45,46 @@ impl Membership {
             return;
         }
         self.cancel_notice();
-        if !matches!(self.generation.phase, Phase::Stable) {
-            self.stop_waiting("the member goes");
+        // In between the coordinator refuses commits: records that were read since the last one would be read again. So the member
+        // ends its rejoin first. That takes two round trips, and at most the heartbeats of the others.
+        let rejoins_until = if closes && self.is_rejoining() && !self.ownership.is_empty() {
+            deadline.min(self.network.now.saturating_add(self.config.heartbeat_interval_ms))
+        } else {
+            self.network.now
+        };
+        self.departure = Some(Departure { closes, deadline, rejoins_until, released: false });
+    }
+
+    /// Whether JoinGroup or SyncGroup is to be answered.
+    fn is_rejoining(&self) -> bool {
+        matches!(self.generation.phase, Phase::Joining | Phase::Planning(_) | Phase::Syncing(_))
+    }
+
+    /// JoinGroup or SyncGroup was answered with REBALANCE_IN_PROGRESS. A member that departs does not join again: it is still
+    /// counted to the generation that it knows, and commits with it.
+    pub(super) fn ends_its_rejoin(&mut self) {
+        if self.departure.is_some() {
+            self.generation.rejoining = false;
         }
-        self.departure = Some(Departure { closes, deadline, released: false });
+    }
+
+    /// Until when a departure waits for the answers to JoinGroup and SyncGroup.
+    pub(super) fn departure_rejoins_until(&self) -> Option<u64> {
+        let departure = self.departure.as_ref().filter(|departure| !departure.released && self.is_rejoining())?;
+        Some(departure.rejoins_until)
     }
 
     /// The next step of the departure: the partitions, the commits, LeaveGroup, the end.
     pub(super) fn drive_departure(&mut self) -> Progress {
-        let Some(Departure { closes, deadline, released }) = self.departure else { return false };
+        let Some(Departure { closes, deadline, rejoins_until, released }) = self.departure else { return false };
         let late = self.network.now >= deadline;
         if !released {
+            if self.is_rejoining() {
+                if self.network.now < rejoins_until {
+                    return false;
+                }
+                self.stop_waiting("the member goes");
+            }
             return self.release_for_departure();
         }
         let mut progress = late && self.commits.refuse_all(ErrorCode::REQUEST_TIMED_OUT, &mut self.network.actions);
@@ -142,6 +173,7 @@ impl Membership {
             self.member_id.clear();
         }
         self.ownership.forget_released();
+        self.ownership.forget_outgoing();
         self.cancel_notice();
         // The metadata names the partitions that were owned.
         if leaves == Leaves::Group || !self.ownership.is_empty() {

@@ -22,9 +22,11 @@
 //!
 //! # Guarantees
 //! - An answer counts only if its request was sent with the present member id and generation.
-//! - No commit is sent between JoinGroup and the answer to SyncGroup. One commit is in flight at a time. An offset is committed
-//!   only for a partition that the member has owned without a break since the commit was asked for. The connection of a
-//!   commit in flight stays open until its answer, so that no newer commit overtakes it.
+//! - No commit is sent between JoinGroup and the answer to SyncGroup; by a member that departs, to an answer of
+//!   REBALANCE_IN_PROGRESS to one of them. One commit is in flight at a time. An offset is committed
+//!   only for a partition that the member has owned without a break since the commit was asked for, or has given up since
+//!   without the coordinator's knowledge. The connection of a commit in flight stays open until its answer, so that no newer
+//!   commit overtakes it.
 //! - Each repetition waits for a back-off, except the one that the protocol asks for.
 //! - What an answer makes the member keep is bounded by the bytes of its frame, which the host bounds.
 
@@ -302,6 +304,7 @@ impl Membership {
         let leave_group = self.leave_group.as_ref().map(|pending| pending.deadline);
         let single = [
             departure,
+            self.departure_rejoins_until(),
             leave_group,
             self.wants_to_join().then(|| self.attempt.backoff.not_before()),
             self.wants_to_join().then_some(self.attempt.commits_until),

@@ -115,21 +115,22 @@ impl Membership {
         let Some(Outstanding { notice, epoch, .. }) = self.notice.take() else { return };
         match notice.kind {
             NoticeKind::Prepare => {
-                if self.config.rebalance_protocol() == RebalanceProtocol::Eager && !notice.lost {
-                    self.ownership.release(&notice.revoked);
-                } else {
-                    self.ownership.remove(&notice.revoked);
+                match self.config.rebalance_protocol() {
+                    _ if notice.lost => self.ownership.remove(&notice.revoked),
+                    RebalanceProtocol::Eager => self.ownership.release(&notice.revoked),
+                    RebalanceProtocol::Cooperative => self.ownership.give_up(&notice.revoked),
                 }
                 self.take_protocols(epoch, protocols);
             }
             NoticeKind::Assign => {
-                self.ownership.remove(&notice.revoked);
+                self.ownership.give_up(&notice.revoked);
                 let cooperative = self.config.rebalance_protocol() == RebalanceProtocol::Cooperative;
                 if cooperative && !notice.revoked.is_empty() && self.generation.id >= 0 {
                     self.want_rejoin(Trigger::Revoked, "partitions were given up for others to take");
                 }
             }
-            NoticeKind::Leave => self.ownership.remove(&notice.revoked),
+            NoticeKind::Leave if notice.lost => self.ownership.remove(&notice.revoked),
+            NoticeKind::Leave => self.ownership.give_up(&notice.revoked),
         }
     }
 

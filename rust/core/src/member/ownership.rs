@@ -18,6 +18,8 @@ pub(super) struct Ownership {
     owned: Acquired,
     /// Given up for the running rebalance (eager). If the next generation gives a partition back, no other member has had it.
     released: Acquired,
+    /// Given up by the application, and still the member's for the coordinator: the last commits of them are on their way.
+    outgoing: Acquired,
     acquisitions: u64,
     /// The generation whose assignment was taken last; -1 for none.
     pub(super) taken_in: i32,
@@ -30,6 +32,7 @@ impl Default for Ownership {
         Self {
             owned: Acquired::default(),
             released: Acquired::default(),
+            outgoing: Acquired::default(),
             acquisitions: 0,
             taken_in: -1,
             claimed_in: -1,
@@ -66,6 +69,11 @@ impl Ownership {
     /// The acquisition that an offset of this partition belongs to.
     pub(super) fn since(&self, topic: &str, partition: i32) -> Option<u64> {
         since(&self.owned, topic, partition)
+    }
+
+    /// The same for a commit that the application has asked for, perhaps in the callback in which it gave the partition up.
+    pub(super) fn committed_since(&self, topic: &str, partition: i32) -> Option<u64> {
+        self.since(topic, partition).or_else(|| since(&self.outgoing, topic, partition))
     }
 
     /// The owned partitions of topics that are not wanted.
@@ -109,7 +117,7 @@ impl Ownership {
         }
     }
 
-    /// Another member may own them from now on.
+    /// The application has given them up because the member lost them: another member may own them already.
     pub(super) fn remove(&mut self, partitions: &Partitions) {
         for (topic, numbers) in partitions {
             for &number in numbers {
@@ -118,15 +126,32 @@ impl Ownership {
         }
     }
 
-    /// The member gives them up, but no other member owns them before the next generation.
-    pub(super) fn release(&mut self, partitions: &Partitions) {
+    /// The application has given them up, and another member may own them once the coordinator knows.
+    pub(super) fn give_up(&mut self, partitions: &Partitions) {
         for (topic, numbers) in partitions {
             for &number in numbers {
                 if let Some(since) = take(&mut self.owned, topic, number) {
+                    self.outgoing.entry(topic.clone()).or_default().insert(number, since);
+                }
+            }
+        }
+    }
+
+    /// As [`Ownership::give_up`], and no other member owns them before the next generation.
+    pub(super) fn release(&mut self, partitions: &Partitions) {
+        self.give_up(partitions);
+        for (topic, numbers) in partitions {
+            for &number in numbers {
+                if let Some(since) = since(&self.outgoing, topic, number) {
                     self.released.entry(topic.clone()).or_default().insert(number, since);
                 }
             }
         }
+    }
+
+    /// The coordinator knows what was given up.
+    pub(super) fn forget_outgoing(&mut self) {
+        self.outgoing.clear();
     }
 
     /// Another member may own the released partitions by now.

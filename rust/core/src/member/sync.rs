@@ -79,7 +79,10 @@ impl Membership {
                 self.join_again();
                 self.coordinator_lost(&format!("SyncGroup: {}", response.error_code));
             }
-            ErrorCode::REBALANCE_IN_PROGRESS => self.join_again_at_once(),
+            ErrorCode::REBALANCE_IN_PROGRESS => {
+                self.ends_its_rejoin();
+                self.join_again_at_once();
+            }
             ErrorCode::ILLEGAL_GENERATION => {
                 self.expelled(Leaves::Generation, "SyncGroup came too late for its generation");
                 self.join_again_at_once();

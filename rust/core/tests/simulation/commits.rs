@@ -135,6 +135,72 @@ fn scenario_35_what_a_cooperative_member_keeps_is_committed_after_the_rebalance(
     assert_eq!(script.ended(1), Some(ErrorCode::NONE));
 }
 
+/// A commit is in flight when the application commits in the callback in which it gives partitions up: the second one waits, and
+/// the application is done before.
+fn in_a_callback(script: &mut Script) {
+    let notice = script.notice().unwrap();
+    assert!(script.member.begin(notice.ticket));
+    script.commit(2, &[("t", 0, 6), ("t", 1, 6)]);
+    script.done(&notice);
+    assert!(!script.asks(ApiKey::JoinGroup));
+    assert!(!script.asks(ApiKey::LeaveGroup));
+    assert_eq!(script.committed(ErrorCode::NONE).topics[0].partitions[0].committed_offset, 5);
+    let body = script.committed(ErrorCode::NONE);
+    assert_eq!((body.generation_id, body.topics[0].partitions.len()), (1, 2));
+    assert!(body.topics[0].partitions.iter().all(|partition| partition.committed_offset == 6));
+    assert_eq!((script.ended(1), script.ended(2)), (Some(ErrorCode::NONE), Some(ErrorCode::NONE)));
+}
+
+#[test]
+fn scenario_35_a_last_commit_that_waits_for_another_one_is_sent_before_the_member_joins_or_leaves() {
+    // What an eager member gives up before it joins.
+    let mut script = Script::new(config(1, &["sticky"]));
+    script.stable(&[("t", &[0, 1])]);
+    script.commit(1, &[("t", 0, 5)]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    in_a_callback(&mut script);
+    let joining: Asked<JoinGroupRequest> = script.asked();
+    // From then on nothing of it is committed.
+    script.commit(3, &[("t", 0, 7)]);
+    script.answer(&joining, &script.follows(2));
+    script.sync(share(&[("t", &[1])], 2));
+    script.obey();
+    assert!(!script.asks(ApiKey::OffsetCommit));
+
+    // What a member gives up that leaves.
+    for strategy in ["sticky", "cooperative-sticky"] {
+        let mut script = Script::new(config(1, &[strategy]));
+        script.stable(&[("t", &[0, 1])]);
+        script.commit(1, &[("t", 0, 5)]);
+        script.tell(Event::Close { timeout_ms: 20_000 });
+        in_a_callback(&mut script);
+        assert!(script.asks(ApiKey::LeaveGroup));
+    }
+}
+
+#[test]
+fn scenario_35_a_last_commit_of_what_goes_to_others_is_sent_before_they_get_it() {
+    let mut script = Script::new(config(1, &["cooperative-sticky"]));
+    script.stable(&[("t", &[0, 1])]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.obey();
+    let joining: Asked<JoinGroupRequest> = script.asked();
+    script.answer(&joining, &script.follows(2));
+    script.sync(share(&[("t", &[0])], 2));
+    script.commit(1, &[("t", 0, 5)]);
+    let notice = script.notice().unwrap();
+    assert_eq!(notice.revoked, owned(&[("t", &[1])]));
+    assert!(script.member.begin(notice.ticket));
+    script.commit(2, &[("t", 1, 6)]);
+    script.done(&notice);
+    script.obey();
+    assert!(!script.asks(ApiKey::JoinGroup), "the others get it then");
+    script.committed(ErrorCode::NONE);
+    let body = script.committed(ErrorCode::NONE);
+    assert_eq!((body.generation_id, body.topics[0].partitions[0].partition_index), (2, 1));
+    assert!(script.asks(ApiKey::JoinGroup));
+}
+
 #[test]
 fn scenario_35_a_commit_that_comes_too_late_for_its_generation_is_sent_with_the_next() {
     let mut settings = config(1, &["cooperative-sticky"]);

@@ -3,9 +3,10 @@
 use crate::script::{Asked, Script, owned, share};
 use crate::world::World;
 use crate::{config, group};
-use kafka_assignors_core::member::{Action, Config, Event, NoticeKind, Role, Stage};
+use kafka_assignors_core::member::{Action, Config, Converted, Event, NoticeKind, Role, Stage};
 use kafka_assignors_core::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
-use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
+use kafka_assignors_core::protocol::join_group::{JoinGroupRequest, JoinGroupResponse};
+use kafka_assignors_core::protocol::leave_group::{LeaveGroupRequest, LeaveGroupResponse};
 use kafka_assignors_core::protocol::sync_group::{SyncGroupRequest, SyncGroupResponse};
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 
@@ -298,6 +299,77 @@ fn scenario_22_closing_without_a_coordinator_takes_no_longer_than_allowed() {
     assert_eq!(world.hosts[0].member.next_deadline(), None);
 }
 
+/// A cooperative member that has two partitions, and whose JoinGroup is unanswered.
+fn rejoining() -> (Script, Asked<JoinGroupRequest>) {
+    let mut settings = config(1, &["cooperative-sticky"]);
+    settings.converted = Converted::CarryOn;
+    let mut script = Script::new(settings);
+    script.stable(&[("t", &[0, 1])]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    script.obey();
+    let asked = script.asked();
+    script.tell(Event::Close { timeout_ms: 20_000 });
+    assert!(script.notice().is_none_or(|notice| notice.kind != NoticeKind::Leave), "it keeps its partitions");
+    (script, asked)
+}
+
+/// The callback of the member that leaves commits, with this generation, and the member leaves.
+fn leaves_with_a_commit(script: &mut Script, generation: i32) {
+    let leave = script.notice().unwrap();
+    assert_eq!((leave.kind, leave.lost), (NoticeKind::Leave, false));
+    assert_eq!(leave.revoked, owned(&[("t", &[0, 1])]));
+    assert!(script.member.begin(leave.ticket));
+    script.commit(1, &[("t", 0, 5), ("t", 1, 6)]);
+    assert_eq!(script.committed(ErrorCode::NONE).generation_id, generation);
+    assert_eq!(script.ended(1), Some(ErrorCode::NONE));
+    script.done(&leave);
+    let left: Asked<LeaveGroupRequest> = script.asked();
+    script.answer(&left, &LeaveGroupResponse::default());
+    assert_eq!(script.member.stage(), Stage::Closed);
+}
+
+#[test]
+fn scenario_22_closing_during_a_rejoin_commits_what_was_read() {
+    // A group with a leader, and one that a broker plans: nobody leads it, and its answers come at once.
+    for leader in ["boss", ""] {
+        let (mut script, asked) = rejoining();
+        let joined = JoinGroupResponse { leader: leader.to_owned(), ..script.follows(2) };
+        script.answer(&asked, &joined);
+        script.sync(share(&[("t", &[0])], 2));
+        leaves_with_a_commit(&mut script, 2);
+    }
+}
+
+#[test]
+fn scenario_22_closing_during_a_rejoin_that_begins_again_commits_what_was_read() {
+    // While a group is converted, its JoinGroups and SyncGroups are answered so: the generation is still the one that is known.
+    let again = ErrorCode::REBALANCE_IN_PROGRESS;
+    let (mut script, asked) = rejoining();
+    script.answer(&asked, &JoinGroupResponse { error_code: again, ..Default::default() });
+    leaves_with_a_commit(&mut script, 1);
+
+    let (mut script, asked) = rejoining();
+    script.answer(&asked, &script.follows(2));
+    let syncing: Asked<SyncGroupRequest> = script.asked();
+    script.answer(&syncing, &SyncGroupResponse { error_code: again, ..Default::default() });
+    leaves_with_a_commit(&mut script, 2);
+}
+
+#[test]
+fn scenario_22_closing_waits_for_a_rejoin_no_longer_than_a_heartbeat_takes() {
+    let (mut script, _asked) = rejoining();
+    script.pass(2_999);
+    assert_eq!(script.member.stage(), Stage::Joining);
+    script.pass(1);
+    let leave = script.notice().unwrap();
+    assert_eq!((leave.kind, leave.lost), (NoticeKind::Leave, true));
+    assert!(script.member.begin(leave.ticket));
+    script.commit(1, &[("t", 0, 5)]);
+    assert_eq!(script.ended(1), Some(ErrorCode::REBALANCE_IN_PROGRESS));
+    script.done(&leave);
+    assert!(script.asks(ApiKey::LeaveGroup));
+}
+
 #[test]
 fn scenario_22_closing_twice_and_inside_a_callback() {
     let mut script = Script::new(config(1, &["sticky"]));
@@ -314,10 +386,10 @@ fn scenario_22_closing_twice_and_inside_a_callback() {
     let leave = script.obey();
     assert_eq!((leave.kind, leave.lost), (NoticeKind::Leave, false));
     assert_eq!(leave.revoked, owned(&[("t", &[0])]));
-    let asked: Asked<kafka_assignors_core::protocol::leave_group::LeaveGroupRequest> = script.asked();
+    let asked: Asked<LeaveGroupRequest> = script.asked();
     assert_eq!(asked.conn, script.conn(Role::Offsets));
     assert_eq!(asked.body.members[0].member_id, "me");
-    script.answer(&asked, &kafka_assignors_core::protocol::leave_group::LeaveGroupResponse::default());
+    script.answer(&asked, &LeaveGroupResponse::default());
     let closed = script.actions.iter().filter(|action| **action == Action::Closed).count();
     assert_eq!(closed, 1);
     script.tell(Event::Close { timeout_ms: 5_000 });
