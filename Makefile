@@ -266,23 +266,30 @@ $(RELEASE)/.stamp: $(VENV)/.stamp requirements/release.txt
 # Some of the release: make wheels PLATFORMS='sdist manylinux-x86_64'. .github/release/platforms.py lists them.
 PLATFORMS ?=
 ABI ?=
+# RECORD=yes writes down what was built or ran, in docs/figures/releases and on docs/releases.md. `make publish` wants the
+# sources as they were committed, so it is not the usual way.
+RECORD ?=
+RECORDS := docs/figures/releases
 wheels: $(RELEASE)/.stamp ## every wheel of a release, cross-built and checked, and the sdist, in dist/: PLATFORMS='macos-arm64 sdist'
 	@rm -rf dist
-	@$(RELEASE_PYTHON) .github/release/build_wheels.py --out dist $(foreach abi,$(ABI),--abi $(abi)) $(PLATFORMS)
+	@$(RELEASE_PYTHON) .github/release/build_wheels.py --out dist $(if $(RECORD),--record $(RECORDS)/built.json) $(foreach abi,$(ABI),--abi $(abi)) $(PLATFORMS)
 	@$(MAKE) check-wheels
+	@$(if $(RECORD),$(RELEASE_PYTHON) .github/release/release_table.py)
 
 check-wheels: $(RELEASE)/.stamp ## the checks of `make wheels` on what is in dist/
 	@$(RELEASE_PYTHON) .github/release/check_wheels.py dist/*
 	@$(RELEASE_PYTHON) .github/release/check_files.py $(if $(PLATFORMS),,--release) dist/*
 
-# Unpacks Debian's Pythons of several versions and processors, in target/pythons: TRY='3.13-arm64 3.14'.
+# Unpacks Debian's Pythons of several versions and processors, and builds what Debian has not, in target/pythons:
+# TRY='3.13-arm64 3.14t 3.14-musl'.
 TRY ?=
 try-wheels: $(RELEASE)/.stamp ## the wheels in dist/ on every Python that this machine can run, arm64 under qemu
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(RELEASE_PYTHON) .github/release/try_wheels.py --record docs/figures/releases/tried.json dist $(TRY)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(RELEASE_PYTHON) .github/release/try_wheels.py $(if $(RECORD),--record $(RECORDS)/tried.json) dist $(TRY)
+	@$(if $(RECORD),$(RELEASE_PYTHON) .github/release/release_table.py)
 
 # Slow: it compiles each wheel twice.
 reproduce: $(RELEASE)/.stamp ## builds of one commit in two folders, compared byte by byte: PLATFORMS='musllinux-x86_64 sdist'
-	@$(RELEASE_PYTHON) .github/release/reproduce.py $(if $(FIRST),--with $(FIRST)) $(or $(PLATFORMS),manylinux-x86_64 sdist)
+	@$(RELEASE_PYTHON) .github/release/reproduce.py $(if $(FIRST),--with $(FIRST)) $(if $(COMMIT),--commit $(COMMIT)) $(foreach abi,$(ABI),--abi $(abi)) $(or $(PLATFORMS),manylinux-x86_64 sdist)
 
 # Nothing leaves this machine without UPLOAD=yes, and nothing without the tag of the version on HEAD.
 publish: $(RELEASE)/.stamp ## what would be published of dist/, with its hashes, SBOM and provenance; UPLOAD=yes publishes it

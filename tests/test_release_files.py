@@ -1,17 +1,21 @@
 """The readers of extension modules: files that this machine cannot load are read, and each fault in one is told."""
 
+import calendar
 import hashlib
 import struct
+import threading
 import zipfile
 from pathlib import Path
 
 import pytest
 
+import build_wheels
 import check_wheels
 import extension_files
 import platforms
+import publish
 import reproduce
-from build_wheels import remapped_paths, without_machine_paths
+from build_wheels import Built, remapped_paths, without_machine_paths
 from kafka_assignors import _core
 from reproduce import differences
 
@@ -226,12 +230,14 @@ def test_the_list_of_crates_names_no_folder_and_the_record_fits(tmp_path: Path) 
 
 def test_the_compiler_is_told_no_folder(tmp_path: Path) -> None:
     (tmp_path / "cargo/registry/src/mirror-1f2e").mkdir(parents=True)
-    flags = remapped_paths(Path("/srv/build"), Path("/home/me"), tmp_path / "cargo")
+    target = Path("/srv/build/target/cargo-1")
+    flags = remapped_paths(Path("/srv/build"), Path("/home/me"), tmp_path / "cargo", target)
     assert flags == [
         "--remap-path-prefix=/home/me=/home",
         f"--remap-path-prefix={tmp_path}/cargo=/cargo",
         "--remap-path-prefix=/srv/build=/kafka-assignors",
         f"--remap-path-prefix={tmp_path}/cargo/registry/src/mirror-1f2e=/crates",
+        "--remap-path-prefix=/srv/build/target/cargo-1=/target",
     ]
 
 
@@ -244,6 +250,43 @@ def test_what_differs_between_two_builds_is_told(tmp_path: Path) -> None:
     assert list(differences(tmp_path / "one", tmp_path / "two")) == [f"{name} differs in _core.pyd"]
     (tmp_path / "one" / name).unlink()
     assert list(differences(tmp_path / "one", tmp_path / "two")) == [f"{name} was built once only"]
+
+
+def test_a_wheel_of_another_commit_is_not_published(tmp_path: Path) -> None:
+    path = wheel_of(tmp_path, {"a.py": b"", "b.py": b""})
+    of_commit = calendar.timegm((2026, 1, 2, 3, 4, 7))
+    assert not publish.of_another_commit(path, of_commit)
+    assert not publish.of_another_commit(path, of_commit - 1)
+    assert publish.of_another_commit(path, of_commit + 1)
+
+
+def test_platforms_are_built_side_by_side_in_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cargo locks its folder: a second build in it would wait, and drive the first one's files out."""
+    busy: set[int] = set()
+    seen: list[tuple[str, str, int]] = []
+    met = threading.Barrier(2, timeout=30)
+
+    def build(platform: platforms.Platform, abi: platforms.Abi, *_: Path, profile: str, stream: int) -> Built:
+        assert profile == "release"
+        assert stream not in busy
+        busy.add(stream)
+        met.wait()
+        busy.remove(stream)
+        met.wait()
+        seen.append((platform.name, abi.name, stream))
+        return Built(tmp_path / f"{platform.name}-{abi.name}", 1.0, 2.0)
+
+    monkeypatch.setattr(build_wheels, "build", build)
+    chosen = platforms.chosen(["macos-arm64", "macos-x86_64"])
+    built = build_wheels.build_all(
+        chosen, list(platforms.ABIS), tmp_path, tmp_path, tmp_path, profile="release", streams=2
+    )
+    wanted = [(platform.name, abi.name) for platform in chosen for abi in platforms.ABIS]
+    assert [it.path.name for it in built] == ["-".join(each) for each in wanted]
+    # Both ABIs of a platform in one folder: the second takes the crates that do not know Python from the first.
+    assert len({(name, stream) for name, _, stream in seen}) == len({stream for _, _, stream in seen}) == 2
 
 
 @pytest.mark.needs("release")
