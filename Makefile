@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends setup build jars browser prometheus class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names release lock clean FORCE
+.PHONY: help matrix matrix-ends setup build jars browser prometheus class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -314,6 +314,9 @@ figures: $(WORKS) ## the pictures of README, from the plans that they show
 
 public-names: $(VENV)/.stamp ## tests/public-names.txt from the sources, after a change of the public API that is meant
 	@PYTHONPATH=tests $(BIN)/python -P -m support.public_names > tests/public-names.txt.new && mv tests/public-names.txt.new tests/public-names.txt
+
+core-names: $(VENV)/.stamp ## tests/core-names.txt from the sources, after a change of the core's public API that is meant
+	@PYTHONPATH=tests $(BIN)/python -P -m support.core_names > tests/core-names.txt.new && mv tests/core-names.txt.new tests/core-names.txt
 
 docs: $(WORKS) ## the examples of README and docs/, executed; the Rust documentation, built
 	@$(PYTEST) tests/test_docs.py

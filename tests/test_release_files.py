@@ -2,7 +2,9 @@
 
 import calendar
 import hashlib
+import io
 import struct
+import tarfile
 import threading
 import zipfile
 from pathlib import Path
@@ -11,11 +13,12 @@ import pytest
 
 import build_wheels
 import check_wheels
+import description
 import extension_files
 import platforms
 import publish
 import reproduce
-from build_wheels import Built, remapped_paths, without_machine_paths
+from build_wheels import Built, finished_sdist, finished_wheel, remapped_paths
 from kafka_assignors import _core
 from reproduce import differences
 
@@ -220,12 +223,59 @@ def test_the_list_of_crates_names_no_folder_and_the_record_fits(tmp_path: Path) 
     bom, record = "x-1.dist-info/sboms/x.cyclonedx.json", "x-1.dist-info/RECORD"
     files = {bom: b'"path+file:///srv/build/rust/core#1"', record: f"{bom},sha256=old,1\n{record},,\n".encode()}
     (tmp_path / "out").mkdir()
-    path = without_machine_paths(wheel_of(tmp_path, files), tmp_path / "out", Path("/srv/build"))
+    path = finished_wheel(wheel_of(tmp_path, files), tmp_path / "out", Path("/srv/build"))
     with zipfile.ZipFile(path) as wheel:
         assert wheel.read(bom) == b'"path+file:///kafka-assignors/rust/core#1"'
         assert wheel.getinfo(bom).date_time == (2026, 1, 2, 3, 4, 6)
         lines = wheel.read(record).decode().splitlines()
     assert lines == [f"{bom},sha256=_ht88FkkmhA8SDEX2i7leLPAsQyMiQ79W_VD0wvIigs,42", f"{record},,"]
+
+
+README = """Metadata-Version: 2.4
+
+![Before](docs/picture.svg) and [more](docs/more.md#there), [the folder](docs), [elsewhere](https://b.example/a),
+[here](#below), `handlers[name](value)`.
+"""
+PUBLISHED = """Metadata-Version: 2.4
+
+![Before](RAW/docs/picture.svg) and [more](BLOB/docs/more.md#there), [the folder](TREE/docs), [elsewhere](https://b.example/a),
+[here](#below), `handlers[name](value)`.
+"""
+
+
+def test_the_links_of_a_published_readme_lead_to_the_tag(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("picture.svg", "more.md"):
+        (tmp_path / "docs" / name).touch()
+    (tmp_path / "out").mkdir()
+    wanted = PUBLISHED
+    for kind in ("RAW", "BLOB", "TREE"):
+        wanted = wanted.replace(kind, f"{description.REPOSITORY}/{kind.lower()}/v1.2.3")
+    files = {"x-1.dist-info/METADATA": README.encode(), "x-1.dist-info/RECORD": b"x-1.dist-info/METADATA,sha256=old,1\n"}
+    wheel = finished_wheel(wheel_of(tmp_path, files), tmp_path / "out", tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.read("x-1.dist-info/METADATA").decode() == wanted
+        assert archive.read("x-1.dist-info/RECORD").decode().endswith(f",{len(wanted)}\n")
+    sdist = tmp_path / "kafka_assignors-1.2.3.tar.gz"
+    with tarfile.open(sdist, "w:gz") as target:
+        for name, content in {"PKG-INFO": README, "python/PKG-INFO": README}.items():
+            member = tarfile.TarInfo(f"kafka_assignors-1.2.3/{name}")
+            member.size, member.mtime = len(content), 7
+            target.addfile(member, io.BytesIO(content.encode()))
+    ours = finished_sdist(sdist, tmp_path / "out", tmp_path)
+    found = dict(check_wheels.contents(ours))
+    assert found["kafka_assignors-1.2.3/PKG-INFO"].decode() == wanted
+    assert found["kafka_assignors-1.2.3/python/PKG-INFO"].decode() == README
+    with tarfile.open(ours) as target:
+        assert {member.mtime for member in target} == {7}
+    (tmp_path / "more").mkdir()
+    assert finished_sdist(sdist, tmp_path / "more", tmp_path).read_bytes() == ours.read_bytes()
+
+
+def test_a_link_that_no_index_has_is_told(tmp_path: Path) -> None:
+    path = wheel_of(tmp_path, {"x-1.dist-info/METADATA": b"[a](docs/releases.md) [b](https://b.example/docs)"})
+    (fault,) = check_wheels.dead_links_in(path)
+    assert fault == "x-1.dist-info/METADATA links to docs/releases.md, which no index has"
 
 
 def test_the_compiler_is_told_no_folder(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import base64
 import csv
+import gzip
 import hashlib
 import io
 import os
@@ -25,6 +26,7 @@ import queue
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import tomllib
@@ -34,6 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import release_table
+from description import absolute
 from platforms import ABIS, PLATFORMS, Abi, Platform, chosen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -155,7 +158,7 @@ def build(
         if process.returncode != 0:
             raise subprocess.CalledProcessError(process.returncode, command)
         (built,) = Path(folder).glob("*.whl")
-        path = without_machine_paths(built, out, root)
+        path = finished_wheel(built, out, root)
     return Built(path, time.monotonic() - began, used.ru_utime + used.ru_stime)
 
 
@@ -207,11 +210,11 @@ def build_sdist(out: Path, target: Path, root: Path) -> Path:
         del environ["RUSTUP_TOOLCHAIN"]
         subprocess.run(command, cwd=root, env=environ, check=True)
         (built,) = Path(folder).glob("*.tar.gz")
-        return Path(shutil.move(built, out / built.name))
+        return finished_sdist(built, out, root)
 
 
-def without_machine_paths(wheel: Path, out: Path, root: Path) -> Path:
-    """A copy of the wheel whose list of crates names the repository and not where it lies.
+def finished_wheel(wheel: Path, out: Path, root: Path) -> Path:
+    """A copy of the wheel as it is published: README's links are addresses, and no list names where the sources lay.
 
     maturin writes the crates of this repository as `path+file://` and their folder. RECORD gets the new hashes.
     """
@@ -219,18 +222,46 @@ def without_machine_paths(wheel: Path, out: Path, root: Path) -> Path:
     copy = out / wheel.name
     with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(copy, "w") as target:
         contents = {entry.filename: source.read(entry) for entry in source.infolist()}
+        changed = {}
+        for name, content in contents.items():
+            if name.endswith(".cyclonedx.json"):
+                changed[name] = content.replace(folder, b"file:///kafka-assignors/")
+            elif name.endswith(".dist-info/METADATA"):
+                changed[name] = absolute(content.decode(), wheel.name.split("-")[1], root).encode()
         (record,) = (name for name in contents if name.endswith(".dist-info/RECORD"))
-        boms = [name for name in contents if name.endswith(".cyclonedx.json")]
         rows = list(csv.reader(io.StringIO(contents[record].decode())))
-        for name in boms:
-            contents[name] = contents[name].replace(folder, b"file:///kafka-assignors/")
-            digest = base64.urlsafe_b64encode(hashlib.sha256(contents[name]).digest()).rstrip(b"=").decode()
-            rows = [[name, f"sha256={digest}", str(len(contents[name]))] if row[0] == name else row for row in rows]
+        rows = [_recorded(row[0], changed[row[0]]) if row[0] in changed else row for row in rows]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(rows)
-        contents[record] = text.getvalue().encode()
+        contents |= changed | {record: text.getvalue().encode()}
         for entry in source.infolist():
             target.writestr(entry, contents[entry.filename], compress_type=zipfile.ZIP_DEFLATED, compresslevel=9)
+    return copy
+
+
+def _recorded(name: str, content: bytes) -> list[str]:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return [name, f"sha256={digest}", str(len(content))]
+
+
+def finished_sdist(sdist: Path, out: Path, root: Path) -> Path:
+    """A copy of the source distribution as it is published: README's links are addresses in its PKG-INFO."""
+    copy = out / sdist.name
+    version = sdist.name.removesuffix(".tar.gz").split("-")[1]
+    with (
+        tarfile.open(sdist) as source,
+        copy.open("wb") as file,
+        # Without a name and a time of its own.
+        gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as target,
+    ):
+        for member in source:
+            content = source.extractfile(member)
+            read = content.read() if content else b""
+            if member.name.count("/") == 1 and member.name.endswith("/PKG-INFO"):
+                read = absolute(read.decode(), version, root).encode()
+                member.size = len(read)
+            target.addfile(member, io.BytesIO(read))
     return copy
 
 
