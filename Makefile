@@ -104,9 +104,9 @@ build: $(MEASURES) ## the wheel with the floors of the benchmarks, in target/whe
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command 'make lock'
 lock: $(VENV)/.stamp ## newer versions, and their hashes, for requirements/
-	@$(LOCK) --upgrade $(foreach group,dev installer peers site release try,--group $(group)) --output-file requirements/constraints.txt
+	@$(LOCK) --upgrade $(foreach group,dev frameworks installer peers site release try musl,--group $(group)) --output-file requirements/constraints.txt
 	@PYTHONPATH=tests $(BIN)/python -P -m support.matrix --lock
-	@$(foreach group,installer release try,$(LOCK) --group $(group) --constraint requirements/constraints.txt --output-file requirements/$(group).txt &&) true
+	@$(foreach group,installer release try musl,$(LOCK) --group $(group) --constraint requirements/constraints.txt --output-file requirements/$(group).txt &&) true
 
 clean: ## away with everything that these targets made
 	@rm -rf $(VENV) target dist .cache .hypothesis .pytest_cache .mypy_cache .ruff_cache .benchmarks
@@ -281,7 +281,7 @@ check-wheels: $(RELEASE)/.stamp ## the checks of `make wheels` on what is in dis
 	@$(RELEASE_PYTHON) .github/release/check_files.py $(if $(PLATFORMS),,--release) dist/*
 
 # Unpacks Debian's Pythons of several versions and processors, and builds what Debian has not, in target/pythons:
-# TRY='3.13-arm64 3.14t 3.14-musl'.
+# TRY='3.13-arm64 3.13-musl'.
 TRY ?=
 try-wheels: $(RELEASE)/.stamp ## the wheels in dist/ on every Python that this machine can run, arm64 under qemu
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(RELEASE_PYTHON) .github/release/try_wheels.py $(if $(RECORD),--record $(RECORDS)/tried.json) dist $(TRY)

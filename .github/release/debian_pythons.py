@@ -80,7 +80,7 @@ class Repository:
         self.update()
         archives = self.folder / package
         archives.mkdir(exist_ok=True)
-        self.apt("source", "--download-only", package, cwd=archives)
+        self.apt("source", "--download-only", "--tar-only", package, cwd=archives)
         found = sorted(archives.glob("*.orig.tar.*[!c]"))
         if len(found) != 1:
             raise ValueError(f"the sources of {package} are in {[path.name for path in found]}: one archive was expected")
@@ -129,8 +129,8 @@ def qemu(folder: Path) -> Path:
     """The program that runs arm64's programs on this processor: linked statically, so that it runs anywhere."""
     root = folder / "qemu"
     if not root.exists():
-        Repository(folder / "apt-qemu", "trixie", "amd64").unpack(root, "qemu-user-static", alone=True)
-    return root / "usr" / "bin" / "qemu-aarch64-static"
+        Repository(folder / "apt-qemu", "trixie", "amd64").unpack(root, "qemu-user", alone=True)
+    return root / "usr" / "bin" / "qemu-aarch64"
 
 
 def python(folder: Path, version: str, architecture: str = "amd64") -> Path:

@@ -82,26 +82,21 @@ def _emulated(version: str) -> Source:
     return Source("Debian's, under qemu", program, slower=EMULATED)
 
 
-def _musl(*, free_threaded: bool = False) -> Source:
-    return Source(
-        "built from Debian's sources, on musl",
-        partial(source_pythons.musl, free_threaded=free_threaded),
-        platform=source_pythons.TRIPLE.replace("-linux-", "-unknown-linux-"),
-        installer=source_pythons.free_threaded if free_threaded else SOURCES[source_pythons.VERSION].program,
-    )
-
-
 SOURCES = {
     "3.11": Source("the machine's", partial(of_this_machine, "3.11")),
     "3.12": Source("the machine's", partial(of_this_machine, "3.12")),
     "3.13": _debian("3.13"),
     "3.14": _debian("3.14"),
-    "3.14t": Source("built from Debian's sources", source_pythons.free_threaded),
     "3.11-arm64": _emulated("3.11"),
     "3.13-arm64": _emulated("3.13"),
     "3.14-arm64": _emulated("3.14"),
 }
-SOURCES |= {"3.14-musl": _musl(), "3.14t-musl": _musl(free_threaded=True)}
+SOURCES["3.13-musl"] = Source(
+    "built from Debian's sources, on musl",
+    source_pythons.musl,
+    platform=source_pythons.PLATFORM,
+    installer=SOURCES[source_pythons.VERSION].program,
+)
 
 
 def installed(source: Source, pythons: Path, dist: Path, folder: Path) -> str:
