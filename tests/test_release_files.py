@@ -251,7 +251,10 @@ def test_the_links_of_a_published_readme_lead_to_the_tag(tmp_path: Path) -> None
     wanted = PUBLISHED
     for kind in ("RAW", "BLOB", "TREE"):
         wanted = wanted.replace(kind, f"{description.REPOSITORY}/{kind.lower()}/v1.2.3")
-    files = {"x-1.dist-info/METADATA": README.encode(), "x-1.dist-info/RECORD": b"x-1.dist-info/METADATA,sha256=old,1\n"}
+    files = {
+        "x-1.dist-info/METADATA": README.encode(),
+        "x-1.dist-info/RECORD": b"x-1.dist-info/METADATA,sha256=old,1\n",
+    }
     wheel = finished_wheel(wheel_of(tmp_path, files), tmp_path / "out", tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         assert archive.read("x-1.dist-info/METADATA").decode() == wanted

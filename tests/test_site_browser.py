@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from support.browser import Browser, browser
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.browser import Browser
+__all__ = ["browser"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "target" / "site"

@@ -302,7 +302,9 @@ def main(arguments: list[str]) -> None:
     )
     if wheels:
         total = sum(built.processor_seconds for built in wheels)
-        print(f"=== wheels: {len(wheels)} in {time.monotonic() - began:.0f} s, {total:.0f} s of a processor", flush=True)
+        print(
+            f"=== wheels: {len(wheels)} in {time.monotonic() - began:.0f} s, {total:.0f} s of a processor", flush=True
+        )
     if given.record:
         release_table.record_built(given.record, [(it.path, it.processor_seconds) for it in wheels])
 

@@ -83,7 +83,9 @@ class Repository:
         self.apt("source", "--download-only", "--tar-only", package, cwd=archives)
         found = sorted(archives.glob("*.orig.tar.*[!c]"))
         if len(found) != 1:
-            raise ValueError(f"the sources of {package} are in {[path.name for path in found]}: one archive was expected")
+            raise ValueError(
+                f"the sources of {package} are in {[path.name for path in found]}: one archive was expected"
+            )
         return found[0]
 
     def unpack(self, root: Path, *packages: str, alone: bool = False) -> None:

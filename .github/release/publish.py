@@ -4,8 +4,8 @@
     python .github/release/publish.py --upload dist      does it
 
 The checks are those of `make wheels`, the files have to be built from HEAD, and the version has to be that of the
-changelog and, for an upload, of the tag of HEAD. twine uploads: with a token (TWINE_PASSWORD, or a configured repository), or as a trusted publisher in a
-workflow, where none is stored. `verify_published.py` then reads the index.
+changelog and, for an upload, of the tag of HEAD. twine uploads: with a token (TWINE_PASSWORD, or a configured
+repository), or as a trusted publisher in a workflow, where none is stored. `verify_published.py` then reads the index.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python .github/release/release_table.py            writes them into the page
     python .github/release/release_table.py --show     prints them
 
-They are made from two records, which `make wheels RECORD=yes` and `make try-wheels RECORD=yes` write: what no record has
-is "not yet" on the page.
+They are made from two records, which `make wheels RECORD=yes` and `make try-wheels RECORD=yes` write: what no record
+has is "not yet" on the page.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ import re
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from platforms import ABIS, PLATFORMS, Abi, Platform, of_wheel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "releases.md"
@@ -48,6 +45,11 @@ class Built:
     size: int
     processor_seconds: int
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What it is the result of: a later result of the same takes its place."""
+        return (self.wheel,)
+
 
 @dataclass(frozen=True, slots=True)
 class Tried:
@@ -67,6 +69,11 @@ class Tried:
     passed: int
     seconds: int
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What it is the result of: a later result of the same takes its place."""
+        return (self.wheel, self.python, self.by)
+
 
 Row = TypeVar("Row", Built, Tried)
 
@@ -76,12 +83,12 @@ def read(path: Path, row: type[Row]) -> list[Row]:
     return [row(**each) for each in json.loads(path.read_text())] if path.exists() else []
 
 
-def record(path: Path, results: list[Row], row: type[Row], key: Callable[[Row], tuple[str, ...]]) -> None:
+def record(path: Path, results: list[Row], row: type[Row]) -> None:
     """Write rows into a record; one with the key of an older one takes its place."""
-    rows = {key(each): each for each in [*read(path, row), *results]}
+    rows = {each.key: each for each in [*read(path, row), *results]}
     path.parent.mkdir(parents=True, exist_ok=True)
-    ordered = sorted(rows.values(), key=lambda it: _place(key(it)))
-    path.write_text(json.dumps([asdict(each) for each in ordered], indent=2) + "\n")
+    ordered = [asdict(rows[key]) for key in sorted(rows, key=_place)]
+    path.write_text(json.dumps(ordered, indent=2) + "\n")
 
 
 def record_built(path: Path, wheels: list[tuple[Path, float]]) -> None:
@@ -90,12 +97,12 @@ def record_built(path: Path, wheels: list[tuple[Path, float]]) -> None:
     for wheel, seconds in wheels:
         platform, abi = of_wheel(wheel.name)
         found.append(Built(f"{platform.name} {abi.name}", wheel.stat().st_size, round(seconds)))
-    record(path, found, Built, lambda it: (it.wheel,))
+    record(path, found, Built)
 
 
 def record_tried(path: Path, results: list[Tried]) -> None:
     """Write into a record what ran."""
-    record(path, results, Tried, lambda it: (it.wheel, it.python, it.by))
+    record(path, results, Tried)
 
 
 def _place(key: tuple[str, ...]) -> tuple[int, list[int], tuple[str, ...]]:

@@ -4,8 +4,8 @@
 
 zig builds it (requirements/release.txt), with zlib; Debian's musl is the loader. OpenSSL for musl is what a wheel of
 psycopg-binary carries (requirements/musl.txt), and Debian has its headers: the tests use no TLS, but kafka-python
-imports the module `ssl`. As in debian_pythons.py nothing is installed, and `usr/bin/python` of the folder starts Python.
-It is not optimised, and lacks what the tests do not need.
+imports the module `ssl`. As in debian_pythons.py nothing is installed, and `usr/bin/python` of the folder starts
+Python. It is not optimised, and lacks what the tests do not need.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,10 +60,10 @@ def source(folder: Path, package: str) -> Path:
 
 def zig_settings(folder: Path) -> dict[str, str]:
     """The variables with which a configure script and make take zig for a compiler for musl."""
-    # Only what runs with the packages of requirements/release.txt has it.
-    from ziglang import __file__ as found
-
-    zig, caches = Path(found).with_name("zig"), folder / "zig"
+    package = find_spec("ziglang")
+    if package is None or package.origin is None:
+        sys.exit("zig is missing: run this with the packages of requirements/release.txt, as make try-wheels does.")
+    zig, caches = Path(package.origin).with_name("zig"), folder / "zig"
     return {
         "CC": f"{zig} cc -target {TRIPLE}",
         "AR": f"{zig} ar",

@@ -46,8 +46,8 @@ class Source:
     Attributes:
         what: One line for people.
         program: What finds, unpacks or builds it, below the folder for Pythons.
-        platform: uv's name of the platform, where uv does not see it by itself: it looks for musl in the program that it
-            starts, and that is a script here.
+        platform: uv's name of the platform, where uv does not see it by itself: it looks for musl in the program that
+            it starts, and that is a script here.
         installer: A Python of the same version for this machine's C library, which uv starts then.
         slower: How many times the usual limits its tests may take.
     """

@@ -1,7 +1,7 @@
 """The public API of the core crate, as rustdoc sees it: what `tests/core-names.txt` holds it to.
 
-rustdoc writes it as JSON, and the crate public-api (rust/public-api), the library of cargo-public-api, makes a list of it.
-A line is a name with its type or signature. `make core-names` writes the list, after a change that is meant.
+rustdoc writes it as JSON, and the crate public-api (rust/public-api), the library of cargo-public-api, makes a list of
+it. A line is a name with its type or signature. `make core-names` writes the list, after a change that is meant.
 """
 
 from __future__ import annotations
