@@ -34,6 +34,9 @@ CUT_OFF = """[...document.querySelectorAll("article *")].filter(item => {
     if (["auto", "scroll", "hidden"].includes(getComputedStyle(each).overflowX)) return false;
   return true;
 }).map(item => item.outerHTML.slice(0, 80))"""
+# A description of several lines is one row of its table.
+ROWS_OF_RETURNS = """[...document.querySelectorAll("article p")].filter(item => item.textContent.trim() === "Returns:")
+  .map(item => item.nextElementSibling.querySelectorAll("tbody tr").length)"""
 SEARCH = """new Promise((found, failed) => {
   const field = document.querySelector("[data-md-component=search-query]");
   field.focus();
@@ -91,6 +94,11 @@ def test_the_start_page_shows_a_rebalance_before_and_after(browser: Browser, sit
     browser.open(site, width=DESK)
     pictures = browser.run("[...document.images].map(image => image.getAttribute('src'))")
     assert {"figures/rebalance/range.svg", "figures/rebalance/sticky.svg"} <= set(pictures)
+
+
+def test_what_a_function_returns_is_one_row(browser: Browser, site: str) -> None:
+    browser.open(f"{site}reference/assignors/", width=DESK)
+    assert set(browser.run(ROWS_OF_RETURNS)) == {1}
 
 
 def test_the_search_finds_a_page(browser: Browser, site: str) -> None:
