@@ -41,16 +41,23 @@ def test_a_new_result_replaces_that_of_the_same_wheel_and_python(tmp_path: Path)
     assert rows[1].endswith("| free-threaded 3.14 | not yet | not yet | tests, on 3.14.8 |")
 
 
+def built_row(folder: Path) -> str:
+    """The row of the only wheel that was built."""
+    (row,) = [it for it in built_rows(folder / "built.json", folder / "none.json") if "not yet" not in it]
+    return row
+
+
 def test_what_was_built_and_did_not_run_is_said_to_be_so(tmp_path: Path) -> None:
     wheel = tmp_path / "kafka_assignors-1.2.3-cp311-abi3-win_amd64.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("_core.pyd", bytes(1_200_000))
-    record_built(tmp_path / "built.json", [(wheel, 61.4)])
-    record_built(tmp_path / "built.json", [(wheel, 62.6)])
-    (row,) = [it for it in built_rows(tmp_path / "built.json", tmp_path / "none.json") if "not yet" not in it]
-    assert row == (
-        "| `windows-x86_64` | 3.11 and later | 1.2 MB, 63 s | abi3audit, pefile | built and checked, not run |"
+    record_built(tmp_path / "built.json", [(wheel, 61.4)], "dev")
+    record_built(tmp_path / "built.json", [(wheel, 62.6)], "release")
+    assert built_row(tmp_path) == (
+        "| `windows-x86_64` | 3.11 and later | yes: 1.2 MB, 63 s | abi3audit, pefile | built and checked, not run |"
     )
+    record_built(tmp_path / "built.json", [(wheel, 7.0)], "dev")
+    assert "| unoptimised |" in built_row(tmp_path)
 
 
 def test_a_page_without_its_tables_is_told() -> None:

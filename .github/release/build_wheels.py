@@ -306,7 +306,7 @@ def main(arguments: list[str]) -> None:
             f"=== wheels: {len(wheels)} in {time.monotonic() - began:.0f} s, {total:.0f} s of a processor", flush=True
         )
     if given.record:
-        release_table.record_built(given.record, [(it.path, it.processor_seconds) for it in wheels])
+        release_table.record_built(given.record, [(it.path, it.processor_seconds) for it in wheels], given.profile)
 
 
 if __name__ == "__main__":

@@ -33,17 +33,20 @@ HEADS = {
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A wheel that was built, with cargo's profile `release`, and passed the checks.
+    """A wheel that was built and passed the checks.
 
     Attributes:
         wheel: Its platform and its ABI.
-        size: Its bytes.
+        profile: cargo's profile. Another than `release` shows that the platform builds, and is not what is published.
+        size: Its bytes; None if that was not written down.
         processor_seconds: The processor time of the build; the crates that do not know Python count for the first ABI.
+            None if that was not written down.
     """
 
     wheel: str
-    size: int
-    processor_seconds: int
+    profile: str
+    size: int | None
+    processor_seconds: int | None
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -91,12 +94,12 @@ def record(path: Path, results: list[Row], row: type[Row]) -> None:
     path.write_text(json.dumps(ordered, indent=2) + "\n")
 
 
-def record_built(path: Path, wheels: list[tuple[Path, float]]) -> None:
-    """Write into a record which files were built, and the processor seconds of each."""
+def record_built(path: Path, wheels: list[tuple[Path, float]], profile: str) -> None:
+    """Write into a record which files were built, the processor seconds of each, and with which profile of cargo."""
     found = []
     for wheel, seconds in wheels:
         platform, abi = of_wheel(wheel.name)
-        found.append(Built(f"{platform.name} {abi.name}", wheel.stat().st_size, round(seconds)))
+        found.append(Built(f"{platform.name} {abi.name}", profile, wheel.stat().st_size, round(seconds)))
     record(path, found, Built)
 
 
@@ -128,7 +131,12 @@ def _built_row(platform: Platform, abi: Abi, built: list[Built], tried: list[Tri
         run = "built and checked, not run"
     else:
         run = "not run"
-    said = f"{had.size / 1e6:.1f} MB, {had.processor_seconds} s" if had else "not yet"
+    if had is None:
+        said = "not yet"
+    elif had.profile != "release":
+        said = "unoptimised"
+    else:
+        said = "yes" if had.size is None else f"yes: {had.size / 1e6:.1f} MB, {had.processor_seconds} s"
     checked = f"{audit}{READERS[platform.format]}" if had else "not yet"
     return f"| `{platform.name}` | {_pythons(abi)} | {said} | {checked} | {run} |"
 
