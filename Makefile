@@ -238,6 +238,7 @@ test-long: $(MEASURES) $(VENV)/.frameworks ## hours: more seeds, the older broke
 	@HYPOTHESIS_PROFILE=long CHAOS_SECONDS=$(CHAOS_SECONDS) KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) --dist loadgroup --timeout 3600 $(PYTEST_ARGS)
 	@$(MAKE) matrix
 	@$(MAKE) bench
+	@$(MAKE) reproduce
 	@$(MAKE) fuzz
 
 # Needs a nightly compiler and cargo-fuzz. A crash leaves its input in rust/fuzz/artifacts: name it and put it into

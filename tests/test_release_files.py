@@ -313,6 +313,16 @@ def test_a_wheel_of_another_commit_is_not_published(tmp_path: Path) -> None:
     assert publish.of_another_commit(path, of_commit + 1)
 
 
+def test_nothing_is_published_that_is_not_a_whole_release(tmp_path: Path) -> None:
+    files = [wheel_of(tmp_path, {"a.py": b""})]
+    found = publish.obstacles(files, upload=True)
+    assert f"{files[0].name} is not of version {publish.version()}" in found
+    assert f"{files[0].name} was not built from HEAD: make wheels builds it" in found
+    assert f"{files[0].name}: it has 0 extension modules" in found
+    assert "kafka_assignors-*.tar.gz: no such file" in found
+    assert any(fault.startswith("HEAD has no tag v") for fault in found)
+
+
 def test_platforms_are_built_side_by_side_in_folders_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

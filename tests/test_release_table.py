@@ -1,12 +1,13 @@
 """The page on releases says what was built and what ran, as it was recorded."""
 
+import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import release_table
-from debian_pythons import SUITES
+from debian_pythons import SUITES, write_program
 from platforms import ABIS, PLATFORMS
 from release_table import BUILT, TRIED, Tried, built_rows, read, record_built, record_tried, tried_rows
 from try_wheels import SOURCES
@@ -58,6 +59,29 @@ def test_what_was_built_and_did_not_run_is_said_to_be_so(tmp_path: Path) -> None
     )
     record_built(tmp_path / "built.json", [(wheel, 7.0)], "dev")
     assert "| unoptimised |" in built_row(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "loader", "libraries"),
+    [
+        ("amd64", "lib64/ld-linux-x86-64.so.2", "{0}/usr/lib/x86_64-linux-gnu:{0}/usr/lib"),
+        ("musl", "lib/ld-musl-x86_64.so.1", "{0}/usr/lib/x86_64-linux-musl"),
+    ],
+)
+def test_the_program_of_a_python_starts_it_by_its_own_loader(
+    tmp_path: Path, kind: str, loader: str, libraries: str
+) -> None:
+    root = tmp_path / "python"
+    (root / loader).parent.mkdir(parents=True)
+    (root / loader).write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (root / loader).chmod(0o755)
+    program = root / "usr" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    write_program(program, "python3.13", kind)
+    said = subprocess.check_output([program, "-c", "pass"], text=True).splitlines()
+    # Python takes the name that it was started with for its own, and finds its modules by it.
+    wanted = ["--argv0", str(program), "--library-path", libraries.format(root), f"{program.parent}/python3.13"]
+    assert said == [*wanted, "-c", "pass"]
 
 
 def test_a_page_without_its_tables_is_told() -> None:
