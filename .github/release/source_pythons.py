@@ -78,6 +78,8 @@ def zig_settings(folder: Path) -> dict[str, str]:
 def libraries(folder: Path, settings: Mapping[str, str]) -> Path:
     """A folder with zlib and OpenSSL for musl, and their headers: `include` and `lib`."""
     out = folder / "musl-libraries"
+    if (out / "done").exists():
+        return out
     shutil.rmtree(out, ignore_errors=True)
     zlib = source(folder, "zlib")
     run(("./configure", "--static", f"--prefix={out}"), zlib, settings)
@@ -96,6 +98,7 @@ def libraries(folder: Path, settings: Mapping[str, str]) -> Path:
     Repository(folder / "apt-openssl", SUITE, "amd64").unpack(headers, "libssl-dev", alone=True)
     for place in ("usr/include/openssl", "usr/include/x86_64-linux-gnu/openssl"):
         shutil.copytree(headers / place, out / "include" / "openssl", dirs_exist_ok=True)
+    (out / "done").touch()
     return out
 
 
@@ -124,8 +127,10 @@ def musl(folder: Path) -> Path:
         f"--with-openssl={built}",
         "--without-ensurepip",
         "--disable-test-modules",
+        # What configure finds out by programs that it runs.
         "ac_cv_file__dev_ptmx=yes",
         "ac_cv_file__dev_ptc=no",
+        "ac_cv_buggy_getaddrinfo=no",
     )
     settings |= {
         # A program that loads modules: by itself zig links statically for musl.
