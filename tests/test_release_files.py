@@ -17,6 +17,7 @@ import description
 import extension_files
 import platforms
 import publish
+import release_version
 import reproduce
 from build_wheels import Built, finished_sdist, finished_wheel, remapped_paths
 from kafka_assignors import _core
@@ -316,7 +317,7 @@ def test_a_wheel_of_another_commit_is_not_published(tmp_path: Path) -> None:
 def test_nothing_is_published_that_is_not_a_whole_release(tmp_path: Path) -> None:
     files = [wheel_of(tmp_path, {"a.py": b""})]
     found = publish.obstacles(files, upload=True)
-    assert f"{files[0].name} is not of version {publish.version()}" in found
+    assert f"{files[0].name} is not of version {release_version.version()}" in found
     assert f"{files[0].name} was not built from HEAD: make wheels builds it" in found
     assert f"{files[0].name}: it has 0 extension modules" in found
     assert "kafka_assignors-*.tar.gz: no such file" in found
