@@ -69,8 +69,8 @@ def zig_settings(folder: Path) -> dict[str, str]:
         "AR": f"{zig} ar",
         "RANLIB": f"{zig} ranlib",
         # Without optimisation zig adds checks that end the program at undefined behaviour. Python tells when it was
-        # built, which zig takes for an error.
-        "CFLAGS": "-O1 -fPIC -fno-sanitize=undefined -fwrapv -Wno-date-time",
+        # built, which zig takes for an error. The OpenSSL of the wheel compresses nothing.
+        "CFLAGS": "-O1 -fPIC -fno-sanitize=undefined -fwrapv -Wno-date-time -DOPENSSL_NO_COMP",
         "ZIG_GLOBAL_CACHE_DIR": str(caches / "global"),
         "ZIG_LOCAL_CACHE_DIR": str(caches / "local"),
     }
