@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends setup build jars browser prometheus class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names release lock clean FORCE
+.PHONY: help matrix matrix-ends setup build jars browser prometheus class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,9 +104,9 @@ build: $(MEASURES) ## the wheel with the floors of the benchmarks, in target/whe
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command 'make lock'
 lock: $(VENV)/.stamp ## newer versions, and their hashes, for requirements/
-	@$(LOCK) --upgrade $(foreach group,dev installer peers site release try,--group $(group)) --output-file requirements/constraints.txt
+	@$(LOCK) --upgrade $(foreach group,dev frameworks installer peers site release try musl,--group $(group)) --output-file requirements/constraints.txt
 	@PYTHONPATH=tests $(BIN)/python -P -m support.matrix --lock
-	@$(foreach group,installer release try,$(LOCK) --group $(group) --constraint requirements/constraints.txt --output-file requirements/$(group).txt &&) true
+	@$(foreach group,installer release try musl,$(LOCK) --group $(group) --constraint requirements/constraints.txt --output-file requirements/$(group).txt &&) true
 
 clean: ## away with everything that these targets made
 	@rm -rf $(VENV) target dist .cache .hypothesis .pytest_cache .mypy_cache .ruff_cache .benchmarks
@@ -238,6 +238,7 @@ test-long: $(MEASURES) $(VENV)/.frameworks ## hours: more seeds, the older broke
 	@HYPOTHESIS_PROFILE=long CHAOS_SECONDS=$(CHAOS_SECONDS) KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) --dist loadgroup --timeout 3600 $(PYTEST_ARGS)
 	@$(MAKE) matrix
 	@$(MAKE) bench
+	@$(MAKE) reproduce
 	@$(MAKE) fuzz
 
 # Needs a nightly compiler and cargo-fuzz. A crash leaves its input in rust/fuzz/artifacts: name it and put it into
@@ -266,23 +267,30 @@ $(RELEASE)/.stamp: $(VENV)/.stamp requirements/release.txt
 # Some of the release: make wheels PLATFORMS='sdist manylinux-x86_64'. .github/release/platforms.py lists them.
 PLATFORMS ?=
 ABI ?=
+# RECORD=yes writes down what was built or ran, in docs/figures/releases and on docs/releases.md. `make publish` wants the
+# sources as they were committed, so it is not the usual way.
+RECORD ?=
+RECORDS := docs/figures/releases
 wheels: $(RELEASE)/.stamp ## every wheel of a release, cross-built and checked, and the sdist, in dist/: PLATFORMS='macos-arm64 sdist'
 	@rm -rf dist
-	@$(RELEASE_PYTHON) .github/release/build_wheels.py --out dist $(foreach abi,$(ABI),--abi $(abi)) $(PLATFORMS)
+	@$(RELEASE_PYTHON) .github/release/build_wheels.py --out dist $(if $(RECORD),--record $(RECORDS)/built.json) $(foreach abi,$(ABI),--abi $(abi)) $(PLATFORMS)
 	@$(MAKE) check-wheels
+	@$(if $(RECORD),$(RELEASE_PYTHON) .github/release/release_table.py)
 
 check-wheels: $(RELEASE)/.stamp ## the checks of `make wheels` on what is in dist/
 	@$(RELEASE_PYTHON) .github/release/check_wheels.py dist/*
 	@$(RELEASE_PYTHON) .github/release/check_files.py $(if $(PLATFORMS),,--release) dist/*
 
-# Unpacks Debian's Pythons of several versions and processors, in target/pythons: TRY='3.13-arm64 3.14'.
+# Unpacks Debian's Pythons of several versions and processors, and builds what Debian has not, in target/pythons:
+# TRY='3.13-arm64 3.13-musl'.
 TRY ?=
 try-wheels: $(RELEASE)/.stamp ## the wheels in dist/ on every Python that this machine can run, arm64 under qemu
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(RELEASE_PYTHON) .github/release/try_wheels.py --record docs/figures/releases/tried.json dist $(TRY)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(RELEASE_PYTHON) .github/release/try_wheels.py $(if $(RECORD),--record $(RECORDS)/tried.json) dist $(TRY)
+	@$(if $(RECORD),$(RELEASE_PYTHON) .github/release/release_table.py)
 
 # Slow: it compiles each wheel twice.
 reproduce: $(RELEASE)/.stamp ## builds of one commit in two folders, compared byte by byte: PLATFORMS='musllinux-x86_64 sdist'
-	@$(RELEASE_PYTHON) .github/release/reproduce.py $(if $(FIRST),--with $(FIRST)) $(or $(PLATFORMS),manylinux-x86_64 sdist)
+	@$(RELEASE_PYTHON) .github/release/reproduce.py $(if $(FIRST),--with $(FIRST)) $(if $(COMMIT),--commit $(COMMIT)) $(foreach abi,$(ABI),--abi $(abi)) $(or $(PLATFORMS),manylinux-x86_64 sdist)
 
 # Nothing leaves this machine without UPLOAD=yes, and nothing without the tag of the version on HEAD.
 publish: $(RELEASE)/.stamp ## what would be published of dist/, with its hashes, SBOM and provenance; UPLOAD=yes publishes it
@@ -307,6 +315,9 @@ figures: $(WORKS) ## the pictures of README, from the plans that they show
 
 public-names: $(VENV)/.stamp ## tests/public-names.txt from the sources, after a change of the public API that is meant
 	@PYTHONPATH=tests $(BIN)/python -P -m support.public_names > tests/public-names.txt.new && mv tests/public-names.txt.new tests/public-names.txt
+
+core-names: $(VENV)/.stamp ## tests/core-names.txt from the sources, after a change of the core's public API that is meant
+	@PYTHONPATH=tests $(BIN)/python -P -m support.core_names > tests/core-names.txt.new && mv tests/core-names.txt.new tests/core-names.txt
 
 docs: $(WORKS) ## the examples of README and docs/, executed; the Rust documentation, built
 	@$(PYTEST) tests/test_docs.py

@@ -35,6 +35,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Take the mark off the link to the repository by which the theme's script asks GitHub for the number of stars."""
+    return output.replace(' data-md-component="source"', "")
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point links out of docs/ at the pages that were added, or at the repository."""
     depth = page.file.src_uri.count("/")

@@ -66,7 +66,7 @@ def pins(path: Path) -> dict[str, str]:
     return {line.split("==")[0].strip(): line for line in found}
 
 
-@pytest.mark.parametrize("name", ["constraints", "installer", "release", "try"])
+@pytest.mark.parametrize("name", ["constraints", "installer", "release", "try", "musl"])
 def test_every_package_of_ci_has_one_version_and_its_hashes(name: str) -> None:
     of_all, found = (pins(ROOT / "requirements" / f"{each}.txt") for each in ("constraints", name))
     assert found

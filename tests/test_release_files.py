@@ -1,17 +1,25 @@
 """The readers of extension modules: files that this machine cannot load are read, and each fault in one is told."""
 
+import calendar
 import hashlib
+import io
 import struct
+import tarfile
+import threading
 import zipfile
 from pathlib import Path
 
 import pytest
 
+import build_wheels
 import check_wheels
+import description
 import extension_files
 import platforms
+import publish
+import release_version
 import reproduce
-from build_wheels import remapped_paths, without_machine_paths
+from build_wheels import Built, finished_sdist, finished_wheel, remapped_paths
 from kafka_assignors import _core
 from reproduce import differences
 
@@ -216,7 +224,7 @@ def test_the_list_of_crates_names_no_folder_and_the_record_fits(tmp_path: Path) 
     bom, record = "x-1.dist-info/sboms/x.cyclonedx.json", "x-1.dist-info/RECORD"
     files = {bom: b'"path+file:///srv/build/rust/core#1"', record: f"{bom},sha256=old,1\n{record},,\n".encode()}
     (tmp_path / "out").mkdir()
-    path = without_machine_paths(wheel_of(tmp_path, files), tmp_path / "out", Path("/srv/build"))
+    path = finished_wheel(wheel_of(tmp_path, files), tmp_path / "out", Path("/srv/build"))
     with zipfile.ZipFile(path) as wheel:
         assert wheel.read(bom) == b'"path+file:///kafka-assignors/rust/core#1"'
         assert wheel.getinfo(bom).date_time == (2026, 1, 2, 3, 4, 6)
@@ -224,14 +232,66 @@ def test_the_list_of_crates_names_no_folder_and_the_record_fits(tmp_path: Path) 
     assert lines == [f"{bom},sha256=_ht88FkkmhA8SDEX2i7leLPAsQyMiQ79W_VD0wvIigs,42", f"{record},,"]
 
 
+README = """Metadata-Version: 2.4
+
+![Before](docs/picture.svg) and [more](docs/more.md#there), [the folder](docs), [elsewhere](https://b.example/a),
+[here](#below), `handlers[name](value)`.
+"""
+PUBLISHED = """Metadata-Version: 2.4
+
+![Before](RAW/docs/picture.svg) and [more](BLOB/docs/more.md#there), [the folder](TREE/docs), [elsewhere](https://b.example/a),
+[here](#below), `handlers[name](value)`.
+"""
+
+
+def test_the_links_of_a_published_readme_lead_to_the_tag(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("picture.svg", "more.md"):
+        (tmp_path / "docs" / name).touch()
+    (tmp_path / "out").mkdir()
+    wanted = PUBLISHED
+    for kind in ("RAW", "BLOB", "TREE"):
+        wanted = wanted.replace(kind, f"{description.REPOSITORY}/{kind.lower()}/v1.2.3")
+    files = {
+        "x-1.dist-info/METADATA": README.encode(),
+        "x-1.dist-info/RECORD": b"x-1.dist-info/METADATA,sha256=old,1\n",
+    }
+    wheel = finished_wheel(wheel_of(tmp_path, files), tmp_path / "out", tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.read("x-1.dist-info/METADATA").decode() == wanted
+        assert archive.read("x-1.dist-info/RECORD").decode().endswith(f",{len(wanted)}\n")
+    sdist = tmp_path / "kafka_assignors-1.2.3.tar.gz"
+    with tarfile.open(sdist, "w:gz") as target:
+        for name, content in {"PKG-INFO": README, "python/PKG-INFO": README}.items():
+            member = tarfile.TarInfo(f"kafka_assignors-1.2.3/{name}")
+            member.size, member.mtime = len(content), 7
+            target.addfile(member, io.BytesIO(content.encode()))
+    ours = finished_sdist(sdist, tmp_path / "out", tmp_path)
+    found = dict(check_wheels.contents(ours))
+    assert found["kafka_assignors-1.2.3/PKG-INFO"].decode() == wanted
+    assert found["kafka_assignors-1.2.3/python/PKG-INFO"].decode() == README
+    with tarfile.open(ours) as target:
+        assert {member.mtime for member in target} == {7}
+    (tmp_path / "more").mkdir()
+    assert finished_sdist(sdist, tmp_path / "more", tmp_path).read_bytes() == ours.read_bytes()
+
+
+def test_a_link_that_no_index_has_is_told(tmp_path: Path) -> None:
+    path = wheel_of(tmp_path, {"x-1.dist-info/METADATA": b"[a](docs/releases.md) [b](https://b.example/docs)"})
+    (fault,) = check_wheels.dead_links_in(path)
+    assert fault == "x-1.dist-info/METADATA links to docs/releases.md, which no index has"
+
+
 def test_the_compiler_is_told_no_folder(tmp_path: Path) -> None:
     (tmp_path / "cargo/registry/src/mirror-1f2e").mkdir(parents=True)
-    flags = remapped_paths(Path("/srv/build"), Path("/home/me"), tmp_path / "cargo")
+    target = Path("/srv/build/target/cargo-1")
+    flags = remapped_paths(Path("/srv/build"), Path("/home/me"), tmp_path / "cargo", target)
     assert flags == [
         "--remap-path-prefix=/home/me=/home",
         f"--remap-path-prefix={tmp_path}/cargo=/cargo",
         "--remap-path-prefix=/srv/build=/kafka-assignors",
         f"--remap-path-prefix={tmp_path}/cargo/registry/src/mirror-1f2e=/crates",
+        "--remap-path-prefix=/srv/build/target/cargo-1=/target",
     ]
 
 
@@ -244,6 +304,53 @@ def test_what_differs_between_two_builds_is_told(tmp_path: Path) -> None:
     assert list(differences(tmp_path / "one", tmp_path / "two")) == [f"{name} differs in _core.pyd"]
     (tmp_path / "one" / name).unlink()
     assert list(differences(tmp_path / "one", tmp_path / "two")) == [f"{name} was built once only"]
+
+
+def test_a_wheel_of_another_commit_is_not_published(tmp_path: Path) -> None:
+    path = wheel_of(tmp_path, {"a.py": b"", "b.py": b""})
+    of_commit = calendar.timegm((2026, 1, 2, 3, 4, 7))
+    assert not publish.of_another_commit(path, of_commit)
+    assert not publish.of_another_commit(path, of_commit - 1)
+    assert publish.of_another_commit(path, of_commit + 1)
+
+
+def test_nothing_is_published_that_is_not_a_whole_release(tmp_path: Path) -> None:
+    files = [wheel_of(tmp_path, {"a.py": b""})]
+    found = publish.obstacles(files, upload=True)
+    assert f"{files[0].name} is not of version {release_version.version()}" in found
+    assert f"{files[0].name} was not built from HEAD: make wheels builds it" in found
+    assert f"{files[0].name}: it has 0 extension modules" in found
+    assert "kafka_assignors-*.tar.gz: no such file" in found
+    assert any(fault.startswith("HEAD has no tag v") for fault in found)
+
+
+def test_platforms_are_built_side_by_side_in_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cargo locks its folder: a second build in it would wait, and drive the first one's files out."""
+    busy: set[int] = set()
+    seen: list[tuple[str, str, int]] = []
+    met = threading.Barrier(2, timeout=30)
+
+    def build(platform: platforms.Platform, abi: platforms.Abi, *_: Path, profile: str, stream: int) -> Built:
+        assert profile == "release"
+        assert stream not in busy
+        busy.add(stream)
+        met.wait()
+        busy.remove(stream)
+        met.wait()
+        seen.append((platform.name, abi.name, stream))
+        return Built(tmp_path / f"{platform.name}-{abi.name}", 1.0, 2.0)
+
+    monkeypatch.setattr(build_wheels, "build", build)
+    chosen = platforms.chosen(["macos-arm64", "macos-x86_64"])
+    built = build_wheels.build_all(
+        chosen, list(platforms.ABIS), tmp_path, tmp_path, tmp_path, profile="release", streams=2
+    )
+    wanted = [(platform.name, abi.name) for platform in chosen for abi in platforms.ABIS]
+    assert [it.path.name for it in built] == ["-".join(each) for each in wanted]
+    # Both ABIs of a platform in one folder: the second takes the crates that do not know Python from the first.
+    assert len({(name, stream) for name, _, stream in seen}) == len({stream for _, _, stream in seen}) == 2
 
 
 @pytest.mark.needs("release")

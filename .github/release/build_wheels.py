@@ -7,6 +7,10 @@ maturin compiles, and zig links: for an old C library, for musl, for macOS and f
 maturin and zig by hash (requirements/release.txt), the crates by Cargo.lock, the compiler by toolchain.toml. Two builds
 of one commit give the same bytes wherever the repository lies: times are the commit's, and this machine's paths are
 replaced.
+
+The last half of a build is one thread, which optimises all crates as one. So two platforms are built at a time, each in
+a folder of cargo's own: a second build in the same folder would wait for its lock. The wheels of one platform are built
+in one folder one after the other, so that the second takes the crates that do not know Python from the first.
 """
 
 from __future__ import annotations
@@ -14,18 +18,25 @@ from __future__ import annotations
 import argparse
 import base64
 import csv
+import gzip
 import hashlib
 import io
 import os
+import queue
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import tomllib
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
+import release_table
+from description import absolute
 from platforms import ABIS, PLATFORMS, Abi, Platform, chosen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,16 +44,38 @@ RUST: str = tomllib.loads(Path(__file__).with_name("toolchain.toml").read_text()
 SDIST = "sdist"
 
 
-def remapped_paths(root: Path, home: Path, cargo: Path) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A wheel, and what it took to build it.
+
+    Attributes:
+        path: The file.
+        seconds: How long it took.
+        processor_seconds: The processor time of it, in seconds, which other work on the machine hardly changes.
+    """
+
+    path: Path
+    seconds: float
+    processor_seconds: float
+
+
+def remapped_paths(root: Path, home: Path, cargo: Path, target: Path) -> list[str]:
     """What rustc writes in place of this machine's folders. Of several prefixes that fit, rustc takes the last."""
     folders = {home: "/home", cargo: "/cargo", root: "/kafka-assignors"}
     # A registry's folder has the name of its host, so that a mirror would give other bytes.
     folders |= dict.fromkeys(sorted((cargo / "registry" / "src").glob("*")), "/crates")
+    # Sources that a crate generates lie there. Which of the folders a platform is built in is chance.
+    folders[target] = "/target"
     return [f"--remap-path-prefix={folder}={name}" for folder, name in folders.items()]
 
 
-def environment(root: Path, target: Path) -> dict[str, str]:
+def environment(root: Path, target: Path, cargo_target: Path) -> dict[str, str]:
     """The environment of a build: nothing of the machine's own that would reach a wheel.
+
+    Args:
+        root: The repository.
+        target: The folder with the caches of all builds.
+        cargo_target: The folder of cargo for this build.
 
     Raises:
         CalledProcessError: `root` is no git repository; its commit gives the time.
@@ -54,7 +87,8 @@ def environment(root: Path, target: Path) -> dict[str, str]:
     caches = target / "zig"
     return environ | {
         "SOURCE_DATE_EPOCH": epoch,
-        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(remapped_paths(root, Path.home(), cargo)),
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(remapped_paths(root, Path.home(), cargo, cargo_target)),
+        "CARGO_TARGET_DIR": str(cargo_target),
         "CARGO_INCREMENTAL": "0",
         # The wheel is stripped: lines for a debugger would only cost time.
         "CARGO_PROFILE_RELEASE_DEBUG": "false",
@@ -88,37 +122,79 @@ def add_targets(platforms: list[Platform]) -> None:
         subprocess.run(["rustup", "target", "add", "--quiet", "--toolchain", RUST, *missing], check=True)
 
 
-def build(platform: Platform, abi: Abi, out: Path, target: Path, root: Path, profile: str = "release") -> Path:
+def build(
+    platform: Platform, abi: Abi, out: Path, target: Path, root: Path, *, profile: str = "release", stream: int = 0
+) -> Built:
     """Build one wheel into a folder, as cargo's profile of that name has it.
+
+    Args:
+        platform: Where the wheel runs.
+        abi: For which Pythons.
+        out: The folder for the wheel.
+        target: The folder for caches and what is compiled.
+        root: The repository.
+        profile: cargo's profile.
+        stream: Which of the folders of cargo; builds at the same time have different ones.
 
     Raises:
         CalledProcessError: the build failed; maturin has said why.
     """
+    command = ["maturin", "build", "--quiet", "--locked", "--profile", profile, "--zig", "--target", platform.target]
+    command += ["--interpreter", abi.interpreter, *abi.arguments]
+    if platform.compatibility:
+        command += ["--compatibility", platform.compatibility]
+    environ = environment(root, target, target / f"cargo-{stream}")
+    if platform.format == "mach-o":
+        # Relative to the workspace, where cargo starts the linker: cargo hashes the flags into the names of symbols.
+        environ["CARGO_ENCODED_RUSTFLAGS"] += "\x1f-Clink-arg=-F.github/release/macos_frameworks"
+    if platform.format == "pe":
+        environ["CARGO_ZIGBUILD_PYTHON_PATH"] = str(root / ".github" / "release" / "python_with_zig.py")
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=target) as folder:
-        command = [
-            "maturin",
-            "build",
-            "--quiet",
-            "--locked",
-            "--profile",
-            profile,
-            "--zig",
-            "--target",
-            platform.target,
-        ]
-        command += ["--interpreter", abi.interpreter, *abi.arguments, "--out", folder]
-        if platform.compatibility:
-            command += ["--compatibility", platform.compatibility]
-        # PyO3 is compiled anew for another ABI. In one folder the two would drive each other out of cargo's cache.
-        environ = environment(root, target) | {"CARGO_TARGET_DIR": str(target / abi.name)}
-        if platform.format == "mach-o":
-            frameworks = root / ".github" / "release" / "macos_frameworks"
-            environ["CARGO_ENCODED_RUSTFLAGS"] += f"\x1f-Clink-arg=-F{frameworks}"
-        if platform.format == "pe":
-            environ["CARGO_ZIGBUILD_PYTHON_PATH"] = str(root / ".github" / "release" / "python_with_zig.py")
-        subprocess.run(command, cwd=root, env=environ, check=True)
+        process = subprocess.Popen([*command, "--out", folder], cwd=root, env=environ)
+        # With what it started and waited for: cargo, the compiler, zig.
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise subprocess.CalledProcessError(process.returncode, command)
         (built,) = Path(folder).glob("*.whl")
-        return without_machine_paths(built, out, root)
+        path = finished_wheel(built, out, root)
+    return Built(path, time.monotonic() - began, used.ru_utime + used.ru_stime)
+
+
+def build_all(
+    platforms: list[Platform], abis: list[Abi], out: Path, target: Path, root: Path, *, profile: str, streams: int
+) -> list[Built]:
+    """Build the wheels of these platforms and ABIs, some platforms at a time; say of each what it took.
+
+    Raises:
+        CalledProcessError: as `build`. What else runs then ends first.
+    """
+    free: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for each in range(streams):
+        free.put(each)
+
+    def of_platform(platform: Platform) -> list[Built]:
+        stream, found = free.get(), []
+        try:
+            for abi in abis:
+                built = build(platform, abi, out, target, root, profile=profile, stream=stream)
+                print(
+                    f"=== wheels: {built.path.name}, {built.seconds:.0f} s, "
+                    f"{built.processor_seconds:.0f} s of a processor",
+                    flush=True,
+                )
+                found.append(built)
+        finally:
+            free.put(stream)
+        return found
+
+    with ThreadPoolExecutor(streams) as pool:
+        running = [pool.submit(of_platform, platform) for platform in platforms]
+        try:
+            return [built for each in running for built in each.result()]
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def build_sdist(out: Path, target: Path, root: Path) -> Path:
@@ -129,16 +205,16 @@ def build_sdist(out: Path, target: Path, root: Path) -> Path:
     """
     with tempfile.TemporaryDirectory(dir=target) as folder:
         command = ["maturin", "sdist", "--out", folder]
-        environ = environment(root, target)
+        environ = environment(root, target, target / "cargo-0")
         # Any compiler will do: cargo only lists the files.
         del environ["RUSTUP_TOOLCHAIN"]
         subprocess.run(command, cwd=root, env=environ, check=True)
         (built,) = Path(folder).glob("*.tar.gz")
-        return Path(shutil.move(built, out / built.name))
+        return finished_sdist(built, out, root)
 
 
-def without_machine_paths(wheel: Path, out: Path, root: Path) -> Path:
-    """A copy of the wheel whose list of crates names the repository and not where it lies.
+def finished_wheel(wheel: Path, out: Path, root: Path) -> Path:
+    """A copy of the wheel as it is published: README's links are addresses, and no list names where the sources lay.
 
     maturin writes the crates of this repository as `path+file://` and their folder. RECORD gets the new hashes.
     """
@@ -146,18 +222,46 @@ def without_machine_paths(wheel: Path, out: Path, root: Path) -> Path:
     copy = out / wheel.name
     with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(copy, "w") as target:
         contents = {entry.filename: source.read(entry) for entry in source.infolist()}
+        changed = {}
+        for name, content in contents.items():
+            if name.endswith(".cyclonedx.json"):
+                changed[name] = content.replace(folder, b"file:///kafka-assignors/")
+            elif name.endswith(".dist-info/METADATA"):
+                changed[name] = absolute(content.decode(), wheel.name.split("-")[1], root).encode()
         (record,) = (name for name in contents if name.endswith(".dist-info/RECORD"))
-        boms = [name for name in contents if name.endswith(".cyclonedx.json")]
         rows = list(csv.reader(io.StringIO(contents[record].decode())))
-        for name in boms:
-            contents[name] = contents[name].replace(folder, b"file:///kafka-assignors/")
-            digest = base64.urlsafe_b64encode(hashlib.sha256(contents[name]).digest()).rstrip(b"=").decode()
-            rows = [[name, f"sha256={digest}", str(len(contents[name]))] if row[0] == name else row for row in rows]
+        rows = [_recorded(row[0], changed[row[0]]) if row[0] in changed else row for row in rows]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(rows)
-        contents[record] = text.getvalue().encode()
+        contents |= changed | {record: text.getvalue().encode()}
         for entry in source.infolist():
             target.writestr(entry, contents[entry.filename], compress_type=zipfile.ZIP_DEFLATED, compresslevel=9)
+    return copy
+
+
+def _recorded(name: str, content: bytes) -> list[str]:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return [name, f"sha256={digest}", str(len(content))]
+
+
+def finished_sdist(sdist: Path, out: Path, root: Path) -> Path:
+    """A copy of the source distribution as it is published: README's links are addresses in its PKG-INFO."""
+    copy = out / sdist.name
+    version = sdist.name.removesuffix(".tar.gz").split("-")[1]
+    with (
+        tarfile.open(sdist) as source,
+        copy.open("wb") as file,
+        # Without a name and a time of its own.
+        gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as target,
+    ):
+        for member in source:
+            content = source.extractfile(member)
+            read = content.read() if content else b""
+            if member.name.count("/") == 1 and member.name.endswith("/PKG-INFO"):
+                read = absolute(read.decode(), version, root).encode()
+                member.size = len(read)
+            target.addfile(member, io.BytesIO(read))
     return copy
 
 
@@ -170,6 +274,8 @@ def main(arguments: list[str]) -> None:
     abis = [abi.name for abi in ABIS]
     parser.add_argument("--abi", choices=abis, action="append", help="wheels of this ABI only; may be repeated")
     parser.add_argument("--profile", default="release", help="cargo's profile; dev shows sooner that a platform builds")
+    parser.add_argument("--at-a-time", type=int, default=2, metavar="PLATFORMS", help="how many are built at once: 2")
+    parser.add_argument("--record", type=Path, help="a file for what was built: docs/figures/releases/built.json")
     given = parser.parse_args(arguments)
     root, out = given.root.resolve(), given.out.resolve()
     target = root / "target" / "wheels-of-release"
@@ -184,11 +290,23 @@ def main(arguments: list[str]) -> None:
         add_targets(platforms)
     if SDIST in given.names or not given.names:
         print(f"=== wheels: {build_sdist(out, target, root).name}", flush=True)
-    for platform in platforms:
-        for abi in [abi for abi in ABIS if abi.name in (given.abi or abis)]:
-            began = time.monotonic()
-            wheel = build(platform, abi, out, target, root, given.profile)
-            print(f"=== wheels: {wheel.name}, {time.monotonic() - began:.0f} s", flush=True)
+    began = time.monotonic()
+    wheels = build_all(
+        platforms,
+        [abi for abi in ABIS if abi.name in (given.abi or abis)],
+        out,
+        target,
+        root,
+        profile=given.profile,
+        streams=given.at_a_time,
+    )
+    if wheels:
+        total = sum(built.processor_seconds for built in wheels)
+        print(
+            f"=== wheels: {len(wheels)} in {time.monotonic() - began:.0f} s, {total:.0f} s of a processor", flush=True
+        )
+    if given.record:
+        release_table.record_built(given.record, [(it.path, it.processor_seconds) for it in wheels], given.profile)
 
 
 if __name__ == "__main__":

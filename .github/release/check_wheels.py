@@ -4,7 +4,7 @@
 
 Each file passes `twine check --strict`, each stable-ABI wheel `abi3audit --strict`, each Linux wheel `auditwheel`. The
 extension module is for the platform, the libraries and the oldest system of the wheel's tag (extension_files.py). No
-file has a path of this machine. Prints the faults and exits with 1.
+file has a path of this machine, and no link of the description leads nowhere. Prints the faults and exits with 1.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from description import relative_links
 from extension_files import faults_of
 from platforms import of_wheel
 
@@ -63,6 +64,13 @@ def paths_in(path: Path, folders: list[bytes]) -> Iterator[str]:
         yield from (f"{name} names {text}" for text in found)
 
 
+def dead_links_in(path: Path) -> Iterator[str]:
+    """The links of the description that an index would not find."""
+    for name, content in contents(path):
+        if name.endswith(".dist-info/METADATA") or (name.count("/") == 1 and name.endswith("/PKG-INFO")):
+            yield from (f"{name} links to {target}, which no index has" for target in relative_links(content.decode()))
+
+
 def audited(path: Path, tag: str) -> Iterator[str]:
     """What auditwheel finds: the oldest systems on which a Linux wheel runs are those of its tag."""
     with tempfile.TemporaryDirectory() as nowhere:
@@ -83,6 +91,7 @@ def audited(path: Path, tag: str) -> Iterator[str]:
 def faults(path: Path) -> Iterator[str]:
     """What is wrong with one file, one per line."""
     yield from paths_in(path, machine_folders())
+    yield from dead_links_in(path)
     if path.suffix != ".whl":
         return
     try:

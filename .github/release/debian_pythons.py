@@ -19,8 +19,9 @@ from pathlib import Path
 # The release of Debian that has each Python.
 SUITES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "forky"}
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-TRIPLES = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
-LOADERS = {"amd64": "lib64/ld-linux-x86-64.so.2", "arm64": "lib/ld-linux-aarch64.so.1"}
+# The program that starts a program of a folder on this machine, with the folder's libraries; qemu has its own way.
+LOADERS = {"amd64": "lib64/ld-linux-x86-64.so.2", "musl": "lib/ld-musl-x86_64.so.1"}
+LIBRARIES = {"amd64": ("usr/lib/x86_64-linux-gnu", "usr/lib"), "musl": ("usr/lib/x86_64-linux-musl",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,13 @@ class Repository:
         folder: Where the lists and the downloaded packages are.
         suite: The release.
         architecture: Debian's name of the processor.
+        sources: Whether it is the repository of sources.
     """
 
     folder: Path
     suite: str
     architecture: str
+    sources: bool = False
 
     def apt(self, *arguments: str, cwd: Path | None = None) -> None:
         """Run apt-get on this repository.
@@ -64,8 +67,26 @@ class Repository:
         for name in ("lists/partial", "cache/archives/partial"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "status").touch()
-        (self.folder / "sources.list").write_text(f"deb [signed-by={KEYRING}] {mirror()} {self.suite} main\n")
+        kind = "deb-src" if self.sources else "deb"
+        (self.folder / "sources.list").write_text(f"{kind} [signed-by={KEYRING}] {mirror()} {self.suite} main\n")
         self.apt("update")
+
+    def source(self, package: str) -> Path:
+        """The archive of a package's sources as its authors published it, which apt downloads.
+
+        Raises:
+            ValueError: the package has no such archive.
+        """
+        self.update()
+        archives = self.folder / package
+        archives.mkdir(exist_ok=True)
+        self.apt("source", "--download-only", "--tar-only", package, cwd=archives)
+        found = sorted(archives.glob("*.orig.tar.*[!c]"))
+        if len(found) != 1:
+            raise ValueError(
+                f"the sources of {package} are in {[path.name for path in found]}: one archive was expected"
+            )
+        return found[0]
 
     def unpack(self, root: Path, *packages: str, alone: bool = False) -> None:
         """Unpack packages into a folder, with all that they depend on or alone."""
@@ -110,8 +131,8 @@ def qemu(folder: Path) -> Path:
     """The program that runs arm64's programs on this processor: linked statically, so that it runs anywhere."""
     root = folder / "qemu"
     if not root.exists():
-        Repository(folder / "apt-qemu", "bookworm", "amd64").unpack(root, "qemu-user-static", alone=True)
-    return root / "usr" / "bin" / "qemu-aarch64-static"
+        Repository(folder / "apt-qemu", "trixie", "amd64").unpack(root, "qemu-user", alone=True)
+    return root / "usr" / "bin" / "qemu-aarch64"
 
 
 def python(folder: Path, version: str, architecture: str = "amd64") -> Path:
@@ -130,15 +151,28 @@ def python(folder: Path, version: str, architecture: str = "amd64") -> Path:
     shutil.rmtree(root, ignore_errors=True)
     repository = Repository(folder / f"apt-{version}-{architecture}", SUITES[version], architecture)
     repository.unpack(root, f"python{version}-minimal", f"libpython{version}-stdlib", "libc6")
-    libraries = ":".join(f"{root}/usr/lib{each}" for each in (f"/{TRIPLES[architecture]}", ""))
-    if architecture == "amd64":
-        start = f'"{root}/{LOADERS[architecture]}" --argv0 "$0" --library-path "{libraries}"'
-    else:
-        start = f'"{qemu(folder)}" -L "{root}" -0 "$0"'
-    # Python takes the name that it was started with for its own, and starts further Pythons by it.
-    program.write_text(f'#!/bin/sh\nexec {start} "{root}/usr/bin/python{version}" "$@"\n')
-    program.chmod(0o755)
+    write_program(program, f"python{version}", architecture)
     return program
+
+
+def write_program(program: Path, name: str, kind: str) -> None:
+    """Write the program `usr/bin/python` of a folder, which starts another program beside it.
+
+    Args:
+        program: What is written.
+        name: The program that it starts.
+        kind: amd64, arm64 (by qemu) or musl.
+    """
+    root = program.parents[2]
+    if kind == "arm64":
+        start = f'"{qemu(root.parent)}" -L "{root}" -0 "$0"'
+    else:
+        libraries = ":".join(f"{root}/{each}" for each in LIBRARIES[kind])
+        start = f'"{root}/{LOADERS[kind]}" --argv0 "$0" --library-path "{libraries}"'
+    # Python takes the name that it was started with for its own, and starts further Pythons by it.
+    program.unlink(missing_ok=True)
+    program.write_text(f'#!/bin/sh\nexec {start} "{program.parent}/{name}" "$@"\n')
+    program.chmod(0o755)
 
 
 if __name__ == "__main__":

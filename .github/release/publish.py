@@ -3,9 +3,9 @@
     python .github/release/publish.py dist               shows it: checks, statements, the files and their hashes
     python .github/release/publish.py --upload dist      does it
 
-The checks are those of `make wheels`, and the version has to be that of the changelog and, for an upload, of the tag
-of HEAD. twine uploads: with a token (TWINE_PASSWORD, or a configured repository), or as a trusted publisher in a
-workflow, where none is stored. `verify_published.py` then reads the index.
+The checks are those of `make wheels`, the files have to be built from HEAD, and the version has to be that of the
+changelog and, for an upload, of the tag of HEAD. twine uploads: with a token (TWINE_PASSWORD, or a configured
+repository), or as a trusted publisher in a workflow, where none is stored. `verify_published.py` then reads the index.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import time
+import zipfile
 from pathlib import Path
 
 import check_files
@@ -23,12 +25,26 @@ from release_version import faults_of, tag_of_head, version
 STATEMENTS = statements.ROOT / "target" / "statements"
 
 
+def of_another_commit(path: Path, seconds: int) -> bool:
+    """Whether a wheel is not of the commit of this time: what is in it has the time of the commit (build_wheels.py)."""
+    year, month, day, hour, minute, second = time.gmtime(seconds)[:6]
+    with zipfile.ZipFile(path) as wheel:
+        # The format counts in steps of two seconds.
+        return {each.date_time for each in wheel.infolist()} != {(year, month, day, hour, minute, second // 2 * 2)}
+
+
 def obstacles(files: list[Path], *, upload: bool) -> list[str]:
     """Why these files cannot be published, one reason per line."""
     found = faults_of(released=upload)
     found += [f"{path.name} is not of version {version()}" for path in files if f"-{version()}" not in path.name]
     if upload and tag_of_head() != f"v{version()}":
         found.append(f"HEAD has no tag v{version()}: .github/release/release_version.py --tag sets it")
+    # The provenance statement names HEAD.
+    if subprocess.run(["git", "diff", "--quiet", "HEAD"], cwd=statements.ROOT).returncode != 0:
+        found.append("the sources differ from HEAD: commit or undo what git status shows")
+    commit = int(subprocess.check_output(["git", "log", "-1", "--format=%ct"], cwd=statements.ROOT, text=True))
+    other = [path for path in files if path.suffix == ".whl" and of_another_commit(path, commit)]
+    found += [f"{path.name} was not built from HEAD: make wheels builds it" for path in other]
     for path in files:
         faults = check_files.of_sdist(path) if path.name.endswith(".tar.gz") else check_files.of_wheel(path)
         found += [f"{path.name}: {fault}" for fault in [*faults, *check_wheels.faults(path)]]

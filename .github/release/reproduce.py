@@ -2,9 +2,9 @@
 
     python .github/release/reproduce.py [--with dist] manylinux-x86_64 sdist
 
-Each build is of a clone of HEAD in a folder of its own, so that no path, no time and nothing that an earlier build left
-can be the same by chance. With `--with` the files of that folder are the first build. Prints what differs and exits
-with 1.
+Each build is of a clone of HEAD (or of the commit of `--commit`) in a folder of its own, so that no path, no time and
+nothing that an earlier build left can be the same by chance. With `--with` the files of that folder are the first
+build. Prints what differs and exits with 1.
 """
 
 from __future__ import annotations
@@ -66,10 +66,12 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Build files of a release twice and compare them.")
     parser.add_argument("names", nargs="*", metavar="platform", help="as for build_wheels.py, and its options")
     parser.add_argument("--with", dest="first", type=Path, help="a folder with the files of a build of HEAD")
+    parser.add_argument("--commit", default="HEAD", help="the commit that is built; HEAD")
     given, options = parser.parse_known_args(arguments)
     names = [*options, *given.names]
     # HEAD may move while the first build runs.
-    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
+    wanted = ["git", "rev-parse", "--verify", f"{given.commit}^{{commit}}"]
+    commit = subprocess.check_output(wanted, cwd=ROOT, text=True).strip()
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory(prefix="another-folder-") as two:
         first = given.first or built(Path(one), commit, names)
         second = built(Path(two) / "deeper", commit, names)

@@ -6,33 +6,37 @@
 
 For each Python uv chooses one of the wheels, as it would from an index, and installs it with the packages that the
 tests need into an empty folder. The tests are those of core-tests.txt: planning, claims and verification, bytes on
-the wire, partitioners, and two consumers on the embedded Kafka. A Python for another processor runs under qemu.
+the wire, partitioners, and two consumers on the embedded Kafka. A Python for another processor runs under qemu. The
+Pythons come from this machine, out of Debian's packages (debian_pythons.py), and from sources (source_pythons.py).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import debian_pythons
+import source_pythons
 from platforms import of_wheel
+from release_table import Tried, record_tried
 from try_wheel import ALONE, HERE, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# How long the tests of one Python may take, in seconds: under qemu they take ten times as long.
-LIMIT = 1200
+# How long the tests of one Python may take, and one test, in seconds.
+LIMIT, LIMIT_OF_TEST = 1200, 120
+# qemu runs a program ten times slower.
+EMULATED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +46,17 @@ class Source:
     Attributes:
         what: One line for people.
         program: What finds, unpacks or builds it, below the folder for Pythons.
+        platform: uv's name of the platform, where uv does not see it by itself: it looks for musl in the program that
+            it starts, and that is a script here.
+        installer: A Python of the same version for this machine's C library, which uv starts then.
+        slower: How many times the usual limits its tests may take.
     """
 
     what: str
     program: Callable[[Path], Path]
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """What ran: a wheel, a Python, and the number of tests that passed.
-
-    Attributes:
-        wheel: The platform and the ABI of the wheel that uv chose.
-        python: The Python, as it names itself.
-        by: Where it comes from, and what ran it.
-        passed: How many tests passed; all did.
-        seconds: How long they took.
-    """
-
-    wheel: str
-    python: str
-    by: str
-    passed: int
-    seconds: int
+    platform: str | None = None
+    installer: Callable[[Path], Path] | None = None
+    slower: int = 1
 
 
 def of_this_machine(version: str, folder: Path) -> Path:
@@ -81,24 +73,42 @@ def of_this_machine(version: str, folder: Path) -> Path:
     sys.exit(f"there is no Python {version} on this machine")
 
 
+def _debian(version: str) -> Source:
+    return Source("Debian's", partial(debian_pythons.python, version=version))
+
+
+def _emulated(version: str) -> Source:
+    program = partial(debian_pythons.python, version=version, architecture="arm64")
+    return Source("Debian's, under qemu", program, slower=EMULATED)
+
+
 SOURCES = {
     "3.11": Source("the machine's", partial(of_this_machine, "3.11")),
     "3.12": Source("the machine's", partial(of_this_machine, "3.12")),
-    "3.13": Source("Debian's", partial(debian_pythons.python, version="3.13")),
-    "3.14": Source("Debian's", partial(debian_pythons.python, version="3.14")),
-    "3.11-arm64": Source("Debian's, under qemu", partial(debian_pythons.python, version="3.11", architecture="arm64")),
-    "3.13-arm64": Source("Debian's, under qemu", partial(debian_pythons.python, version="3.13", architecture="arm64")),
-    "3.14-arm64": Source("Debian's, under qemu", partial(debian_pythons.python, version="3.14", architecture="arm64")),
+    "3.13": _debian("3.13"),
+    "3.14": _debian("3.14"),
+    "3.11-arm64": _emulated("3.11"),
+    "3.13-arm64": _emulated("3.13"),
+    "3.14-arm64": _emulated("3.14"),
 }
+SOURCES["3.13-musl"] = Source(
+    "built from Debian's sources, on musl",
+    source_pythons.musl,
+    platform=source_pythons.PLATFORM,
+    installer=SOURCES[source_pythons.VERSION].program,
+)
 
 
-def installed(program: Path, dist: Path, folder: Path) -> str:
+def installed(source: Source, pythons: Path, dist: Path, folder: Path) -> str:
     """Install a wheel and the packages of the tests for a Python, and return which wheel it was.
 
     Raises:
         CalledProcessError: no wheel fits this Python, or a package is missing.
     """
+    program = (source.installer or source.program)(pythons)
     install = ["uv", "pip", "install", "--quiet", "--python", str(program), "--target", str(folder)]
+    if source.platform:
+        install += ["--python-platform", source.platform]
     tests = ["--require-hashes", "--requirement", str(ROOT / "requirements" / "try.txt")]
     subprocess.run([*install, *tests], check=True)
     ours = ["--no-index", "--no-deps", "--find-links", str(dist), "--prerelease", "allow", "kafka-assignors"]
@@ -119,16 +129,17 @@ def tried(name: str, dist: Path, pythons: Path, *, profile: str = "release") -> 
     source = SOURCES[name]
     program = source.program(pythons)
     with tempfile.TemporaryDirectory() as folder:
-        wheel = installed(program, dist, Path(folder))
+        wheel = installed(source, pythons, dist, Path(folder))
         # Hypothesis knows CI: it has no deadlines there, which an emulated processor would miss.
         environ = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
         environ.pop("PYTHONHOME", None)
-        run = partial(subprocess.run, cwd=tempfile.gettempdir(), env=environ, text=True, timeout=LIMIT)
+        run = partial(subprocess.run, cwd=tempfile.gettempdir(), env=environ, text=True, timeout=LIMIT * source.slower)
         python = [str(program), "-P"]
         alone = ALONE.replace('"release"', f'"{profile}"')
         run([*python, "-c", alone], check=True, stdout=subprocess.PIPE)
         tests = [str(ROOT / line) for line in (HERE / "core-tests.txt").read_text().split()]
         options = ["--noconftest", "-o", "addopts=-ra --strict-markers", "-q", "-p", "no:cacheprovider"]
+        options += ["--timeout", str(LIMIT_OF_TEST * source.slower)]
         began = time.monotonic()
         tested = run([*python, "-m", "pytest", *options, f"--rootdir={ROOT}", *tests], stdout=subprocess.PIPE)
         found = re.fullmatch(
@@ -146,26 +157,6 @@ import platform, sys
 free = " free-threaded" if "free-threading" in sys.version else ""
 print(f"{platform.python_version()}{free}")
 """
-
-
-def record(path: Path, results: list[Tried]) -> None:
-    """Write the results into a file; what it has of other wheels and Pythons stays."""
-    had = [Tried(**each) for each in json.loads(path.read_text())] if path.exists() else []
-    keys = {(each.wheel, each.python, each.by) for each in results}
-    kept = [each for each in had if (each.wheel, each.python, each.by) not in keys]
-    ordered = sorted(
-        [*kept, *results], key=lambda each: (each.wheel, [int(it) for it in re.findall(r"\d+", each.python)])
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(each) for each in ordered], indent=2) + "\n")
-
-
-def rows(path: Path) -> list[str]:
-    """The rows of the table in docs/releases.md, from such a file."""
-    return [
-        "| `{wheel}` | {python} | {by} | {passed} |".format_map(each | {"by": each["by"][0].upper() + each["by"][1:]})
-        for each in json.loads(path.read_text())
-    ]
 
 
 def main(arguments: list[str]) -> None:
@@ -190,7 +181,7 @@ def main(arguments: list[str]) -> None:
             flush=True,
         )
         if given.record:
-            record(given.record, results)
+            record_tried(given.record, results)
 
 
 if __name__ == "__main__":
