@@ -308,8 +308,13 @@ impl Membership {
             }
         }
         let current = self.is_current(&pending.stamp);
+        let subscribed = self.subscription.is_some();
+        // Of a partition that was given up. If its topic is gone too, no further attempt may hold up the next generation.
+        let given_up =
+            |offset: &CommitOffset| subscribed && self.ownership.since(&offset.topic, offset.partition).is_none();
         let verdict = |offset: &CommitOffset| match codes.get(&(offset.topic.as_str(), offset.partition)).copied() {
             None => Verdict::Unanswered,
+            Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) if given_up(offset) => Verdict::Dropped,
             Some(code) if is_retriable(code) || !current && is_about_the_member(code) => Verdict::Again(code),
             Some(code) if is_about_the_member(code) || code == ErrorCode::GROUP_AUTHORIZATION_FAILED => {
                 Verdict::Refused(code)

@@ -179,6 +179,21 @@ fn scenario_35_a_last_commit_that_waits_for_another_one_is_sent_before_the_membe
 }
 
 #[test]
+fn scenario_35_a_last_commit_of_a_topic_that_is_gone_does_not_hold_up_the_group() {
+    let mut script = Script::new(config(1, &["range"]));
+    script.stable(&[("t", &[0, 1])]);
+    script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
+    let notice = script.notice().unwrap();
+    assert!(script.member.begin(notice.ticket));
+    script.commit(1, &[("t", 0, 5), ("t", 1, 6)]);
+    script.done(&notice);
+    assert!(!script.asks(ApiKey::JoinGroup));
+    script.committed(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+    assert_eq!(script.ended(1), Some(ErrorCode::NONE));
+    assert!(script.asks(ApiKey::JoinGroup), "a further attempt would have to wait");
+}
+
+#[test]
 fn scenario_35_a_last_commit_of_what_goes_to_others_is_sent_before_they_get_it() {
     let mut script = Script::new(config(1, &["cooperative-sticky"]));
     script.stable(&[("t", &[0, 1])]);
