@@ -4,7 +4,7 @@
 PYTHON ?= python3
 # Most tests that take long wait: for a session to expire, or for a broker. Without a broker they compute less, so that two
 # cores carry more of them.
-WORKERS ?= 4
+WORKERS ?= 6
 QUICK_WORKERS ?= 10
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -187,7 +187,7 @@ test-needs: $(WORKS) $(VENV)/.frameworks ## the tests that need a real broker, a
 
 # Some of them: make matrix MATRIX_ARGS='--only kafka-python-2'. The environments stay in target/matrix.
 MATRIX_ARGS ?=
-MATRIX := PYTHONPATH=tests $(BIN)/python -P -m support.matrix --workers $(WORKERS)
+MATRIX := PYTHONPATH=tests $(BIN)/python -P -m support.matrix
 matrix: $(WHEELS)/dev/.stamp ## the clients' tests on every supported release of each client, and the table of docs/clients.md
 	@$(MATRIX) --wheel $(WHEELS)/dev/*-abi3-*.whl $(MATRIX_ARGS)
 
