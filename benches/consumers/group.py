@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
     from support.broker import Kafka
 
-__all__ = ["Group", "Times", "compare"]
+__all__ = ["Group", "Times", "compare", "waited"]
 
 PATIENCE = 120.0
+_FEW_PROCESSES = 4
 
 Phases = list[tuple[float, float]]
 """Fractions of the heartbeat interval: the moment at which a member joins, and the one at which it leaves."""
@@ -42,6 +43,20 @@ class Times:
     def median(self, what: str) -> float:
         """The median of `joins`, `leaves` or `plans`."""
         return float(median(getattr(self, what)))
+
+
+def waited(change: str, heartbeat_ms: int, processes: int) -> float:
+    """The seconds of a rebalance, on average, in which members that learn of it from a heartbeat wait for that heartbeat.
+
+    The heartbeats of a generation begin together, and a member leaves at any moment between two of them: that is half an
+    interval. Members of one process signal each other, so with few processes hardly any waits. Joins are compared whole.
+
+    Args:
+        change: `joins` or `leaves`.
+        heartbeat_ms: the interval.
+        processes: of the group.
+    """
+    return heartbeat_ms / 2_000 if change == "leaves" and processes > _FEW_PROCESSES else 0.0
 
 
 class Group:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import aiokafka
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
-from consumers.member import Member
+from consumers.member import POLL_SECONDS, Member
 from kafka_assignors.clients.aiokafka import AIOKafkaConsumer
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class AiokafkaMember(Member):
         consumer.subscribe([self.spec.topic], listener=_Listener(self))
         await consumer.start()
         while not self.is_stopped:
-            for partition in await consumer.getmany(timeout_ms=1000):
+            for partition in await consumer.getmany(timeout_ms=int(POLL_SECONDS * 1000)):
                 self.reads(partition.partition)
         self.closes()
         await consumer.stop()

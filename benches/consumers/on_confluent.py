@@ -6,7 +6,7 @@ from typing import Any
 
 import confluent_kafka
 
-from consumers.member import Member
+from consumers.member import POLL_SECONDS, Member
 from kafka_assignors.clients.confluent import Consumer
 
 __all__ = ["ConfluentMember"]
@@ -22,7 +22,7 @@ class ConfluentMember(Member):
         with make({"log_level": 0} | self.spec.settings() | self.settings) as consumer:
             consumer.subscribe([self.spec.topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
             while not self.is_stopped:
-                message = consumer.poll(1.0)
+                message = consumer.poll(POLL_SECONDS)
                 if message is not None and message.error() is None:
                     self.reads(int(message.partition() or 0))
             self.closes()

@@ -8,7 +8,7 @@ import kafka
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from consumers.member import Member
+from consumers.member import POLL_SECONDS, Member
 from kafka_assignors.clients.kafka_python import KafkaConsumer
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class KafkaPythonMember(Member):
             consumer = kafka.KafkaConsumer(**settings | {"partition_assignment_strategy": own})
         consumer.subscribe([self.spec.topic], listener=_Listener(self))
         while not self.is_stopped:
-            for partition in consumer.poll(timeout_ms=1000):
+            for partition in consumer.poll(timeout_ms=int(POLL_SECONDS * 1000)):
                 self.reads(partition.partition)
         self.closes()
         consumer.close()
