@@ -211,6 +211,24 @@ fn kip848_09_a_callback_slower_than_the_rebalance_timeout_costs_the_membership()
     settle(&mut world, 60_000);
 }
 
+/// ```text
+/// m0   0 s  polls for the last time      19.5 s  polls, and is busy with the revocation     20-25 s  gives up what is lost
+/// m1   0 s  joins: m0 is asked within 5 s for what m1 shall have              20-25 s  the coordinator removes m0, m1 has all
+/// ```
+/// The session of m0 goes on, and `max.poll.interval.ms` begins anew with its poll. The world fails where both read.
+#[test]
+fn kip848_09_a_member_that_revokes_too_late_stops_before_another_begins() {
+    let mut world = lone(ConsumerConfig { max_poll_interval_ms: 20_000, ..config(0) });
+    world.hosts[0].polls = false;
+    world.hosts[0].callback_ms = 600_000;
+    world.start(config(1), &["t"], None);
+    world.run(19_500);
+    assert_eq!(held(&world, 0).len(), 5);
+    world.hosts[0].polls = true;
+    world.run_until(6_000, "the newcomer has all", |world| held(world, 1).len() == 5);
+    assert!(world.hosts[0].member.is_lost() && world.hosts[0].overruns == 0, "{}", world.describe());
+}
+
 #[test]
 fn kip848_11_an_application_that_does_not_poll_leaves_and_comes_back_with_the_next_poll() {
     for instance in [None, Some("i".to_owned())] {

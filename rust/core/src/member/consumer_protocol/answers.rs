@@ -13,6 +13,7 @@ impl Machine for ConsumerMembership {
         Self::drive_connections,
         Self::drive_session,
         Self::drive_liveness,
+        Self::drive_revocation,
         Self::drive_done,
         Self::drive_departure,
         Self::drive_discovery,

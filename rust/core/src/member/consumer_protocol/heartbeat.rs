@@ -1,7 +1,7 @@
 //! ConsumerGroupHeartbeat: what is said, when, and what the answer changes.
 
 use super::ConsumerMembership;
-use super::holdings::ByTopic;
+use super::holdings::{ByTopic, without};
 use crate::member::Progress;
 use crate::member::backoff::Backoff;
 use crate::member::connections::{Broken, Pending, Stamp};
@@ -140,6 +140,8 @@ impl ConsumerMembership {
             self.pace.waits(self.network.now);
         }
         self.beats.in_flight = true;
+        let named = body.topic_partitions.is_some().then(|| self.claimed());
+        self.revocation.sent(self.network.now, named);
         self.course.attempts = self.course.attempts.saturating_add(u32::from(self.epoch < 0));
         self.beats.owes_acknowledgement = false;
         self.pace.sent(self.network.now);
@@ -210,6 +212,7 @@ impl ConsumerMembership {
             return self.accepted(pending, response);
         }
         self.heartbeat_lost(&pending.stamp);
+        self.revocation.refused(pending.sent_at);
         self.beats.backoff.failed(self.network.now, &mut self.network.jitter);
         match code {
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => {}
@@ -272,6 +275,7 @@ impl ConsumerMembership {
         self.keep_pace();
         if epoch == JOIN_EPOCH {
             // The group has no plan yet, so the member has not joined.
+            self.revocation.refused(pending.sent_at);
             self.beats.full = true;
             self.beats.unanswered_join = true;
             self.beats.backoff.failed(self.network.now, &mut self.network.jitter);
@@ -286,16 +290,19 @@ impl ConsumerMembership {
         self.epoch = epoch;
         self.fencing = Some((self.member_id.clone(), epoch));
         let mut moves = false;
+        let mut gone = ByTopic::new();
         if let Some(assignment) = response.assignment {
             let target = by_topic(assignment);
             // An assignment that the application has not begun to take is not taken any more.
             self.cancel_notice();
             moves = target != self.holdings.by_topic();
+            gone = without(&self.claimed(), &target);
             self.target = Some(target);
             self.fresh = true;
             self.course.begin(self.network.now, Trigger::Group);
             self.course.joined_at = Some(self.network.now);
         }
+        self.revocation.accepted(pending.sent_at, gone);
         if grew || moves {
             // A member that must give partitions up stays in its epoch, and the group is in a newer one.
             self.network

@@ -95,7 +95,8 @@ pub(super) fn named<'a>(partitions: &ByTopic, name: impl Fn(&TopicId) -> Option<
     merged.into_iter().map(|(name, numbers)| (name.to_owned(), numbers.into_iter().collect())).collect()
 }
 
-fn without(all: &ByTopic, gone: &ByTopic) -> ByTopic {
+/// Of `all` what is not in `gone`.
+pub(super) fn without(all: &ByTopic, gone: &ByTopic) -> ByTopic {
     let mut left = ByTopic::new();
     for (&id, numbers) in all {
         let numbers: BTreeSet<i32> = match gone.get(&id) {

@@ -9,7 +9,7 @@
 //! ```text
 //! no epoch ── join (epoch 0) ──► epoch e ──┬─ assignment ── notice ── acknowledgement ─┐
 //!     ▲                                    └───────────────◄───────────────────────────┘
-//!     └── fenced, silent for a session, max.poll.interval.ms, unsubscribed: the partitions are lost or given up first
+//!     └── fenced, silent for a session, max.poll.interval.ms, a late revocation, unsubscribed: the partitions are lost or given up first
 //! ```
 //!
 //! # Guarantees
@@ -31,6 +31,7 @@ mod offsets;
 mod pace;
 mod reconcile;
 mod refusals;
+mod revocation;
 mod topics;
 
 pub use config::ConsumerConfig;
@@ -51,6 +52,7 @@ use holdings::{ByTopic, Holdings};
 use leave::{Departure, Leaving};
 use pace::Pace;
 use reconcile::Outstanding;
+use revocation::Revocation;
 use std::collections::BTreeSet;
 use topics::Topics;
 
@@ -84,6 +86,7 @@ pub struct ConsumerMembership {
     place: (u64, u64),
     /// The newest assignment of this membership.
     target: Option<ByTopic>,
+    revocation: Revocation,
     /// Whether that assignment has not been handed to the application or found to be what it has.
     fresh: bool,
     /// Whether the application has had no assignment in this membership yet.
@@ -129,6 +132,7 @@ impl ConsumerMembership {
             pace: Pace::new(config.longest_heartbeat_ms),
             place: (0, 1),
             target: None,
+            revocation: Revocation::default(),
             fresh: false,
             first: true,
             holdings: Holdings::default(),
@@ -195,6 +199,7 @@ impl ConsumerMembership {
             self.liveness_due(),
             self.done_due(),
             self.session_end(),
+            self.revocation_due(),
             Some(self.topics.not_before()),
         ];
         self.network.earliest(single.into_iter().chain(self.commits.deadlines()).chain(self.fetches.deadlines()))
@@ -273,6 +278,7 @@ impl ConsumerMembership {
         self.epoch = -1;
         self.membership = self.membership.wrapping_add(1) & i32::MAX;
         self.target = None;
+        self.revocation = Revocation::default();
         self.fresh = false;
         self.first = true;
         self.beats.reset();
