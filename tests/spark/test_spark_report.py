@@ -24,7 +24,7 @@ from kafka_assignors.spark.schemas import schema
 from support import replayed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -187,6 +187,30 @@ def test_the_driver_gets_the_end_of_a_history_only(
         assert [(line.strategy, list(line.times)) for line in group.ownership] == [
             (line.strategy, list(line.times)[-most:]) for line in whole.ownership
         ]
+
+
+def test_the_driver_collects_some_groups_at_a_time(
+    tables: dict[str, DataFrame], made: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = []
+    collect = groups_module._tuples
+
+    def counted(frame: DataFrame) -> Iterator[Any]:
+        parts.append(frame.columns)
+        return collect(frame)
+
+    monkeypatch.setattr(groups_module, "_tuples", counted)
+    monkeypatch.setattr(groups_module, "_GROUPS_AT_ONCE", 3)
+    again = report(
+        tables["rebalances"],
+        events=tables["membership_events"],
+        lags=tables["lags"],
+        assignments=tables["assignments"],
+        joined="^join-",
+        top=4,
+    )
+    assert parts.count(["step", "member_id", "topic", "partitions"]) > 3
+    assert (again.worst, again.changes) == (made.worst, made.changes)
 
 
 def test_every_group_that_should_change_has_a_section(tables: dict[str, DataFrame], made: Report) -> None:

@@ -148,6 +148,8 @@ def fleet_page(fleet: FleetPage) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # Without the blanks after commas and colons, a fifth of what the script reads.
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters |= {"name": lambda text: printable(text, NAME), "line": lambda text: printable(text, LINE)}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("fleet.html.j2").render(

@@ -80,6 +80,8 @@ def page(report: Report, json_name: str = "report.json") -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # Without the blanks after commas and colons, a fifth of what the script reads.
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters |= {
         "number": _number,
         "figure": _figure,

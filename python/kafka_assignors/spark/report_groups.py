@@ -22,6 +22,8 @@ __all__ = ["groups_shown"]
 _KEYS = ("cluster", "group_id")
 # More does not fit a picture that people can read; so few rows cost a driver almost nothing.
 _MOST_PARTITIONS = 4_000
+# The heap holds what the driver collects at once, several times over: of 300 groups more than two gigabytes.
+_GROUPS_AT_ONCE = 40
 
 
 def groups_shown(
@@ -161,18 +163,24 @@ class _Assignments:
         spark, moment = table.sparkSession, ["ts", "seq", "generation"]
         pairs = [(*key, name) for key, names in compared.items() for name in names]
         shown = _last_of(rebalances, spark.createDataFrame(pairs, "cluster string, group_id string, strategy string"))
+        wanted = []
         for cluster, group_id, strategy, *at, count in _tuples(shown):
+            wanted.append((cluster, group_id, strategy, *at))
             self._moved.setdefault(((cluster, group_id), strategy), {})[tuple(at)] = count
-        wanted = shown.select(*_KEYS, "strategy", *moment)
         if with_lag:
             those = spark.createDataFrame(list(with_lag), "cluster string, group_id string")
             common = _last_common(rebalances.join(f.broadcast(those), list(_KEYS), "left_semi"))
-            wanted = wanted.unionByName(common).distinct()
-        chosen = table.join(f.broadcast(wanted), [*_KEYS, "strategy", *moment], "left_semi")
-        found = chosen.select(*_KEYS, "strategy", *moment, "member_id", "topic", "partitions")
-        for cluster, group_id, strategy, ts, seq, generation, *assigned in _tuples(found):
+            wanted = list(dict.fromkeys([*wanted, *_tuples(common)]))
+        # There are millions of rows: a number stands for the six columns of each rebalance.
+        numbered = spark.createDataFrame(
+            [(*each, place) for place, each in enumerate(wanted)],
+            "cluster string, group_id string, strategy string, ts bigint, seq bigint, generation bigint, step int",
+        )
+        found = table.join(f.broadcast(numbered), [*_KEYS, "strategy", *moment])
+        for step, *assigned in _in_parts(found.select("step", "member_id", "topic", "partitions"), len(compared)):
+            cluster, group_id, strategy, *at = wanted[step]
             steps = self._found.setdefault(((cluster, group_id), strategy), {})
-            steps.setdefault((ts, seq, generation), []).append(tuple(assigned))
+            steps.setdefault(tuple(at), []).append(tuple(assigned))
 
     def last(self, key: tuple[str, str]) -> tuple[int, int] | None:
         """ts and seq of the last rebalance that every strategy has."""
@@ -230,6 +238,24 @@ def _tuples(frame: DataFrame) -> Iterator[Any]:
     """The rows as tuples. They come as Arrow, which takes a fraction of the time of Spark's rows."""
     table = frame.toArrow()
     return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+def _in_parts(frame: DataFrame, groups: int) -> Iterator[Any]:
+    """The rows as tuples, as many at a time as about 40 groups have."""
+    import pyspark.sql.functions as f
+    from pyspark import StorageLevel
+
+    parts = -(-groups // _GROUPS_AT_ONCE)
+    if parts == 1:
+        yield from _tuples(frame)
+        return
+    # Each part is a job of its own, and without the copy on disk each would replay all groups.
+    kept = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        for part in range(parts):
+            yield from _tuples(kept.where(f.col("step") % parts == part))
+    finally:
+        kept.unpersist()
 
 
 def _last_of(rebalances: DataFrame, wanted: DataFrame) -> DataFrame:
