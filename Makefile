@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends setup build jars browser prometheus class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
+.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 lock: $(VENV)/.stamp ## newer versions, and their hashes, for requirements/
 	@$(LOCK) --upgrade $(foreach group,dev frameworks installer peers site release try musl,--group $(group)) --output-file requirements/constraints.txt
 	@PYTHONPATH=tests $(BIN)/python -P -m support.matrix --lock
+	@$(LOCK) --upgrade --group lakes --output-file requirements/lakes.txt
 	@$(foreach group,installer release try musl,$(LOCK) --group $(group) --constraint requirements/constraints.txt --output-file requirements/$(group).txt &&) true
 
 clean: ## away with everything that these targets made
@@ -195,6 +196,10 @@ matrix-ends: $(WHEELS)/dev/.stamp ## the clients' tests on the oldest and the ne
 	@echo "=== test: pytest, the oldest and the newest release of each client"
 	@$(MATRIX) --wheel $(WHEELS)/dev/*-abi3-*.whl --ends --write-nothing
 
+# Their jars are for an older Spark than the newest, which gets an environment of its own.
+lakes: $(WHEELS)/dev/.stamp ## the Spark pipeline on tables of Iceberg and Delta, beside folders
+	@PYTHONPATH=tests $(BIN)/python -P -m support.lakes --wheel $(WHEELS)/dev/*-abi3-*.whl
+
 gate: gate-counts gate-ratios ## the quick half of the benchmarks against the committed bounds
 
 # Counts of instructions and allocations are the same on a busy machine.
@@ -237,6 +242,7 @@ test-long: $(MEASURES) $(VENV)/.frameworks ## hours: more seeds, the older broke
 	@echo "=== test: pytest, long, Apache Kafka $(KAFKA_LONG)"
 	@HYPOTHESIS_PROFILE=long CHAOS_SECONDS=$(CHAOS_SECONDS) KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) --dist loadgroup --timeout 3600 $(PYTEST_ARGS)
 	@$(MAKE) matrix
+	@$(MAKE) lakes
 	@$(MAKE) bench
 	@$(MAKE) reproduce
 	@$(MAKE) fuzz
