@@ -46,10 +46,11 @@ class Times:
 
 
 def waited(change: str, heartbeat_ms: int, processes: int) -> float:
-    """The seconds of a rebalance, on average, in which members that learn of it from a heartbeat wait for that heartbeat.
+    """The mean seconds of a rebalance in which a member waits for the heartbeat from which it learns of the rebalance.
 
-    The heartbeats of a generation begin together, and a member leaves at any moment between two of them: that is half an
-    interval. Members of one process signal each other, so with few processes hardly any waits. Joins are compared whole.
+    The heartbeats of a generation begin together, and a member leaves at any moment between two of them: that is half
+    an interval. Members of one process signal each other, so with few processes hardly any waits. Joins are compared
+    whole.
 
     Args:
         change: `joins` or `leaves`.
