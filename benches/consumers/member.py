@@ -16,13 +16,25 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection as Pipe
     from multiprocessing.queues import Queue
 
-__all__ = ["CLOSES", "CONTENDERS", "HOLDS", "LIBRDKAFKA", "POLL_SECONDS", "READS", "Contender", "Member", "Spec", "Told", "run"]
+__all__ = [
+    "CLOSES",
+    "CONTENDERS",
+    "HOLDS",
+    "LIBRDKAFKA",
+    "POLL_SECONDS",
+    "READS",
+    "Contender",
+    "Member",
+    "Spec",
+    "Told",
+    "run",
+]
 
 HOLDS, READS, CLOSES = "holds", "reads", "closes"
 
 POLL_SECONDS = 0.1
-"""How long a poll waits. A member closes between two polls: with waits as long as several heartbeat intervals, the moment
-of a departure would follow from the last assignment, and no longer from its phase.
+"""How long a poll waits. A member closes between two polls: with waits as long as several heartbeat intervals, the
+moment of a departure would follow from the last assignment, and no longer from its phase.
 """
 
 LIBRDKAFKA = "librdkafka's cooperative-sticky"

@@ -2,9 +2,9 @@
 
     python -m support.lakes --wheel target/wheels/dev/kafka_assignors-….whl
 
-`synth`, `replay`, the same replay once more with `--overwrite`, and `report` run on tables by name. Every table must have
-the rows that the same commands leave in folders of Parquet, be of the catalog's own format, and have been replaced in a
-commit.
+`synth`, `replay`, the same replay once more with `--overwrite`, and `report` run on tables by name. Every table must
+have the rows that the same commands leave in folders of Parquet. The replaced ones must be of the catalog's own format,
+and replaced in one commit.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def environment(wheel: Path) -> Path:
     python = LAKE / "venv" / "bin" / "python"
     if not python.exists():
         run([uv, "venv", "--quiet", "--no-project", "--python", sys.executable, LAKE / "venv"], "making an environment")
-    install = [uv, "pip", "install", "--quiet", "--no-config", "--python", python]
-    locked = ["--require-hashes", "--requirement", ROOT / "requirements" / "lakes.txt"]
+    install: list[str | Path] = [uv, "pip", "install", "--quiet", "--no-config", "--python", python]
+    locked: list[str | Path] = ["--require-hashes", "--requirement", ROOT / "requirements" / "lakes.txt"]
     run([*install, *locked, "--build-constraints", ROOT / "requirements" / "constraints.txt"], "installing Spark", 900)
     run([*install, "--no-deps", "--reinstall", wheel], "installing the wheel", 300)
     return python
