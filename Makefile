@@ -142,7 +142,7 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 # releases wait for sessions to expire. Pytest's closing lines stand before the gate's.
 check: ## everything that CI runs: `make test`, then all that it leaves out
 	@$(MAKE) test
-	@$(MAKE) -j2 --output-sync=target jars browser prometheus class-archives
+	@$(MAKE) -j3 --output-sync=target $(VENV)/.frameworks jars browser prometheus class-archives
 	@$(MAKE) lint
 	@$(MAKE) -j2 --output-sync=target $(WHEELS)/release/.stamp test-needs test-seeds matrix-ends
 	@$(MAKE) gate-ratios

@@ -189,28 +189,24 @@ def test_the_driver_gets_the_end_of_a_history_only(
         ]
 
 
-def test_the_driver_collects_some_groups_at_a_time(
-    tables: dict[str, DataFrame], made: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts = []
+def test_the_driver_collects_some_groups_at_a_time(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(step, f"m{step % 7}", "t", [step]) for step in range(50)]
+    frame = spark.createDataFrame(rows, "step int, member_id string, topic string, partitions array<int>")
+    collected = []
     collect = groups_module._tuples
 
-    def counted(frame: DataFrame) -> Iterator[Any]:
-        parts.append(frame.columns)
-        return collect(frame)
+    def counted(part: DataFrame) -> Iterator[Any]:
+        found = list(collect(part))
+        collected.append(len(found))
+        return iter(found)
 
     monkeypatch.setattr(groups_module, "_tuples", counted)
-    monkeypatch.setattr(groups_module, "_GROUPS_AT_ONCE", 3)
-    again = report(
-        tables["rebalances"],
-        events=tables["membership_events"],
-        lags=tables["lags"],
-        assignments=tables["assignments"],
-        joined="^join-",
-        top=4,
-    )
-    assert parts.count(["step", "member_id", "topic", "partitions"]) > 3
-    assert (again.worst, again.changes) == (made.worst, made.changes)
+    assert sorted(groups_module._in_parts(frame, 40)) == rows
+    assert collected == [50]
+    collected.clear()
+    assert sorted(groups_module._in_parts(frame, 41)) == rows
+    assert collected == [25, 25]
+    assert not frame.is_cached
 
 
 def test_every_group_that_should_change_has_a_section(tables: dict[str, DataFrame], made: Report) -> None:
