@@ -129,9 +129,13 @@ class Member(threading.Thread):
 
     client: ClassVar[str]
 
-    def __init__(self, spec: Spec, name: str, told: Queue[Told], settings: dict[str, Any]) -> None:
+    def __init__(
+        self, spec: Spec, name: str, told: Queue[Told], settings: dict[str, Any], *, is_first: bool = False
+    ) -> None:
         super().__init__(name=name, daemon=True)
         self.spec, self.settings = spec, settings
+        # Of its group.
+        self.is_first = is_first
         self.contender = CONTENDERS[spec.contender]
         self._told = told
         self._is_eager = not self.contender.strategy.startswith("cooperative")
@@ -216,7 +220,9 @@ def run(spec: Spec, process: int, leads: bool, commands: Pipe, told: Queue[Told]
         command, count = commands.recv()
         if command == "start":
             for _ in range(count):
-                member = make(spec, f"{process}-{started + 1}", told, {} if started else settings)
+                is_first = leads and not started
+                name = f"{process}-{started + 1}"
+                member = make(spec, name, told, settings if is_first else {}, is_first=is_first)
                 started += 1
                 members.append(member)
                 member.start()

@@ -31,6 +31,10 @@ class KafkaPythonMember(Member):
         else:
             own = [_OWN[self.contender.strategy]]
             consumer = kafka.KafkaConsumer(**settings | {"partition_assignment_strategy": own})
+            if self.is_first:
+                # The client's leader (3.0.12) does not wait for the metadata of its topics. A leader that plans before
+                # they come assigns nothing, and never rebalances again. No other member of the group leads.
+                consumer.partitions_for_topic(self.spec.topic)
         consumer.subscribe([self.spec.topic], listener=_Listener(self))
         while not self.is_stopped:
             for partition in consumer.poll(timeout_ms=int(POLL_SECONDS * 1000)):
