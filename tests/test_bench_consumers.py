@@ -99,7 +99,15 @@ def test_bytes_that_come_again_are_counted(
 def test_first_records_are_waited_for(embedded: Kafka, contender: str) -> None:
     found = first_records.compare(embedded, [contender], heartbeat_ms=200, rounds=1, events=1)
     assert found[contender].keys() == {"joins", "leaves"}
-    assert all(seconds > 0 for seconds in found[contender].values())
+    assert all(len(delays) == 1 and delays[0] > 0 for delays in found[contender].values())
+
+
+def test_a_heartbeat_that_is_just_missed_does_not_decide() -> None:
+    theirs = [0.05 * number for number in range(1, 11)]
+    ours = [delay + 0.002 for delay in theirs]
+    ours[-1], theirs[0] = 0.01, 0.5
+    mine, its = first_records.typical(ours, theirs)
+    assert mine - its == pytest.approx(0.002)
 
 
 @pytest.mark.parametrize("client", idle.CLIENTS)
