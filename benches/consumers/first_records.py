@@ -104,8 +104,8 @@ def typical(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, floa
     Returns:
         Theirs is their median, and ours is that plus the median difference; in seconds.
 
-    >>> typical([0.5, 0.31, 0.11], [0.01, 0.3, 0.1])
-    (0.11, 0.1)
+    >>> typical([0.5, 0.375, 0.25], [0.0, 0.25, 0.125])
+    (0.25, 0.125)
     """
     reference = median(theirs)
     return reference + median(a - b for a, b in zip(ours, theirs, strict=True)), reference
