@@ -95,7 +95,8 @@ def test_bytes_that_come_again_are_counted(
     assert (ours < 1.5 * theirs) == keeps
 
 
-@pytest.mark.parametrize("contender", ["kafka-python: its cooperative-sticky", "aiokafka: our roundrobin"])
+# Ours alone: a group of kafka-python's own cooperative-sticky (3.0.12) may wait for ever on a busy machine.
+@pytest.mark.parametrize("contender", ["kafka-python: our cooperative-sticky", "aiokafka: our roundrobin"])
 def test_first_records_are_waited_for(embedded: Kafka, contender: str) -> None:
     found = first_records.compare(embedded, [contender], heartbeat_ms=200, rounds=1, events=1)
     assert found[contender].keys() == {"joins", "leaves"}
