@@ -119,7 +119,7 @@ def add_targets(platforms: list[Platform]) -> None:
     if had.returncode != 0:
         subprocess.run(["rustup", "toolchain", "install", "--profile", "minimal", RUST], check=True)
     if missing := sorted(set(names) - set(had.stdout.split())):
-        subprocess.run(["rustup", "target", "add", "--quiet", "--toolchain", RUST, *missing], check=True)
+        subprocess.run(["rustup", "--quiet", "target", "add", "--toolchain", RUST, *missing], check=True)
 
 
 def build(
