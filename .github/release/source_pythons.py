@@ -134,6 +134,9 @@ def musl(folder: Path) -> Path:
         "ac_cv_buggy_getaddrinfo=no",
     )
     settings |= {
+        # configure knows musl by a name in its stdarg.h. zig has clang's, and without the name Python's modules have no
+        # platform in their names: it would not find those in wheels for musl.
+        "CPP": f"{settings['CC']} -E -D__DEFINED_va_list",
         # A program that loads modules: by itself zig links statically for musl.
         "LDFLAGS": "-dynamic",
         "OPT": "-DNDEBUG",
