@@ -127,8 +127,14 @@ class Member:
         self.wait_for("commit-done", timeout, since=since)
 
     def close(self) -> None:
-        """Leave the group, and wait for the process to end."""
-        self.send("close")
+        """Leave the group, and wait for the process to end.
+
+        Raises:
+            RuntimeError: it failed, or had failed before; the text has the end of its log.
+        """
+        # To a process that has ended no command can be written. Its exit code says more than the broken pipe.
+        with contextlib.suppress(BrokenPipeError):
+            self.send("close")
         self.wait_closed()
 
     def wait_closed(self, timeout: float = _CLOSE_TIMEOUT) -> None:
