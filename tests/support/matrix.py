@@ -20,9 +20,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from support.releases import CLIENTS, NEWEST, Environment, ends, environments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "target" / "matrix"
@@ -33,6 +37,8 @@ PAGE = ROOT / "docs" / "clients.md"
 BEGIN, END = "<!-- written by make matrix -->", "<!-- end of what make matrix writes -->"
 # How much of the log of an environment whose tests failed is printed.
 FAILURE_LINES = 300
+# Unpacks Debian's Python of a version that this machine has not.
+DEBIAN_PYTHONS = ROOT / ".github" / "release" / "debian_pythons.py"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 # Old clients on newer Pythons: none of it is ours, and the newest releases have none of it.
 IGNORED = (
@@ -49,16 +55,19 @@ def uv() -> str:
     return str(Path(sys.executable).with_name("uv"))
 
 
-def installed_pythons() -> dict[str, str]:
-    """The interpreters that uv finds on this machine, by version. None is downloaded."""
+def installed_pythons(versions: Sequence[str]) -> dict[str, str]:
+    """The interpreters of these versions: those that uv finds on this machine, else those of Debian's packages."""
     found = {PYTHONS[0]: sys.executable} if sys.version_info[:2] == (3, 11) else {}
-    for version in PYTHONS:
+    for version in versions:
         if version in found:
             continue
         command = [uv(), "python", "find", "--no-project", "--no-python-downloads", version]
-        answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
-        if answer.returncode == 0:
-            found[version] = answer.stdout.strip()
+        unpacked = [sys.executable, "-B", str(DEBIAN_PYTHONS), str(ROOT / "target" / "pythons"), version]
+        for each in (command, unpacked):
+            answer = subprocess.run(each, capture_output=True, text=True, check=False, cwd="/")
+            if answer.returncode == 0:
+                found[version] = answer.stdout.strip()
+                break
     return found
 
 
@@ -207,7 +216,7 @@ def main() -> int:
     if options.lock:
         lock()
         return 0
-    pythons = installed_pythons()
+    pythons = installed_pythons(PYTHONS[:1] if options.ends else PYTHONS)
     versions = [version for version in PYTHONS if version in pythons]
     wanted = ends(versions) if options.ends else environments(versions)
     wanted = [each for each in wanted if each.name.startswith(options.only)]
