@@ -22,6 +22,7 @@ import reproduce
 from build_wheels import Built, finished_sdist, finished_wheel, remapped_paths
 from kafka_assignors import _core
 from reproduce import differences
+from reproducible_mach_o import reproducible
 
 MACOS = platforms.chosen(["macos-arm64"])[0]
 WINDOWS = platforms.chosen(["windows-x86_64"])[0]
@@ -44,14 +45,21 @@ def mach_o(
     wants: tuple[bytes, ...] = (b"_PyList_New",),
     name: bytes = b"@rpath/_core.so",
     signed: bool = True,
+    uuid: bytes = b"",
+    pointers: tuple[tuple[int, int], ...] = (),
 ) -> bytes:
-    """A dylib with its load commands, a symbol table, and an ad-hoc signature: no code."""
+    """A dylib with its load commands, a symbol table, and an ad-hoc signature: no code.
+
+    Each of `pointers` is one of the section `__got`, with its number in the table of indirect symbols.
+    """
     commands = [struct.pack("<6I", 0x32, 24, 1, minimum[0] << 16 | minimum[1] << 8, 0, 0)]
     for kind, text in [(0xD, name), *((0xC, library) for library in libraries)]:
         body = padded(struct.pack("<6I", kind, 0, 24, 0, 0, 0) + text + b"\0")
         commands.append(body[:4] + struct.pack("<I", len(body)) + body[8:])
-    count = len(commands) + 2 + signed
-    size = sum(map(len, commands)) + 24 + 80 + 16 * signed
+    if uuid:
+        commands.append(struct.pack("<2I", 0x1B, 24) + uuid)
+    count = len(commands) + 2 + signed + bool(pointers)
+    size = sum(map(len, commands)) + 24 + 80 + 16 * signed + 152 * bool(pointers)
     symbols_at = 32 + size
     strings_at = symbols_at + 16 * len(exports + wants)
     strings, entries = b"\0", b""
@@ -59,14 +67,38 @@ def mach_o(
         # Defined in section 1, or wanted from any library.
         entries += struct.pack("<IBBHQ", len(strings), *((0x0F, 1, 0) if symbol in exports else (0x01, 0, 0xFE00)), 0)
         strings += symbol + b"\0"
-    end = strings_at + len(padded(strings))
+    pointers_at = strings_at + len(padded(strings))
+    table_at = pointers_at + 8 * len(pointers)
+    table = padded(struct.pack(f"<{len(pointers)}I", *(number for _, number in pointers)))
+    end = table_at + len(table)
+    if pointers:
+        segment = struct.pack("<2I16s4Q4I", 0x19, 152, b"__DATA", 0, 0, 0, 0, 3, 3, 1, 0)
+        section = (b"__got", b"__DATA", 0, 8 * len(pointers), pointers_at, 3, 0, 0, 6, 0, 0, 0)
+        commands.append(segment + struct.pack("<16s16s2Q8I", *section))
     commands.append(struct.pack("<6I", 0x2, 24, symbols_at, len(exports + wants), strings_at, len(strings)))
-    commands.append(struct.pack("<20I", 0xB, 80, 0, 0, 0, len(exports), len(exports), len(wants), *([0] * 12)))
+    commands.append(
+        struct.pack(
+            "<20I",
+            0xB,
+            80,
+            0,
+            0,
+            0,
+            len(exports),
+            len(exports),
+            len(wants),
+            *([0] * 6),
+            table_at,
+            len(pointers),
+            *([0] * 4),
+        )
+    )
     signature_size = 12 + 8 + 44 + 32 * -(-end // 4096)
     if signed:
         commands.append(struct.pack("<4I", 0x1D, 16, end, signature_size))
     header = struct.pack("<8I", 0xFEEDFACF, processor, 0, 6, count, size, 0, 0)
     body = header + b"".join(commands) + entries + padded(strings)
+    body += struct.pack(f"<{len(pointers)}Q", *(pointer for pointer, _ in pointers)) + table
     assert len(body) == end
     if not signed:
         return body
@@ -105,6 +137,27 @@ def test_a_page_that_changed_after_signing_is_told() -> None:
     assert any(
         "another hash than it was signed with" in it for it in extension_files.faults_of(MACOS, STABLE, bytes(file))
     )
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_two_links_of_the_same_files_become_equal(signed: bool) -> None:
+    """Of two pointers the first is to a symbol of the file, whose number is chance; the loader looks up the second."""
+    one = mach_o(signed=signed, uuid=b"a" * 16, pointers=((0x4000, 21909), (0, 1)))
+    two = mach_o(signed=signed, uuid=b"b" * 16, pointers=((0x4000, 22052), (0, 1)))
+    assert one != two
+    same = reproducible(one)
+    assert same == reproducible(two) == reproducible(same)
+    assert same.count(struct.pack("<2I", 0x80000000, 1)) == 1
+    assert extension_files.faults_of(MACOS, STABLE, same) == extension_files.faults_of(MACOS, STABLE, one)
+    # Another file has another UUID.
+    other = mach_o(signed=signed, uuid=b"a" * 16, pointers=((0x4008, 21909), (0, 1)))
+    at = one.index(b"a" * 16)
+    assert len({file[at : at + 16] for file in (one, same, reproducible(other))}) == 3
+
+
+def test_a_file_that_is_no_mach_o_file_is_not_made_reproducible() -> None:
+    with pytest.raises(ValueError, match="begins with cffaedfe, this one with 7f454c46"):
+        reproducible(b"\x7fELF" + bytes(100))
 
 
 # ---- PE -------------------------------------------------------------------------------------------------------------

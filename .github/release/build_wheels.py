@@ -38,6 +38,7 @@ from pathlib import Path
 import release_table
 from description import absolute
 from platforms import ABIS, PLATFORMS, Abi, Platform, chosen
+from reproducible_mach_o import reproducible
 
 ROOT = Path(__file__).resolve().parents[2]
 RUST: str = tomllib.loads(Path(__file__).with_name("toolchain.toml").read_text())["rust"]["version"]
@@ -214,9 +215,10 @@ def build_sdist(out: Path, target: Path, root: Path) -> Path:
 
 
 def finished_wheel(wheel: Path, out: Path, root: Path) -> Path:
-    """A copy of the wheel as it is published: README's links are addresses, and no list names where the sources lay.
+    """A copy of the wheel as it is published.
 
-    maturin writes the crates of this repository as `path+file://` and their folder. RECORD gets the new hashes.
+    README's links are addresses. No list names where the sources lay: maturin writes the crates of this repository as
+    `path+file://` and their folder. An extension for macOS has nothing of chance. RECORD gets the new hashes.
     """
     folder = f"file://{root}/".encode()
     copy = out / wheel.name
@@ -228,6 +230,8 @@ def finished_wheel(wheel: Path, out: Path, root: Path) -> Path:
                 changed[name] = content.replace(folder, b"file:///kafka-assignors/")
             elif name.endswith(".dist-info/METADATA"):
                 changed[name] = absolute(content.decode(), wheel.name.split("-")[1], root).encode()
+            elif name.endswith(".so") and "-macosx_" in wheel.name:
+                changed[name] = reproducible(content)
         (record,) = (name for name in contents if name.endswith(".dist-info/RECORD"))
         rows = list(csv.reader(io.StringIO(contents[record].decode())))
         rows = [_recorded(row[0], changed[row[0]]) if row[0] in changed else row for row in rows]

@@ -1,0 +1,86 @@
+"""A Mach-O file without what zig's linker leaves to chance.
+
+Two links of the same files differ in the table of indirect symbols. It has the symbol of each pointer of the section
+`__got`; for a pointer to a symbol of the file itself zig writes a number that depends on the order of its threads, and
+the format has a constant (INDIRECT_SYMBOL_LOCAL, in Apple's mach-o/loader.h). The loader of macOS binds pointers by
+another table and reads this one no more. The file's UUID and the hashes of its signature follow from its bytes, so that
+both are computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+from macholib import mach_o
+
+SECTION_TYPE, NON_LAZY_POINTERS = 0xFF, 6
+INDIRECT_SYMBOL_LOCAL = 0x80000000
+# A 64-bit header; the size of a segment's command up to its sections; and the size of a section.
+HEADER, SEGMENT, SECTION = 32, 72, 80
+
+
+def reproducible(content: bytes) -> bytes:
+    """The same file with constants for the numbers that are chance, and with the UUID and the signature of its bytes.
+
+    Args:
+        content: A little-endian 64-bit Mach-O file; with a signature or without one.
+
+    Raises:
+        ValueError: it is no such file.
+        struct.error: it ends too early.
+    """
+    if content[:4] != b"\xcf\xfa\xed\xfe":
+        raise ValueError(f"a 64-bit Mach-O file begins with cffaedfe, this one with {content[:4].hex()}")
+    file = bytearray(content)
+    pointers: list[tuple[int, int, int]] = []
+    table, uuid, signature = 0, None, None
+    at = HEADER
+    for _ in range(struct.unpack_from("<I", file, 16)[0]):
+        command, size = struct.unpack_from("<II", file, at)
+        if command == mach_o.LC_SEGMENT_64:
+            for section in range(at + SEGMENT, at + size, SECTION):
+                length, offset = struct.unpack_from("<QI", file, section + 40)
+                flags, first = struct.unpack_from("<II", file, section + 64)
+                if flags & SECTION_TYPE == NON_LAZY_POINTERS:
+                    pointers.append((offset, length // 8, first))
+        elif command == mach_o.LC_DYSYMTAB:
+            (table,) = struct.unpack_from("<I", file, at + 56)
+        elif command == mach_o.LC_UUID:
+            uuid = at + 8
+        elif command == mach_o.LC_CODE_SIGNATURE:
+            (signature,) = struct.unpack_from("<I", file, at + 8)
+        at += size
+    for offset, count, first in pointers:
+        for index in range(count):
+            # The linker fills in the address of a symbol of the file, and zero for one that the loader looks up.
+            if struct.unpack_from("<Q", file, offset + 8 * index) != (0,):
+                struct.pack_into("<I", file, table + 4 * (first + index), INDIRECT_SYMBOL_LOCAL)
+    if uuid is not None:
+        file[uuid : uuid + 16] = bytes(16)
+        digest = bytearray(hashlib.sha256(file[:signature]).digest()[:16])
+        # The version and the variant of a UUID made from a hash (RFC 9562, version 8).
+        digest[6], digest[8] = digest[6] & 0x0F | 0x80, digest[8] & 0x3F | 0x80
+        file[uuid : uuid + 16] = digest
+    if signature is not None:
+        _sign(file, signature)
+    return bytes(file)
+
+
+def _sign(file: bytearray, at: int) -> None:
+    """Write the hashes of the pages into the code directory of an ad-hoc signature."""
+    magic, _, count = struct.unpack_from(">III", file, at)
+    slots = dict(struct.unpack_from(">II", file, at + 12 + 8 * index) for index in range(count))
+    if magic != 0xFADE0CC0 or 0 not in slots:
+        raise ValueError(
+            f"a signature with the magic number {magic:#x} and the parts {sorted(slots)} cannot be renewed"
+        )
+    directory = at + slots[0]
+    fields = struct.unpack_from(">9I4B", file, directory)
+    hashes, _, _, pages, limit, hash_size, hash_type, _, page_bits = fields[4:]
+    if (hash_size, hash_type) != (32, 2):
+        raise ValueError(f"a signature with hashes of the type {hash_type} cannot be renewed, only one with SHA-256")
+    page = 1 << page_bits
+    for index in range(pages):
+        digest = hashlib.sha256(file[index * page : min((index + 1) * page, limit)]).digest()
+        file[directory + hashes + 32 * index : directory + hashes + 32 * (index + 1)] = digest
