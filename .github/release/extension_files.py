@@ -6,7 +6,6 @@ it exports. Each reader returns the faults against the promise of the wheel's ta
 
 from __future__ import annotations
 
-import hashlib
 import io
 import re
 import struct
@@ -22,6 +21,8 @@ from elftools.elf.sections import SymbolTableSection
 from macholib import mach_o
 from macholib.MachO import MachO
 from macholib.SymbolTable import SymbolTable
+
+from code_signature import code_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -132,7 +133,7 @@ def _mach_o(platform: Platform, abi: Abi, content: bytes) -> Iterator[str]:
             oldest = (command.version >> 16, command.version >> 8 & 0xFF)
         elif kind == "LC_CODE_SIGNATURE":
             signed = True
-            yield from _signature(content, command.dataoff, command.datasize)
+            yield from _signature(content, command.dataoff)
     if oldest is None or platform.oldest is None or oldest > platform.oldest:
         yield f"it is for macOS {oldest}, the tag is for {platform.oldest}"
     if not signed and platform.name == "macos-arm64":
@@ -146,26 +147,17 @@ def _mach_o(platform: Platform, abi: Abi, content: bytes) -> Iterator[str]:
             yield f"it takes {name.decode()} from anywhere"
 
 
-def _signature(content: bytes, at: int, size: int) -> Iterator[str]:
-    """Compares the hashes of the code directory with the pages: macOS kills a process over a page that differs."""
-    blob = content[at : at + size]
-    magic, _, count = struct.unpack_from(">III", blob)
-    if magic != 0xFADE0CC0:
-        yield f"its signature has the magic number {magic:#x}"
+def _signature(content: bytes, at: int) -> Iterator[str]:
+    """Compares the hashes of the code directory with the pages."""
+    try:
+        directory = code_directory(content, at)
+    except ValueError as error:
+        yield str(error)
         return
-    slots = dict(struct.unpack_from(">II", blob, 12 + 8 * index) for index in range(count))
-    directory = slots[0]
-    fields = struct.unpack_from(">9I4B", blob, directory)
-    hashes, _, _, pages, limit, hash_size, hash_type, _, page_bits = fields[4:]
-    if fields[0] != 0xFADE0C02 or hash_type != 2 or limit != at:
-        yield f"its code directory is of another kind, or for {limit} of {at} bytes"
-        return
-    page = 1 << page_bits
-    for index in range(pages):
-        start = directory + hashes + index * hash_size
-        digest = hashlib.sha256(content[index * page : min((index + 1) * page, limit)]).digest()
-        if blob[start : start + hash_size] != digest[:hash_size]:
-            yield f"its page {index} of {pages} has another hash than it was signed with"
+    wanted = directory.hashes(content)
+    for index in range(0, len(wanted), 32):
+        if content[directory.at + index : directory.at + index + 32] != wanted[index : index + 32]:
+            yield f"its page {index // 32} of {directory.count} has another hash than it was signed with"
             return
 
 

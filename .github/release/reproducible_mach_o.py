@@ -14,6 +14,8 @@ import struct
 
 from macholib import mach_o
 
+from code_signature import code_directory
+
 SECTION_TYPE, NON_LAZY_POINTERS = 0xFF, 6
 INDIRECT_SYMBOL_LOCAL = 0x80000000
 # A 64-bit header; the size of a segment's command up to its sections; and the size of a section.
@@ -27,7 +29,7 @@ def reproducible(content: bytes) -> bytes:
         content: A little-endian 64-bit Mach-O file; with a signature or without one.
 
     Raises:
-        ValueError: it is no such file.
+        ValueError: it is no such file, or has another signature than an ad-hoc one.
         struct.error: it ends too early.
     """
     if content[:4] != b"\xcf\xfa\xed\xfe":
@@ -63,24 +65,6 @@ def reproducible(content: bytes) -> bytes:
         digest[6], digest[8] = digest[6] & 0x0F | 0x80, digest[8] & 0x3F | 0x80
         file[uuid : uuid + 16] = digest
     if signature is not None:
-        _sign(file, signature)
+        directory = code_directory(file, signature)
+        file[directory.at : directory.at + 32 * directory.count] = directory.hashes(file)
     return bytes(file)
-
-
-def _sign(file: bytearray, at: int) -> None:
-    """Write the hashes of the pages into the code directory of an ad-hoc signature."""
-    magic, _, count = struct.unpack_from(">III", file, at)
-    slots = dict(struct.unpack_from(">II", file, at + 12 + 8 * index) for index in range(count))
-    if magic != 0xFADE0CC0 or 0 not in slots:
-        raise ValueError(
-            f"a signature with the magic number {magic:#x} and the parts {sorted(slots)} cannot be renewed"
-        )
-    directory = at + slots[0]
-    fields = struct.unpack_from(">9I4B", file, directory)
-    hashes, _, _, pages, limit, hash_size, hash_type, _, page_bits = fields[4:]
-    if (hash_size, hash_type) != (32, 2):
-        raise ValueError(f"a signature with hashes of the type {hash_type} cannot be renewed, only one with SHA-256")
-    page = 1 << page_bits
-    for index in range(pages):
-        digest = hashlib.sha256(file[index * page : min((index + 1) * page, limit)]).digest()
-        file[directory + hashes + 32 * index : directory + hashes + 32 * (index + 1)] = digest
