@@ -1,10 +1,10 @@
 """A Mach-O file without what zig's linker leaves to chance.
 
-Two links of the same files differ in the table of indirect symbols. It has the symbol of each pointer of the section
-`__got`; for a pointer to a symbol of the file itself zig writes a number that depends on the order of its threads, and
-the format has a constant (INDIRECT_SYMBOL_LOCAL, in Apple's mach-o/loader.h). The loader of macOS binds pointers by
-another table and reads this one no more. The file's UUID and the hashes of its signature follow from its bytes, so that
-both are computed again.
+Two links of the same files differ in the table of indirect symbols, which names the symbol of each pointer of the
+section `__got`. For a pointer to a symbol of the file itself zig writes another number in each link, where the format
+has a constant (INDIRECT_SYMBOL_LOCAL, in Apple's mach-o/loader.h). The loader of macOS binds these pointers by
+LC_DYLD_INFO_ONLY instead. The file's UUID and the hashes of its signature follow from its bytes: both are computed
+again.
 """
 
 from __future__ import annotations
