@@ -104,6 +104,16 @@ def test_a_session_that_is_there_is_used(spark: SparkSession, tmp_path: Path) ->
 
 
 @pytest.mark.needs("spark")
+def test_a_small_persisted_table_is_read_by_few_tasks(spark: SparkSession) -> None:
+    """Spark cuts a shuffle into 256 parts. Kept by the table, each of them costs a task of every query."""
+    counted = spark.range(100).groupBy("id").count().persist()
+    try:
+        assert counted.count() == 100
+        assert counted.rdd.getNumPartitions() <= 2
+    finally:
+        counted.unpersist()
+
+
 def test_under_spark_submit_its_master_and_settings_count(tmp_path: Path) -> None:
     import pyspark
 

@@ -164,6 +164,8 @@ def _sized(master: str) -> dict[str, object]:
         # one part for each core from the start, a part and the memory of its task would grow with the fleet: a gigabyte
         # is too little for a part of 50,000 groups.
         _FIRST_PARTS: 256,
+        # A persisted table keeps all of these parts otherwise, and each costs a task of every query that reads the table.
+        "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         # Most of the pipeline's data goes to Python workers and back. A Unix domain socket is faster for it than TCP.
