@@ -84,10 +84,11 @@ jars: $(VENV)/.stamp
 	@echo "=== set-up: Apache Kafka from Maven"
 	@PYTHONPATH=tests $(BIN)/python -P -m support.jars
 
-# What Spark's JVM loads in each of its thirty starts, in .cache, so that it does not read and verify it again.
+# What the JVMs of Spark, of the brokers and of the Java members load in each of their 150 starts, in .cache, so that they do
+# not read and verify it again.
 class-archives: $(WORKS)
-	@echo "=== set-up: an archive of Spark's classes"
-	@PYTHONPATH=tests $(BIN)/python -P -m support.jvm
+	@echo "=== set-up: archives of Java's classes"
+	@PYTHONPATH=tests $(BIN)/python -P -m support.class_archives
 
 # The tests look at the report in it. Installed as root from Debian where there is none; else one sentence says what to do.
 browser: $(VENV)/.stamp

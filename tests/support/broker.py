@@ -337,7 +337,7 @@ _SETTINGS: dict[str, str] = {
 
 
 def _java(version: str, *options: str) -> list[str]:
-    return [jars.tool("java"), *jvm.OPTIONS, *options, "-cp", jars.classpath(jars.libs(version))]
+    return [jars.tool("java"), *jvm.kafka_options(version), *options, "-cp", jars.classpath(jars.libs(version))]
 
 
 def _formatted(version: str) -> Path:

@@ -227,8 +227,8 @@ class JavaMember(Member):
             del settings["session.timeout.ms"], settings["heartbeat.interval.ms"]
         settings |= {key.replace("_", "."): value for key, value in config.items()}
         version = kafka.version if kafka.version[0].isdigit() else DEFAULT_VERSION
-        classpath = jars.classpath(jars.member_classes(version), jars.libs(version))
-        command = [jars.tool("java"), *jvm.OPTIONS, "-Xmx128m", "-cp", classpath, "Member"]
+        classpath = jars.classpath(jars.libs(version), jars.member_classes(version))
+        command = [jars.tool("java"), *jvm.kafka_options(version), "-Xmx128m", "-cp", classpath, "Member"]
         super().__init__(trace, name, [*command, *(f"{key}={value}" for key, value in settings.items())], log_directory)
 
 

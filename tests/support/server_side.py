@@ -289,9 +289,9 @@ def planned_by_kafka(histories: Iterable[History], version: str, *, whole: bool 
     """The plans of Kafka's own classes, in one JVM."""
     command = [
         jars.tool("java"),
-        *jvm.OPTIONS,
+        *jvm.kafka_options(version),
         "-cp",
-        jars.classpath(classes(version), jars.libs(version)),
+        jars.classpath(jars.libs(version), classes(version)),
         "ServerSide",
         *(["whole"] if whole else []),
     ]

@@ -164,7 +164,7 @@ def _sized(master: str) -> dict[str, object]:
         # one part for each core from the start, a part and the memory of its task would grow with the fleet: a gigabyte
         # is too little for a part of 50,000 groups.
         _FIRST_PARTS: 256,
-        # A persisted table keeps all of these parts otherwise, and each costs a task of every query that reads the table.
+        # Otherwise a persisted table keeps all of these parts, and each costs a task of every query that reads it.
         "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
