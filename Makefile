@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs beside-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
+.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check beside-test test-rust test-python test-seeds test-needs beside-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -139,19 +139,24 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 	@$(MAKE) -j2 --output-sync=target test-python test-rust
 	@$(MAKE) gate-counts
 
-# The release wheel compiles, on one core for most of the time, while the tests wait for brokers; the clients' tests on other
-# releases wait for sessions to expire. Pytest's closing lines stand before the gate's.
-check: ## everything that CI runs: `make test`, then all that it leaves out
-	@$(MAKE) test
-	@$(MAKE) -j3 --output-sync=target $(VENV)/.frameworks jars browser prometheus class-archives
-	@$(MAKE) lint
+# The release wheel compiles from the start, with what the newcomer's tests leave of the processor while they wait; the other
+# tests run on it. Pytest's closing lines stand before the gate's.
+check: $(VENV)/.stamp ## everything that CI runs: `make test`, then all that it leaves out
+	@$(MAKE) --output-sync=target beside-test & beside=$$!; \
+	  $(MAKE) test && $(MAKE) -j3 --output-sync=target $(VENV)/.frameworks jars browser prometheus class-archives && $(MAKE) lint; \
+	  ended=$$?; wait $$beside && exit $$ended
 	@$(MAKE) -j2 --output-sync=target test-needs beside-needs
 	@$(MAKE) gate-ratios
 
+# One cargo at a time works in target/release. `make test` would wait for the wheel if its own program came second.
+beside-test:
+	@$(MAKE) gate-program
+	@nice -n 19 $(MAKE) $(WHEELS)/release/.stamp
+
 # One target with one step after the other: as goals of their own they took both of the jobs of `make -j2` while it looked at
-# the prerequisites of test-needs, which then began five minutes late.
+# the prerequisites of test-needs, which then began minutes late. The clients' tests on other releases wait for sessions to
+# expire.
 beside-needs:
-	@$(MAKE) $(WHEELS)/release/.stamp
 	@$(MAKE) test-seeds
 	@$(MAKE) matrix-ends
 
@@ -190,7 +195,7 @@ test-python: $(WORKS) ## only pytest, without what `check` adds: make test-pytho
 	@$(PYTEST) --collect-only -qq -m "not needs" >/dev/null || true
 	@$(PYTEST) -n $(QUICK_WORKERS) --dist loadgroup --durations=30 -m "not needs" $(PYTEST_ARGS)
 
-test-needs: $(WORKS) $(VENV)/.frameworks ## the tests that need a real broker, a browser, Spark, other projects or a long time
+test-needs: $(MEASURES) $(VENV)/.frameworks ## the tests that need a real broker, a browser, Spark, other projects or a long time
 	@echo "=== test: pytest, with a broker, a browser, Spark and other projects"
 	@$(PYTEST) -n $(WORKERS) --dist loadgroup --durations=30 -m "needs and not cluster" $(PYTEST_ARGS)
 
