@@ -103,7 +103,6 @@ def test_a_session_that_is_there_is_used(spark: SparkSession, tmp_path: Path) ->
         session("spark://h:1")
 
 
-@pytest.mark.needs("spark")
 def test_a_small_persisted_table_is_read_by_few_tasks(spark: SparkSession) -> None:
     """Spark cuts a shuffle into 256 parts. Kept by the table, each of them costs a task of every query."""
     counted = spark.range(1_000).selectExpr("id % 100 as key").groupBy("key").count().persist()
@@ -114,6 +113,7 @@ def test_a_small_persisted_table_is_read_by_few_tasks(spark: SparkSession) -> No
         counted.unpersist()
 
 
+@pytest.mark.needs("spark")
 def test_under_spark_submit_its_master_and_settings_count(tmp_path: Path) -> None:
     import pyspark
 
