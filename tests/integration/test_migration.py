@@ -70,7 +70,7 @@ def there_and_back(kafka: Kafka, name: str, strategy: Any, *, mixed: bool = Fals
             group.stop(new)
             group.ours(strategy)
             group.settle()
-        group.until(lambda: group.migrate()["way"] == "online", "the group is classic again")
+        group.until(lambda: group.migrate()["way"] == "online", "the group is classic again", every=0.5)
         group.check_records()
         return f"{name}: {group.sent} records"
 

@@ -218,8 +218,8 @@ class MovingGroup:
         self.readers.remove(reader)
         reader.close()
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Waits, and fails with what every reader holds."""
+    def until(self, condition: Callable[[], bool], what: str, every: float = 0.02) -> None:
+        """Waits, and fails with what every reader holds. The condition is asked again after `every` seconds."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
             for reader in self.readers:
@@ -227,7 +227,7 @@ class MovingGroup:
                     raise reader.error
             shares = {reader.name: sorted(reader.held) for reader in self.readers}
             assert time.monotonic() < deadline, f"{self.group_id}: {what} does not come: {shares}"
-            time.sleep(0.02)
+            time.sleep(every)
 
     def settle(self, *others: Callable[[], Iterable[Partition]]) -> None:
         """Waits until all have a share, and every partition is somebody's."""
@@ -264,8 +264,8 @@ class MovingGroup:
             time.sleep(0.1)
 
     def stable(self) -> None:
-        """Waits until every member has followed the group."""
-        self.until(lambda: self.migrate()["state"] == "Stable", "a stable group")
+        """Waits until every member has followed the group. The command computes, and holds up other groups' commands."""
+        self.until(lambda: self.migrate()["state"] == "Stable", "a stable group", every=0.5)
 
     def check_records(self) -> None:
         """Every record was read, and none twice."""
