@@ -356,7 +356,7 @@ impl From<PlanFault> for Stop {
 /// The steps that the search for the bounds may take, and the additional ones for each arc of the scratch plan. They visit each arc
 /// of the largest scratch plans some tens of times and each arc of ordinary ones thousands of times; the proof for an optimal plan
 /// takes a few visits.
-const STEPS: u64 = 1 << 26;
+const STEPS: u64 = 1 << 25;
 const STEPS_PER_ARC: u64 = 1 << 6;
 
 /// How many chains and cycles may be applied to a plan before the search starts again from the previous owners.
