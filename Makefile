@@ -139,13 +139,14 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 	@$(MAKE) -j2 --output-sync=target test-python test-rust
 	@$(MAKE) gate-counts
 
-# The release wheel compiles from the start, with what the newcomer's tests leave of the processor while they wait; the other
-# tests run on it. Pytest's closing lines stand before the gate's.
+# The release wheel compiles from the start, with what the newcomer's tests leave of the processor while they wait; the tests
+# with needs run on it. Pytest's closing lines stand before the gate's.
 check: $(VENV)/.stamp ## everything that CI runs: `make test`, then all that it leaves out
-	@$(MAKE) --output-sync=target beside-test & beside=$$!; \
-	  $(MAKE) test && $(MAKE) -j3 --output-sync=target $(VENV)/.frameworks jars browser prometheus class-archives && $(MAKE) lint; \
-	  ended=$$?; wait $$beside && exit $$ended
-	@$(MAKE) -j2 --output-sync=target test-needs beside-needs
+	@$(MAKE) --output-sync=target beside-test & wheel=$$!; \
+	  $(MAKE) test && $(MAKE) -j3 --output-sync=target $(VENV)/.frameworks jars browser prometheus class-archives && $(MAKE) lint || \
+	    { kill $$wheel; exit 1; }; \
+	  $(MAKE) --output-sync=target beside-needs & others=$$!; \
+	  wait $$wheel && $(MAKE) test-needs; needs=$$?; wait $$others && exit $$needs
 	@$(MAKE) gate-ratios
 
 # One cargo at a time works in target/release. `make test` would wait for the wheel if its own program came second.
@@ -153,9 +154,7 @@ beside-test:
 	@$(MAKE) gate-program
 	@nice -n 19 $(MAKE) $(WHEELS)/release/.stamp
 
-# One target with one step after the other: as goals of their own they took both of the jobs of `make -j2` while it looked at
-# the prerequisites of test-needs, which then began minutes late. The clients' tests on other releases wait for sessions to
-# expire.
+# The clients' tests on other releases wait for sessions to expire, for most of their time.
 beside-needs:
 	@$(MAKE) test-seeds
 	@$(MAKE) matrix-ends
