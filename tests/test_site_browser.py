@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["browser"]
 
-# One process builds the site, once. Two that build it at a time fail: both make its environment.
-pytestmark = pytest.mark.xdist_group("site")
-
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "target" / "site"
 # The start page; text with code; wide tables; the reference of a class with long signatures; pictures.
@@ -76,7 +73,8 @@ def site() -> Iterator[str]:
         thread.join()
 
 
-pytestmark = [pytest.mark.needs("index"), pytest.mark.timeout(400)]
+# One process builds the site, once. Two that build it at a time fail: both make its environment.
+pytestmark = [pytest.mark.needs("index"), pytest.mark.timeout(400), pytest.mark.xdist_group("site")]
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])

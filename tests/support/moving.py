@@ -264,7 +264,7 @@ class MovingGroup:
             time.sleep(0.1)
 
     def stable(self) -> None:
-        """Waits until every member has followed the group. The command computes, and holds up other groups' commands."""
+        """Waits until every member has followed the group. The command holds up those of other groups."""
         self.until(lambda: self.migrate()["state"] == "Stable", "a stable group", every=0.5)
 
     def check_records(self) -> None:
