@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check beside-test test-rust test-python test-seeds test-needs beside-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
+.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check test-rust test-python test-seeds test-needs beside-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,8 +63,8 @@ $(VENV)/.frameworks: $(VENV)/.stamp
 # The wheel in two builds of the same sources, each as cargo's profile of that name has it. `dev` compiles in a fraction of the
 # time: it is for what shows that something works. `release` is optimised as what is published: whatever measures runs on it.
 # Both have the feature `bench`, the floors that benchmarks divide by. A published wheel has not: `make release` builds it.
-# The second has a folder of its own, since one cargo at a time works in a folder, and the gate's program is built in the other
-# while `make check` compiles this wheel.
+# The second has a folder of its own, since one cargo at a time works in a folder: the gate's program, built in the other, does
+# not wait for this wheel.
 $(WHEELS)/%/.stamp: $(VENV)/.stamp $(SOURCES)
 	@echo "=== build: wheel ($*)"
 	@rm -rf $(@D) && mkdir -p $(@D)
@@ -142,18 +142,16 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 	@$(MAKE) -j2 --output-sync=target test-python test-rust
 	@$(MAKE) gate-counts
 
-# The release wheel compiles from the start, with what the newcomer's tests leave of the processor while they wait; the tests
-# with needs run on it. Pytest's closing lines stand before the gate's.
-check: $(VENV)/.stamp ## everything that CI runs: `make test`, then all that it leaves out
-	@$(MAKE) --output-sync=target beside-test & wheel=$$!; \
-	  $(MAKE) test && $(MAKE) -j3 --output-sync=target $(VENV)/.frameworks jars browser prometheus class-archives && $(MAKE) lint || \
+# The tests with needs run on the release wheel, which compiles on one core for most of the time, beside all that does not need
+# it. Pytest's closing lines stand before the gate's.
+check: ## everything that CI runs: `make test`, then all that it leaves out
+	@$(MAKE) test
+	@$(MAKE) $(WHEELS)/release/.stamp & wheel=$$!; \
+	  $(MAKE) -j3 --output-sync=target $(VENV)/.frameworks jars browser prometheus class-archives && $(MAKE) lint || \
 	    { kill $$wheel 2>/dev/null; exit 1; }; \
 	  $(MAKE) --output-sync=target beside-needs & others=$$!; \
 	  wait $$wheel && $(MAKE) test-needs; needs=$$?; wait $$others && exit $$needs
 	@$(MAKE) gate-ratios
-
-beside-test:
-	@nice -n 19 $(MAKE) $(WHEELS)/release/.stamp
 
 # The clients' tests on other releases wait for sessions to expire, for most of their time.
 beside-needs:
