@@ -78,7 +78,10 @@ def listed(path: Path) -> Iterator[None]:
 
 
 def make(target: Path, train: Callable[[Path], None]) -> None:
-    """Makes an archive if it is not there. It gets its name when it is complete."""
+    """Makes an archive if it is not there. It gets its name when it is complete.
+
+    Not by `jars.made_once`, whose lock the broker takes itself for its files.
+    """
     if not target.exists():
         unfinished = target.with_suffix(".unfinished")
         try:
