@@ -14,7 +14,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError
 
-from kafka_assignors.clients.confluent import Consumer
+from kafka_assignors.clients.confluent import Consumer, application_side
 from support.broker import Kafka, unique
 from support.confluent_group import SESSION_MS, Crowd, fill, topic_of
 from support.features import release_has
@@ -61,6 +61,63 @@ def test_polling_slowly_is_polling(crowd: Crowd) -> None:
     native(0)
     assert consumer.held == partitions
     assert [kind for kind, _ in consumer.events] == ["on_assign"]
+
+
+@pytest.mark.parametrize("strategy", BOTH_WAYS)
+def test_a_new_topic_while_the_application_is_blocked(crowd: Crowd, strategy: str) -> None:
+    """librdkafka asks for the leaders of a new topic, a callback for all topics, and more statistics follow."""
+    (one, _), (other, _) = topic_of(crowd, 1), topic_of(crowd, 1)
+    seen: list[set[str]] = []
+    told: list[str] = []
+    consumer = crowd.add(strategy, statistics_interval_ms=100, stats_cb=told.append)
+    consumer.follow(one, other, on_assign=lambda each, _: seen.append(set(each.list_topics(timeout=TIMEOUT).topics)))
+    neighbour = crowd.add(strategy).follow(one, other)
+    crowd.settle({(one, 0), (other, 0)})
+    seen.clear()
+    leaving = threading.Thread(target=neighbour.close)
+    leaving.start()
+    # The native method, as an application has it that looked the method up once.
+    assert confluent_kafka.Consumer.poll(consumer, 3.0) is None
+    leaving.join()
+    assert consumer.held == {(one, 0), (other, 0)}
+    assert seen
+    assert all({one, other} <= topics for topics in seen)
+    assert len(told) > 5
+    for topic in (one, other):
+        fill(crowd.kafka, topic, 1, 2)
+    crowd.until(lambda: len(consumer.read) == 4, "the records of both topics are read", of=[consumer])
+
+
+def test_credentials_that_a_callback_sets_reach_librdkafka_later(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the callback for statistics, librdkafka's consumer must not be called for them."""
+    given: list[tuple[str, bool]] = []
+    within: list[bool] = []
+
+    class Noting(confluent_kafka.Consumer):
+        def set_sasl_credentials(self, username: str, password: str) -> None:
+            given.append((username, bool(within)))
+            confluent_kafka.Consumer.set_sasl_credentials(self, username, password)
+
+    def rotate(_: str) -> None:
+        within.append(True)
+        consumer.set_sasl_credentials(f"user {len(told)}", "password")
+        within.clear()
+        told.append(True)
+
+    told: list[bool] = []
+    monkeypatch.setattr(application_side, "_Native", Noting)
+    topic, partitions = topic_of(crowd, 1)
+    consumer = crowd.add(statistics_interval_ms=100, stats_cb=rotate).follow(topic)
+    crowd.settle(partitions)
+    given.clear()
+    confluent_kafka.Consumer.poll(consumer, 1.0)
+    assert given == []
+    last = f"user {len(told) - 1}"
+    crowd.until(lambda: given, "librdkafka has them")
+    assert given[0] == (last, False)
+    assert not any(inside for _, inside in given)
+    consumer.set_sasl_credentials("user", "password")
+    assert given[-1] == ("user", False)
 
 
 def test_poll_is_the_native_one_while_records_flow(crowd: Crowd) -> None:
@@ -171,7 +228,7 @@ def test_an_interrupt_ends_a_poll_that_has_no_end() -> None:
     """Statistics between the signal and its handler do not suppress the interrupt."""
     program = """
 import signal
-from kafka_assignors.clients.confluent import Consumer
+from kafka_assignors.clients.confluent import Consumer, application_side
 signal.signal(signal.SIGINT, signal.default_int_handler)
 settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "statistics.interval.ms": 20, "log_level": 0}
 consumer = Consumer(settings)

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from kafka_assignors.clients.confluent import stall_detector
+from kafka_assignors.clients.confluent.own_client import OwnClient
 from kafka_assignors.clients.confluent.stall_detector import StallDetector
 from kafka_assignors.embedded import EmbeddedKafka
 from support.broker import Kafka, unique
@@ -39,7 +40,7 @@ class Watched:
         self.waiting = 0
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(StallDetector, "_ask", lambda _, behind: self.asked.append(dict(behind)))
-        self.silence = StallDetector({}, LIMIT, lambda: None)
+        self.silence = StallDetector(OwnClient({}), 0, LIMIT, lambda: None)
 
     def look(self, *, times: int = 1, after: float = 3.0) -> None:
         for _ in range(times):
@@ -100,7 +101,7 @@ def test_an_application_that_does_not_poll(watched: Watched) -> None:
 
 
 def test_statistics_that_are_rare(watched: Watched) -> None:
-    watched.silence = StallDetector({"statistics.interval.ms": 60_000}, LIMIT, lambda: None)
+    watched.silence = StallDetector(OwnClient({}), 60_000, LIMIT, lambda: None)
     watched.answered = 1e4
     watched.look(times=2, after=60.0)
     assert watched.asked == [{ZERO: 5, ONE: 7}]

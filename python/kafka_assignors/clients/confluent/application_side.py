@@ -16,6 +16,7 @@ from kafka_assignors.clients.confluent import times
 from kafka_assignors.clients.confluent.commits import checked, committed_as_the_client, plain, positions_of
 from kafka_assignors.clients.confluent.data_path import LibrdkafkaPath
 from kafka_assignors.clients.confluent.errors import as_the_client
+from kafka_assignors.clients.confluent.own_client import CallbackThread, OwnClient
 from kafka_assignors.clients.confluent.stall_detector import StallDetector
 from kafka_assignors.clients.confluent.unsubscribed_commits import UnsubscribedCommits
 from kafka_assignors.member.application_side import ApplicationSide
@@ -47,6 +48,8 @@ class ConfluentSide(ApplicationSide):
     Attributes:
         path: librdkafka.
         unsubscribed_commits: its commits on the interval while it has not subscribed.
+        own_client: a client beside the consumer, with its settings.
+        within_callback: the thread that runs the callback for statistics.
         stall_detector: notices that librdkafka fetches no more.
     """
 
@@ -65,14 +68,20 @@ class ConfluentSide(ApplicationSide):
         self._summon = summon
         self._renew = renew
         self.unsubscribed_commits = UnsubscribedCommits(consumer, config)
-        self.stall_detector = StallDetector(config.data_path, config.session_timeout_ms / 1000, self._found_stalled)
+        self.own_client = OwnClient(config.data_path)
+        self.within_callback = CallbackThread()
+        self._new_credentials: tuple[str, str] | None = None
+        interval = config.data_path.get("statistics.interval.ms", 0)
+        limit = config.session_timeout_ms / 1000
+        self.stall_detector = StallDetector(self.own_client, interval, limit, self._found_stalled)
         self._is_stalled = False
 
     @property
     def is_due(self) -> bool:
         """Whether `poll` has something to do."""
         path = self.path
-        return bool(path.news or path.fatal or self._is_stalled or path.is_held_up) or super().is_due
+        own = path.news or path.fatal or self._is_stalled or path.is_held_up or self._new_credentials
+        return bool(own) or super().is_due
 
     def subscribe(self, topics: Iterable[str], expressions: Mapping[str, Filter], listener: Any) -> None:
         """As the membership's. Partitions that the application assigned by itself go: from now on the group assigns.
@@ -92,6 +101,28 @@ class ConfluentSide(ApplicationSide):
         asked = checked(partitions)
         return committed_as_the_client(asked, self.commits.committed(fetcher, plain(asked), timeout))
 
+    # What may be asked for within the callback for statistics (`own_client.py`).
+
+    def list_topics(self, topic: str | None, timeout: float) -> Any:
+        """As the client's."""
+        if not self.within_callback.is_this:
+            return _list_topics(self._consumer, topic, timeout)
+        with self.own_client.opened() as client:
+            return _list_topics(client, topic, timeout)
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """As the client's. Within the callback librdkafka gets them with the next `poll`."""
+        self.own_client.credentials = username, password
+        if self.within_callback.is_this:
+            self._new_credentials = username, password
+        else:
+            _Native.set_sasl_credentials(self._consumer, username, password)
+
+    def _set_new_credentials(self) -> None:
+        new, self._new_credentials = self._new_credentials, None
+        if new is not None:
+            _Native.set_sasl_credentials(self._consumer, *new)
+
     # Turns.
 
     def attend_in_poll(self) -> Message | None:
@@ -106,6 +137,7 @@ class ConfluentSide(ApplicationSide):
                 return None
             try:
                 self.path.is_inside = False
+                self._set_new_credentials()
                 if self.may_hand_out:
                     self.path.go_on(self.assigned.paused)
                 self.attend()
@@ -222,3 +254,9 @@ class ConfluentSide(ApplicationSide):
             code = KafkaError._CONFLICT if incremental > 0 else KafkaError._INVALID_ARG
             raise KafkaException(KafkaError(code, reason))
         self.reassign(wanted, incremental=incremental)
+
+
+def _list_topics(client: confluent_kafka.Consumer, topic: str | None, timeout: float) -> Any:
+    return (
+        _Native.list_topics(client, timeout=timeout) if topic is None else _Native.list_topics(client, topic, timeout)
+    )

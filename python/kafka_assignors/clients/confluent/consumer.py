@@ -333,17 +333,14 @@ class Consumer(PollingConsumer):
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
         """As the client's."""
         self._check_handle()
-        return (
-            _Native.list_topics(self, timeout=timeout) if topic is None else _Native.list_topics(self, topic, timeout)
-        )
+        return self._group.list_topics(topic, timeout)
 
     # The end.
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """As the client's, for the membership's connections as well."""
         self._check_handle()
-        _Native.set_sasl_credentials(self, username, password)
-        self._group.stall_detector.credentials = username, password
+        self._group.set_sasl_credentials(username, password)
         sasl = self._config.client.sasl
         if sasl is not None and sasl.credentials is not None:
             sasl.credentials.replace(username, password)

@@ -182,9 +182,16 @@ class LibrdkafkaPath:
     def _introduce(self, topics: set[str]) -> None:
         """Makes librdkafka find the leaders of new topics now. By itself it does so up to a second later."""
         new = topics - self._introduced
-        if new:
-            self._introduced |= new
-            with contextlib.suppress(KafkaException):
+        if not new:
+            return
+        self._introduced |= new
+        with contextlib.suppress(KafkaException):
+            if self.is_inside:
+                # Within a callback the process would be aborted by `list_topics` (`own_client.py`). The lookup of an
+                # offset finds the leader first.
+                ends = [TopicPartition(topic, 0, OFFSET_END) for topic in new]
+                _Native.offsets_for_times(self._consumer, ends, timeout=times.LEADER_LOOKUP)
+            else:
                 topic = next(iter(new)) if len(new) == 1 else None
                 _Native.list_topics(self._consumer, topic, timeout=times.LEADER_LOOKUP)
 

@@ -203,8 +203,8 @@ class PollingConsumer(_Native):
         try:
             _Native.close(self)
             _Native.__init__(self, self._native)
-            if self._group.stall_detector.credentials is not None:
-                _Native.set_sasl_credentials(self, *self._group.stall_detector.credentials)
+            if self._group.own_client.credentials is not None:
+                _Native.set_sasl_credentials(self, *self._group.own_client.credentials)
         finally:
             self._renewing = False
 
@@ -264,8 +264,14 @@ class _Statistics:
 
     def __call__(self, statistics: str) -> None:
         consumer = self._consumer()
-        if consumer is not None:
-            consumer._on_statistics(statistics)
+        if consumer is None:
+            self._tell(statistics)
+        else:
+            with consumer._group.within_callback:
+                consumer._on_statistics(statistics)
+                self._tell(statistics)
+
+    def _tell(self, statistics: str) -> None:
         now = time.monotonic()
         # Statistics come at least as often as the user wants them. They may come a tenth of the interval early.
         if self._users is not None and now - self._last >= 0.9 * self._interval:

@@ -28,45 +28,36 @@ from kafka_assignors.clients.confluent import times
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kafka_assignors.clients.confluent.own_client import OwnClient
     from kafka_assignors.member.data_path import Partition
 
 __all__ = ["StallDetector"]
 
 logger = logging.getLogger("kafka_assignors")
 
-# Kept: programs put our class in the place of the client's.
-_Native = confluent_kafka.Consumer
-
 # The most partitions that are asked for.
 _MOST_ASKED = 8
-# Settings of the data path that the client of check 3 does not need.
-_UNWANTED = {"statistics.interval.ms", "logger", "log_level", "debug"}
 
 
 class StallDetector:
     """Watches one consumer. `look` is called in the application's thread.
 
     Args:
-        settings: the data path's. The client of check 3 connects with them.
+        client: the client of check 3.
+        statistics_ms: the interval of librdkafka's statistics, in milliseconds.
         limit: how many seconds a partition may take to advance.
         found: called when the data path has stalled, on a thread of its own.
 
     Attributes:
-        credentials: a user name and a password that replaced those of the settings.
         resolved: for partitions that begin at a logical offset, the offset at which librdkafka begins to read.
     """
 
-    def __init__(self, settings: Mapping[str, Any], limit: float, found: Callable[[], object]) -> None:
-        self._settings = {
-            name: value
-            for name, value in settings.items()
-            if name not in _UNWANTED and (not callable(value) or name == "oauth_cb")
-        }
+    def __init__(self, client: OwnClient, statistics_ms: float, limit: float, found: Callable[[], object]) -> None:
+        self._client = client
         self._limit = limit
         # `look` is called with each of the statistics. After a longer time than this the application did not poll.
-        self._away = max(limit / 2, 2.5 * settings.get("statistics.interval.ms", 0) / 1000)
+        self._away = max(limit / 2, 2.5 * statistics_ms / 1000)
         self._found = found
-        self.credentials: tuple[str, str] | None = None
         self.resolved: dict[Partition, int] = {}
         # The offset of each partition, and since when it has not changed.
         self._standing: dict[Partition, tuple[int, float]] = {}
@@ -117,19 +108,15 @@ class StallDetector:
                 self._asking = None
 
     def _ask(self, behind: Mapping[Partition, int]) -> None:
+        asked = itertools.islice(behind.items(), _MOST_ASKED)
         try:
-            consumer = _Native({**self._settings, "log_level": 0})
+            with self._client.opened() as consumer:
+                stalled = any(_has_more(consumer, partition, offset) for partition, offset in asked)
         except KafkaException as error:
             logger.debug("the ends of partitions cannot be asked for: %s", error)
             return
-        try:
-            if self.credentials is not None:
-                consumer.set_sasl_credentials(*self.credentials)
-            asked = itertools.islice(behind.items(), _MOST_ASKED)
-            if any(_has_more(consumer, partition, offset) for partition, offset in asked):
-                self._found()
-        finally:
-            consumer.close()
+        if stalled:
+            self._found()
 
 
 def _has_more(consumer: confluent_kafka.Consumer, partition: Partition, offset: int) -> bool:
