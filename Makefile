@@ -203,8 +203,8 @@ MATRIX := PYTHONPATH=tests $(BIN)/python -P -m support.matrix
 matrix: $(WHEELS)/dev/.stamp ## the clients' tests on every supported release of each client, and the table of docs/clients.md
 	@$(MATRIX) --wheel $(WHEELS)/dev/*-abi3-*.whl $(MATRIX_ARGS)
 
-matrix-ends: $(WHEELS)/dev/.stamp ## the clients' tests on the oldest and the newest release of each client
-	@echo "=== test: pytest, the oldest and the newest release of each client"
+matrix-ends: $(WHEELS)/dev/.stamp ## the clients' tests on the oldest release of each client; `make test` has the newest
+	@echo "=== test: pytest, the oldest release of each client"
 	@$(MATRIX) --wheel $(WHEELS)/dev/*-abi3-*.whl --ends --write-nothing
 
 # Their jars are for an older Spark than the newest, which gets an environment of its own.

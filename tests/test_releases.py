@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from kafka_assignors.clients.common.releases import TESTED, numbers, warn_if_new
 from kafka_assignors.errors import ClientReleaseWarning, IncompatibleClientError
 from support import matrix
 from support.features import FEATURES, has
-from support.releases import CLIENTS, ends, environments
+from support.releases import CLIENTS, NEWEST, Environment, ends, environments
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -69,6 +70,17 @@ def test_each_python_has_the_newest_and_the_oldest_that_it_can_have() -> None:
             releases = [each.release for each in every if (each.package, each.python) == (package, python)]
             assert releases[-1] == client.releases[-1]
     assert not [each for each in every if each.release == "2.0.2" and each.python != "3.11"]
+
+
+def test_only_what_make_test_runs_on_is_left_out_of_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = ".".join(map(str, sys.version_info[:2]))
+    every = environments([here])
+    assert {each for each in every if matrix.runs_here(each)} == {
+        Environment(package, release, here) for package, release in NEWEST.items()
+    }
+    assert not any(matrix.runs_here(replace(each, python="3.99")) for each in every)
+    monkeypatch.setattr(matrix, "version", {**NEWEST, "aiokafka": "0.13.0"}.__getitem__)
+    assert [each for each in every if matrix.runs_here(each)] == [Environment("aiokafka", "0.13.0", here)]
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,8 @@
 """`make matrix`: the clients' tests on every supported release of each client, each in an environment of its own.
 
     python -m support.matrix --wheel target/wheels/dev/*.whl            all of them
-    python -m support.matrix --wheel ... --ends                          the oldest and the newest of each client
+    python -m support.matrix --wheel ... --ends                          the oldest and the newest of each client, but
+                                                                         for those that `make test` has run already
     python -m support.matrix --wheel ... --only kafka-python-2           those whose name begins so
     python -m support.matrix --lock                                      requirements/clients.txt again, without a run
 
@@ -19,6 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -58,15 +60,15 @@ def uv() -> str:
 def installed_pythons(versions: Sequence[str]) -> dict[str, str]:
     """The interpreters of these versions: those that uv finds on this machine, else those of Debian's packages."""
     found = {PYTHONS[0]: sys.executable} if sys.version_info[:2] == (3, 11) else {}
-    for version in versions:
-        if version in found:
+    for each in versions:
+        if each in found:
             continue
-        command = [uv(), "python", "find", "--no-project", "--no-python-downloads", version]
-        unpacked = [sys.executable, "-B", str(DEBIAN_PYTHONS), str(ROOT / "target" / "pythons"), version]
-        for each in (command, unpacked):
-            answer = subprocess.run(each, capture_output=True, text=True, check=False, cwd="/")
+        find = [uv(), "python", "find", "--no-project", "--no-python-downloads", each]
+        unpack = [sys.executable, "-B", str(DEBIAN_PYTHONS), str(ROOT / "target" / "pythons"), each]
+        for command in (find, unpack):
+            answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
             if answer.returncode == 0:
-                found[version] = answer.stdout.strip()
+                found[each] = answer.stdout.strip()
                 break
     return found
 
@@ -91,6 +93,13 @@ def lock() -> None:
                 blocks.append(subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder).stdout)
     head = "# The releases that `make matrix` tests, each with its hashes. This file was made by: make lock\n"
     LOCKED.write_text(head + "".join(blocks))
+
+
+def runs_here(environment: Environment) -> bool:
+    """Whether this program runs on the Python and the releases of an environment: so do the tests of `make test`."""
+    releases = NEWEST | {environment.package: environment.release}
+    installed = {package: version(package) for package in releases}
+    return environment.python == ".".join(map(str, sys.version_info[:2])) and installed == releases
 
 
 def make(environment: Environment, interpreter: str, wheel: Path) -> Path:
@@ -217,11 +226,14 @@ def main() -> int:
         lock()
         return 0
     pythons = installed_pythons(PYTHONS[:1] if options.ends else PYTHONS)
-    versions = [version for version in PYTHONS if version in pythons]
+    versions = [each for each in PYTHONS if each in pythons]
     wanted = ends(versions) if options.ends else environments(versions)
     wanted = [each for each in wanted if each.name.startswith(options.only)]
     failed = 0
     for environment in wanted:
+        if options.ends and runs_here(environment):
+            print(f"{environment.name}: what this environment has, so `make test` runs its tests", flush=True)
+            continue
         python = make(environment, pythons[environment.python], options.wheel)
         counts = test(environment, python, options.workers)
         failed += counts["failed"]
