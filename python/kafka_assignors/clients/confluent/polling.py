@@ -166,8 +166,15 @@ class PollingConsumer(_Native):
             if not needed and (self._group.subscribed or not self._group.unsubscribed_commits.on_interval):
                 self._poll_methods.off(self)
 
-    def _on_statistics(self, statistics: str) -> None:
-        """Looks after the group. librdkafka calls it, so the application may be blocked inside librdkafka."""
+    def _on_statistics(self, statistics: str, users: Callable[[str], object]) -> None:
+        """Looks after the group, and calls the user's callback. librdkafka calls it, so the application may be blocked
+        inside librdkafka.
+        """
+        with self._group.within_callback:
+            self._attend_blocked(statistics)
+            users(statistics)
+
+    def _attend_blocked(self, statistics: str) -> None:
         if self._closed or self._renewing:
             # librdkafka is closing. A commit that begins now would make it abort the process.
             return
@@ -267,9 +274,7 @@ class _Statistics:
         if consumer is None:
             self._tell(statistics)
         else:
-            with consumer._group.within_callback:
-                consumer._on_statistics(statistics)
-                self._tell(statistics)
+            consumer._on_statistics(statistics, self._tell)
 
     def _tell(self, statistics: str) -> None:
         now = time.monotonic()
