@@ -63,13 +63,10 @@ $(VENV)/.frameworks: $(VENV)/.stamp
 # The wheel in two builds of the same sources, each as cargo's profile of that name has it. `dev` compiles in a fraction of the
 # time: it is for what shows that something works. `release` is optimised as what is published: whatever measures runs on it.
 # Both have the feature `bench`, the floors that benchmarks divide by. A published wheel has not: `make release` builds it.
-# The second has a folder of its own, since one cargo at a time works in a folder: the gate's program, built in the other, does
-# not wait for this wheel.
 $(WHEELS)/%/.stamp: $(VENV)/.stamp $(SOURCES)
 	@echo "=== build: wheel ($*)"
 	@rm -rf $(@D) && mkdir -p $(@D)
-	@env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin build --quiet --locked --profile $* --features bench --interpreter $(BIN)/python --out $(@D) \
-	  $(if $(filter release,$*),--target-dir target/release-wheel)
+	@env -u MAKEFLAGS -u MFLAGS $(BIN)/maturin build --quiet --locked --profile $* --features bench --interpreter $(BIN)/python --out $(@D)
 	@touch $@
 
 # Lint, tests, benchmarks and demo run the wheel as installed. One of the two is installed at a time, and a file names it.
@@ -216,7 +213,7 @@ gate: gate-counts gate-ratios ## the quick half of the benchmarks against the co
 # Counts of instructions and allocations are the same on a busy machine.
 gate-program:
 	@if command -v valgrind >/dev/null; \
-	  then $(CARGO) build --quiet --release --locked --package kafka-assignors-core --example gate; fi
+	  then $(CARGO) build --quiet --release --locked --package kafka-assignors-gate; fi
 
 gate-counts: $(WORKS)
 	@echo "=== gate: instructions and allocations"

@@ -1,6 +1,6 @@
 """Counts of the core's instructions (by callgrind) and allocations. They do not depend on the machine's load.
 
-The counted program is the core's example `gate`, compiled as for the wheel.
+The counted program is rust/gate, compiled as the wheel is.
 """
 
 import json
@@ -71,11 +71,11 @@ def build(*, slowed: bool = False) -> Path:
     target = ROOT / "target" / "slowdown" if slowed else ROOT / "target"
     # make's job server is not open to the children of a recipe, and cargo would warn.
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS")}
-    command = ["cargo", "build", "--quiet", "--release", "--locked", "--package", "kafka-assignors-core"]
+    command = ["cargo", "build", "--quiet", "--release", "--locked", "--package", "kafka-assignors-gate"]
     if slowed:
         command += ["--features", "slowdown"]
-    subprocess.run([*command, "--example", "gate", "--target-dir", target], cwd=ROOT, env=environment, check=True)
-    return target / "release" / "examples" / "gate"
+    subprocess.run([*command, "--target-dir", target], cwd=ROOT, env=environment, check=True)
+    return target / "release" / "gate"
 
 
 @cache

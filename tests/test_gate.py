@@ -86,3 +86,22 @@ def test_a_new_benchmark_without_a_bound_fails_the_gate(name: str, tmp_path: Pat
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
     assert done.returncode == code, done.stdout + done.stderr
     assert told in done.stdout
+
+
+def test_the_core_is_compiled_once_for_the_program_and_the_wheel() -> None:
+    """Cargo compiles it again if one crate below it has another feature: a minute of a processor (rust/gate)."""
+
+    def below(package: str, *options: str) -> set[str]:
+        # Each line is the name of a crate or of a feature of it.
+        command = ["cargo", "tree", "--locked", "--edges", "normal,build,features", "--prefix", "none"]
+        command += ["--package", package, *options]
+        tree = subprocess.check_output(command, cwd=BENCHES.parent, text=True)
+        return {line.removesuffix(" (*)") for line in tree.splitlines()}
+
+    core = {line.split(" ")[0] for line in below("kafka-assignors-core")} - {"kafka-assignors-core"}
+    program, wheel = below("kafka-assignors-gate"), below("kafka-assignors-python", "--features", "bench")
+    of_both = [
+        {line for line in lines if line.split(" ")[0] in core and " feature " in line} for lines in (program, wheel)
+    ]
+    assert of_both[0] == of_both[1]
+    assert any(line.startswith("syn feature") for line in of_both[0])
