@@ -32,6 +32,11 @@ PYTEST := KAFKA_ASSIGNORS_INSTALLED=1 $(BIN)/python -P -m pytest
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
   $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.j2' -o -name '*.css' -o -name '*.js' -o -name '*.json' -o -name '*.yml' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
 
+# What cargo keeps to compile a part again makes a first build a fifth longer. A build after it, by the next `make`, keeps it.
+ifeq ($(wildcard target/debug),)
+export CARGO_INCREMENTAL ?= 0
+endif
+
 # Without compiled files Python compiles each module again in each process, and the tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
