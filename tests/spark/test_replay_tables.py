@@ -211,7 +211,7 @@ def test_a_group_of_100_000_partitions(spark: SparkSession) -> None:
         "select 'c' cluster, 'g' group_id, 0L ts, 'g-t' topic, cast(id as int) partition, id % 1000 lag "
         "from range(100000)"
     )
-    found = replay(**frames, strategies=["sticky", "lag"])
+    found = replay(**frames, strategies=["sticky", "lag"]).cache()
     rows = sorted(found.collect(), key=lambda row: (row.strategy, row.seq))
     figures = [(row.strategy, row.seq, row.assigned, row.moved_needed) for row in rows]
     assert figures[2:] == [("sticky", 1, 100_000, 0), ("sticky", 2, 100_000, 5_000)]

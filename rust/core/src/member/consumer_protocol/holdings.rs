@@ -42,10 +42,27 @@ impl Holdings {
         self.find(name, partition).map(|(_, since)| since)
     }
 
-    /// The partitions of `target` that are not owned, and the owned ones that are not in `target`.
-    pub(super) fn compare(&self, target: &ByTopic) -> (ByTopic, ByTopic) {
-        let owned = self.by_topic();
-        (without(target, &owned), without(&owned, target))
+    /// The partitions of `target` that are not owned, and the owned ones that are not in `target`. Topics without a name
+    /// count as not in `target`. Each event of the member comes here, so nothing is allocated for topics that are equal.
+    pub(super) fn compare(&self, target: &ByTopic, names: &BTreeMap<TopicId, String>) -> (ByTopic, ByTopic) {
+        let (mut added, mut revoked) = (ByTopic::new(), ByTopic::new());
+        for (&id, numbers) in target.iter().filter(|(id, _)| names.contains_key(*id)) {
+            let held = self.owned.get(&id).map(|held| &held.since);
+            if held.is_some_and(|held| held.keys().eq(numbers)) {
+                continue;
+            }
+            let owned = |number: &i32| held.is_some_and(|held| held.contains_key(number));
+            insert(&mut added, id, numbers.iter().filter(|number| !owned(number)));
+        }
+        for (&id, held) in &self.owned {
+            let wanted = target.get(&id).filter(|_| names.contains_key(&id));
+            if wanted.is_some_and(|wanted| held.since.keys().eq(wanted)) {
+                continue;
+            }
+            let stays = |number: &i32| wanted.is_some_and(|wanted| wanted.contains(number));
+            insert(&mut revoked, id, held.since.keys().filter(|number| !stays(number)));
+        }
+        (added, revoked)
     }
 
     pub(super) fn add(&mut self, partitions: &ByTopic, names: &BTreeMap<TopicId, String>) {
@@ -93,6 +110,14 @@ pub(super) fn named<'a>(partitions: &ByTopic, name: impl Fn(&TopicId) -> Option<
         }
     }
     merged.into_iter().map(|(name, numbers)| (name.to_owned(), numbers.into_iter().collect())).collect()
+}
+
+/// Adds the partitions of a topic, if there are any.
+fn insert<'a>(partitions: &mut ByTopic, id: TopicId, numbers: impl Iterator<Item = &'a i32>) {
+    let numbers: BTreeSet<i32> = numbers.copied().collect();
+    if !numbers.is_empty() {
+        partitions.insert(id, numbers);
+    }
 }
 
 /// Of `all` what is not in `gone`.

@@ -29,10 +29,9 @@ impl ConsumerMembership {
             return false;
         }
         let Some(target) = &self.target else { return false };
-        let mut known = target.clone();
-        known.retain(|id, numbers| self.topics.names.contains_key(id) && !numbers.is_empty());
-        let (added, revoked) = self.holdings.compare(&known);
-        let waits = known.len() < target.values().filter(|numbers| !numbers.is_empty()).count();
+        let names = &self.topics.names;
+        let (added, revoked) = self.holdings.compare(target, names);
+        let waits = target.iter().any(|(id, numbers)| !numbers.is_empty() && !names.contains_key(id));
         if added.is_empty() && revoked.is_empty() && (!self.first || waits) {
             // The coordinator sent what the application has already. It is acknowledged all the same: the coordinator may have asked
             // for some of it, and changed its plan meanwhile.
