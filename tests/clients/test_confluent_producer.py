@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import logging
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -491,6 +492,28 @@ def test_a_topic_that_the_broker_makes_on_demand_is_waited_for() -> None:
             producer.produce("new", b"value", on_delivery=lambda error, _: reports.append(error))
         assert reports == [None]
         assert kafka.topics()["new"] == 3
+
+
+def test_a_delivery_report_may_write_to_a_topic_that_is_new_to_the_producer() -> None:
+    """A record that failed goes to another topic, as with the client's own producer, and more reports follow."""
+    reports: list[str | None] = []
+    with EmbeddedKafka(topics={"orders": 4, "dead-letters": 4}) as kafka:
+        producer = Producer(
+            {"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}, partitioner=DefaultPartitioner()
+        )
+
+        def report(error: KafkaError | None, message: Any) -> None:
+            assert error is None
+            reports.append(message.topic())
+            if message.topic() == "orders":
+                producer.produce("dead-letters", message.value(), on_delivery=report)
+
+        for number in range(20):
+            producer.produce("orders", str(number).encode(), on_delivery=report)
+        late = time.monotonic() + 20
+        while producer.flush(1) > 0 and time.monotonic() < late:
+            pass
+    assert (reports.count("orders"), reports.count("dead-letters")) == (20, 20)
 
 
 def test_names_of_topics_that_do_not_exist_are_not_hoarded(online: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

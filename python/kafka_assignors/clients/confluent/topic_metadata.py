@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
@@ -151,7 +152,7 @@ class ProducerTopics:
         late = time.monotonic() + (0.0 if name in self._unknown else self._patience)
         pause = _PAUSE
         while True:
-            leaders, error = _look(producer, name, _REQUEST)
+            leaders, error = _look_aside(producer, name, _REQUEST)
             if leaders:
                 return self._put(name, leaders)
             if (error is not None and error.code() not in _PASSING) or time.monotonic() >= late:
@@ -214,6 +215,30 @@ class ProducerTopics:
             self.known[name] = topic
             self._unknown.discard(name)
             return topic
+
+
+def _look_aside(
+    producer: confluent_kafka.Producer, name: str, timeout: float
+) -> tuple[dict[int, int] | None, KafkaError | None]:
+    """As `_look`, on a thread of its own, since a delivery report may have called `produce`.
+
+    Within a callback, `list_topics` would make the next callback abort the process (`own_client.py`). The state that it
+    deletes is that of its thread.
+    """
+    answer: Future[tuple[dict[int, int] | None, KafkaError | None]] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(_look(producer, name, timeout))
+        except BaseException as failure:
+            answer.set_exception(failure)
+
+    try:
+        threading.Thread(target=ask, name="kafka-assignors-metadata", daemon=True).start()
+    except RuntimeError:
+        # The interpreter is shutting down and starts no more threads.
+        return _look(producer, name, timeout)
+    return answer.result()
 
 
 def _look(
