@@ -103,7 +103,7 @@ def _read_by_java(trace: Trace, group: MovingGroup) -> None:
         if event.kind == "consumed":
             for topic, number, first, last in event.fields["offsets"]:
                 for offset in range(first, last + 1):
-                    group.note((topic, number, offset), event.member)
+                    group.note((topic, number, offset), event.member, event.at)
 
 
 def third(group: MovingGroup, strategy: str) -> Reader:
@@ -178,7 +178,10 @@ def test_a_group_with_java_and_librdkafka_is_moved_and_back(
         group._producing = False
         group._producer.join(30)
         _read_by_java(trace, group)
-        group.check_records()
+        # A cooperative consumer of Java goes on reading while it joins again, and does not commit these records before
+        # it gives their partitions up. Only an eager one stops reading first, as Java says where it marks partitions
+        # that are pending revocation (ConsumerCoordinator).
+        group.check_records(*(("java",) if strategy == "cooperative-sticky" else ()))
 
 
 def test_a_leader_of_ours_clears_the_way_of_librdkafkas_cooperative_sticky(kafka_broker: Kafka) -> None:
