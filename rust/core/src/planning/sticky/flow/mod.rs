@@ -10,6 +10,7 @@
 //!
 //! No path leads from one block to another, so each block is searched alone. A block that the start leaves even is not searched.
 
+mod buckets;
 mod cost;
 mod network;
 mod search;

@@ -1,8 +1,6 @@
 //! Successive shortest paths from where there is too much to where something is missing.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
+use super::buckets::{Buckets, Entry};
 use super::cost::Cost;
 use super::network::Network;
 use super::{End, Input};
@@ -10,8 +8,8 @@ use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
 use crate::planning::sticky::carrying::Carrying;
 
-/// The steps for an entry of the heap, besides those for its edges.
-const HEAP_STEPS: u64 = 8;
+/// The steps for a candidate, besides those for its edges.
+const CANDIDATE_STEPS: u64 = 8;
 
 /// An arc of a row and a member, or a detour, with the numbers that its cost depends on.
 #[derive(Debug, Clone, Copy)]
@@ -303,7 +301,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                             search.last = layer + 1;
                         }
                     } else if search.nearer(edge.to, edge.reduced, layer + 1) {
-                        search.candidates.push(Reverse((edge.reduced, layer + 1, edge.to)));
+                        search.candidates.push(edge.reduced, Entry { layer: layer + 1, node: edge.to });
                     }
                 }
                 false
@@ -318,39 +316,61 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     /// are those that [`Flow::layer`] would find with the new potentials.
     fn shorten(&mut self, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
         let without_cost = search.layered.len();
-        let mut heap = BinaryHeap::from(std::mem::take(&mut search.candidates));
         let mut farthest = None;
-        while let Some(Reverse((distance, layer, node))) = heap.pop() {
-            if farthest.is_some_and(|found| found < (distance, layer)) {
-                break;
-            }
-            if search.is_layered(node) {
-                continue;
-            }
-            search.enter(node, layer);
-            if self.excess[node as usize] < 0 {
-                farthest = Some((distance, layer));
-            }
-            if farthest.is_some() {
-                continue;
-            }
-            let mut steps = HEAP_STEPS;
-            self.find_edge(node, 0, |edge| {
-                steps += 1;
-                let farther = distance + edge.reduced;
-                if !search.is_layered(edge.to) && search.nearer(edge.to, farther, layer + 1) {
-                    heap.push(Reverse((farther, layer + 1, edge.to)));
+        // Nodes as near as the present bucket, to which edges that cost nothing lead. They come by layer.
+        let mut level = std::mem::take(&mut search.level);
+        let mut found = false;
+        while !found && let Some((distance, mut candidates)) = search.candidates.pop() {
+            candidates.sort_unstable_by_key(|candidate| candidate.layer);
+            level.clear();
+            let (mut at, mut of_level) = (0, 0);
+            loop {
+                let of_candidates = match (candidates.get(at), level.get(of_level)) {
+                    (None, None) => break,
+                    (Some(candidate), Some(other)) => candidate.layer <= other.layer,
+                    (candidate, _) => candidate.is_some(),
+                };
+                let (entries, place) = if of_candidates { (&candidates, &mut at) } else { (&level, &mut of_level) };
+                let Entry { layer, node } = entries[*place];
+                *place += 1;
+                found = farthest.is_some_and(|farthest| farthest < (distance, layer));
+                if found {
+                    break;
                 }
-                false
-            });
-            budget.spend(steps)?;
+                if search.is_layered(node) {
+                    continue;
+                }
+                search.enter(node, layer);
+                if self.excess[node as usize] < 0 {
+                    farthest = Some((distance, layer));
+                }
+                if farthest.is_some() {
+                    continue;
+                }
+                let mut steps = CANDIDATE_STEPS;
+                self.find_edge(node, 0, |edge| {
+                    steps += 1;
+                    let farther = distance + edge.reduced;
+                    if !search.is_layered(edge.to) && search.nearer(edge.to, farther, layer + 1) {
+                        let entry = Entry { layer: layer + 1, node: edge.to };
+                        if farther == distance {
+                            level.push(entry);
+                        } else {
+                            search.candidates.push(farther, entry);
+                        }
+                    }
+                    false
+                });
+                budget.spend(steps)?;
+            }
+            search.candidates.keep(candidates);
         }
-        search.candidates = heap.into_vec();
+        search.level = level;
         let Some((farthest, last)) = farthest else { return Ok(false) };
         search.last = last;
         // Relative to all that is farther away, whose potential stays as it is.
         for (at, &node) in search.layered.iter().enumerate() {
-            let nearer = if at < without_cost { C::from(0) } else { search.distance[node as usize].0 };
+            let nearer = if at < without_cost { C::from(0) } else { search.visits[node as usize].distance };
             self.potential[node as usize] = self.potential[node as usize] + nearer - farthest;
         }
         Ok(true)
@@ -424,28 +444,31 @@ struct Step {
     arc: u32,
 }
 
-/// What the last search through the layers knows of a node.
+/// What the last search knows of a node. One struct, since a search looks at a node by an edge, anywhere in memory.
 #[derive(Clone, Copy)]
-struct Visit {
-    /// The round of the search: what an earlier one left means nothing.
+struct Visit<C> {
+    /// The round of the search in which the node got its layer: what an earlier one left means nothing.
     round: u32,
     layer: u32,
     /// The first place in its list of edges that the search has not tried.
     next: u32,
+    /// The round in which the node got its distance.
+    reached: u32,
+    /// The number of edges of a shortest path, and its cost.
+    edges: u32,
+    distance: C,
 }
 
 /// The result of a search. Only the nodes marked with the present round have meaningful entries.
 struct PathSearch<C> {
     round: u32,
-    visits: Vec<Visit>,
+    visits: Vec<Visit<C>>,
     layered: Vec<u32>,
     /// The first layer with a deficit.
     last: u32,
-    /// By node, the round in which it got its distance.
-    reached: Vec<u32>,
-    /// By node, its distance and the number of edges.
-    distance: Vec<(C, u32)>,
-    candidates: Vec<Reverse<(C, u32, u32)>>,
+    candidates: Buckets<C>,
+    /// Kept for its memory.
+    level: Vec<Entry>,
     path: Vec<Step>,
 }
 
@@ -453,12 +476,11 @@ impl<C: Cost> PathSearch<C> {
     fn new(nodes: usize) -> Self {
         Self {
             round: 0,
-            visits: vec![Visit { round: 0, layer: 0, next: 0 }; nodes],
+            visits: vec![Visit { round: 0, layer: 0, next: 0, reached: 0, edges: 0, distance: C::from(0) }; nodes],
             layered: Vec::new(),
             last: u32::MAX,
-            reached: vec![0; nodes],
-            distance: vec![(C::from(0), 0); nodes],
-            candidates: Vec::new(),
+            candidates: Buckets::new(),
+            level: Vec::new(),
             path: Vec::new(),
         }
     }
@@ -476,17 +498,17 @@ impl<C: Cost> PathSearch<C> {
     }
 
     fn enter(&mut self, node: u32, layer: u32) {
-        self.visits[node as usize] = Visit { round: self.round, layer, next: 0 };
+        let visit = &mut self.visits[node as usize];
+        (visit.round, visit.layer, visit.next) = (self.round, layer, 0);
         self.layered.push(node);
     }
 
     /// Enters a distance if it is the least so far, of equal ones that with the fewest edges; whether it is.
     fn nearer(&mut self, node: u32, distance: C, edges: u32) -> bool {
-        let new = self.reached[node as usize] != self.round;
-        let nearer = new || (distance, edges) < self.distance[node as usize];
+        let visit = &mut self.visits[node as usize];
+        let nearer = visit.reached != self.round || (distance, edges) < (visit.distance, visit.edges);
         if nearer {
-            self.reached[node as usize] = self.round;
-            self.distance[node as usize] = (distance, edges);
+            (visit.reached, visit.distance, visit.edges) = (self.round, distance, edges);
         }
         nearer
     }
