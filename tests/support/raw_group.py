@@ -19,7 +19,8 @@ JOIN_GROUP, SYNC_GROUP = 11, 14
 NONE, UNKNOWN_SERVER_ERROR, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 0, -1, 27, 79
 
 _TIMEOUT = 30.0
-_SESSION_MS = 20_000
+# These members send no heartbeats, and a busy machine must not expel them.
+_SESSION_MS = 120_000
 _REBALANCE_MS = 20_000
 
 
