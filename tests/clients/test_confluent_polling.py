@@ -120,6 +120,13 @@ def test_credentials_that_a_callback_sets_reach_librdkafka_later(crowd: Crowd, m
     rotates.clear()
     consumer.set_sasl_credentials("another", "password")
     assert given[-1] == ("another", False)
+    # Nobody else makes the polls of a consumer without a subscription attentive.
+    consumer.unsubscribe()
+    given.clear()
+    rotates.append(True)
+    crowd.until(lambda: given, "librdkafka has them again")
+    rotates.clear()
+    assert not any(inside for _, inside in given)
 
 
 def test_poll_is_the_native_one_while_records_flow(crowd: Crowd) -> None:

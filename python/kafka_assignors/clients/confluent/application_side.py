@@ -110,13 +110,14 @@ class ConfluentSide(ApplicationSide):
         with self.own_client.opened() as client:
             return _list_topics(client, topic, timeout)
 
-    def set_sasl_credentials(self, username: str, password: str) -> None:
-        """As the client's. Within the callback librdkafka gets them with the next `poll`."""
+    def set_sasl_credentials(self, username: str, password: str) -> bool:
+        """As the client's. False within the callback: librdkafka gets them with the next attentive `poll`."""
         self.own_client.credentials = username, password
         if self.within_callback.is_this:
             self._new_credentials = username, password
-        else:
-            _Native.set_sasl_credentials(self._consumer, username, password)
+            return False
+        _Native.set_sasl_credentials(self._consumer, username, password)
+        return True
 
     def _set_new_credentials(self) -> None:
         new, self._new_credentials = self._new_credentials, None

@@ -340,7 +340,8 @@ class Consumer(PollingConsumer):
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """As the client's, for the membership's connections as well."""
         self._check_handle()
-        self._group.set_sasl_credentials(username, password)
+        if not self._group.set_sasl_credentials(username, password):
+            self._attend_next()
         sasl = self._config.client.sasl
         if sasl is not None and sasl.credentials is not None:
             sasl.credentials.replace(username, password)

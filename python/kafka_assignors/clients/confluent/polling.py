@@ -194,9 +194,13 @@ class PollingConsumer(_Native):
     def _commit_on_interval(self) -> None:
         """Makes `poll` attentive: without a member no other thread knows when a commit on the interval is due."""
         if self._group.unsubscribed_commits.begin():
-            with self._gate:
-                if not self._poll_methods.is_on:
-                    self._poll_methods.on(self)
+            self._attend_next()
+
+    def _attend_next(self) -> None:
+        """Makes the next `poll` an attentive one."""
+        with self._gate:
+            if not self._poll_methods.is_on:
+                self._poll_methods.on(self)
 
     def _rebalance(self) -> tuple[bool, Membership | None]:
         """Within a callback: whether the rebalance is cooperative, and the membership that it gave."""
