@@ -121,10 +121,11 @@ def test_credentials_that_a_callback_sets_reach_librdkafka_later(crowd: Crowd, m
     consumer.set_sasl_credentials("another", "password")
     assert given[-1] == ("another", False)
     # Nobody else makes the polls of a consumer without a subscription attentive.
-    consumer.unsubscribe()
+    consumer = crowd.add(statistics_interval_ms=100, stats_cb=rotate, enable_auto_commit=False)
+    consumer.assign([confluent_kafka.TopicPartition(topic, 0)])
     given.clear()
     rotates.append(True)
-    crowd.until(lambda: given, "librdkafka has them again")
+    crowd.until(lambda: given, "librdkafka has them", of=[consumer], within=10)
     rotates.clear()
     assert not any(inside for _, inside in given)
 
