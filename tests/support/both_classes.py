@@ -227,7 +227,10 @@ class Script:
     def waiting_for_a_dead_member(self, label: str, strategy: str) -> Iterator[None]:
         """Keeps the group in a rebalance that cannot end: a member has joined and sends no further request."""
         names = ("dead", "newcomer")
-        others = [RawMember(self.kafka.bootstrap_servers, self.group, name, strategy) for name in names]
+        # The rebalance ends with the session of the dead member. A consumer that closes meanwhile may wait for the end.
+        others = [
+            RawMember(self.kafka.bootstrap_servers, self.group, name, strategy, session_ms=20_000) for name in names
+        ]
         metadata = Subscription([self.topic(label)]).encode()
         for other in others:
             other.send_join(metadata)

@@ -19,7 +19,7 @@ JOIN_GROUP, SYNC_GROUP = 11, 14
 NONE, UNKNOWN_SERVER_ERROR, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 0, -1, 27, 79
 
 _TIMEOUT = 30.0
-# These members send no heartbeats, and a busy machine must not expel them.
+# These members send no heartbeats: a shorter session would expel them on a busy machine.
 _SESSION_MS = 120_000
 _REBALANCE_MS = 20_000
 
@@ -38,9 +38,17 @@ class Joined:
 class RawMember:
     """One member, with one connection to its coordinator."""
 
-    def __init__(self, bootstrap_servers: str, group: str, client_id: str, strategy: str = "sticky") -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        group: str,
+        client_id: str,
+        strategy: str = "sticky",
+        *,
+        session_ms: int = _SESSION_MS,
+    ) -> None:
         host, port = bootstrap_servers.split(",")[0].rsplit(":", 1)
-        self.group, self.client_id, self.strategy = group, client_id, strategy
+        self.group, self.client_id, self.strategy, self.session_ms = group, client_id, strategy, session_ms
         self.member_id = ""
         self.joined: Joined | None = None
         self._socket = socket.create_connection((host, int(port)), timeout=_TIMEOUT)
@@ -59,7 +67,7 @@ class RawMember:
             JOIN_GROUP,
             5,
             _string(self.group)
-            + struct.pack(">ii", _SESSION_MS, _REBALANCE_MS)
+            + struct.pack(">ii", self.session_ms, _REBALANCE_MS)
             + _string(self.member_id)
             + _string(None)
             + _string("consumer")
