@@ -1,7 +1,9 @@
 """For every test: the package under test, the number of property-test examples, and the rule that CI skips no test."""
 
+import gc
 import os
 import sys
+from collections.abc import Generator
 
 import hypothesis
 import pytest
@@ -37,6 +39,20 @@ def pytest_sessionstart() -> None:
     """Make's targets test the installed wheel, not the sources beside it."""
     if os.environ.get("KAFKA_ASSIGNORS_INSTALLED") and not kafka_assignors.__file__.startswith(sys.prefix):
         pytest.exit(f"the package under test is {kafka_assignors.__file__}, not the installed wheel", returncode=4)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keeps the thousands of collected tests, which live to the end, from Python's garbage collector.
+
+    Otherwise it goes through all of them in each full collection: a seventh of the time of collecting the tests.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

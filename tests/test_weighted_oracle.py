@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
-from ortools.sat.python import cp_model
 
 from kafka_assignors import Group, Member, WeightedAssignor
 from kafka_assignors.weighted import encode_capacity
@@ -59,6 +58,9 @@ def solved(case: Case, most: dict[str, int] | None) -> tuple[Fraction, Fraction]
 
     Two numbers: what is proven that no plan is below, and the best that was found.
     """
+    # It loads pandas, half a second of each process that collects the tests.
+    from ortools.sat.python import cp_model
+
     model = cp_model.CpModel()
     gets: dict[str, list[tuple[int, cp_model.IntVar]]] = {each: [] for each in case.quarters}
     stays = []
