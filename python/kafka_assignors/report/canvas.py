@@ -109,6 +109,7 @@ def draw(paint: Callable[[Figure], None], *, width: float, height: float, alt: s
     matplotlib must be installed: see `kafka_assignors.report.page.check_libraries`.
     """
     import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     ink, muted, grid, surface = (colour(name) for name in ("ink", "muted", "grid", "surface"))
@@ -144,7 +145,14 @@ def draw(paint: Callable[[Figure], None], *, width: float, height: float, alt: s
     context: Any = matplotlib.rc_context
     with context(settings):
         figure = Figure(figsize=(width, height), layout="constrained")
+        # The layout measures texts as this canvas draws them.
+        FigureCanvasSVG(figure)
         paint(figure)
+        # With a layout engine, `savefig` draws the figure twice, the first time only for the layout.
+        layout = figure.get_layout_engine()
+        assert layout is not None
+        layout.execute(figure)
+        figure.set_layout_engine(None)
         file = io.StringIO()
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, facecolor="none", dpi=96)
     return Picture(_themed(small(file.getvalue())), alt, caption, round(width * 96), round(height * 96))
