@@ -33,7 +33,8 @@ __all__ = [
 OPTIONS = ("-Xms32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
 # Spark's launcher gives the options of this variable to every driver.
 SPARK_VARIABLE = "SPARK_SUBMIT_OPTS"
-SPARK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# With this compiler alone the JVM reserves 48 MB for code: Spark fills them, and a thread looks for code to throw away.
+SPARK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 # A JVM says on its standard output that an archive does not fit its class path. Some tests read this output.
 QUIET = "-Xlog:disable"
 
