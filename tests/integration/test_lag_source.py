@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import weakref
 from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.abc import AbstractTokenProvider
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer
 
 from kafka_assignors import LagBasedAssignor, LagError, MemberState, MissingDependencyError, OptionError
@@ -150,6 +152,27 @@ def test_a_broker_that_does_not_answer(
         client(embedded_kafka.bootstrap_servers, timeout=0.3).lags(["t"], "g")
     mine = [thread.name for thread in threading.enumerate() if thread not in threads]
     assert [name for name in mine if not name.startswith("kafka-assignors-embedded")] == []
+
+
+def test_the_error_of_a_late_reading_keeps_no_client(
+    embedded_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Freed in a thread of its own, where Python's collector may run, the client would abort the process."""
+    made: list[weakref.ref[AdminClient]] = []
+
+    make = AdminClient.__init__
+
+    def watched(self: AdminClient, *arguments: Any) -> None:
+        make(self, *arguments)
+        made.append(weakref.ref(self))
+
+    monkeypatch.setattr(AdminClient, "__init__", watched)
+    embedded_kafka.create_topic("t", 1)
+    embedded_kafka.inject_fault("OffsetFetch", delay=60, times=20)
+    with pytest.raises(LagError) as caught:
+        confluent(embedded_kafka.bootstrap_servers, timeout=0.3).lags(["t"], "g")
+    assert caught.tb is not None
+    assert [each() for each in made] == [None]
 
 
 @pytest.mark.parametrize("client", [python, aio])

@@ -55,7 +55,11 @@ class ConfluentLagSource(ClusterLagSource):
     @contextlib.contextmanager
     def _connect(self, deadline: Deadline) -> Iterator[_Admin]:
         isolation = getattr(self._kafka.IsolationLevel, self._isolation_level.upper())
-        yield _Admin(self._kafka, self._kafka.admin.AdminClient(self._config), isolation, deadline)
+        reader = _Admin(self._kafka, self._kafka.admin.AdminClient(self._config), isolation, deadline)
+        try:
+            yield reader
+        finally:
+            reader.close()
 
     def _is_passing(self, error: Any) -> bool:
         known = self._kafka.KafkaError
@@ -80,6 +84,17 @@ class _Admin:
         self._admin = admin
         self._isolation = isolation
         self._deadline = deadline
+
+    def close(self) -> None:
+        """Ends the client, in this thread.
+
+        The traceback of an error keeps this object. Otherwise Python's collector frees the client later, possibly in a
+        thread of the client itself that completes a late answer; librdkafka aborts the process if a client ends there.
+        """
+        # In old releases a client ends with the last reference to it, and not before.
+        if hasattr(self._admin, "__exit__"):
+            self._admin.__exit__(None, None, None)
+        self._admin = None
 
     def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
         known = self._admin.list_topics(timeout=self._deadline.left).topics
