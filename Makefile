@@ -29,6 +29,8 @@ INSTALL := $(BIN)/uv pip install --quiet --require-hashes --constraint requireme
 # A busy machine may stretch one of two times: a ratio that is beyond its bound is measured twice more before it fails.
 AGAIN := --reruns 2 --only-rerun RatioError
 PYTEST := KAFKA_ASSIGNORS_INSTALLED=1 $(BIN)/python -P -m pytest
+# With the default, pytest-xdist 3.8 waits forever once a worker has died. So a dead worker ends the run, with its test's name.
+SPREAD := --dist loadgroup --max-worker-restart 0
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
   $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.j2' -o -name '*.css' -o -name '*.js' -o -name '*.json' -o -name '*.yml' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
 
@@ -197,11 +199,11 @@ test-python: $(WORKS) ## only pytest, without what `check` adds: make test-pytho
 	@# Python keeps what it compiles here; the processes, which start at once, would each compile it themselves: 39 s of CPU
 	@# time. The next line shows an error of collection.
 	@$(PYTEST) --collect-only -qq -m "not needs" >/dev/null || true
-	@$(PYTEST) -n $(QUICK_WORKERS) --dist loadgroup --durations=30 -m "not needs" $(PYTEST_ARGS)
+	@$(PYTEST) -n $(QUICK_WORKERS) $(SPREAD) --durations=30 -m "not needs" $(PYTEST_ARGS)
 
 test-needs: $(MEASURES) $(VENV)/.frameworks ## the tests that need a real broker, a browser, Spark, other projects or a long time
 	@echo "=== test: pytest, with a broker, a browser, Spark and other projects"
-	@$(PYTEST) -n $(WORKERS) --dist loadgroup --durations=30 -m "needs and not cluster" $(PYTEST_ARGS)
+	@$(PYTEST) -n $(WORKERS) $(SPREAD) --durations=30 -m "needs and not cluster" $(PYTEST_ARGS)
 
 # Some of them: make matrix MATRIX_ARGS='--only kafka-python-2'. The environments stay in target/matrix.
 MATRIX_ARGS ?=
@@ -257,7 +259,7 @@ test-long: $(MEASURES) $(VENV)/.frameworks ## hours: more seeds, the older broke
 	@echo "=== test: cargo test, $(CASES) cases a property, $(SEED_FACTOR) times the seeds"
 	@PROPTEST_CASES=$(CASES) SEED_FACTOR=$(SEED_FACTOR) $(CARGO) test --quiet --release --package kafka-assignors-core --locked -- --include-ignored
 	@echo "=== test: pytest, long, Apache Kafka $(KAFKA_LONG)"
-	@HYPOTHESIS_PROFILE=long CHAOS_SECONDS=$(CHAOS_SECONDS) KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) --dist loadgroup --timeout 3600 $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE=long CHAOS_SECONDS=$(CHAOS_SECONDS) KAFKA_VERSIONS=$(KAFKA_LONG) $(PYTEST) -n $(WORKERS) $(SPREAD) --timeout 3600 $(PYTEST_ARGS)
 	@$(MAKE) matrix
 	@$(MAKE) lakes
 	@$(MAKE) bench
@@ -331,7 +333,7 @@ release: ## what one machine can show of a release: its Linux wheels and the sdi
 	@$(BIN)/python -P .github/release/try_wheel.py dist
 	@echo "=== release: the test suite on the manylinux wheel"
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall dist/*-abi3-*.whl
-	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not cluster and not floors" $(PYTEST_ARGS)
+	@$(PYTEST) -n $(WORKERS) $(SPREAD) -m "not cluster and not floors" $(PYTEST_ARGS)
 
 figures: $(WORKS) ## the pictures of README, from the plans that they show
 	@PYTHONPATH=examples $(BIN)/python -P -m rebalance_picture docs/figures/rebalance
