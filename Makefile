@@ -146,14 +146,13 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 	@$(MAKE) -j2 --output-sync=target test-python test-rust
 	@$(MAKE) gate-counts
 
-# The tests with needs run on the release wheel, which compiles on one core for most of the time, beside all that does not need
-# it. Pytest's closing lines stand before the gate's. Make keeps the lines of a target together only where it may run two jobs.
+# The tests with needs run on the release wheel, which compiles on one core for most of the time. All that does not need it runs
+# beside it. Pytest's closing lines stand before the gate's. Make keeps the lines of a target together only where it may run two jobs.
 check: ## everything that CI runs: `make test`, then all that it leaves out
 	@$(MAKE) test
-	@$(MAKE) $(WHEELS)/release/.stamp & wheel=$$!; \
+	@$(MAKE) $(WHEELS)/release/.stamp & wheel=$$!; $(MAKE) -j2 --output-sync=target beside-needs & others=$$!; \
 	  $(MAKE) -j3 --output-sync=target $(VENV)/.frameworks jars browser prometheus class-archives && $(MAKE) lint || \
-	    { kill $$wheel 2>/dev/null; exit 1; }; \
-	  $(MAKE) -j2 --output-sync=target beside-needs & others=$$!; \
+	    { kill $$wheel $$others 2>/dev/null; exit 1; }; \
 	  wait $$wheel && $(MAKE) -j2 --output-sync=target test-needs; needs=$$?; wait $$others && exit $$needs
 	@$(MAKE) gate-ratios
 
