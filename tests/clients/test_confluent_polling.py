@@ -233,6 +233,62 @@ def test_a_consumer_that_is_blocked_in_librdkafka_takes_part(crowd: Crowd, strat
     assert {(each.topic(), each.partition()) for each in messages} <= blocked.held
 
 
+@pytest.mark.parametrize("strategy", BOTH_WAYS)
+def test_consume_hands_out_what_it_has_before_the_partitions_go(crowd: Crowd, strategy: str) -> None:
+    """`consume` waits in several native calls. In a later one, a callback for statistics follows news of a rebalance.
+
+    consume(10_000, 1.0)    native: 3 records  |  native: statistics ........ statistics  |  returns the 3 records
+    the other member                              joins, and a heartbeat says so ^      ^ no rebalance here
+    """
+    topic, partitions = topic_of(crowd, 4)
+    joining = threading.Event()
+
+    def late(_: str) -> None:
+        """Lasts until the member knows of the rebalance, and the next statistics are there."""
+        if joining.is_set():
+            wait_until(lambda: reader._group.is_due, "a heartbeat names the rebalance")
+            joining.clear()
+            time.sleep(0.3)
+
+    reader = crowd.add(strategy, statistics_interval_ms=100, stats_cb=late).follow(topic)
+    other = crowd.add(strategy)
+    crowd.settle(partitions, reader)
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.wait(0.02):
+            fill(crowd.kafka, topic, 4, 1, start=number)
+            number += 1
+
+    def join() -> None:
+        time.sleep(0.5)
+        joining.set()
+        other.follow(topic)
+        while not stop.is_set():
+            other.turn()
+
+    threads = [threading.Thread(target=each) for each in (write, join)]
+    for thread in threads:
+        thread.start()
+    try:
+        deadline = time.monotonic() + TIMEOUT
+        revoked = 0
+        while len(reader.held) != 2 or len(other.held) != 2:
+            before = len(reader.events)
+            messages = reader.consume(10_000, 1.0)
+            revoked += any(kind == "on_revoke" and gone for kind, gone in reader.events[before:])
+            found = {(message.topic(), message.partition()) for message in messages if message.error() is None}
+            assert found <= (reader.held if len(reader.events) > before else partitions)
+            assert time.monotonic() < deadline
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert revoked == 1
+    assert reader.held | other.held == partitions
+
+
 @release_has("Producer.close")  # Before 2.13 nothing ends the client's own poll, either.
 def test_an_interrupt_ends_a_poll_that_has_no_end() -> None:
     """Statistics between the signal and its handler do not suppress the interrupt."""

@@ -53,6 +53,7 @@ class PollingConsumer(_Native):
         "_config",
         "_gate",
         "_group",
+        "_holds_records",
         "_last_poll",
         "_native",
         "_poll_methods",
@@ -71,6 +72,7 @@ class PollingConsumer(_Native):
             self, (("poll", PollingConsumer._attentive_poll), ("consume", PollingConsumer._attentive_consume))
         )
         self._last_poll = time.monotonic()
+        self._holds_records = False
         self._closed = False
         self._group = ConfluentSide(self, config, _Summons(this), self._renew)
         fork.watch(self)
@@ -135,7 +137,11 @@ class PollingConsumer(_Native):
             left = times.NATIVE_WAIT if timeout < 0 else max(0.0, started + timeout - time.monotonic())
             records, group = engine.patience(min(left, times.NATIVE_WAIT))
             if records is not None:
-                messages += native(self, num_messages - len(messages), records)
+                self._holds_records = bool(messages)
+                try:
+                    messages += native(self, num_messages - len(messages), records)
+                finally:
+                    self._holds_records = False
                 if messages and not engine.may_hand_out:
                     messages = [message for message in messages if message.error() is not None]
             if group > 0 and len(messages) < num_messages:
@@ -181,15 +187,26 @@ class PollingConsumer(_Native):
         self._last_poll = time.monotonic()
         engine = self._group
         if engine.subscribed:
-            engine.attend_inside()
+            if not self._holds_records:
+                self._take_turns()
             engine.pause_in_doubt()
-            # An eager rebalance took the partitions away. No record may be delivered until the new ones are there.
-            late = time.monotonic() + times.BLOCKED_CALLBACK
-            while engine.holds_back and not engine.is_busy and engine.mailbox.wait(late - time.monotonic()):
-                engine.attend_inside()
             engine.look(statistics)
         elif engine.commits_now():
             engine.unsubscribed_commits.commit()
+
+    def _take_turns(self) -> None:
+        """Takes the turns that are due, inside librdkafka.
+
+        `consume` may not hold records meanwhile. The turn would revoke their partitions and commit their offsets, and
+        another member would read them as well. What librdkafka itself has gathered is safe: the pause of a partition
+        (`LibrdkafkaPath.hold`) makes it drop those records, and its position is still before them.
+        """
+        engine = self._group
+        engine.attend_inside()
+        # An eager rebalance took the partitions away. No record may be delivered until the new ones are there.
+        late = time.monotonic() + times.BLOCKED_CALLBACK
+        while engine.holds_back and not engine.is_busy and engine.mailbox.wait(late - time.monotonic()):
+            engine.attend_inside()
 
     def _commit_on_interval(self) -> None:
         """Makes `poll` attentive: without a member no other thread knows when a commit on the interval is due."""
