@@ -2,18 +2,19 @@
 
 import fnmatch
 import re
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import check_files
-from kafka_assignors import _core
 from platforms import expected
 
 ROOT = Path(__file__).parent.parent
-BUILD = "release" if _core.build_profile == "release" else "dev"
-WHEELS = sorted((ROOT / "target" / "wheels" / BUILD).glob("*.whl"))
+# The Makefile notes which wheel is installed: `.installed-dev` for that of target/wheels/dev.
+BUILDS = [each.name.removeprefix(".installed-") for each in Path(sys.prefix).glob(".installed-*")]
+WHEELS = [wheel for build in BUILDS for wheel in (ROOT / "target" / "wheels" / build).glob("*.whl")]
 
 
 def names() -> list[str]:
