@@ -9,7 +9,7 @@ pytestmark = pytest.mark.needs("java")
 
 VERSIONS = [version for version in jars.versions() if not version.startswith("3.")]
 # The seeds of the sample in tests/data are smaller.
-FIRST, HISTORIES, CHUNK = 1_000, 5_000, 500
+FIRST, HISTORIES, CHUNK = 1_000, 5_000, 1_250
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + HISTORIES, CHUNK))

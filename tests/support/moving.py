@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 # Nobody crashes here: a busy machine must not expel a member.
 SESSION_MS = 30_000
+# Ten groups of a test share two cores. Shorter waits and more records would cost them most of that.
+_WAIT_MS = 100
 Partition = tuple[str, int]
 # A command replaces the standard streams of the whole process.
 _COMMAND = threading.Lock()
@@ -68,7 +70,7 @@ class _KafkaPython:
         self._consumer = KafkaConsumer(*topics, **settings)
 
     def records(self) -> Iterable[tuple[str, int, int]]:
-        for records in self._consumer.poll(30).values():
+        for records in self._consumer.poll(_WAIT_MS).values():
             for record in records:
                 yield record.topic, record.partition, record.offset
 
@@ -85,7 +87,7 @@ class _Confluent:
         self._consumer.subscribe(list(topics))
 
     def records(self) -> Iterable[tuple[str, int, int]]:
-        message = self._consumer.poll(0.03)
+        message = self._consumer.poll(_WAIT_MS / 1000)
         while message is not None:
             error = message.error()
             if error is not None and error.fatal():
@@ -140,7 +142,7 @@ class MovingGroup:
             producer.produce(topic, b"%d" % self.sent, partition=number)
             self.sent += 1
             producer.poll(0)
-            time.sleep(0.02)
+            time.sleep(0.05)
         assert producer.flush(30) == 0
 
     def note(self, record: tuple[str, int, int], reader: str, at: int | None = None) -> None:
@@ -218,7 +220,7 @@ class MovingGroup:
         self.readers.remove(reader)
         reader.close()
 
-    def until(self, condition: Callable[[], bool], what: str, every: float = 0.02) -> None:
+    def until(self, condition: Callable[[], bool], what: str, every: float = 0.05) -> None:
         """Waits, and fails with what every reader holds. The condition is asked again after `every` seconds."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
