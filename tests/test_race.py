@@ -35,6 +35,8 @@ SMALL = Point(20, 5, 10, "equal", "one joins")
 HARNESSES = ["Java StickyAssignor", "Java CooperativeStickyAssignor"]
 if shutil.which("go") or Path(contenders.GO).exists():
     HARNESSES += ["franz-go sticky", "franz-go cooperative-sticky", "Sarama sticky", "Sarama cooperative-sticky"]
+# One process builds the Go harness, for most of a minute. Otherwise three further ones would wait for it.
+GO = pytest.mark.xdist_group("race")
 
 
 def peer(name: str) -> Contender:
@@ -189,6 +191,7 @@ def test_racks_count_before_what_is_kept() -> None:
 # ---- runs ----
 
 
+@GO
 @pytest.mark.needs("java", "peers")
 def test_a_quick_run_measures_the_peers_that_are_installed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Other tests may use the processor at the same time, so only the quality is compared.
@@ -213,6 +216,7 @@ def test_a_quick_run_measures_the_peers_that_are_installed(tmp_path: Path, capsy
     assert "librdkafka cooperative-sticky" in capsys.readouterr().out
 
 
+@GO
 @pytest.mark.needs("java", "peers")
 @pytest.mark.parametrize("name", HARNESSES)
 def test_the_harness_of_a_peer(name: str, race: Race) -> None:
@@ -229,6 +233,7 @@ def test_the_harness_of_a_peer(name: str, race: Race) -> None:
     assert with_racks["status"] == "measured", with_racks
 
 
+@GO
 @pytest.mark.needs("peers")
 def test_results_of_parts_add_up(tmp_path: Path) -> None:
     out = ["--quick", "--out", str(tmp_path)]
