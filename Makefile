@@ -47,7 +47,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check rust-tests test-rust test-python test-seeds test-needs beside-needs test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
+.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check rust-tests test-rust test-python test-seeds test-needs beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -155,21 +155,24 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 BESIDE_dev := gate-program
 BESIDE_optimized := rust-tests
 
-# Everything runs on one wheel, since a second one would be one more to compile.
-# Pytest's closing lines stand before the gate's. Make keeps the lines of a target together only where it may run two jobs.
+# Everything runs on one wheel, since a second one would be one more to compile. What compiles, and the other seeds and releases,
+# run beside it and beside `make test`, whose tests wait for a third of their time. Pytest's closing lines stand before the
+# gate's. Make keeps the lines of a target together only where it may run two jobs.
 check: export WORKING := optimized
 check: export MEASURED := optimized
 check: ## everything that CI runs: `make test`, then all that it leaves out
-	@$(MAKE) test
-	@$(MAKE) -j2 --output-sync=target beside-needs & others=$$!; \
-	  $(MAKE) -j3 --output-sync=target $(VENV)/.frameworks jars browser prometheus class-archives && $(MAKE) lint || \
-	    { kill $$others 2>/dev/null; exit 1; }; \
-	  $(MAKE) -j2 --output-sync=target test-needs; needs=$$?; wait $$others && exit $$needs
+	@$(MAKE) -j3 --output-sync=target $(WHEELS)/$(WORKING)/.stamp rust-tests jars browser prometheus lint-rust
+	@$(MAKE) $(VENV)/.installed-$(WORKING)
+	@$(MAKE) -j2 --output-sync=target beside-tests & beside=$$!; \
+	  $(MAKE) test || { kill $$beside 2>/dev/null; exit 1; }; \
+	  $(MAKE) -j2 --output-sync=target test-needs; needs=$$?; wait $$beside && exit $$needs
 	@$(MAKE) gate-ratios
 
 # The clients' tests on other releases wait for sessions to expire, for most of their time.
-beside-needs:
+beside-tests:
+	@$(MAKE) class-archives
 	@$(MAKE) test-seeds
+	@$(MAKE) lint-python
 	@$(MAKE) matrix-ends
 
 lint: lint-rust lint-python ## formatting, clippy, ruff, mypy, the stub against the built module
