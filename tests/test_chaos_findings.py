@@ -61,6 +61,15 @@ def test_ours_reads_nothing_that_is_not_its_own(ours: str) -> None:
     findings(synced(ours, 1, 0), synced(ours, 2), read(ours, 0, 0, 1, began=1))
 
 
+def test_a_share_that_shrinks_within_an_epoch() -> None:
+    """Records that were read before it shrank may be in the next lines, if these are of one call or batch."""
+    shrunk = synced("kafka_python", 14, 0, 7), synced("kafka_python", 14, 0)
+    lines = read("kafka_python", 7, 0, 1, began=14, more=1), read("kafka_python", 7, 2, 3, began=14)
+    assert findings(*shrunk, *lines).read == 4
+    with pytest.raises(AssertionError, match="kafka_python-sticky-1 read 7 in 14, not its own"):
+        findings(*shrunk, *lines, read("kafka_python", 7, 4, 4, began=14))
+
+
 def test_commits() -> None:
     found = Findings("t")
     found.judge_commits([(0, 2, 1), (1, 1, 2), (0, 2, 3), (0, 5, 4)], {0: 5, 1: 1})

@@ -350,7 +350,8 @@ class Findings:
                     assert other == name, f"{other} and {name} read {number} in generation {generation}"
                     self.again[_kind(name)] += self._note(number, first, last)
                     self._reads.setdefault(number, []).append((name, generation, first, last))
-                gone[name] = frozenset()
+                if "more" not in event.fields:
+                    gone[name] = frozenset()
         self.generations = len({generation for generation, _ in given})
 
     def _note(self, partition: int, first: int, last: int) -> int:

@@ -76,7 +76,10 @@ def synced(report: RebalanceReport, member_id: str) -> None:
 
 
 def write_offsets(records: Iterable[tuple[str, int, int]], began: int) -> bool:
-    """Writes records down that were read in the generation `began`. Returns whether there were any."""
+    """Writes records down that were read in the generation `began`. Returns whether there were any.
+
+    A line that is not the last one of these records has `more`.
+    """
     ranges: list[tuple[str, int, int, int]] = []
     for topic, partition, offset in records:
         if ranges and ranges[-1][:2] == (topic, partition) and ranges[-1][3] + 1 == offset:
@@ -84,7 +87,8 @@ def write_offsets(records: Iterable[tuple[str, int, int]], began: int) -> bool:
         else:
             ranges.append((topic, partition, offset, offset))
     for at in range(0, len(ranges), RANGES):
-        emit("consumed", offsets=ranges[at : at + RANGES], began=began)
+        more = {"more": True} if at + RANGES < len(ranges) else {}
+        emit("consumed", offsets=ranges[at : at + RANGES], began=began, **more)
     return bool(ranges)
 
 
