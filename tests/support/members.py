@@ -14,7 +14,7 @@ It writes events to its standard output, one JSON object per line. Each has ``at
 - ``synced``: the assigned partitions of a generation, and whether this member planned the generation;
 - ``assigned``, ``revoked``, ``lost``: the calls of the rebalance listener;
 - ``closing``: the member leaves, and its client does not call the listener;
-- ``consumed``: ranges of offsets;
+- ``consumed``: ranges of offsets; with ``more`` if the next line has further ones of the same records;
 - ``error``.
 
 All events of a test go to one `Trace`. The last event of each member there is ``ended``.
