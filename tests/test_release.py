@@ -15,6 +15,8 @@ ROOT = Path(__file__).parent.parent
 # The Makefile notes which wheel is installed: `.installed-dev` for that of target/wheels/dev.
 BUILDS = [each.name.removeprefix(".installed-") for each in Path(sys.prefix).glob(".installed-*")]
 WHEELS = [wheel for build in BUILDS for wheel in (ROOT / "target" / "wheels" / build).glob("*.whl")]
+# Without a note it is that of `make release`.
+WHEELS = WHEELS or sorted((ROOT / "dist").glob("*-abi3-*.whl"))
 
 
 def names() -> list[str]:
