@@ -47,7 +47,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check rust-tests test-rust test-python test-seeds test-needs beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
+.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check compile-tests test-rust test-python test-seeds test-needs beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,7 +71,7 @@ $(VENV)/.frameworks: $(VENV)/.stamp
 
 # The wheel in three builds of the same sources, each as cargo's profile of that name has it. `dev` compiles in a fraction of the
 # time: it is for what shows that something works. `release` is optimised as what is published: whatever measures runs on it.
-# `optimized` is nearly as fast, and compiles in half the time: CI runs on it. All have the feature `bench`, the floors that
+# `optimized` is nearly as fast, and takes a third less to compile: CI runs on it. All have the feature `bench`, the floors that
 # benchmarks divide by. A published wheel has not: `make release` builds it.
 $(WHEELS)/%/.stamp: $(VENV)/.stamp $(SOURCES)
 	@echo "=== build: wheel ($*)"
@@ -147,13 +147,9 @@ pipeline: ## a made-up fleet through the whole Spark pipeline, to a report: PIPE
 # A newcomer's tests: they need Python, cargo, and Java for one Spark job. The set-up waits for files and the tests wait for
 # sessions to expire, so the compiler works beside both.
 test: ## the tests a newcomer needs: all that needs no real broker, browser or other project
-	@$(MAKE) -j2 --output-sync=target $(WHEELS)/$(WORKING)/.stamp $(BESIDE_$(WORKING))
-	@$(MAKE) -j3 --output-sync=target test-python test-rust gate-program
+	@$(MAKE) -j2 --output-sync=target $(WHEELS)/$(WORKING)/.stamp gate-program
+	@$(MAKE) -j2 --output-sync=target test-python test-rust
 	@$(MAKE) gate-counts
-
-# What compiles beside the wheel. Two runs of cargo with one profile would wait for each other.
-BESIDE_dev := gate-program
-BESIDE_optimized := rust-tests
 
 # Everything runs on one wheel, since a second one would be one more to compile. What compiles, and the other seeds and releases,
 # run beside it and beside `make test`, whose tests wait for a third of their time. Pytest's closing lines stand before the
@@ -161,7 +157,7 @@ BESIDE_optimized := rust-tests
 check: export WORKING := optimized
 check: export MEASURED := optimized
 check: ## everything that CI runs: `make test`, then all that it leaves out
-	@$(MAKE) -j3 --output-sync=target $(WHEELS)/$(WORKING)/.stamp rust-tests jars browser prometheus lint-rust
+	@$(MAKE) -j3 --output-sync=target $(WHEELS)/$(WORKING)/.stamp compile-tests jars browser prometheus lint-rust
 	@$(MAKE) $(VENV)/.installed-$(WORKING)
 	@$(MAKE) -j2 --output-sync=target beside-tests & beside=$$!; \
 	  $(MAKE) test || { kill $$beside 2>/dev/null; exit 1; }; \
@@ -194,7 +190,7 @@ lint-python: $(WORKS)
 	@MYPYPATH= $(BIN)/python -P -m mypy.stubtest --concise --mypy-config-file pyproject.toml \
 	  --allowlist tests/stubtest-allowlist.txt kafka_assignors._core
 
-rust-tests:
+compile-tests:
 	@echo "=== build: cargo test"
 	@$(CARGO) test --quiet --no-run --package kafka-assignors-core --locked
 
