@@ -256,7 +256,7 @@ def test_the_proxy_holds_each_response_behind_the_one_before() -> None:
 @pytest.mark.parametrize("contender", sorted(CONTENDERS))
 def test_a_producer_in_its_own_process_tells_what_became_of_its_records(contender: str) -> None:
     with EmbeddedKafka(topics={"t": 3}) as kafka:
-        load = Load(contender, kafka.bootstrap_servers, "t", rate=500, seconds=0.2, burst=0.05, warm_up=0.1)
+        load = Load(contender, kafka.bootstrap_servers, ["t"], rate=500, seconds=0.2, burst=0.05, warm_up=0.1)
         measured = live_kafka_python.run([load, load], [])
         # The warm-up sends further records: 100, and one for each partition.
         assert sum(end - start for start, end in kafka.offsets("t")) == 2 * (100 + 50 + 3)
@@ -268,7 +268,7 @@ def test_a_producer_in_its_own_process_tells_what_became_of_its_records(contende
 
 
 def test_a_producer_that_fails_is_an_error_and_leaves_no_process() -> None:
-    load = Load("sticky", "127.0.0.1:1", "t", rate=500, seconds=0.2)
+    load = Load("sticky", "127.0.0.1:1", ["t"], rate=500, seconds=0.2)
     with pytest.raises(KeyError, match="nobody"):
         CONTENDERS["nobody"](load)
     with pytest.raises(RuntimeError, match="ended while it warmed up"):

@@ -13,7 +13,7 @@ from rich.console import Console
 from partitioners.report import Options, Scenario, plot, show, write
 
 # Each module has a tuple SCENARIOS.
-MODULES = ("simulated", "live_kafka_python", "live_librdkafka")
+MODULES = ("simulated", "live_kafka_python", "kip_480", "live_librdkafka")
 
 
 def scenarios() -> list[Scenario]:

@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import chain
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from support.broker import ApacheKafka
 
-__all__ = ["SCENARIOS"]
+__all__ = ["EVEN", "SCENARIOS", "compare", "run"]
 
 PATIENCE = 180.0
 
@@ -115,17 +116,17 @@ def warm_up(brokers: Sequence[ApacheKafka], options: Options) -> None:
     _warm.add(address)
     topic = brokers[0].create_topic(unique("warm"), 64)
     seconds = 1 if options.quick else 15
-    run([Load("round robin", address, topic, rate=0, seconds=seconds, warm_up=0)], brokers)
+    run([Load("round robin", address, [topic], rate=0, seconds=seconds, warm_up=0)], brokers)
     brokers[0].delete_topic(topic)
 
 
-def warm_up_topics(brokers: Sequence[ApacheKafka], topics: Sequence[str], options: Options) -> None:
+def warm_up_topics(brokers: Sequence[ApacheKafka], topics: Sequence[Sequence[str]], options: Options) -> None:
     """Writes to every partition many times. A sticky producer does not reach all 64 in its own warm-up, and on a new
     topic single appends took up to 50 ms.
     """
     seconds = 0.5 if options.quick else 3
-    for topic in topics:
-        run([Load("round robin", brokers[0].bootstrap_servers, topic, rate=0, seconds=seconds, warm_up=0)], brokers)
+    for each in topics:
+        run([Load("round robin", brokers[0].bootstrap_servers, each, rate=0, seconds=seconds, warm_up=0)], brokers)
 
 
 def compare(
@@ -135,11 +136,15 @@ def compare(
     options: Options,
     producers: int = 1,
     brokers: Sequence[ApacheKafka] = (),
+    active_topics: int = 1,
 ) -> Result:
-    """All contenders under one load, in turns. Each has its own topic, and all topics are warmed up alike."""
+    """All contenders under one load, in turns. Each has its own topics, and all topics are warmed up alike."""
     brokers = brokers or [one_broker()]
     warm_up(brokers, options)
-    topics = {name: brokers[0].create_topic(unique("bench"), partitions) for name in contenders}
+    topics = {
+        name: [brokers[0].create_topic(unique("bench"), partitions) for _ in range(active_topics)]
+        for name in contenders
+    }
     warm_up_topics(brokers, list(topics.values()), options)
     shared = replace(
         load,
@@ -150,16 +155,16 @@ def compare(
     runs: dict[str, list[Measured]] = {name: [] for name in contenders}
     for number in range(options.rounds):
         for name in list(contenders)[:: -1 if number % 2 else 1]:
-            own = replace(shared, contender=name, topic=topics[name])
+            own = replace(shared, contender=name, topics=topics[name])
             runs[name].append(run([own] * producers, brokers))
-    for topic in topics.values():
+    for topic in chain.from_iterable(topics.values()):
         brokers[0].delete_topic(topic)
     return Result(runs)
 
 
 EVERYBODY = ("round robin", "random", "sticky")
-# `compare` sets the topic.
-EVEN = Load(contender="", bootstrap="", topic="", rate=1_000, seconds=5)
+# `compare` sets the topics.
+EVEN = Load(contender="", bootstrap="", topics=(), rate=1_000, seconds=5)
 
 
 def lingering(partitions: int, producers: int = 1) -> Callable[[Options], Result]:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import kafka
 from kafka.structs import TopicPartition
@@ -25,6 +25,9 @@ from kafka_assignors.clients.kafka_python import (
 )
 from partitioners.baselines import RandomPartitioner
 from partitioners.report import quantiles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["CONTENDERS", "Load"]
 
@@ -53,7 +56,7 @@ class Load:
     Attributes:
         contender: one of `CONTENDERS`.
         bootstrap: the brokers' addresses.
-        topic: that exists.
+        topics: that exist; the records go to one after the other.
         rate: records a second; 0 is as many as it can.
         seconds: for how long, after the warm-up.
         burst: seconds between bursts; 0 is one record at a time, evenly.
@@ -67,7 +70,7 @@ class Load:
 
     contender: str
     bootstrap: str
-    topic: str
+    topics: Sequence[str]
     rate: float
     seconds: float
     burst: float = 0.0
@@ -143,9 +146,10 @@ class _Sending:
 
     def send(self) -> None:
         key = self.keys[self.sent % len(self.keys)]
+        topic = self.load.topics[self.sent % len(self.load.topics)]
         self.sent += 1
         before = time.perf_counter()
-        self.producer.send(self.load.topic, self.value, key=key).add_callback(self.answered, before).add_errback(
+        self.producer.send(topic, self.value, key=key).add_callback(self.answered, before).add_errback(
             self.errors.append
         )
 
@@ -160,12 +164,13 @@ def main() -> None:
     load = Load(**json.loads(sys.stdin.readline()))
     with CONTENDERS[load.contender](load) as producer:
         counter = _Counter(producer)
-        partitions = sorted(producer.partitions_for(load.topic))
-        # For the first record of a partition the broker creates files.
-        for future in [producer.send(load.topic, b"", partition=number) for number in partitions]:
-            producer.flush()
-            future.get(timeout=60)
-        assert TopicPartition(load.topic, 0) in producer._accumulator._batches
+        for topic in load.topics:
+            partitions = sorted(producer.partitions_for(topic))
+            # For the first record of a partition the broker creates files.
+            for future in [producer.send(topic, b"", partition=number) for number in partitions]:
+                producer.flush()
+                future.get(timeout=60)
+            assert TopicPartition(topic, 0) in producer._accumulator._batches
         _Sending(load, producer).run(load.warm_up)
         print("ready", flush=True)
         sys.stdin.readline()
