@@ -1,5 +1,5 @@
 //! The arcs of each member that carry something. A search goes from a member to the rows of these arcs only; a member that reads
-//! thousands of topics carries a few of them.
+//! thousands of topics carries a few of them. Likewise the detours of each node that can carry a unit away from it.
 
 use crate::planning::group::Csr;
 
@@ -17,6 +17,15 @@ impl Carrying {
             let at = next[member as usize];
             next[member as usize] += 1;
             words[at as usize / 64] |= u64::from(carries(arc)) << (at % 64);
+        }
+        Self { words }
+    }
+
+    /// One bit for each place, in any order.
+    pub(super) fn of_places(carries: impl ExactSizeIterator<Item = bool>) -> Self {
+        let mut words = vec![0u64; carries.len().div_ceil(64)];
+        for (at, carries) in carries.enumerate() {
+            words[at / 64] |= u64::from(carries) << (at % 64);
         }
         Self { words }
     }
@@ -45,6 +54,11 @@ impl Carrying {
         let within = arcs_of.row(member).partition_point(|&other| other < arc) as u32;
         let at = arcs_of.start(member) + within;
         debug_assert_eq!(arcs_of.row(member).get(within as usize), Some(&arc));
+        self.put(at, carries);
+    }
+
+    /// Says whether the arc at this place carries something.
+    pub(super) fn put(&mut self, at: u32, carries: bool) {
         let bit = 1u64 << (at % 64);
         if carries {
             self.words[at as usize / 64] |= bit;

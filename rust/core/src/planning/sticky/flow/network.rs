@@ -1,6 +1,7 @@
 //! The nodes and edges of the blocks that are searched.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::{Detours, End};
 use crate::planning::group::{Csr, NONE};
@@ -33,10 +34,37 @@ pub(super) struct Network<'a> {
     pub raisable: Csr,
     /// By member, the hub of its block; [`NONE`] for a member that may not have `low + 1`.
     pub hub_of: Vec<u32>,
-    /// By node, its detours in both directions: the other end, and the arc, which is one behind the members' arcs.
-    pub detours: Option<(Csr, Vec<(u32, u32)>)>,
+    pub detours: Option<DetoursOf>,
     pub first_row: u32,
     pub first_block: u32,
+}
+
+/// The detours of each node in both directions, in ascending order of their arcs, which are behind the members' arcs.
+pub(super) struct DetoursOf {
+    starts: Csr,
+    /// Node after node: the other end, and the arc.
+    pub ends: Vec<(u32, u32)>,
+}
+
+impl DetoursOf {
+    /// The places of a node's detours in `ends`.
+    pub(super) fn places(&self, node: u32) -> Range<u32> {
+        self.starts.start(node)..self.starts.start(node + 1)
+    }
+
+    /// The place of an arc among the node's detours. O(log detours of the node).
+    pub(super) fn place(&self, node: u32, arc: u32) -> u32 {
+        let places = self.places(node);
+        let of_node = &self.ends[places.start as usize..places.end as usize];
+        places.start + of_node.partition_point(|&(_, other)| other < arc) as u32
+    }
+
+    /// By place, whether the edge leads from its node in the detour's own direction: such an edge always has room.
+    pub(super) fn forward(&self) -> impl ExactSizeIterator<Item = bool> {
+        let nodes = (0..self.starts.len() as u32).flat_map(|node| self.places(node).map(move |_| node));
+        let forward: Vec<bool> = self.ends.iter().zip(nodes).map(|(&(to, _), node)| node > to).collect();
+        forward.into_iter()
+    }
 }
 
 impl<'a> Network<'a> {
@@ -144,7 +172,9 @@ impl<'a> Network<'a> {
                 edges.extend([(to, arc), (from, arc)]);
             }
         }
-        self.detours = Some((Csr::group_by(&here, self.nodes()), edges));
+        let starts = Csr::group_by(&here, self.nodes());
+        let ends = starts.items().iter().map(|&edge| edges[edge as usize]).collect();
+        self.detours = Some(DetoursOf { starts, ends });
     }
 
     pub(super) fn nodes(&self) -> usize {

@@ -52,6 +52,9 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
     ways: Vec<Way>,
     /// The arcs of members that carry something.
     carrying: Carrying,
+    /// By place of a detour at a node, whether it can carry a unit away from the node: in its own direction always, against it
+    /// while it carries something.
+    open: Carrying,
     /// By member, whether it uses its right to `low + 1`.
     raised: Vec<bool>,
     /// By node, units that are too many (positive) or missing (negative).
@@ -83,6 +86,10 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let paid = |from: End| !matches!(from, End::Row(_));
             ways.extend(detours.edges.iter().map(|edge| Way { mismatch: edge.mismatch, paid: paid(edge.from) }));
         }
+        let open = match &network.detours {
+            Some(detours) => Carrying::of_places(detours.forward()),
+            None => Carrying::of_places(std::iter::empty::<bool>()),
+        };
         let (mut excess, mut potential) = (vec![0; nodes], vec![C::from(0); nodes]);
         let mut raised = vec![false; members];
         for member in 0..members {
@@ -109,6 +116,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             arcs,
             ways,
             carrying,
+            open,
             raised,
             excess,
             potential,
@@ -211,24 +219,20 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             }
             places = self.rows.row(row).len() as u32;
         }
-        if RACKS && let Some((of_node, detours)) = &network.detours {
-            let row = of_node.row(node);
-            for (place, &at) in (places..).zip(row).skip(from.saturating_sub(places) as usize) {
-                let (to, arc) = detours[at as usize];
+        if RACKS && let Some(detours) = &network.detours {
+            let here = detours.places(node);
+            let mut next = here.start.saturating_add(from.saturating_sub(places));
+            while let Some(at) = self.open.next(next, here.end) {
+                let (to, arc) = detours.ends[at as usize];
                 let share = self.arcs[arc as usize].share;
-                let cost = if node > to {
-                    self.cost(arc, share + 1)
-                } else if share > 0 {
-                    -self.cost(arc, share)
-                } else {
-                    continue;
-                };
-                let edge = edge(place, to, arc, cost);
+                let cost = if node > to { self.cost(arc, share + 1) } else { -self.cost(arc, share) };
+                let edge = edge(places + at - here.start, to, arc, cost);
                 if visit(&edge) {
                     return Some(edge);
                 }
+                next = at + 1;
             }
-            places += row.len() as u32;
+            places += here.end - here.start;
         }
         if node < self.members && from <= places && !self.raised[node as usize] {
             let hub = network.hub_of[node as usize];
@@ -265,8 +269,13 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             } else {
                 *share -= amount as u32;
             }
-            if (before > 0) != (*share > 0) && (arc as usize) < of_members {
-                self.carrying.set(self.arcs_of, node.min(to), arc, *share > 0);
+            let carries = *share > 0;
+            if (before > 0) != carries {
+                if (arc as usize) < of_members {
+                    self.carrying.set(self.arcs_of, node.min(to), arc, carries);
+                } else if let Some(detours) = &self.network.detours {
+                    self.open.put(detours.place(node.min(to), arc), carries);
+                }
             }
         } else if node < self.members {
             self.raised[node as usize] = true;
