@@ -26,8 +26,10 @@ CARGO := env -u MAKEFLAGS -u MFLAGS cargo
 VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := target/wheels
-# Every file that comes from an index has one of the committed hashes, and so has what builds those that come as sources.
-INSTALL := $(BIN)/uv pip install --quiet --require-hashes --constraint requirements/constraints.txt --build-constraints requirements/constraints.txt
+# Every file that comes from an index has one of the committed hashes, and so has what builds those that come as sources. PySpark
+# is one of these: its jars are compressed already, and compressing them again for a wheel that is unpacked at once takes a
+# processor 18 seconds.
+INSTALL := $(BIN)/uv pip install --quiet --require-hashes --constraint requirements/constraints.txt --build-constraints requirements/constraints.txt --config-settings-package pyspark:--build-option=--compression=stored
 # A busy machine may stretch one of two times: a ratio that is beyond its bound is measured twice more before it fails.
 AGAIN := --reruns 2 --only-rerun RatioError
 PYTEST := KAFKA_ASSIGNORS_INSTALLED=1 $(BIN)/python -P -m pytest
@@ -47,7 +49,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check compile-tests test-rust test-python test-seeds test-needs beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-python gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
+.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check compile-tests test-rust test-python test-seeds test-simulated test-needs beside-wheel beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-sources lint-module gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -151,44 +153,56 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 	@$(MAKE) -j2 --output-sync=target test-python test-rust
 	@$(MAKE) gate-counts
 
-# Everything runs on one wheel, since a second one would be one more to compile. What compiles, and the other seeds and releases,
-# run beside it and beside `make test`, whose tests wait for a third of their time. Pytest's closing lines stand before the
-# gate's. Make keeps the lines of a target together only where it may run two jobs.
+# Everything runs on one wheel, since a second one would be one more to compile. The last two crates of it take one core two
+# minutes. `beside-wheel` needs no wheel, and has the rest of the time. Clippy and the simulated groups need what the wheel has
+# compiled, and `beside-tests` runs them beside `make test`, whose tests wait for a third of their time. Pytest's closing lines
+# stand before the gate's. Make keeps the lines of a target together only where it may run two jobs.
 check: export WORKING := optimized
 check: export MEASURED := optimized
 check: ## everything that CI runs: `make test`, then all that it leaves out
-	@$(MAKE) -j3 --output-sync=target $(WHEELS)/$(WORKING)/.stamp compile-tests jars browser prometheus lint-rust
+	@$(MAKE) -j3 --output-sync=target $(WHEELS)/$(WORKING)/.stamp compile-tests beside-wheel
 	@$(MAKE) $(VENV)/.installed-$(WORKING)
 	@$(MAKE) -j2 --output-sync=target beside-tests & beside=$$!; \
 	  $(MAKE) test || { kill $$beside 2>/dev/null; exit 1; }; \
 	  $(MAKE) -j2 --output-sync=target test-needs; needs=$$?; wait $$beside && exit $$needs
 	@$(MAKE) gate-ratios
 
+beside-wheel: jars browser prometheus
+	@nice $(MAKE) test-seeds
+	@nice $(MAKE) lint-sources
+
 # The clients' tests on other releases wait for sessions to expire, for most of their time.
 beside-tests:
 	@$(MAKE) class-archives
-	@$(MAKE) test-seeds
-	@$(MAKE) lint-python
+	@$(MAKE) lint-module
 	@$(MAKE) matrix-ends
+	@$(MAKE) lint-rust
+	@$(MAKE) test-simulated
 
-lint: lint-rust lint-python ## formatting, clippy, ruff, mypy, the stub against the built module
+lint: lint-rust lint-sources lint-module ## formatting, clippy, ruff, mypy, the stub against the built module
 
+# Clippy in the profile of the wheel finds its macros and build scripts compiled.
 lint-rust:
 	@echo "=== lint: cargo fmt, clippy"
 	@$(CARGO) fmt --all --check
-	@$(CARGO) clippy --quiet --workspace --all-targets --features kafka-assignors-python/bench --locked -- -D warnings
+	@$(CARGO) clippy --quiet --profile $(WORKING) --workspace --all-targets --features kafka-assignors-python/bench --locked -- -D warnings
 	@# What is published.
-	@$(CARGO) clippy --quiet --package kafka-assignors-python --locked -- -D warnings
+	@$(CARGO) clippy --quiet --profile $(WORKING) --package kafka-assignors-python --locked -- -D warnings
 
-lint-python: $(WORKS)
-	@echo "=== lint: ruff, zizmor, mypy, stubtest"
+lint-sources: $(VENV)/.stamp
+	@echo "=== lint: ruff, zizmor, mypy"
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
 	@$(BIN)/zizmor --offline --quiet .github/workflows
 	@$(BIN)/mypy --no-error-summary
 	@MYPYPATH=tests $(BIN)/mypy --no-error-summary benches/conftest.py
+
+lint-module: $(WORKS)
+	@echo "=== lint: stubtest"
 	@MYPYPATH= $(BIN)/python -P -m mypy.stubtest --concise --mypy-config-file pyproject.toml \
 	  --allowlist tests/stubtest-allowlist.txt kafka_assignors._core
+
+lint: lint-rust lint-python ## formatting, clippy, ruff, mypy, the stub against the built module
 
 compile-tests:
 	@echo "=== build: cargo test"
@@ -198,12 +212,15 @@ test-rust:
 	@echo "=== test: cargo test"
 	@$(CARGO) test --quiet --package kafka-assignors-core --locked
 
-# The simulated groups take five times as long in a core without optimisation: compiling it again is the smaller part of that.
+# The simulated groups take five times as long in a core without optimisation. The wheel and the gate have one with it.
 SIMULATED := simulation consumer_protocol
 OTHERS := $(filter-out $(SIMULATED),$(notdir $(patsubst %/main.rs,%,$(basename $(wildcard rust/core/tests/*.rs)) $(wildcard rust/core/tests/*/main.rs))))
-test-seeds: ## the seeds that `test` leaves out: of the simulated groups 15 of 16
+test-simulated: ## the seeds of the simulated groups that `test` leaves out: 15 of 16
+	@echo "=== test: cargo test, the other simulated groups"
+	@$(CARGO) test --quiet --profile optimized --package kafka-assignors-core --locked $(addprefix --test ,$(SIMULATED)) -- --ignored
+
+test-seeds: ## the seeds of all other tests that `test` leaves out
 	@echo "=== test: cargo test, the other seeds"
-	@$(CARGO) --config 'profile.dev.package.kafka-assignors-core.opt-level=1' test --quiet --package kafka-assignors-core --locked $(addprefix --test ,$(SIMULATED)) -- --ignored
 	@$(CARGO) test --quiet --package kafka-assignors-core --locked --lib $(addprefix --test ,$(OTHERS)) -- --ignored
 
 # What a test needs is computed from the test itself: tests/support/needs.py.

@@ -373,8 +373,18 @@ public final class ServerSide {
                 member.target = readBack(next);
             }
             plan.append(id).append('=');
-            member.target.forEach((topic, partitions) -> plan.append(topic).append(':').append(
-                partitions.stream().map(String::valueOf).collect(Collectors.joining(","))).append(';'));
+            member.target.forEach((topic, partitions) -> {
+                plan.append(topic).append(':');
+                char separator = 0;
+                for (int partition : partitions) {
+                    if (separator != 0) {
+                        plan.append(separator);
+                    }
+                    plan.append(partition);
+                    separator = ',';
+                }
+                plan.append(';');
+            });
             plan.append('\n');
         });
         pending = false;

@@ -100,20 +100,20 @@ def cells(lines: list[str]) -> set[str]:
     return {word for line in lines if "│" in line or "┃" in line for word in re.split(r"[\s│┃]+", line) if word}
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("widths", [(80,), *rest((60, 100, 140, 200))])
 @pytest.mark.parametrize("group", ["orders", "many"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_table_fits(command: str, group: str, width: int, files: dict[str, Path]) -> None:
+def test_every_table_fits(command: str, group: str, widths: tuple[int, ...], files: dict[str, Path]) -> None:
     path = files["fleet" if command in ("fleet", "migrate all") else group]
-    lines = shown(COMMANDS[command], path, width)
-    assert max(map(cell_len, lines)) <= width
-    # A word of a cell is a word of the table without limits, or one whose middle is left out.
     whole = cells(CliRunner().invoke(app, [*of(path, COMMANDS[command]), "--wide"]).stdout.splitlines())
-    broken = [word for word in cells(lines) if word not in whole and "…" not in word]
-    assert broken == []
-    assert [
-        word for word in cells(lines) if "…" in word and re.search(r"\d,\d{3}|^\d+…|…\d+$", word) and word[0].isdigit()
-    ] == []
+    for width in widths:
+        lines = shown(COMMANDS[command], path, width)
+        assert max(map(cell_len, lines)) <= width
+        # A word of a cell is a word of the table without limits, or one whose middle is left out.
+        broken = [word for word in cells(lines) if word not in whole and "…" not in word]
+        assert (width, broken) == (width, [])
+        cut = [word for word in cells(lines) if "…" in word and word[0].isdigit()]
+        assert [word for word in cut if re.search(r"\d,\d{3}|^\d+…|…\d+$", word)] == [], width
 
 
 @pytest.mark.parametrize("width", [20, *WIDTHS])

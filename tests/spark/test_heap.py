@@ -52,19 +52,6 @@ def test_a_task_is_bounded_by_its_bytes_however_large_the_fleet(spark: SparkSess
     assert parts(1_000) <= 2
 
 
-@pytest.mark.needs("spark")
-def test_parts_that_are_asked_for_are_those(tmp_path: Path) -> None:
-    done = ran(
-        "from kafka_assignors.spark.session import opened\n"
-        "with opened('local[1]', **{'spark.sql.shuffle.partitions': 5}) as spark:\n"
-        "    plan = spark.range(9).repartition('id')._jdf.queryExecution().executedPlan().toString()\n"
-        "    print(plan.split('hashpartitioning(')[1].split(',')[1])\n",
-        tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[-1].strip(")") == "5"
-
-
 def test_the_driver_collects_a_bounded_number_of_large_groups(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,18 +97,22 @@ def test_an_error_of_memory_names_the_setting(text: str, setting: str) -> None:
 
 
 @pytest.mark.needs("spark")
-def test_the_setting_of_a_session_that_is_stopped_is_known(tmp_path: Path) -> None:
+def test_parts_that_are_asked_for_are_those_and_the_memory_is_known_at_the_end(tmp_path: Path) -> None:
     """The message is made after the session has stopped. The JVM may have ended before that."""
     done = ran(
         "from kafka_assignors.spark.heap import too_small\n"
         "from kafka_assignors.spark.session import opened\n"
-        "with opened('local[1]', **{'spark.driver.memory': '500m'}):\n"
-        "    pass\n"
+        "asked = {'spark.driver.memory': '500m', 'spark.sql.shuffle.partitions': 5}\n"
+        "with opened('local[1]', **asked) as spark:\n"
+        "    plan = spark.range(9).repartition('id')._jdf.queryExecution().executedPlan().toString()\n"
+        "    print(plan.split('hashpartitioning(')[1].split(',')[1])\n"
         "print(too_small(RuntimeError('java.lang.OutOfMemoryError: Java heap space')))\n",
         tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == (
+    *_, parts, message = done.stdout.splitlines()
+    assert parts.split()[-1].strip(")") == "5"
+    assert message == (
         "Spark has too little memory: spark.driver.memory, that of the driver, whose heap does all of the work here, "
         "is 500m; give more, such as --conf spark.driver.memory=4g"
     )

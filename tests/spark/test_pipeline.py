@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
 from kafka_assignors.spark.app import app
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
 pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(900)]
+
+PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+(LINE,) = re.findall(r"^(kafka-assignors spark pipeline .*)$", PAGE.read_text(), re.MULTILINE)
 
 
 @pytest.mark.needs("spark")
-def test_it_ends_without_a_traceback_and_its_page_is_small(tmp_path: Path) -> None:
-    """In a process of its own, so that the end of Spark's workers is tested, too."""
-    command = [sys.executable, "-m", "kafka_assignors.spark", "pipeline", "--out", str(tmp_path), "--groups", "12"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+def test_it_says_where_the_report_will_be_and_it_is_there(tmp_path: Path) -> None:
+    """In a process of its own, so that the end of Spark's workers is tested, too. The page's fleet has more groups."""
+    program, *words = shlex.split(LINE.replace("--groups 300 ", "--groups 20 "))
+    command = [str(Path(sys.executable).with_name(program)), *words]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+    out = tmp_path / "pipeline"
+    page = out / "report.html"
+    assert done.stdout.splitlines()[0] == f"The report will be here: {page.as_uri()}"
     # The page has pictures of six groups at most.
-    assert (tmp_path / "report.html").stat().st_size < 2_000_000
+    assert page.stat().st_size < 2_000_000
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    values = json.loads((out / "report.json").read_text("utf-8"))
+    rebalances = pyarrow.parquet.read_table(out / "tables" / "rebalances")
+    sums = rebalances.group_by("strategy").aggregate([("moved", "sum")]).to_pylist()
+    moved = {row["strategy"]: row["moved_sum"] for row in sums}
+    assert {each["strategy"]: each["moved"] for each in values["strategies"]} == moved
+    assert {"observed", "range", "sticky", "lag"} <= set(moved)
+    assert all(group["ownership"] for group in values["worst"])
 
 
 @pytest.mark.needs("spark")
@@ -53,18 +70,3 @@ def test_an_address_is_refused() -> None:
     done = CliRunner().invoke(app, ["pipeline", "--out", "file:///somewhere"])
     assert done.exit_code == 2
     assert done.stderr.startswith("kafka-assignors: --out is 'file:/somewhere'; give a folder of this machine")
-
-
-def test_it_says_where_the_report_will_be_and_it_is_there(spark: SparkSession, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["pipeline", "--out", str(tmp_path / "out"), "--groups", "20", "--seed", "2"])
-    assert done.exit_code == 0, done.output
-    page = tmp_path / "out" / "report.html"
-    lines = done.stdout.splitlines()
-    assert lines[0] == f"The report will be here: {page.as_uri()}"
-    assert page.read_text("utf-8").startswith("<!doctype html>")
-    values = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
-    rebalances = spark.read.parquet(str(tmp_path / "out" / "tables" / "rebalances"))
-    moved = {row[0]: row[1] for row in rebalances.groupBy("strategy").sum("moved").collect()}
-    assert {each["strategy"]: each["moved"] for each in values["strategies"]} == moved
-    assert {"observed", "range", "sticky", "lag"} <= set(moved)
-    assert all(group["ownership"] for group in values["worst"])

@@ -19,6 +19,7 @@ from kafka_assignors.spark.schemas import TABLES, checked, schema
 from kafka_assignors.spark.session import opened, session
 from kafka_assignors.spark.summary import group_summary, strategy_summary
 from kafka_assignors.spark.worker_daemon import quiet
+from support import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,6 +134,7 @@ def test_under_spark_submit_its_master_and_settings_count(tmp_path: Path) -> Non
     command = [str(home / "bin" / "spark-submit"), "--master", "local[3]", "--conf", "spark.sql.shuffle.partitions=11"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
     environment |= {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment[jvm.SPARK_VARIABLE] = os.environ[jvm.SPARK_VARIABLE]
     done = subprocess.run(
         [*command, str(script)], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
