@@ -49,7 +49,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check compile-tests test-rust test-python test-seeds test-simulated test-needs beside-wheel beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-sources lint-module gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
+.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check compile-tests test-rust test-python test-seeds test-needs beside-wheel beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-sources lint-module gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -153,10 +153,10 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 	@$(MAKE) -j2 --output-sync=target test-python test-rust
 	@$(MAKE) gate-counts
 
-# Everything runs on one wheel, since a second one would be one more to compile. The last two crates of it take one core two
-# minutes. `beside-wheel` needs no wheel, and has the rest of the time. Clippy and the simulated groups need what the wheel has
-# compiled, and `beside-tests` runs them beside `make test`, whose tests wait for a third of their time. Pytest's closing lines
-# stand before the gate's. Make keeps the lines of a target together only where it may run two jobs.
+# Everything runs on one wheel, since a second one would be one more to compile. Its last two crates take one core two minutes:
+# `beside-wheel` needs no wheel, and has the rest of the time. Clippy needs the macros that the wheel has compiled, so it runs
+# beside `make test`, whose tests wait for a third of their time. Pytest's closing lines stand before the gate's. Make keeps the
+# lines of a target together only where it may run two jobs.
 check: export WORKING := optimized
 check: export MEASURED := optimized
 check: ## everything that CI runs: `make test`, then all that it leaves out
@@ -171,13 +171,12 @@ beside-wheel: jars browser prometheus
 	@nice $(MAKE) test-seeds
 	@nice $(MAKE) lint-sources
 
-# The clients' tests on other releases wait for sessions to expire, for most of their time.
+# The last one waits for sessions to expire, for most of its time.
 beside-tests:
 	@$(MAKE) class-archives
+	@$(MAKE) lint-rust
 	@$(MAKE) lint-module
 	@$(MAKE) matrix-ends
-	@$(MAKE) lint-rust
-	@$(MAKE) test-simulated
 
 lint: lint-rust lint-sources lint-module ## formatting, clippy, ruff, mypy, the stub against the built module
 
@@ -212,15 +211,12 @@ test-rust:
 	@echo "=== test: cargo test"
 	@$(CARGO) test --quiet --package kafka-assignors-core --locked
 
-# The simulated groups take five times as long in a core without optimisation. The wheel and the gate have one with it.
+# The simulated groups take five times as long in a core without optimisation: compiling it again is the smaller part of that.
 SIMULATED := simulation consumer_protocol
 OTHERS := $(filter-out $(SIMULATED),$(notdir $(patsubst %/main.rs,%,$(basename $(wildcard rust/core/tests/*.rs)) $(wildcard rust/core/tests/*/main.rs))))
-test-simulated: ## the seeds of the simulated groups that `test` leaves out: 15 of 16
-	@echo "=== test: cargo test, the other simulated groups"
-	@$(CARGO) test --quiet --profile optimized --package kafka-assignors-core --locked $(addprefix --test ,$(SIMULATED)) -- --ignored
-
-test-seeds: ## the seeds of all other tests that `test` leaves out
+test-seeds: ## the seeds that `test` leaves out: of the simulated groups 15 of 16
 	@echo "=== test: cargo test, the other seeds"
+	@$(CARGO) --config 'profile.dev.package.kafka-assignors-core.opt-level=1' test --quiet --package kafka-assignors-core --locked $(addprefix --test ,$(SIMULATED)) -- --ignored
 	@$(CARGO) test --quiet --package kafka-assignors-core --locked --lib $(addprefix --test ,$(OTHERS)) -- --ignored
 
 # What a test needs is computed from the test itself: tests/support/needs.py.

@@ -142,7 +142,7 @@ def test_the_shell_lines_are_commands_of_the_pipeline() -> None:
 
 
 @pytest.mark.needs("spark")
-@pytest.mark.xdist_group("spark-2")
+@pytest.mark.first
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("spark")
 def test_the_shell_lines_run_one_after_the_other(
