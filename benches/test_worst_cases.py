@@ -1,0 +1,61 @@
+"""The groups of one record that cost a leader or a verification the most time, as the example `worst_cases` found them.
+
+The seconds are absolute: they hold on a machine that is not much slower than that of docs/benchmarks.md.
+"""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+from ratios import Ratio, check_bounds, rounds_of
+
+LEADER_SECONDS, VERIFICATION_SECONDS = 2.0, 5.0
+
+GROUPS = {
+    "sticky, racks first: 8,551 members on the first topics of 614, 26 racks": (
+        "strategy=0,topics=614,partitions=5375,sizes=0,members=8551,pattern=4,width=197,racks=26,replicas=4,claims=4,owners=36,"
+        "lags=2,seed=0"
+    ),
+    "sticky yet fair, racks last: 11,910 members on 9 of 7,088 topics, 10 racks": (
+        "strategy=4,topics=7088,partitions=24,sizes=4,members=17118,pattern=2,width=9,racks=10,replicas=2,claims=6,owners=45,"
+        "lags=1,seed=13955"
+    ),
+    "cooperative fair, racks last: 4,761 members on 30 of 4,926 topics, 23 racks": (
+        "strategy=11,topics=4926,partitions=10,sizes=0,members=4898,pattern=3,width=30,racks=23,replicas=2,claims=4,owners=98,"
+        "lags=3,seed=824433"
+    ),
+    "lag of a topic, owners kept: 8,551 members on the first topics of 614, 26 racks": (
+        "strategy=16,topics=614,partitions=5375,sizes=0,members=8551,pattern=4,width=197,racks=26,replicas=4,claims=4,owners=36,"
+        "lags=2,seed=0"
+    ),
+    "lag of the group, owners kept: 11,290 members in teams, 1,458 topics, 30 racks": (
+        "strategy=17,topics=1458,partitions=786,sizes=0,members=11290,pattern=5,width=5000,racks=30,replicas=4,claims=5,"
+        "owners=71,lags=3,seed=8"
+    ),
+}
+
+check_bounds("worst-leader", GROUPS)
+check_bounds("worst-verification", GROUPS)
+
+ROOT = Path(__file__).parent.parent
+COMMAND = ["cargo", "run", "--quiet", "--release", "--package", "kafka-assignors-core", "--example", "worst_cases"]
+SAID = re.compile(r"plan ([\d.]+) s, verify ([\d.]+) s, (.*)")
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_no_group_of_a_record_takes_a_leader_long(name: str, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS")}
+
+    def run() -> str:
+        command = [*COMMAND, "--", GROUPS[name]]
+        return subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    said = SAID.match(rounds_of(benchmark, run))
+    assert said is not None
+    planned, verified, note = float(said[1]), float(said[2]), said[3]
+    assert "NOT VALID" not in note
+    ratio.at_most("worst-leader", name, planned, LEADER_SECONDS, note)
+    ratio.at_most("worst-verification", name, verified, VERIFICATION_SECONDS, note)
