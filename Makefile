@@ -201,8 +201,6 @@ lint-module: $(WORKS)
 	@MYPYPATH= $(BIN)/python -P -m mypy.stubtest --concise --mypy-config-file pyproject.toml \
 	  --allowlist tests/stubtest-allowlist.txt kafka_assignors._core
 
-lint: lint-rust lint-python ## formatting, clippy, ruff, mypy, the stub against the built module
-
 compile-tests:
 	@echo "=== build: cargo test"
 	@$(CARGO) test --quiet --no-run --package kafka-assignors-core --locked

@@ -15,7 +15,7 @@ from partitioners.report import Bar, Options, Result, Scenario
 if TYPE_CHECKING:
     from partitioners.worker import Load
 
-__all__ = ["ROWS", "SCENARIOS"]
+__all__ = ["SCENARIOS"]
 
 ACTIVE_TOPICS = 4
 PARTITIONS = 16

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from support.broker import ApacheKafka
 
-__all__ = ["EVEN", "SCENARIOS", "compare", "run"]
+__all__ = ["EVEN", "SCENARIOS", "compare"]
 
 PATIENCE = 180.0
 

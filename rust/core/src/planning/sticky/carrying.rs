@@ -22,9 +22,9 @@ impl Carrying {
     }
 
     /// One bit for each place, in any order.
-    pub(super) fn of_places(carries: impl ExactSizeIterator<Item = bool>) -> Self {
+    pub(super) fn of_places(carries: &[bool]) -> Self {
         let mut words = vec![0u64; carries.len().div_ceil(64)];
-        for (at, carries) in carries.enumerate() {
+        for (at, &carries) in carries.iter().enumerate() {
             words[at / 64] |= u64::from(carries) << (at % 64);
         }
         Self { words }

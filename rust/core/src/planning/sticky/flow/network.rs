@@ -60,10 +60,9 @@ impl DetoursOf {
     }
 
     /// By place, whether the edge leads from its node in the detour's own direction: such an edge always has room.
-    pub(super) fn forward(&self) -> impl ExactSizeIterator<Item = bool> {
+    pub(super) fn forward(&self) -> Vec<bool> {
         let nodes = (0..self.starts.len() as u32).flat_map(|node| self.places(node).map(move |_| node));
-        let forward: Vec<bool> = self.ends.iter().zip(nodes).map(|(&(to, _), node)| node > to).collect();
-        forward.into_iter()
+        self.ends.iter().zip(nodes).map(|(&(to, _), node)| node > to).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::buckets::{Buckets, Entry};
 use super::cost::Cost;
-use super::network::Network;
+use super::network::{DetoursOf, Network};
 use super::{End, Input};
 use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::{Csr, NONE};
@@ -86,10 +86,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let paid = |from: End| !matches!(from, End::Row(_));
             ways.extend(detours.edges.iter().map(|edge| Way { mismatch: edge.mismatch, paid: paid(edge.from) }));
         }
-        let open = match &network.detours {
-            Some(detours) => Carrying::of_places(detours.forward()),
-            None => Carrying::of_places(std::iter::empty::<bool>()),
-        };
+        let forward = network.detours.as_ref().map(DetoursOf::forward);
+        let open = Carrying::of_places(&forward.unwrap_or_default());
         let (mut excess, mut potential) = (vec![0; nodes], vec![C::from(0); nodes]);
         let mut raised = vec![false; members];
         for member in 0..members {
