@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -272,6 +274,42 @@ def test_kip_848_groups_and_their_topic_names(
     assert all(row.generation is not None for row in targets)
     reasons = {row.reason for row in tables["rejected_records"].collect()}
     assert reasons <= {"tombstone"}
+
+
+def test_catching_up_with_a_cluster_that_never_pauses(
+    spark: SparkSession, start_kafka: Callable[..., ApacheKafka], tmp_path: Path
+) -> None:
+    """Each trigger finds new commits. The end of the stream is never reached; the records at the call are."""
+    kafka = start_kafka(offsets_topic_num_partitions=1)
+    settings = {"bootstrap.servers": kafka.bootstrap_servers}
+    topic = kafka.create_topic("orders", 1)
+    consumer = confluent_kafka.Consumer({**settings, "group.id": "busy", "log_level": 0})
+    ended = threading.Event()
+    committed = 0
+
+    def commit() -> None:
+        nonlocal committed
+        while not ended.is_set():
+            offsets = [confluent_kafka.TopicPartition(topic, 0, committed + 1)]
+            consumer.commit(offsets=offsets, asynchronous=False)
+            committed += 1
+
+    with ThreadPoolExecutor(1) as beside, ExitStack() as stopping:
+        stopping.callback(consumer.close)
+        writing = beside.submit(commit)
+        stopping.callback(ended.set)
+        running = capture(spark, settings, str(tmp_path / "out"), every=0.2)
+        stopping.callback(running.stop)
+        while committed < 1:
+            assert not writing.done()
+        for _ in range(2):
+            before = committed
+            running.catch_up()
+            rows = captured(spark, str(tmp_path / "out"), "offset_commits").where("group_id = 'busy'")
+            assert max(row.committed for row in rows.select("committed").collect()) >= before
+            assert not writing.done()
+        ended.set()
+        writing.result()
 
 
 def test_a_folder_belongs_to_one_topic(

@@ -7,7 +7,9 @@ all its tables are. So each record is in the tables once, also after a crash.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
+from concurrent import futures
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafka_assignors.errors import CaptureError, OptionError
@@ -24,6 +26,9 @@ __all__ = ["Capture", "TopicNames", "capture"]
 
 TopicNames: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Topic ids, as Kafka prints them, with the topics' names; a function is called for each micro-batch."""
+
+# Seconds between two looks at the notes of complete batches, each of which lists a folder.
+_POLL = 0.5
 
 
 def capture(
@@ -115,7 +120,9 @@ def capture(
         query = writer.trigger(**trigger).start()
     except PySparkException as error:
         raise CaptureError(f"the capture into {out} cannot start: {str(error).splitlines()[0]}") from error
-    return Capture(query, ledger, found, settings["bootstrap.servers"], failures)
+    return Capture(
+        query, ledger, found, lambda: look_at(own, settings, topic, timeout), settings["bootstrap.servers"], failures
+    )
 
 
 def _write(wide: DataFrame, cluster: str, out: str, batch_id: int) -> dict[str, Any]:
@@ -151,11 +158,18 @@ class Capture:
     """
 
     def __init__(
-        self, query: StreamingQuery, ledger: Ledger, topic: SourceTopic, address: str, failures: list[Exception]
+        self,
+        query: StreamingQuery,
+        ledger: Ledger,
+        topic: SourceTopic,
+        describe: Callable[[], SourceTopic],
+        address: str,
+        failures: list[Exception],
     ) -> None:
         self.query = query
         self.topic = topic
         self._ledger = ledger
+        self._describe = describe
         self._address = address
         self._failures = failures
         self._stopped = False
@@ -184,11 +198,38 @@ class Capture:
         """Waits until the tables have all records that the topic held at the call.
 
         Raises:
-            CaptureError: it failed, or Spark's source passed over partitions that hold records.
+            CaptureError: it failed, or Spark's source passed over partitions that hold records; or the topic cannot be
+                described any more.
         """
-        self._of_query(self.query.processAllAvailable)
+        held = self._describe()
+        idle = self._idle()
+        # A busy cluster writes before every trigger: its stream is never idle, and `idle` alone would wait forever. A
+        # source that passes over partitions never has their records: the offsets alone would be waited for forever.
+        while not self._has(held) and not futures.wait([idle], _POLL).done:
+            pass
+        if idle.done():
+            idle.result()
         if not self._stopped:
             self._check()
+
+    def _has(self, held: SourceTopic) -> bool:
+        """Whether complete batches have all records of this description. The first batch makes the tables."""
+        last = self._ledger.last()
+        return last is not None and not held.unread(self._ledger.reached(last).get(held.name, {}))
+
+    def _idle(self) -> futures.Future[bool | None]:
+        """Ends when a trigger finds nothing new, or with the query."""
+        idle: futures.Future[bool | None] = futures.Future()
+
+        def wait() -> None:
+            try:
+                idle.set_result(self._of_query(self.query.processAllAvailable))
+            except Exception as error:
+                idle.set_exception(error)
+
+        # A thread of an executor would keep the interpreter from ending.
+        threading.Thread(target=wait, name="capture is idle", daemon=True).start()
+        return idle
 
     def stop(self) -> None:
         """Stops the capture. The next capture into the same folder reads the unfinished batch again."""
