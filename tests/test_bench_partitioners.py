@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from partitioners import __main__ as benchmarks
-from partitioners import live_kafka_python, simulated
+from partitioners import kip_480, live_kafka_python, simulated
 from partitioners.accumulator import BATCH_OVERHEAD, RECORD_OVERHEAD, Cluster, Setting, run
 from partitioners.baselines import RandomPartitioner
 from partitioners.brokers import _Proxy
@@ -290,3 +290,21 @@ def test_figures_and_page_are_those_of_the_simulator() -> None:
         of_linger = committed[f"simulated-linger-1000-{partitions}"]["figures"]
         row = " | ".join(f"{of_linger[name]['p99_ms']:,.1f}" for name in ("round robin", "random", "sticky"))
         assert f"| {partitions} | {row} |" in page
+
+
+def test_the_rows_of_kip_480_are_those_of_a_committed_run() -> None:
+    """All rounds of it, within the bounds, and the page has its figures."""
+    committed = json.loads((ROOT / "docs" / "figures" / "partitioners" / "figures.json").read_text())
+    page = (ROOT / "docs" / "partitioners.md").read_text()
+    for row in kip_480.ROWS:
+        run = committed[row.scenario.name]
+        assert (run["title"], run["quick"], run["rounds"]) == (row.scenario.title, False, 3)
+        before, sticky = run["figures"][row.before], run["figures"][kip_480.STICKY]
+        p50, p99, cpu = (
+            f"{before[name]:,.1f} → {sticky[name]:,.1f}" for name in ("p50_ms", "p99_ms", "broker_cpu_percent")
+        )
+        ratio = run["bars"][0]["value"]
+        least, most = row.p99
+        assert least <= ratio <= most
+        assert row.broker_cpu is None or run["bars"][1]["value"] <= row.broker_cpu
+        assert f"| {row.case} | {p50} | {p99} | {ratio:.2f} | {cpu} | " in page

@@ -68,16 +68,16 @@ class Row:
 
 
 # "On par" in the document's words is within a fifth here: these are latencies of single milliseconds.
-NO_WORSE = (0.0, 1.2)
+NO_WORSE, HALVED = (0.0, 1.2), (0.0, 0.6)
 ROWS = (
     Row("linger", "linger 1,000 ms, 1,000/s", replace(BURSTS, rate=1_000, linger_ms=1_000), (0.0, 0.75)),
     *(
         Row(f"{rate}", f"linger 0, {rate:,}/s", replace(BURSTS, rate=rate), p99, broker_cpu)
-        for rate, p99, broker_cpu in ((100, NO_WORSE, None), (1_000, (0.0, 0.67), None), (10_000, NO_WORSE, 0.9))
+        for rate, p99, broker_cpu in ((100, NO_WORSE, None), (1_000, HALVED, None), (10_000, NO_WORSE, 0.8))
     ),
     *(
-        Row(f"{rate}-flushed", f"linger 0, {rate:,}/s, flushed", replace(BURSTS, rate=rate, flush=True), NO_WORSE)
-        for rate in (100, 1_000, 10_000)
+        Row(f"{rate}-flushed", f"linger 0, {rate:,}/s, flushed", replace(BURSTS, rate=rate, flush=True), p99)
+        for rate, p99 in ((100, NO_WORSE), (1_000, HALVED), (10_000, NO_WORSE))
     ),
     Row(
         "keyed",
