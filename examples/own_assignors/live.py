@@ -1,4 +1,4 @@
-"""One scene on a Kafka: a group whose members are polled in turn until each has its share of the same plan."""
+"""One scene on a Kafka: a group whose members are polled in turn until each has its partitions of the same plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors import Plan
     from kafka_assignors.clients import RebalanceReport
-    from own_assignors.scenes import Leaves, Scene, Share
+    from own_assignors.scenes import Assigned, Leaves, Scene
 
 PATIENCE = 60.0
 
@@ -41,7 +41,7 @@ class Troupe:
             consumer.close()
 
     def play(self) -> Iterator[tuple[Joins | Leaves, Plan]]:
-        """Each step, and the plan after it. Afterwards `share` has what each member reads."""
+        """Each step, and the plan after it. Afterwards `assigned` has what each member reads."""
         for step in self._scene.steps:
             if isinstance(step, Joins):
                 self._join(step)
@@ -50,11 +50,11 @@ class Troupe:
                 self._consumers.pop(step.name).close()
             yield step, self._settled()
 
-    def share(self, name: str) -> Share:
-        share: Share = {}
+    def assigned(self, name: str) -> Assigned:
+        assigned: Assigned = {}
         for each in sorted(self._consumers[name].assignment(), key=lambda each: (each.topic, each.partition)):
-            share.setdefault(each.topic, []).append(each.partition)
-        return share
+            assigned.setdefault(each.topic, []).append(each.partition)
+        return assigned
 
     def _join(self, step: Joins) -> None:
         reports = self._reports[step.name] = []
@@ -74,7 +74,7 @@ class Troupe:
         self._consumers[step.name], self.members[step.name] = consumer, step
 
     def _settled(self) -> Plan:
-        """Waits until one plan is everybody's share of it."""
+        """Waits until every member has its partitions of one plan."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             for consumer in self._consumers.values():
@@ -83,8 +83,8 @@ class Troupe:
             plan = next((report.plan for report in latest if report.plan is not None), None)
             if plan is None or len({report.generation for report in latest}) > 1:
                 continue
-            planned = sorted(map(str, (share for share in plan.assignment.values())))
+            planned = sorted(map(str, plan.assignment.values()))
             withheld = any("revokes it" in each.reason for each in plan.unassigned)
-            if planned == sorted(str(self.share(name)) for name in self._consumers) and not withheld:
+            if planned == sorted(str(self.assigned(name)) for name in self._consumers) and not withheld:
                 return plan
         raise SceneError(f"{self._scene.title}: no common plan within {PATIENCE:g} s")

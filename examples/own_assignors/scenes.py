@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors import CustomAssignor
 
-Share = dict[str, list[int]]
+Assigned = dict[str, list[int]]
 
 
 @dataclass(frozen=True)
@@ -37,28 +37,28 @@ class Scene:
     title: str
     topics: Mapping[str, int]
     steps: tuple[Joins | Leaves, ...]
-    why: Callable[[Joins, Share], str]
+    why: Callable[[Joins, Assigned], str]
 
 
-def _active(member: Joins, share: Share) -> str:
-    return "active" if share else "standby: waits until the active one leaves"
+def _active(member: Joins, assigned: Assigned) -> str:
+    return "active" if assigned else "standby: waits until the active one leaves"
 
 
-def _priority(member: Joins, share: Share) -> str:
+def _priority(member: Joins, assigned: Assigned) -> str:
     assert isinstance(member.assignor, Priorities)
     return "big: may read gold" if member.assignor.big else "small: bulk only"
 
 
-def _zone(member: Joins, share: Share) -> str:
+def _zone(member: Joins, assigned: Assigned) -> str:
     assert isinstance(member.assignor, Zones)
     if not member.assignor.overflow:
         return f"reads zone {member.rack}"
-    return "overflow: its zone has no member" if share else "overflow: every zone has a member"
+    return "overflow: its zone has no member" if assigned else "overflow: every zone has a member"
 
 
-def _cap(member: Joins, share: Share) -> str:
+def _cap(member: Joins, assigned: Assigned) -> str:
     assert isinstance(member.assignor, Caps)
-    has = sum(map(len, share.values()))
+    has = sum(map(len, assigned.values()))
     return f"{has} of at most {member.assignor.most}{', full' if has == member.assignor.most else ''}"
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors import Plan
     from own_assignors.live import Troupe
-    from own_assignors.scenes import Leaves, Scene, Share
+    from own_assignors.scenes import Assigned, Leaves, Scene
 
 
 def show(console: Console, scene: Scene, step: Joins | Leaves, plan: Plan, troupe: Troupe) -> None:
@@ -22,8 +22,8 @@ def show(console: Console, scene: Scene, step: Joins | Leaves, plan: Plan, troup
     for column in ("member", "has", "why"):
         table.add_column(column)
     for name, member in sorted(troupe.members.items()):
-        share = troupe.share(name)
-        table.add_row(name, listed(share) or "nothing", scene.why(member, share))
+        assigned = troupe.assigned(name)
+        table.add_row(name, listed(assigned) or "nothing", scene.why(member, assigned))
     certificate = plan.verify()
     left = f"; nobody has {len(plan.unassigned)}, {plan.unassigned[0].reason}" if plan.unassigned else ""
     table.caption = (
@@ -33,5 +33,5 @@ def show(console: Console, scene: Scene, step: Joins | Leaves, plan: Plan, troup
     console.print(table)
 
 
-def listed(share: Share) -> str:
-    return "  ".join(f"{topic} {','.join(map(str, numbers))}" for topic, numbers in share.items())
+def listed(assigned: Assigned) -> str:
+    return "  ".join(f"{topic} {','.join(map(str, numbers))}" for topic, numbers in assigned.items())

@@ -86,15 +86,15 @@ impl CustomGroup {
         Ok((Some(bytes), plan.written(generation)))
     }
 
-    fn outcome(&self, shares: &Bound<'_, PyDict>) -> PyResult<Outcome> {
-        Ok(outcome(read_plan(self.group(), shares)?, self.ownership.clone(), self.cooperative))
+    fn outcome(&self, partitions: &Bound<'_, PyDict>) -> PyResult<Outcome> {
+        Ok(outcome(read_plan(self.group(), partitions)?, self.ownership.clone(), self.cooperative))
     }
 }
 
 /// What Python planned, checked.
-fn read_plan(group: &Group, shares: &Bound<'_, PyDict>) -> PyResult<CorePlan> {
+fn read_plan(group: &Group, partitions: &Bound<'_, PyDict>) -> PyResult<CorePlan> {
     let mut draft = Draft::new(group);
-    for (member, topics) in shares {
+    for (member, topics) in partitions {
         let id: String = member.extract()?;
         let member = draft.member(&id).map_err(|error| PlanError::new_err(error.to_string()))?;
         for (topic, numbers) in topics.cast::<PyDict>()? {
@@ -106,7 +106,7 @@ fn read_plan(group: &Group, shares: &Bound<'_, PyDict>) -> PyResult<CorePlan> {
 }
 
 /// Plans a group of a replay with a function of Python: of the partition counts and the members, as [`CustomGroup::members`]. It
-/// returns the shares, and what the heaviest member carries with a bound of it, or None.
+/// returns the partitions, and what the heaviest member carries with a bound of it, or None.
 pub(crate) fn plan_with(
     py: Python<'_>,
     planner: &Bound<'_, PyAny>,
@@ -118,8 +118,8 @@ pub(crate) fn plan_with(
         topics.set_item(name, group.topics().count(topic))?;
     }
     let made = planner.call1((topics, member_fields(py, group, ownership, |_| &[])?))?;
-    let (shares, loads): (Bound<'_, PyDict>, Option<(f64, f64)>) = made.extract()?;
-    Ok(Planned { plan: read_plan(group, &shares)?, loads: loads.map(|(worst, bound)| Loads { worst, bound }) })
+    let (partitions, loads): (Bound<'_, PyDict>, Option<(f64, f64)>) = made.extract()?;
+    Ok(Planned { plan: read_plan(group, &partitions)?, loads: loads.map(|(worst, bound)| Loads { worst, bound }) })
 }
 
 /// The members with what they own, in byte order of their ids; `data` has what the assignor says of each.
@@ -174,9 +174,9 @@ impl CustomGroup {
     fn finish<'py>(
         &self,
         py: Python<'py>,
-        shares: &Bound<'py, PyDict>,
+        partitions: &Bound<'py, PyDict>,
     ) -> PyResult<(Option<Bound<'py, PyDict>>, Plan)> {
-        self.close(py, self.outcome(shares)?)
+        self.close(py, self.outcome(partitions)?)
     }
 
     /// What the assignor says of each member that it says anything of, in byte order of their ids.

@@ -122,7 +122,7 @@ impl Plan {
 
     /// The partitions of one member as a dictionary. The functions map a topic to its name, a flat partition to its
     /// topic, and a number to its Python integer.
-    fn share<'py>(
+    fn partitions_of<'py>(
         &self,
         py: Python<'py>,
         member: u32,
@@ -130,7 +130,7 @@ impl Plan {
         topic_of: impl Fn(u32) -> u32,
         number: impl Fn(u32) -> Bound<'py, PyInt>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let share = PyDict::new(py);
+        let partitions = PyDict::new(py);
         let mut row = self.by_member().row(member);
         while let Some(&first) = row.first() {
             let topic = topic_of(first);
@@ -138,10 +138,10 @@ impl Plan {
             let length = row.iter().position(|&partition| partition >= range.end).unwrap_or(row.len());
             let (here, rest) = row.split_at(length);
             let numbers = PyList::new(py, here.iter().map(|&partition| number(partition - range.start)))?;
-            share.set_item(name(topic), numbers)?;
+            partitions.set_item(name(topic), numbers)?;
             row = rest;
         }
-        Ok(share)
+        Ok(partitions)
     }
 
     /// Calls `visit` for each partition, with its topic and number.
@@ -213,29 +213,29 @@ impl Plan {
         let _pause = CollectorPause::new(py)?;
         let assignment = PyDict::new(py);
         for (member, id) in (0u32..).zip(self.member_names(py)) {
-            let share = self.share(
+            let partitions = self.partitions_of(
                 py,
                 member,
                 |topic| names[topic as usize].clone(),
                 |partition| topic_of[partition as usize],
                 |number| numbers[number as usize].clone(),
             )?;
-            assignment.set_item(id, share)?;
+            assignment.set_item(id, partitions)?;
         }
         Ok(assignment)
     }
 
     /// One member's partitions; None if there is no such member.
-    fn share_of<'py>(&self, py: Python<'py>, member_id: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+    fn assignment_of<'py>(&self, py: Python<'py>, member_id: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(member) = self.group.member_ids().find_sorted(member_id) else { return Ok(None) };
-        let share = self.share(
+        let partitions = self.partitions_of(
             py,
             member,
             |topic| self.topic_name(py, topic),
             |partition| self.topics().locate(partition).0,
             |number| PyInt::new(py, number),
         )?;
-        Ok(Some(share))
+        Ok(Some(partitions))
     }
 
     /// The ids of all members, in byte order.

@@ -3,7 +3,7 @@
 use super::connections::{Broken, Connection, Pending, Stamp};
 use super::event::Role;
 use super::machine::Machine;
-use super::network::Network;
+use super::network::NetworkClient;
 use super::{Membership, Phase, Progress};
 use crate::protocol::{ApiKey, ErrorCode};
 
@@ -27,7 +27,7 @@ impl Machine for Membership {
         Self::drive_leave_group,
     ];
 
-    fn network(&mut self) -> &mut Network {
+    fn network(&mut self) -> &mut NetworkClient {
         &mut self.network
     }
 

@@ -5,8 +5,8 @@ use super::backoff::{Backoff, Jitter};
 use super::connections::{Broken, Pending};
 use super::event::{Action, CommitOffset, Role};
 use super::machine::Machine;
-use super::network::Network;
-use super::ownership::Ownership;
+use super::network::NetworkClient;
+use super::ownership::OwnedPartitions;
 use super::{Leaves, Membership, Progress};
 use crate::protocol::offsets::{OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse, OffsetCommitTopic};
 use crate::protocol::{ErrorCode, read_response};
@@ -125,11 +125,11 @@ impl Commits {
     }
 
     /// Takes the broker's answer for a commit that was in flight. Returns the error that concerns all of it, or success.
-    pub(super) fn settle(
+    pub(super) fn take_answer(
         &mut self,
         mut commit: Commit,
         mut verdict: impl FnMut(&CommitOffset) -> Verdict,
-        network: &mut Network,
+        network: &mut NetworkClient,
     ) -> Result<ErrorCode, Broken> {
         let (mut again, mut refused, mut unanswered) = (Vec::new(), ErrorCode::NONE, false);
         for (offset, since) in std::mem::take(&mut commit.offsets) {
@@ -255,8 +255,9 @@ impl Membership {
         let Some(conn) = self.network.ready(Role::Offsets) else { return progress };
         progress |= !self.commits.waiting.is_empty();
         let subscribed = self.subscription.is_some();
-        let since =
-            |ownership: &Ownership, offset: &CommitOffset| ownership.committed_since(&offset.topic, offset.partition);
+        let since = |ownership: &OwnedPartitions, offset: &CommitOffset| {
+            ownership.committed_since(&offset.topic, offset.partition)
+        };
         while let Some(mut commit) =
             self.commits.next(subscribed, |offset| since(&self.ownership, offset), &mut self.network.actions)
         {
@@ -321,7 +322,7 @@ impl Membership {
             }
             Some(code) => Verdict::Done(code),
         };
-        let refused = self.commits.settle(commit, verdict, &mut self.network)?;
+        let refused = self.commits.take_answer(commit, verdict, &mut self.network)?;
         if refused.is_none() {
             if current {
                 self.generation.session.renewed(pending.sent_at);

@@ -2,7 +2,7 @@
 
 use super::course::Trigger;
 use super::event::Action;
-use super::network::Network;
+use super::network::NetworkClient;
 use super::{Leaves, Membership, Phase, Progress};
 
 /// When the application last polled.
@@ -29,7 +29,7 @@ impl Liveness {
     }
 
     /// The interval is over.
-    pub(super) fn expire(&mut self, interval_ms: u64, network: &mut Network) {
+    pub(super) fn expire(&mut self, interval_ms: u64, network: &mut NetworkClient) {
         self.expired = true;
         network.warn(format!("the application has not polled for {interval_ms} ms: leaving the group until it does"));
         network.actions.push(Action::MaxPollExceeded { interval_ms });

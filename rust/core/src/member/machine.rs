@@ -5,7 +5,7 @@ use super::Progress;
 use super::connections::{Broken, Connection, Pending, Stamp};
 use super::discovery::{Bootstrap, FIND_COORDINATOR};
 use super::event::Action;
-use super::network::{Asked, Network};
+use super::network::{Asked, NetworkClient};
 use crate::protocol::{ApiKey, Body, ErrorCode, RequestHeader};
 
 /// A member as a state machine. What a protocol makes of a failure, an answer or a lost connection, the member says itself.
@@ -13,7 +13,7 @@ pub(super) trait Machine: Sized + 'static {
     /// The steps, in their order.
     const STEPS: &'static [fn(&mut Self) -> Progress];
 
-    fn network(&mut self) -> &mut Network;
+    fn network(&mut self) -> &mut NetworkClient;
 
     fn is_closed(&self) -> bool;
 
@@ -46,13 +46,13 @@ pub(super) trait Machine: Sized + 'static {
 
     /// Acts on an event that has changed the state, and returns what the host must do.
     fn drive(&mut self) -> Vec<Action> {
-        self.settle();
+        self.run_steps();
         std::mem::take(&mut self.network().actions)
     }
 
     /// Runs the steps until a whole round of them changes nothing. A step that was not possible may have become so by a later
     /// one, with or without an action.
-    fn settle(&mut self) {
+    fn run_steps(&mut self) {
         // Each step that changes something makes itself impossible until an event, the time or another step allows it again. The
         // bound guards against a step without this property.
         for _ in 0..64 {

@@ -77,9 +77,9 @@ use leave::{Departure, PendingLeave};
 use liveness::Liveness;
 use machine::Machine;
 use metadata::Cluster;
-use network::Network;
+use network::NetworkClient;
 use notices::Outstanding;
-use ownership::Ownership;
+use ownership::OwnedPartitions;
 use session::Session;
 use std::collections::BTreeSet;
 
@@ -205,7 +205,7 @@ struct Subscription {
 #[derive(Debug)]
 pub struct Membership {
     config: Config,
-    network: Network,
+    network: NetworkClient,
     cluster: Cluster,
     subscription: Option<Subscription>,
     subscriptions: u64,
@@ -219,7 +219,7 @@ pub struct Membership {
     fencing: Option<(String, i32)>,
     notice: Option<Outstanding>,
     last_ticket: u64,
-    ownership: Ownership,
+    ownership: OwnedPartitions,
     turn: Turn,
     commits: Commits,
     fetches: Fetches,
@@ -244,7 +244,7 @@ impl Membership {
         config.check()?;
         let backoff = || Backoff::new(config.backoff_ms, config.max_backoff_ms);
         Ok(Self {
-            network: Network::new(config.network(), now, Jitter::new(config.seed), backoff()),
+            network: NetworkClient::new(config.network(), now, Jitter::new(config.seed), backoff()),
             cluster: Cluster::default(),
             subscription: None,
             subscriptions: 0,
@@ -255,7 +255,7 @@ impl Membership {
             fencing: None,
             notice: None,
             last_ticket: 0,
-            ownership: Ownership::default(),
+            ownership: OwnedPartitions::default(),
             turn: Turn::default(),
             commits: Commits::new(backoff()),
             fetches: Fetches::new(backoff()),

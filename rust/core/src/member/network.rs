@@ -26,7 +26,7 @@ pub(super) enum Asked {
 
 /// A member's connections, requests and actions, and the time.
 #[derive(Debug)]
-pub(super) struct Network {
+pub(super) struct NetworkClient {
     config: NetworkConfig,
     /// The latest time seen.
     pub(super) now: u64,
@@ -37,7 +37,7 @@ pub(super) struct Network {
     pub(super) discovery: Discovery,
 }
 
-impl Network {
+impl NetworkClient {
     pub(super) fn new(config: NetworkConfig, now: u64, jitter: Jitter, backoff: Backoff) -> Self {
         Self {
             config,

@@ -14,7 +14,7 @@ type Acquired = BTreeMap<String, BTreeMap<i32, u64>>;
 
 /// The partitions that are owned, and those given up for the running rebalance.
 #[derive(Debug, Clone)]
-pub(super) struct Ownership {
+pub(super) struct OwnedPartitions {
     owned: Acquired,
     /// Given up for the running rebalance (eager). If the next generation gives a partition back, no other member has had it.
     released: Acquired,
@@ -27,7 +27,7 @@ pub(super) struct Ownership {
     pub(super) claimed_in: i32,
 }
 
-impl Default for Ownership {
+impl Default for OwnedPartitions {
     fn default() -> Self {
         Self {
             owned: Acquired::default(),
@@ -57,7 +57,7 @@ fn take(acquired: &mut Acquired, topic: &str, partition: i32) -> Option<u64> {
     since
 }
 
-impl Ownership {
+impl OwnedPartitions {
     pub(super) fn is_empty(&self) -> bool {
         self.owned.is_empty()
     }
@@ -137,7 +137,7 @@ impl Ownership {
         }
     }
 
-    /// As [`Ownership::give_up`], and no other member owns them before the next generation.
+    /// As [`OwnedPartitions::give_up`], and no other member owns them before the next generation.
     pub(super) fn release(&mut self, partitions: &Partitions) {
         self.give_up(partitions);
         for (topic, numbers) in partitions {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_comes_straight_back_was_never_anybody_elses() {
-        let mut ownership = Ownership::default();
+        let mut ownership = OwnedPartitions::default();
         ownership.add(&partitions("t", &[0, 1]));
         let since = ownership.since("t", 0).unwrap();
         ownership.release(&ownership.partitions());
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn compares_with_an_assignment() {
-        let mut ownership = Ownership::default();
+        let mut ownership = OwnedPartitions::default();
         ownership.add(&partitions("t", &[0, 1]));
         ownership.add(&partitions("u", &[0]));
         let assigned = vec![("s".to_owned(), vec![4]), ("t".to_owned(), vec![1, 2])];

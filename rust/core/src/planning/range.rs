@@ -11,7 +11,7 @@ use crate::planning::subscribers::Subscribers;
 /// count.
 ///
 /// Racks count if some topic has a subscriber on a rack of its replicas, and partitions on different racks (KIP-881). Then,
-/// before the runs are laid, partitions go to members on a rack of theirs, within the same shares. Topics with the same
+/// before the runs are laid, partitions go to members on a rack of theirs, within the same counts. Topics with the same
 /// subscribers and the same number of partitions are co-partitioned: number `n` of all of them goes to one member, which must
 /// be on a rack of each. A member without a rack matches every rack.
 ///
@@ -37,18 +37,18 @@ pub fn assign(group: &Group) -> Plan {
     for ((set, count), topics) in alike {
         let lineup = lineups.row(set);
         if rack_aware && topics.len() > 1 {
-            let mut shares = Shares::new(group, lineup, count);
-            matcher.match_together(&topics, lineup, &mut shares, &mut plan.owner);
+            let mut counts = TopicCounts::new(group, lineup, count);
+            matcher.match_together(&topics, lineup, &mut counts, &mut plan.owner);
             for topic in topics {
-                shares.clone().lay_runs(lineup, matcher.owners(topic, &mut plan.owner));
+                counts.clone().lay_runs(lineup, matcher.owners(topic, &mut plan.owner));
             }
         } else {
             for topic in topics {
-                let mut shares = Shares::new(group, lineup, count);
+                let mut counts = TopicCounts::new(group, lineup, count);
                 if informative[topic as usize] {
-                    matcher.match_alone(topic, lineup, &mut shares, &mut plan.owner);
+                    matcher.match_alone(topic, lineup, &mut counts, &mut plan.owner);
                 }
-                shares.lay_runs(lineup, matcher.owners(topic, &mut plan.owner));
+                counts.lay_runs(lineup, matcher.owners(topic, &mut plan.owner));
             }
         }
     }
@@ -57,7 +57,7 @@ pub fn assign(group: &Group) -> Plan {
 
 /// How many partitions of one topic each subscriber may still get.
 #[derive(Clone)]
-struct Shares {
+struct TopicCounts {
     /// What every subscriber gets.
     each: u32,
     /// How many may get one more.
@@ -66,7 +66,7 @@ struct Shares {
     got: Vec<u32>,
 }
 
-impl Shares {
+impl TopicCounts {
     fn new(group: &Group, lineup: &[u32], count: u32) -> Self {
         debug_assert!(lineup.len() <= group.members());
         let subscribers = lineup.len() as u32;
@@ -165,7 +165,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Each member in turn gets the first partitions on its rack.
-    fn match_alone(&mut self, topic: u32, lineup: &[u32], shares: &mut Shares, owner: &mut [u32]) {
+    fn match_alone(&mut self, topic: u32, lineup: &[u32], counts: &mut TopicCounts, owner: &mut [u32]) {
         let nowhere = self.seen.len();
         for partition in self.group.topics().range(topic) {
             for &rack in self.racks_of(partition) {
@@ -175,7 +175,7 @@ impl<'a> Matcher<'a> {
         }
         for (place, &member) in lineup.iter().enumerate() {
             let rack = self.rack(member);
-            let room = shares.room(place);
+            let room = counts.room(place);
             let mut count = 0;
             // The partitions before a rack's head have an owner, so no list is gone through twice.
             while let Some(&partition) = self.lists[rack].get(self.heads[rack]).filter(|_| count < room) {
@@ -185,7 +185,7 @@ impl<'a> Matcher<'a> {
                     count += 1;
                 }
             }
-            shares.take(place, lineup, count);
+            counts.take(place, lineup, count);
         }
         for partition in self.group.topics().range(topic) {
             for &rack in self.racks_of(partition) {
@@ -196,7 +196,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Each partition number in turn goes to the first member with room that is on a rack of that number in every topic.
-    fn match_together(&mut self, topics: &[u32], lineup: &[u32], shares: &mut Shares, owner: &mut [u32]) {
+    fn match_together(&mut self, topics: &[u32], lineup: &[u32], counts: &mut TopicCounts, owner: &mut [u32]) {
         let nowhere = self.seen.len();
         if lineup.iter().all(|&member| self.rack(member) == nowhere) {
             return;
@@ -223,9 +223,9 @@ impl<'a> Matcher<'a> {
                     self.seen[rack as usize] = 0;
                 }
             }
-            let best = common.iter().filter_map(|&rack| self.first_with_room(rack, shares)).min();
+            let best = common.iter().filter_map(|&rack| self.first_with_room(rack, counts)).min();
             if let Some(place) = best {
-                shares.take(place as usize, lineup, 1);
+                counts.take(place as usize, lineup, 1);
                 for &topic in topics {
                     owner[(self.group.topics().range(topic).start + number) as usize] = lineup[place as usize];
                 }
@@ -238,9 +238,9 @@ impl<'a> Matcher<'a> {
     }
 
     /// The first place on a rack's list that still has room. Room never grows, so a place without room is skipped for good.
-    fn first_with_room(&mut self, rack: usize, shares: &Shares) -> Option<u32> {
+    fn first_with_room(&mut self, rack: usize, counts: &TopicCounts) -> Option<u32> {
         while let Some(&place) = self.lists[rack].get(self.heads[rack]) {
-            if shares.room(place as usize) > 0 {
+            if counts.room(place as usize) > 0 {
                 return Some(place);
             }
             self.heads[rack] += 1;

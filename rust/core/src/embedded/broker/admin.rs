@@ -218,7 +218,7 @@ pub(super) fn create_partitions(
         } else {
             catalogue.grow(&topic.name, topic.count, validate_only)
         };
-        let (error_code, error_message) = told(grown);
+        let (error_code, error_message) = error_of(grown);
         CreatePartitionsTopicResult { name: topic.name, error_code, error_message }
     });
     CreatePartitionsResponse { results: results.collect(), ..Default::default() }
@@ -227,13 +227,13 @@ pub(super) fn create_partitions(
 /// Deletes topics.
 pub(super) fn delete_topics(catalogue: &mut Catalogue, request: DeleteTopicsRequest) -> DeleteTopicsResponse {
     let responses = request.topic_names.into_iter().map(|name| {
-        let (error_code, _) = told(catalogue.delete(&name));
+        let (error_code, _) = error_of(catalogue.delete(&name));
         DeletableTopicResult { name, error_code }
     });
     DeleteTopicsResponse { responses: responses.collect(), ..Default::default() }
 }
 
-fn told(result: Result<(), TopicError>) -> (ErrorCode, Option<String>) {
+fn error_of(result: Result<(), TopicError>) -> (ErrorCode, Option<String>) {
     match result {
         Ok(()) => (ErrorCode::NONE, None),
         Err(TopicError { code, message }) => (code, Some(message)),
@@ -259,8 +259,8 @@ pub(super) fn describe_configs(
             }
         };
         let (configs, (error_code, error_message)) = match found {
-            Ok(configs) => (configs, told(Ok(()))),
-            Err(error) => (Vec::new(), told(Err(error))),
+            Ok(configs) => (configs, error_of(Ok(()))),
+            Err(error) => (Vec::new(), error_of(Err(error))),
         };
         let wanted = |name: &String| asked.configuration_keys.as_ref().is_none_or(|keys| keys.contains(name));
         DescribeConfigsResult {
@@ -336,7 +336,7 @@ pub(super) fn alter_configs(
             let message = "only the settings of topics (resource type 2) can be changed";
             Err(TopicError::new(ErrorCode::INVALID_REQUEST, message))
         };
-        let (error_code, error_message) = told(altered);
+        let (error_code, error_message) = error_of(altered);
         AlterConfigsResourceResponse {
             error_code,
             error_message,

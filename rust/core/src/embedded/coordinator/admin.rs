@@ -2,8 +2,8 @@
 
 use super::config::Config;
 use super::group::{ClassicGroup, State};
-use super::groups::{Group, Groups};
-use super::topics::Topics;
+use super::groups::{AnyGroup, Groups};
+use super::topics::ClusterTopics;
 use crate::protocol::ErrorCode;
 use crate::protocol::group_admin::{
     ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, DeleteGroupResult, DeleteGroupsRequest,
@@ -60,8 +60,8 @@ pub(super) fn list(groups: &Groups, request: &ListGroupsRequest) -> ListGroupsRe
     };
     let listed = groups.iter().map(|(id, group)| {
         let (protocol_type, state, group_type) = match group {
-            Group::Classic(group) => (group.protocol_type.clone().unwrap_or_default(), group.state.name(), CLASSIC),
-            Group::Consumer(group) => (CONSUMER.to_owned(), group.state().name(), CONSUMER),
+            AnyGroup::Classic(group) => (group.protocol_type.clone().unwrap_or_default(), group.state.name(), CLASSIC),
+            AnyGroup::Consumer(group) => (CONSUMER.to_owned(), group.state().name(), CONSUMER),
         };
         ListedGroup {
             group_id: id.to_owned(),
@@ -80,13 +80,13 @@ pub(super) fn list(groups: &Groups, request: &ListGroupsRequest) -> ListGroupsRe
 pub(super) fn describe_consumers(
     groups: &Groups,
     config: &Config,
-    topics: &Topics,
+    topics: &ClusterTopics,
     request: ConsumerGroupDescribeRequest,
 ) -> ConsumerGroupDescribeResponse {
     let mut seen = BTreeSet::new();
     let once = request.group_ids.into_iter().filter(|id| seen.insert(id.clone()));
     let described = once.map(|group_id| match groups.get(&group_id) {
-        Some(Group::Consumer(group)) => group.describe(config, topics),
+        Some(AnyGroup::Consumer(group)) => group.describe(config, topics),
         other => DescribedConsumerGroup {
             error_code: ErrorCode::GROUP_ID_NOT_FOUND,
             error_message: Some(match other {
@@ -103,7 +103,7 @@ pub(super) fn describe_consumers(
 /// Deletes groups and their offsets. Only an empty group can be deleted.
 pub(super) fn delete(groups: &mut Groups, request: DeleteGroupsRequest) -> DeleteGroupsResponse {
     let mut delete = |group_id: String| {
-        let error_code = match groups.get(&group_id).map(Group::is_empty) {
+        let error_code = match groups.get(&group_id).map(AnyGroup::is_empty) {
             None => ErrorCode::GROUP_ID_NOT_FOUND,
             Some(true) => {
                 groups.remove(&group_id);

@@ -1,9 +1,9 @@
 //! OffsetCommit, with the checks of member and generation.
 
 use super::group::{ClassicGroup, Context, State};
-use super::groups::Group;
+use super::groups::AnyGroup;
 use super::offsets::{Committed, commit_answer, known, refuse_commit};
-use super::topics::Topics;
+use super::topics::ClusterTopics;
 use crate::protocol::ErrorCode;
 use crate::protocol::offsets::{OffsetCommitRequest, OffsetCommitResponse};
 
@@ -30,20 +30,20 @@ impl ClassicGroup {
 
 /// Serves a commit. A valid commit renews the session of a member of a classic group; one of KIP-848 needs heartbeats.
 pub(super) fn commit(
-    group: &mut Group,
+    group: &mut AnyGroup,
     context: &mut Context<'_>,
     request: &OffsetCommitRequest,
-    topics: &Topics,
+    topics: &ClusterTopics,
     version: i16,
 ) -> OffsetCommitResponse {
     let valid = match group {
-        Group::Classic(group) => group.validate_commit(request),
-        Group::Consumer(group) => group.validate_commit(request, version, topics),
+        AnyGroup::Classic(group) => group.validate_commit(request),
+        AnyGroup::Consumer(group) => group.validate_commit(request, version, topics),
     };
     if let Err(code) = valid {
         return refuse_commit(request, topics, code);
     }
-    if let Group::Classic(group) = group
+    if let AnyGroup::Classic(group) = group
         && matches!(group.state, State::Stable | State::PreparingRebalance)
     {
         group.renew_session(context, &request.member_id);

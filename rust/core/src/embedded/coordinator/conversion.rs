@@ -3,8 +3,8 @@
 
 use super::consumer::{ConsumerGroup, Refusal};
 use super::group::{Context, State};
-use super::groups::{Group, Groups};
-use super::topics::Topics;
+use super::groups::{AnyGroup, Groups};
+use super::topics::ClusterTopics;
 
 /// Makes a classic group with members one of KIP-848, in which they go on with what they have.
 ///
@@ -14,14 +14,14 @@ pub(super) fn upgrade(
     groups: &mut Groups,
     context: &mut Context<'_>,
     id: &str,
-    topics: &Topics,
+    topics: &ClusterTopics,
 ) -> Result<(), Refusal> {
     let Some(classic) = groups.classic(id).filter(|group| group.state != State::Empty) else { return Ok(()) };
     let mut group = ConsumerGroup::of_classic(classic, context.config, topics)?;
-    if let Some(Group::Classic(classic)) = groups.remove(id) {
+    if let Some(AnyGroup::Classic(classic)) = groups.remove(id) {
         group.replace_classic(*classic, context);
     }
-    groups.insert(id, Group::Consumer(Box::new(group)));
+    groups.insert(id, AnyGroup::Consumer(Box::new(group)));
     Ok(())
 }
 
@@ -30,8 +30,8 @@ pub(super) fn downgrade(groups: &mut Groups, context: &mut Context<'_>, id: &str
     if !groups.consumer_mut(id).is_some_and(|group| group.may_become_classic(context.config)) {
         return;
     }
-    let Some(Group::Consumer(group)) = groups.remove(id) else { return };
+    let Some(AnyGroup::Consumer(group)) = groups.remove(id) else { return };
     let mut classic = group.into_classic(context);
     classic.prepare_rebalance(context);
-    groups.insert(id, Group::Classic(Box::new(classic)));
+    groups.insert(id, AnyGroup::Classic(Box::new(classic)));
 }

@@ -1,7 +1,7 @@
 //! LeaveGroup.
 
 use super::group::{ClassicGroup, Context, State};
-use super::groups::Group;
+use super::groups::AnyGroup;
 use crate::protocol::ErrorCode;
 use crate::protocol::leave_group::{LeaveGroupMember, LeaveGroupMemberResponse, LeaveGroupRequest, LeaveGroupResponse};
 
@@ -19,15 +19,15 @@ fn leaving(request: LeaveGroupRequest, version: i16) -> Vec<LeaveGroupMember> {
 
 /// The response of `group`; `None` if the group does not exist.
 pub(super) fn leave(
-    group: Option<&mut Group>,
+    group: Option<&mut AnyGroup>,
     context: &mut Context<'_>,
     request: LeaveGroupRequest,
     version: i16,
 ) -> LeaveGroupResponse {
     let members = leaving(request, version);
     let codes = match group {
-        Some(Group::Classic(group)) => group.leave(context, &members),
-        Some(Group::Consumer(group)) => members.iter().map(|member| group.leave_classic(context, member)).collect(),
+        Some(AnyGroup::Classic(group)) => group.leave(context, &members),
+        Some(AnyGroup::Consumer(group)) => members.iter().map(|member| group.leave_classic(context, member)).collect(),
         None => vec![ErrorCode::UNKNOWN_MEMBER_ID; members.len()],
     };
     if version < BATCH_FROM {

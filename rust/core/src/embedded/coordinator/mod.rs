@@ -51,12 +51,12 @@ use answers::{answer_join, refuse, refuse_join, refuse_sync};
 use connections::{Connections, Ticket};
 use consumer::{ConsumerGroup, Refusal};
 use group::{ClassicGroup, Context};
-use groups::{Group, Groups};
+use groups::{AnyGroup, Groups};
 use ids::MemberIds;
 use request::Request;
 use std::collections::BTreeMap;
 use timers::{Timer, Timers};
-use topics::Topics;
+use topics::ClusterTopics;
 
 /// The current state of a group, for tests and tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub struct Coordinator {
     config: Config,
     now: u64,
     groups: Groups,
-    topics: Topics,
+    topics: ClusterTopics,
     timers: Timers,
     connections: Connections,
     ids: MemberIds,
@@ -117,7 +117,7 @@ impl Coordinator {
             config,
             now: 0,
             groups: Groups::default(),
-            topics: Topics::default(),
+            topics: ClusterTopics::default(),
             timers: Timers::default(),
             connections: Connections::default(),
             ids,
@@ -215,9 +215,9 @@ impl Coordinator {
                 })
                 .collect(),
         };
-        let classic = |(_, group): (_, &Group)| match group {
-            Group::Classic(group) => Some(view(group)),
-            Group::Consumer(_) => None,
+        let classic = |(_, group): (_, &AnyGroup)| match group {
+            AnyGroup::Classic(group) => Some(view(group)),
+            AnyGroup::Consumer(_) => None,
         };
         self.groups.iter().filter_map(classic).collect()
     }
@@ -225,9 +225,9 @@ impl Coordinator {
     /// The groups of KIP-848, by id.
     #[must_use]
     pub fn consumer_groups(&self) -> Vec<ConsumerGroupView> {
-        let consumer = |(_, group): (_, &Group)| match group {
-            Group::Consumer(group) => Some(group.view(&self.config)),
-            Group::Classic(_) => None,
+        let consumer = |(_, group): (_, &AnyGroup)| match group {
+            AnyGroup::Consumer(group) => Some(group.view(&self.config)),
+            AnyGroup::Classic(_) => None,
         };
         self.groups.iter().filter_map(consumer).collect()
     }
@@ -257,19 +257,21 @@ impl Coordinator {
             | Timer::Revocation(id, _)
             | Timer::Rejoin(id, _)) = &timer;
             match (groups.get_mut(id), &timer) {
-                (Some(Group::Classic(group)), Timer::Join(_)) => group.join_phase_expired(&mut context),
-                (Some(Group::Classic(group)), Timer::Sync(_)) => group.sync_phase_expired(&mut context),
-                (Some(Group::Classic(group)), Timer::Session(_, id)) => group.session_expired(&mut context, id),
-                (Some(Group::Consumer(group)), Timer::Session(_, id)) => group.session_expired(&mut context, id),
-                (Some(Group::Consumer(group)), Timer::Revocation(_, id)) => group.revocation_expired(&mut context, id),
-                (Some(Group::Consumer(group)), Timer::Rejoin(_, id)) => group.rejoin_expired(&mut context, id),
+                (Some(AnyGroup::Classic(group)), Timer::Join(_)) => group.join_phase_expired(&mut context),
+                (Some(AnyGroup::Classic(group)), Timer::Sync(_)) => group.sync_phase_expired(&mut context),
+                (Some(AnyGroup::Classic(group)), Timer::Session(_, id)) => group.session_expired(&mut context, id),
+                (Some(AnyGroup::Consumer(group)), Timer::Session(_, id)) => group.session_expired(&mut context, id),
+                (Some(AnyGroup::Consumer(group)), Timer::Revocation(_, id)) => {
+                    group.revocation_expired(&mut context, id)
+                }
+                (Some(AnyGroup::Consumer(group)), Timer::Rejoin(_, id)) => group.rejoin_expired(&mut context, id),
                 _ => {}
             }
             conversion::downgrade(groups, &mut context, id);
         }
     }
 
-    fn context(&mut self) -> (&mut Groups, Context<'_>, &Topics) {
+    fn context(&mut self) -> (&mut Groups, Context<'_>, &ClusterTopics) {
         let context = Context {
             now: self.now,
             config: &self.config,
@@ -310,8 +312,8 @@ impl Coordinator {
             }
             Request::OffsetFetch(request) => {
                 let offsets = |asked: &OffsetFetchGroup| match self.groups.get(&asked.group_id) {
-                    Some(Group::Consumer(group)) => group.validate_fetch(asked).map(|()| Some(&group.offsets)),
-                    other => Ok(other.map(Group::offsets)),
+                    Some(AnyGroup::Consumer(group)) => group.validate_fetch(asked).map(|()| Some(&group.offsets)),
+                    other => Ok(other.map(AnyGroup::offsets)),
                 };
                 let response = offsets::fetch(offsets, &self.topics, request, version);
                 self.connections.answer(ticket, &response);
@@ -370,8 +372,8 @@ impl Coordinator {
     fn sync(&mut self, request: SyncGroupRequest, ticket: Ticket) {
         let (groups, mut context, topics) = self.context();
         let code = match groups.get_mut(&request.group_id) {
-            Some(Group::Classic(group)) => return group.sync(&mut context, request, ticket),
-            Some(Group::Consumer(group)) => match group.sync_classic(&mut context, &request, topics) {
+            Some(AnyGroup::Classic(group)) => return group.sync(&mut context, request, ticket),
+            Some(AnyGroup::Consumer(group)) => match group.sync_classic(&mut context, &request, topics) {
                 Ok(response) => return context.connections.answer(ticket, &response),
                 Err(code) => code,
             },
@@ -384,8 +386,8 @@ impl Coordinator {
     fn heartbeat(&mut self, request: &HeartbeatRequest) -> Result<(), ErrorCode> {
         let (groups, mut context, topics) = self.context();
         match groups.get_mut(&request.group_id) {
-            Some(Group::Classic(group)) => group.heartbeat(&mut context, request),
-            Some(Group::Consumer(group)) => group.heartbeat_classic(&mut context, request, topics),
+            Some(AnyGroup::Classic(group)) => group.heartbeat(&mut context, request),
+            Some(AnyGroup::Consumer(group)) => group.heartbeat_classic(&mut context, request, topics),
             None if request.group_id.is_empty() => Err(ErrorCode::INVALID_GROUP_ID),
             None => Err(ErrorCode::UNKNOWN_MEMBER_ID),
         }

@@ -1,6 +1,6 @@
 //! Committed offsets, and the responses to OffsetCommit and OffsetFetch.
 
-use super::topics::{TopicId, Topics};
+use super::topics::{ClusterTopics, TopicId};
 use crate::embedded::refusal::{MANY_GROUPS_FROM, no_offset};
 use crate::protocol::ErrorCode;
 use crate::protocol::offsets::{
@@ -28,7 +28,7 @@ pub struct Committed {
 const TOPIC_IDS_FROM: i16 = 10;
 
 /// Gives the topics of a commit their names; one that does not exist gets none.
-pub(super) fn name_topics(request: &mut OffsetCommitRequest, topics: &Topics, version: i16) {
+pub(super) fn name_topics(request: &mut OffsetCommitRequest, topics: &ClusterTopics, version: i16) {
     for topic in request.topics.iter_mut().filter(|_| version >= TOPIC_IDS_FROM) {
         topic.name = topics.name(&topic.topic_id).unwrap_or_default().to_owned();
     }
@@ -56,19 +56,23 @@ pub(super) fn commit_answer(
 
 /// The response to a refused commit. A partition that does not exist gets its own error, because a broker checks the
 /// topics before the group.
-pub(super) fn refuse_commit(request: &OffsetCommitRequest, topics: &Topics, code: ErrorCode) -> OffsetCommitResponse {
+pub(super) fn refuse_commit(
+    request: &OffsetCommitRequest,
+    topics: &ClusterTopics,
+    code: ErrorCode,
+) -> OffsetCommitResponse {
     commit_answer(request, |topic, partition| known(topics, topic, partition).err().unwrap_or(code))
 }
 
 /// Whether a commit contains an existing partition. Without one, the broker answers before it reads the group.
-pub(super) fn reaches_group(request: &OffsetCommitRequest, topics: &Topics) -> bool {
+pub(super) fn reaches_group(request: &OffsetCommitRequest, topics: &ClusterTopics) -> bool {
     let exists = |topic, partition| known(topics, topic, partition).is_ok();
     request.topics.iter().any(|topic| topic.partitions.iter().any(|partition| exists(topic, partition)))
 }
 
 /// Whether a partition exists.
 pub(super) fn known(
-    topics: &Topics,
+    topics: &ClusterTopics,
     topic: &OffsetCommitTopic,
     partition: &OffsetCommitPartition,
 ) -> Result<(), ErrorCode> {
@@ -98,7 +102,7 @@ fn found(partition_index: i32, committed: &Committed) -> OffsetFetchPartitionRes
 /// have a thousand times the bytes of the request.
 fn select(
     offsets: Option<&Offsets>,
-    topics: &Topics,
+    topics: &ClusterTopics,
     asked: Option<Vec<OffsetFetchTopic>>,
     version: i16,
 ) -> Vec<OffsetFetchTopicResponse> {
@@ -143,7 +147,7 @@ fn select(
 /// INVALID_REQUEST: otherwise a request with 10,000 duplicates would get all offsets 10,000 times.
 pub(super) fn fetch<'a>(
     offsets: impl Fn(&OffsetFetchGroup) -> Result<Option<&'a Offsets>, ErrorCode>,
-    topics: &Topics,
+    topics: &ClusterTopics,
     request: OffsetFetchRequest,
     version: i16,
 ) -> OffsetFetchResponse {

@@ -16,14 +16,14 @@ pub struct Topic {
 
 /// The topics by name and by id.
 #[derive(Debug, Default)]
-pub(super) struct Topics {
+pub(super) struct ClusterTopics {
     /// `None` before [`Coordinator::set_topics`](super::Coordinator::set_topics): then offsets of any topic may be committed.
     by_name: Option<BTreeMap<String, Topic>>,
     names: BTreeMap<TopicId, String>,
     version: u64,
 }
 
-impl Topics {
+impl ClusterTopics {
     pub(super) fn set(&mut self, topics: BTreeMap<String, Topic>) {
         self.names = topics.iter().map(|(name, topic)| (topic.id, name.clone())).collect();
         self.by_name = Some(topics);
@@ -48,7 +48,7 @@ impl Topics {
         self.by_name.iter().flatten().map(|(name, _)| name.as_str())
     }
 
-    /// Whether a partition exists. Before the first call of [`Topics::set`] every partition does.
+    /// Whether a partition exists. Before the first call of [`ClusterTopics::set`] every partition does.
     pub(super) fn has(&self, topic: &str, partition: i32) -> bool {
         self.by_name.is_none() || self.get(topic).is_some_and(|topic| (0..topic.partitions).contains(&partition))
     }

@@ -5,7 +5,7 @@ use crate::member::Progress;
 use crate::member::connections::{Broken, Connection, Pending, Stamp};
 use crate::member::event::Role;
 use crate::member::machine::Machine;
-use crate::member::network::Network;
+use crate::member::network::NetworkClient;
 use crate::protocol::{ApiKey, ErrorCode};
 
 impl Machine for ConsumerMembership {
@@ -26,7 +26,7 @@ impl Machine for ConsumerMembership {
         Self::drive_fetches,
     ];
 
-    fn network(&mut self) -> &mut Network {
+    fn network(&mut self) -> &mut NetworkClient {
         &mut self.network
     }
 

@@ -46,7 +46,7 @@ use super::event::{Action, Event, Partitions};
 use super::fetches::Fetches;
 use super::liveness::Liveness;
 use super::machine::Machine;
-use super::network::Network;
+use super::network::NetworkClient;
 use heartbeat::Beats;
 use holdings::{ByTopic, Holdings};
 use leave::{Departure, Leaving};
@@ -54,7 +54,7 @@ use pace::Pace;
 use reconcile::Outstanding;
 use revocation::Revocation;
 use std::collections::BTreeSet;
-use topics::Topics;
+use topics::TopicNames;
 
 /// What the application subscribes to.
 #[derive(Debug, Clone)]
@@ -70,8 +70,8 @@ struct Subscription {
 #[derive(Debug)]
 pub struct ConsumerMembership {
     config: ConsumerConfig,
-    network: Network,
-    topics: Topics,
+    network: NetworkClient,
+    topics: TopicNames,
     subscription: Option<Subscription>,
     subscriptions: u64,
     /// Empty only before the first answer of a broker that speaks version 0.
@@ -121,8 +121,8 @@ impl ConsumerMembership {
         config.check()?;
         let backoff = || Backoff::new(config.backoff_ms, config.max_backoff_ms);
         Ok(Self {
-            network: Network::new(config.network(), now, Jitter::new(config.seed), backoff()),
-            topics: Topics::new(backoff()),
+            network: NetworkClient::new(config.network(), now, Jitter::new(config.seed), backoff()),
+            topics: TopicNames::new(backoff()),
             subscription: None,
             subscriptions: 0,
             member_id: config.member_id.clone(),

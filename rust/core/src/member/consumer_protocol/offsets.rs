@@ -126,9 +126,9 @@ impl ConsumerMembership {
             Some(code @ (ErrorCode::ILLEGAL_GENERATION | ErrorCode::UNKNOWN_MEMBER_ID)) => Verdict::Refused(code),
             Some(code) => Verdict::Done(code),
         };
-        let settled = self.commits.settle(commit, verdict, &mut self.network);
+        let taken = self.commits.take_answer(commit, verdict, &mut self.network);
         self.by_name = by_name;
-        let refused = settled?;
+        let refused = taken?;
         if refused.is_none() {
             self.stale = 0;
         }

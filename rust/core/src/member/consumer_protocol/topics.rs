@@ -17,7 +17,7 @@ const IDS_FROM: i16 = 10;
 
 /// What the member knows of topics.
 #[derive(Debug)]
-pub(super) struct Topics {
+pub(super) struct TopicNames {
     pub(super) names: BTreeMap<TopicId, String>,
     /// Topics that the broker refuses. Each is reported once.
     refused: BTreeMap<String, ErrorCode>,
@@ -26,7 +26,7 @@ pub(super) struct Topics {
     backoff: Backoff,
 }
 
-impl Topics {
+impl TopicNames {
     pub(super) fn new(backoff: Backoff) -> Self {
         Self { names: BTreeMap::new(), refused: BTreeMap::new(), asked_for: None, backoff }
     }

@@ -168,17 +168,17 @@ impl<'a> LagFlow<'a> {
     /// Sends as much as one shortest path from `source` takes; false if the layers have no path.
     fn augment(&mut self, source: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
         // The items of the path: by turns forward out of a set, and back into the next set.
-        let mut way: Vec<u32> = Vec::new();
+        let mut path: Vec<u32> = Vec::new();
         let mut set = source;
         let subscription = loop {
             budget.spend(1)?;
             let row = self.sets.row(set);
             let Some(&subscription) = row.get(self.set_next[set as usize]) else {
                 // A dead end: the next search skips it.
-                let Some(back) = way.pop() else { return Ok(false) };
+                let Some(back) = path.pop() else { return Ok(false) };
                 let subscription = self.sets.items()[back as usize];
                 self.subscription_next[subscription as usize] += 1;
-                let forward = way.pop().unwrap_or(back);
+                let forward = path.pop().unwrap_or(back);
                 set = self.set_of[forward as usize];
                 continue;
             };
@@ -188,7 +188,7 @@ impl<'a> LagFlow<'a> {
             }
             let forward = self.sets.start(set) + self.set_next[set as usize] as u32;
             if self.room[subscription as usize] > 0 {
-                way.push(forward);
+                path.push(forward);
                 break subscription;
             }
             let layer = self.subscription_layer[subscription as usize] + 1;
@@ -206,15 +206,15 @@ impl<'a> LagFlow<'a> {
             };
             match back {
                 Some(item) => {
-                    way.extend([forward, item]);
+                    path.extend([forward, item]);
                     set = self.set_of[item as usize];
                 }
                 None => self.set_next[set as usize] += 1,
             }
         };
         let most = self.excess[source as usize].min(self.room[subscription as usize]);
-        let amount = way.iter().skip(1).step_by(2).map(|&item| self.flow[item as usize]).fold(most, u128::min);
-        for (step, &item) in way.iter().enumerate() {
+        let amount = path.iter().skip(1).step_by(2).map(|&item| self.flow[item as usize]).fold(most, u128::min);
+        for (step, &item) in path.iter().enumerate() {
             if step % 2 == 0 {
                 self.flow[item as usize] += amount;
             } else {

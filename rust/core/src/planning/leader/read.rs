@@ -303,18 +303,18 @@ fn read_custom(
     subscription: &Subscription<'_>,
     cooperative: bool,
 ) -> (History, Option<UnknownForm>) {
-    let (told, fault) = match CustomUserData::read(subscription.user_data) {
-        Ok(told) => (Some(told), None),
+    let (custom, fault) = match CustomUserData::read(subscription.user_data) {
+        Ok(custom) => (Some(custom), None),
         Err(error) => (None, Some(error)),
     };
-    let generation = told.map_or(NO_GENERATION, |told| told.generation);
+    let generation = custom.map_or(NO_GENERATION, |custom| custom.generation);
     if cooperative {
         member.claim_named(subscription.owned.iter().map(|(name, numbers)| (name, numbers.iter())));
         let own = subscription.generation;
         return (History::of(if own == NO_GENERATION { generation } else { own }), fault);
     }
-    if let Some(told) = told {
-        member.claim_named(told.partitions.iter());
+    if let Some(custom) = custom {
+        member.claim_named(custom.partitions.iter());
     }
     (History::of(generation), fault)
 }
@@ -323,8 +323,8 @@ fn read_custom(
 #[must_use]
 pub fn member_data(metadata: &[u8]) -> &[u8] {
     let subscription = Subscription::read(metadata).ok();
-    let told = subscription.and_then(|subscription| CustomUserData::read(subscription.user_data).ok());
-    told.map(|told| told.data).filter(|data| data.len() <= MOST_MEMBER_DATA).unwrap_or_default()
+    let custom = subscription.and_then(|subscription| CustomUserData::read(subscription.user_data).ok());
+    custom.map(|custom| custom.data).filter(|data| data.len() <= MOST_MEMBER_DATA).unwrap_or_default()
 }
 
 /// Adds the numbers that a member of a stream join claims. The second value is the error if its user data could not be read.
@@ -333,11 +333,11 @@ fn read_numbers(
     subscription: &Subscription<'_>,
     cooperative: bool,
 ) -> (History, Option<UnknownForm>) {
-    let (told, fault) = match StreamJoinUserData::read(subscription.user_data) {
-        Ok(told) => (Some(told).filter(|_| subscription.user_data.is_some_and(|data| !data.is_empty())), None),
+    let (read, fault) = match StreamJoinUserData::read(subscription.user_data) {
+        Ok(read) => (Some(read).filter(|_| subscription.user_data.is_some_and(|data| !data.is_empty())), None),
         Err(error) => (None, Some(error)),
     };
-    if told.is_none() || cooperative {
+    if read.is_none() || cooperative {
         let owned = || subscription.owned.iter().map(|(name, numbers)| (name, numbers.iter()));
         for (name, numbers) in owned() {
             if let Some(topic) = member.topics().find(name)
@@ -348,10 +348,10 @@ fn read_numbers(
         }
         member.claim_named(owned());
     }
-    let Some(told) = told else {
+    let Some(read) = read else {
         member.stand_in();
         return (History { generation: subscription.generation, stands_in: true }, fault);
     };
-    member.numbers(told.numbers.iter());
-    (History::of(told.epoch), None)
+    member.numbers(read.numbers.iter());
+    (History::of(read.epoch), None)
 }

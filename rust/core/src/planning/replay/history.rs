@@ -183,9 +183,9 @@ impl<'a> Problems<'a> {
         self.found[place].1.insert(name);
     }
 
-    fn told(self) -> Option<String> {
+    fn text(self) -> Option<String> {
         let Self { seq, found, nameless } = self;
-        found.into_iter().fold(None, |told, (problem, names)| {
+        found.into_iter().fold(None, |before, (problem, names)| {
             let name = names.first().copied().unwrap_or_default();
             let text = match problem {
                 Problem::Nameless => "an event without a member id".to_owned(),
@@ -196,7 +196,7 @@ impl<'a> Problems<'a> {
             };
             let many = if problem == Problem::Nameless { nameless } else { names.len() };
             let others = if many > 1 { format!(" (and {} more)", many - 1) } else { String::new() };
-            joined(told, Some(format!("seq {seq}: {text}{others}")))
+            joined(before, Some(format!("seq {seq}: {text}{others}")))
         })
     }
 }
@@ -410,7 +410,7 @@ impl<'a> Timeline<'a> {
         for topic in unknown {
             problems.add(Problem::UnknownTopic, self.names[topic as usize]);
         }
-        let (ts, error) = (self.now, problems.told());
+        let (ts, error) = (self.now, problems.text());
         Step {
             seq,
             ts,

@@ -536,8 +536,8 @@ fn without_any_known_count_there_are_no_figures() {
     let strategy = Source::Strategy(0);
     let unknown = "has no known partition count";
     let (both, only) = (format!("topic \"t\" {unknown} (and 1 more)"), format!("topic \"u\" {unknown}"));
-    let told = |seq: i64, which: &str| format!("seq {seq}: {which}");
-    let errors = [told(1, &both), told(2, &both), told(3, &both), told(4, &only)];
+    let error = |seq: i64, which: &str| format!("seq {seq}: {which}");
+    let errors = [error(1, &both), error(2, &both), error(3, &both), error(4, &only)];
     assert_eq!(
         seen,
         [

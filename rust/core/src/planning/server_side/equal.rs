@@ -22,7 +22,7 @@ pub(crate) fn assign(spec: &Spec<'_>, rule: Extras) -> Result<NewTargets, Assign
     let mut hungry = Vec::new();
     for (number, member) in spec.members.iter().enumerate() {
         let has = member.target.topics.iter().filter(|(key, _)| kept[key.topic as usize]).map(|(_, list)| list.len());
-        let Share { keeps, gets } = quotas.next(has.sum());
+        let Quota { keeps, gets } = quotas.next(has.sum());
         let mut draft = None;
         for (key, _) in member.target.topics.iter().filter(|(key, _)| !kept[key.topic as usize]) {
             draft.get_or_insert_with(|| Draft::copy_of(member.target)).remove_topic(*key);
@@ -67,7 +67,7 @@ pub(crate) fn leaving(target: &Target, kept: &[bool], keeps: usize) -> impl Iter
 
 /// What a member keeps of what it has, and how much it gets in addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Share {
+pub(crate) struct Quota {
     pub(crate) keeps: usize,
     pub(crate) gets: usize,
 }
@@ -88,8 +88,8 @@ impl Quotas {
         Self { least: partitions / members, extras: partitions % members, members, rule }
     }
 
-    /// The share of the next member, which has so many partitions of subscribed topics.
-    pub(crate) fn next(&mut self, has: usize) -> Share {
+    /// The quota of the next member, which has so many partitions of subscribed topics.
+    pub(crate) fn next(&mut self, has: usize) -> Quota {
         let mut extra = self.extras > 0;
         let quota = self.least + usize::from(extra);
         let keeps = has.min(quota);
@@ -101,7 +101,7 @@ impl Quotas {
         }
         self.extras -= usize::from(extra);
         self.members -= 1;
-        Share { keeps, gets }
+        Quota { keeps, gets }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::planning::group::{Group, NONE};
 use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 
-use super::equal::{Quotas, Share, leaving, topic_order};
+use super::equal::{Quota, Quotas, leaving, topic_order};
 use super::java::{HashMap, Timeline, Uuid, string_hash};
 use super::release::Release;
 use super::spec::{Member, Spec, Subscription, Target, Topic, TopicKey};
@@ -69,29 +69,29 @@ fn share_out(group: &Group, spec: &Spec<'_>, order: &[u32], release: Release, pl
     let loads = plan.loads(group.members());
     let total = topics.iter().map(|key| group.topics().count(key.topic) as usize).sum();
     let mut quotas = Quotas::new(total, order.len(), release.extras());
-    let shares: Vec<Share> = order.iter().map(|&member| quotas.next(loads[member as usize] as usize)).collect();
+    let quotas_of: Vec<Quota> = order.iter().map(|&member| quotas.next(loads[member as usize] as usize)).collect();
     let mut free = Vec::new();
     for key in &topics {
         free.extend(group.topics().range(key.topic).filter(|&partition| plan.owner[partition as usize] == NONE));
     }
     let mut gives = vec![false; group.members()];
-    for (&member, share) in order.iter().zip(&shares) {
-        gives[member as usize] = (loads[member as usize] as usize) > share.keeps;
+    for (&member, quota) in order.iter().zip(&quotas_of) {
+        gives[member as usize] = (loads[member as usize] as usize) > quota.keeps;
     }
     if gives.contains(&true) {
         let ownership = Ownership { owner: std::mem::take(&mut plan.owner), held: Vec::new() };
         let targets = targets(group, &ownership, spec.topics, &gives);
         plan.owner = ownership.owner;
         let kept = vec![true; spec.topics.len()];
-        for (&member, share) in order.iter().zip(&shares) {
-            for (key, partition) in leaving(&targets[member as usize], &kept, share.keeps) {
+        for (&member, quota) in order.iter().zip(&quotas_of) {
+            for (key, partition) in leaving(&targets[member as usize], &kept, quota.keeps) {
                 free.push(group.topics().range(key.topic).start + partition);
             }
         }
     }
     let mut free = free.into_iter();
-    for (&member, share) in order.iter().zip(&shares) {
-        for partition in free.by_ref().take(share.gets) {
+    for (&member, quota) in order.iter().zip(&quotas_of) {
+        for partition in free.by_ref().take(quota.gets) {
             plan.owner[partition as usize] = member;
         }
     }

@@ -1,19 +1,20 @@
-//! From numbers to partitions: each member has a share of each row, and here gets the partitions themselves.
+//! From numbers to partitions: a member takes so many partitions of a row, and here gets the partitions themselves.
 
 use super::least_loaded::LeastLoaded;
 use super::rows::{Problem, Segment};
 use crate::planning::group::NONE;
 use crate::planning::plan::Plan;
 
-/// Turns the previous owners into the plan in which each member has its `share` of each arc. O(partitions + arcs log arcs).
+/// Turns the previous owners into the plan in which each member has `taken[arc]` partitions by each arc. O(partitions +
+/// arcs log arcs).
 ///
 /// Of its partitions of a row, a member keeps the first by (number, topic). The rest of the row goes, in the order of the
-/// segments, to the member with the fewest partitions so far whose share is not reached.
-pub(super) fn deal(problem: &Problem, plan: &mut Plan, share: &[u32]) {
+/// segments, to the member with the fewest partitions so far that is to get more of this row.
+pub(super) fn deal(problem: &Problem, plan: &mut Plan, taken: &[u32]) {
     let owner = &mut plan.owner;
-    let kept: Vec<u32> = problem.held.iter().zip(share).map(|(&held, &share)| held.min(share)).collect();
+    let kept: Vec<u32> = problem.held.iter().zip(taken).map(|(&held, &taken)| held.min(taken)).collect();
     release(problem, owner, &kept);
-    let room: Vec<u32> = share.iter().zip(&kept).map(|(&share, &kept)| share - kept).collect();
+    let room: Vec<u32> = taken.iter().zip(&kept).map(|(&taken, &kept)| taken - kept).collect();
     let given = |row| problem.arcs_of_row(row).any(|arc| room[arc as usize] > 0);
     let gives: Vec<bool> = (0..problem.rows() as u32).map(given).collect();
     let mut least_loaded = LeastLoaded::new(problem, problem.loads(&kept), room);

@@ -99,14 +99,14 @@ fn dense(
     let problem = Problem::new(group, lineups, rows, &plan.owner, pinned, racks);
     let proposed = proposal::propose(&problem);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
-    let (share, limited) = match levels::split(&problem, &proposed, &budget) {
+    let (taken, limited) = match levels::split(&problem, &proposed, &budget) {
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
         Ok(blocks) => match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &Detours::default(), &budget)
         {
             Err(limited) => (blocks.flow.unwrap_or(proposed), Some(limited)),
-            Ok(share) => (share, None),
+            Ok(taken) => (taken, None),
         },
     };
-    deal::deal(&problem, plan, &share);
+    deal::deal(&problem, plan, &taken);
     limited
 }

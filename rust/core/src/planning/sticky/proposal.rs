@@ -7,9 +7,9 @@ use super::rows::Problem;
 /// By arc, how many partitions of the row the member would have. All partitions of each row have a member. O(arcs log arcs +
 /// partitions).
 pub(super) fn propose(problem: &Problem) -> Vec<u32> {
-    let mut share = problem.held.clone();
-    let loads = problem.loads(&share);
-    let mut room = vec![u32::MAX; share.len()];
+    let mut taken = problem.held.clone();
+    let loads = problem.loads(&taken);
+    let mut room = vec![u32::MAX; taken.len()];
     if !problem.mismatch.is_empty() {
         for row in 0..problem.rows() as u32 {
             let arcs = problem.arcs_of_row(row);
@@ -23,7 +23,7 @@ pub(super) fn propose(problem: &Problem) -> Vec<u32> {
     let mut least_loaded = LeastLoaded::new(problem, loads, room);
     for (row, segments) in problem.runs() {
         let free = problem.free[segments].iter().sum();
-        least_loaded.give(row, free, |arcs, rounds| arcs.iter().for_each(|&arc| share[arc as usize] += rounds));
+        least_loaded.give(row, free, |arcs, rounds| arcs.iter().for_each(|&arc| taken[arc as usize] += rounds));
     }
-    share
+    taken
 }

@@ -383,11 +383,11 @@ impl Problem {
         self.mismatch.get(arc as usize).copied().unwrap_or(false)
     }
 
-    /// Each member's load when it takes `share` of each arc.
-    pub(super) fn loads(&self, share: &[u32]) -> Vec<u32> {
+    /// Each member's load if it takes `taken[arc]` partitions by each arc.
+    pub(super) fn loads(&self, taken: &[u32]) -> Vec<u32> {
         let mut loads = self.fixed.clone();
-        for (&member, &share) in self.arcs.items().iter().zip(share) {
-            loads[member as usize] += share;
+        for (&member, &taken) in self.arcs.items().iter().zip(taken) {
+            loads[member as usize] += taken;
         }
         loads
     }

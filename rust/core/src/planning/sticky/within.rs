@@ -50,35 +50,35 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
     problem.nobody = Some(nobody);
     let proposed = propose(&problem, nobody);
     let budget = limit.budget(STEPS + STEPS_PER_ARC * problem.arc_row.len() as u64);
-    let (share, limited) = match levels::split(&problem, &proposed, &budget) {
+    let (taken, limited) = match levels::split(&problem, &proposed, &budget) {
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
         Ok(blocks) => {
             // The search for the fewest moves takes what members hold as its start, also where that is beyond a limit.
-            let start: Vec<u32> = proposed.iter().zip(&problem.held).map(|(&share, &held)| share.max(held)).collect();
+            let start: Vec<u32> = proposed.iter().zip(&problem.held).map(|(&taken, &held)| taken.max(held)).collect();
             match flow::cheapest(&problem, &blocks, &start, Objective::default().racks, &Detours::default(), &budget) {
                 Err(limited) => (blocks.flow.unwrap_or(proposed), Some(limited)),
-                Ok(share) => (share, None),
+                Ok(taken) => (taken, None),
             }
         }
     };
-    deal::deal(&problem, &mut plan, &share);
+    deal::deal(&problem, &mut plan, &taken);
     (plan, limited)
 }
 
 /// By arc, a plan within the limits: members keep what they hold as far as they may, and the rest of each row goes to the least
 /// loaded with room, and then to nobody. O(arcs + partitions × log arcs).
 fn propose(problem: &Problem, nobody: u32) -> Vec<u32> {
-    let mut share = vec![0; problem.held.len()];
+    let mut taken = vec![0; problem.held.len()];
     let mut loads = vec![0; problem.members];
     for (arc, &held) in (0u32..).zip(&problem.held) {
         let member = problem.member(arc);
         let kept = held.min(problem.most(member) - loads[member as usize]);
-        share[arc as usize] = kept;
+        taken[arc as usize] = kept;
         loads[member as usize] += kept;
     }
     for row in 0..problem.rows() as u32 {
         let arcs = problem.arcs_of_row(row);
-        let mut left = problem.supply[row as usize] - arcs.clone().map(|arc| share[arc as usize]).sum::<u32>();
+        let mut left = problem.supply[row as usize] - arcs.clone().map(|arc| taken[arc as usize]).sum::<u32>();
         let mut last = NONE;
         let mut least: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
         for arc in arcs {
@@ -93,7 +93,7 @@ fn propose(problem: &Problem, nobody: u32) -> Vec<u32> {
             && let Some(Reverse((load, arc))) = least.pop()
         {
             let member = problem.member(arc);
-            share[arc as usize] += 1;
+            taken[arc as usize] += 1;
             loads[member as usize] = load + 1;
             left -= 1;
             if load + 1 < problem.most(member) {
@@ -101,9 +101,9 @@ fn propose(problem: &Problem, nobody: u32) -> Vec<u32> {
             }
         }
         if left > 0 {
-            share[last as usize] += left;
+            taken[last as usize] += left;
             loads[nobody as usize] += left;
         }
     }
-    share
+    taken
 }

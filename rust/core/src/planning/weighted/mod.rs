@@ -160,7 +160,7 @@ pub fn assign_within(
 
 /// What the most loaded members give away before the search.
 #[derive(Clone, Copy, PartialEq)]
-enum Release {
+enum ReleaseOrder {
     /// The fewest partitions, and of these the lightest that are enough.
     Lightest,
     /// The fewest partitions, the heaviest.
@@ -192,10 +192,10 @@ fn solve(setting: &Setting<'_>, before: &[u32], bound: &LoadBound, budget: &Budg
     // What is released, and what the search moves on its own account: the better of up to three plans.
     let mut fewest = 0;
     let mut found: Option<Draft> = None;
-    for way in [Release::Lightest, Release::Heaviest, Release::Nothing] {
-        let mut tried = if way == Release::Nothing { draft.clone() } else { kept.clone() };
-        if way != Release::Nothing {
-            fewest = place::release(setting, &mut tried, &room, way == Release::Lightest);
+    for release in [ReleaseOrder::Lightest, ReleaseOrder::Heaviest, ReleaseOrder::Nothing] {
+        let mut tried = if release == ReleaseOrder::Nothing { draft.clone() } else { kept.clone() };
+        if release != ReleaseOrder::Nothing {
+            fewest = place::release(setting, &mut tried, &room, release == ReleaseOrder::Lightest);
             place::place(setting, &mut tried, bound.share, budget);
         }
         let _ = search::search(setting, &mut tried, &room, budget);

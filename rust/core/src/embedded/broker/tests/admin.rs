@@ -214,15 +214,15 @@ fn a_fault_is_told_in_an_unknown_version_of_api_versions_too() {
     let mut client = Client::new(Config::default(), &[]);
     client.broker.inject(ApiKey::ApiVersions, ErrorCode::UNKNOWN_SERVER_ERROR, 1);
     let frame = [0, 18, 0, 4, 0, 0, 0, 9, 0xff, 0xff, 0, 5, 6, 7];
-    let told = |frame: &[u8]| {
+    let code = |frame: &[u8]| {
         let header = RequestHeader { api: ApiKey::ApiVersions, version: 0, correlation_id: 9, client_id: None };
         read_response::<ApiVersionsResponse>(&header, frame).unwrap().error_code
     };
     let handled = client.broker.handle(0, 1, &frame).unwrap();
-    assert_eq!(told(&handled.replies[0].frame), ErrorCode::UNKNOWN_SERVER_ERROR);
+    assert_eq!(code(&handled.replies[0].frame), ErrorCode::UNKNOWN_SERVER_ERROR);
     // The next request is served.
     let handled = client.broker.handle(0, 1, &frame).unwrap();
-    assert_eq!(told(&handled.replies[0].frame), ErrorCode::UNSUPPORTED_VERSION);
+    assert_eq!(code(&handled.replies[0].frame), ErrorCode::UNSUPPORTED_VERSION);
 }
 
 #[test]

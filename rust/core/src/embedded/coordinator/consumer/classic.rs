@@ -10,7 +10,7 @@ use crate::embedded::coordinator::connections::Ticket;
 use crate::embedded::coordinator::group::Context;
 use crate::embedded::coordinator::join::{MEMBER_ID_REQUIRED_FROM, timeouts};
 use crate::embedded::coordinator::timers::Timer;
-use crate::embedded::coordinator::topics::Topics;
+use crate::embedded::coordinator::topics::ClusterTopics;
 use crate::planning::server_side::Subscribing;
 use crate::protocol::ErrorCode;
 use crate::protocol::assignment;
@@ -33,7 +33,7 @@ impl ConsumerGroup {
         context: &mut Context<'_>,
         request: &JoinGroupRequest,
         ticket: &Ticket,
-        topics: &Topics,
+        topics: &ClusterTopics,
     ) -> Result<JoinGroupResponse, (ErrorCode, String)> {
         let refused = |code: ErrorCode| (code, request.member_id.clone());
         let mixed = context.config.consumer_migration_policy != MigrationPolicy::Disabled;
@@ -169,7 +169,7 @@ impl ConsumerGroup {
         &mut self,
         context: &mut Context<'_>,
         request: &SyncGroupRequest,
-        topics: &Topics,
+        topics: &ClusterTopics,
     ) -> Result<SyncGroupResponse, ErrorCode> {
         let id = &request.member_id;
         let member = self.classic_member(id, request.group_instance_id.as_deref())?;
@@ -206,7 +206,7 @@ impl ConsumerGroup {
         &mut self,
         context: &mut Context<'_>,
         request: &HeartbeatRequest,
-        topics: &Topics,
+        topics: &ClusterTopics,
     ) -> Result<(), ErrorCode> {
         let id = &request.member_id;
         let before = self.planner.changes();
@@ -234,7 +234,7 @@ impl ConsumerGroup {
     }
 
     /// Whether no partition that the member waits for belongs to another member any more.
-    fn something_is_free(&self, id: &str, member: &Member, topics: &Topics) -> bool {
+    fn something_is_free(&self, id: &str, member: &Member, topics: &ClusterTopics) -> bool {
         let waits = |topic: &[u8; 16], partition: i32| {
             !has(&member.assigned, topic, partition) && self.held.contains(&(*topic, partition))
         };

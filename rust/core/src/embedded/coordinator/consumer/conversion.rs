@@ -8,7 +8,7 @@ use crate::embedded::coordinator::config::Config;
 use crate::embedded::coordinator::group::{self, ClassicGroup, Context, State};
 use crate::embedded::coordinator::offsets::Offsets;
 use crate::embedded::coordinator::timers::Timer;
-use crate::embedded::coordinator::topics::Topics;
+use crate::embedded::coordinator::topics::ClusterTopics;
 use crate::planning::server_side::Described;
 use crate::protocol::ErrorCode;
 use crate::protocol::assignment::Assignment;
@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The protocol type of consumers.
 pub(super) const CONSUMER: &str = "consumer";
 
-/// What a member's bytes say.
-struct Told {
+/// The subscription and the assignment of a classic member, decoded.
+struct DecodedMember {
     names: BTreeSet<String>,
     rack: Option<String>,
     assigned: BTreeMap<String, BTreeSet<u32>>,
@@ -31,7 +31,7 @@ fn refusal(id: &str, reason: &str) -> Refusal {
     Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message)
 }
 
-fn told_by(group: &ClassicGroup, member: &group::Member) -> Result<Told, &'static str> {
+fn decode(group: &ClassicGroup, member: &group::Member) -> Result<DecodedMember, &'static str> {
     const MALFORMED: &str = "the embedded consumer protocol is malformed";
     let chosen = match group.metadata_of(member) {
         // The first generation is not formed yet.
@@ -44,18 +44,19 @@ fn told_by(group: &ClassicGroup, member: &group::Member) -> Result<Told, &'stati
     }
     let text = |bytes: &[u8]| str::from_utf8(bytes).map(str::to_owned).map_err(|_| MALFORMED);
     let names: Result<_, _> = subscription.topics.iter().map(text).collect();
-    let mut told = Told { names: names?, rack: subscription.rack.map(text).transpose()?, assigned: BTreeMap::new() };
+    let mut read =
+        DecodedMember { names: names?, rack: subscription.rack.map(text).transpose()?, assigned: BTreeMap::new() };
     if !member.assignment.is_empty() {
         let assignment = Assignment::read(&member.assignment).map_err(|_| MALFORMED)?;
         if assignment.user_data.is_some() || assignment.fault.is_some() {
             return Err("an unsupported custom assignor is in use");
         }
         for (name, numbers) in assignment.partitions.iter() {
-            let list = told.assigned.entry(text(name)?).or_default();
+            let list = read.assigned.entry(text(name)?).or_default();
             list.extend(numbers.iter().filter_map(|number| u32::try_from(number).ok()));
         }
     }
-    Ok(told)
+    Ok(read)
 }
 
 /// Ends a classic group. Returns its offsets.
@@ -86,7 +87,7 @@ impl ConsumerGroup {
     pub(in crate::embedded::coordinator) fn of_classic(
         classic: &ClassicGroup,
         config: &Config,
-        topics: &Topics,
+        topics: &ClusterTopics,
     ) -> Result<Self, Refusal> {
         let id = &classic.id;
         if !config.consumer_migration_policy.upgrades() {
@@ -98,12 +99,12 @@ impl ConsumerGroup {
         if classic.members.len() > config.consumer_max_group_size {
             return Err(refusal(id, "the group size exceeds the consumer group maximum size"));
         }
-        let mut told = BTreeMap::new();
+        let mut decoded = BTreeMap::new();
         for (member_id, member) in &classic.members {
-            told.insert(member_id.clone(), told_by(classic, member).map_err(|reason| refusal(id, reason))?);
+            decoded.insert(member_id.clone(), decode(classic, member).map_err(|reason| refusal(id, reason))?);
         }
         let mut group = Self::new(id.clone(), config);
-        group.adopt(classic, told, topics)?;
+        group.adopt(classic, decoded, topics)?;
         Ok(group)
     }
 
@@ -124,17 +125,22 @@ impl ConsumerGroup {
     }
 
     /// Takes the members of a classic group over, each with its partitions.
-    fn adopt(&mut self, classic: &ClassicGroup, told: BTreeMap<String, Told>, topics: &Topics) -> Result<(), Refusal> {
+    fn adopt(
+        &mut self,
+        classic: &ClassicGroup,
+        decoded: BTreeMap<String, DecodedMember>,
+        topics: &ClusterTopics,
+    ) -> Result<(), Refusal> {
         self.topics_version = topics.version();
         self.epoch = classic.generation;
         self.assignment_epoch = classic.generation;
         let mut taken = BTreeSet::new();
         let mut targets = BTreeMap::new();
-        for (id, told) in told {
+        for (id, read) in decoded {
             let Some(old) = classic.members.get(&id) else { continue };
-            self.track(told.names.iter().chain(told.assigned.keys()).map(String::as_str), topics);
+            self.track(read.names.iter().chain(read.assigned.keys()).map(String::as_str), topics);
             let (mut assigned, mut target) = (Partitions::new(), Vec::new());
-            for (name, numbers) in told.assigned {
+            for (name, numbers) in read.assigned {
                 let Some(topic) = topics.get(&name) else { continue };
                 let exists = |&number: &u32| i32::try_from(number).is_ok_and(|number| number < topic.partitions);
                 // A leader that gave a partition to two members was wrong: the first one has it.
@@ -152,11 +158,11 @@ impl ConsumerGroup {
             targets.insert(id.clone(), target);
             let member = Member {
                 instance_id: old.instance_id.clone(),
-                rack_id: told.rack,
+                rack_id: read.rack,
                 client_id: old.client_id.clone(),
                 client_host: old.client_host.clone(),
                 rebalance_timeout_ms: old.rebalance_timeout_ms,
-                names: told.names,
+                names: read.names,
                 epoch: self.epoch,
                 previous_epoch: self.epoch,
                 state: MemberState::Stable,

@@ -3,7 +3,7 @@
 use super::ConsumerGroup;
 use super::member::Member;
 use crate::embedded::coordinator::config::Config;
-use crate::embedded::coordinator::topics::Topics;
+use crate::embedded::coordinator::topics::ClusterTopics;
 use crate::protocol::group_admin::{
     DescribedAssignment, DescribedConsumer, DescribedConsumerGroup, DescribedTopicPartitions,
 };
@@ -17,7 +17,7 @@ impl ConsumerGroup {
     pub(in crate::embedded::coordinator) fn describe(
         &self,
         config: &Config,
-        topics: &Topics,
+        topics: &ClusterTopics,
     ) -> DescribedConsumerGroup {
         let members = self.planner.listing().filter_map(|id| Some((id, self.members.get(id)?)));
         DescribedConsumerGroup {
@@ -31,7 +31,7 @@ impl ConsumerGroup {
         }
     }
 
-    fn describe_member(&self, id: &str, member: &Member, topics: &Topics) -> DescribedConsumer {
+    fn describe_member(&self, id: &str, member: &Member, topics: &ClusterTopics) -> DescribedConsumer {
         let assigned = member.assigned.iter().filter_map(|(topic_id, held)| {
             Some(DescribedTopicPartitions {
                 topic_id: *topic_id,

@@ -5,7 +5,7 @@ use super::member::{Member, MemberState};
 use super::request::{Refusal, assignor_named};
 use crate::embedded::coordinator::group::Context;
 use crate::embedded::coordinator::timers::Timer;
-use crate::embedded::coordinator::topics::Topics;
+use crate::embedded::coordinator::topics::ClusterTopics;
 use crate::expression::Expression;
 use crate::planning::server_side::{CoordinatorError, Subscribing, When};
 use crate::protocol::ErrorCode;
@@ -38,7 +38,7 @@ impl ConsumerGroup {
         context: &mut Context<'_>,
         request: &ConsumerGroupHeartbeatRequest,
         client_id: &str,
-        topics: &Topics,
+        topics: &ClusterTopics,
     ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
         let member_id = request.member_id.as_str();
         let owned = request.topic_partitions.as_deref();

@@ -35,7 +35,7 @@ impl ConsumerGroup {
 
     /// A static member keeps its partitions until its session ends.
     fn leave_to_return(&mut self, context: &mut Context<'_>, member_id: &str) {
-        self.settle(member_id, |member| {
+        self.change_member(member_id, |member| {
             member.epoch = LEAVE_STATIC_EPOCH;
             member.pending.clear();
             member.state = super::MemberState::Stable;

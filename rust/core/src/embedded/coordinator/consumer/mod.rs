@@ -170,7 +170,7 @@ impl ConsumerGroup {
     }
 
     /// Changes a member, and what is held by it. Returns what `change` returns.
-    fn settle<T>(&mut self, member_id: &str, change: impl FnOnce(&mut Member) -> T) -> Option<T> {
+    fn change_member<T>(&mut self, member_id: &str, change: impl FnOnce(&mut Member) -> T) -> Option<T> {
         let member = self.members.get_mut(member_id)?;
         for one in member.held() {
             self.held.remove(&one);
@@ -182,7 +182,7 @@ impl ConsumerGroup {
 
     /// Removes a member for good: it left, or its time is over.
     fn remove(&mut self, context: &mut Context<'_>, member_id: &str) {
-        self.settle(member_id, |member| {
+        self.change_member(member_id, |member| {
             member.assigned.clear();
             member.pending.clear();
         });

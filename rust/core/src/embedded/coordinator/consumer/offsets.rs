@@ -1,7 +1,7 @@
 //! Which commits and fetches of offsets a KIP-848 group accepts.
 
 use super::ConsumerGroup;
-use crate::embedded::coordinator::topics::Topics;
+use crate::embedded::coordinator::topics::ClusterTopics;
 use crate::protocol::ErrorCode;
 use crate::protocol::offsets::{OffsetCommitRequest, OffsetFetchGroup};
 
@@ -15,7 +15,7 @@ impl ConsumerGroup {
         &self,
         request: &OffsetCommitRequest,
         version: i16,
-        topics: &Topics,
+        topics: &ClusterTopics,
     ) -> Result<(), ErrorCode> {
         if request.generation_id < 0 && self.members.is_empty() {
             return Ok(());

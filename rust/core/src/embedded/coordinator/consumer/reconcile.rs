@@ -2,7 +2,7 @@
 
 use super::ConsumerGroup;
 use super::member::{MemberState, Partitions, has, still_owns};
-use crate::embedded::coordinator::topics::{TopicId, Topics};
+use crate::embedded::coordinator::topics::{ClusterTopics, TopicId};
 use crate::protocol::consumer_group_heartbeat::HeartbeatTopicPartitions;
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl ConsumerGroup {
         member_id: &str,
         owned: Option<&[HeartbeatTopicPartitions]>,
         resubscribed: bool,
-        topics: &Topics,
+        topics: &ClusterTopics,
     ) -> bool {
         let Some(member) = self.members.get(member_id) else { return false };
         let waits = member.state == MemberState::UnrevokedPartitions && still_owns(owned, &member.pending);
@@ -53,7 +53,7 @@ impl ConsumerGroup {
             (false, false) => MemberState::Stable,
         };
         let pending = if must_revoke { lost } else { Partitions::new() };
-        self.settle(member_id, |member| {
+        self.change_member(member_id, |member| {
             member.previous_epoch = std::mem::replace(&mut member.epoch, epoch);
             member.state = state;
             member.pending = pending;
@@ -63,7 +63,7 @@ impl ConsumerGroup {
     }
 
     /// The member's target, without topics to which it does not subscribe any more.
-    pub(super) fn target_of(&self, member_id: &str, topics: &Topics) -> BTreeMap<TopicId, Vec<i32>> {
+    pub(super) fn target_of(&self, member_id: &str, topics: &ClusterTopics) -> BTreeMap<TopicId, Vec<i32>> {
         let (Ok(target), Some(member)) = (self.planner.target(member_id), self.members.get(member_id)) else {
             return BTreeMap::new();
         };

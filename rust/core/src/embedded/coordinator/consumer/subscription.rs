@@ -2,7 +2,7 @@
 
 use super::ConsumerGroup;
 use crate::embedded::coordinator::config::Config;
-use crate::embedded::coordinator::topics::Topics;
+use crate::embedded::coordinator::topics::ClusterTopics;
 use crate::expression::Expression;
 use crate::planning::server_side::{Uuid, When};
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl ConsumerGroup {
     }
 
     /// Tells the planner of the topics with these names.
-    pub(super) fn track<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, topics: &Topics) {
+    pub(super) fn track<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, topics: &ClusterTopics) {
         for name in names {
             let Some(topic) = topics.get(name) else { continue };
             let (id, count) = (Uuid::from_bytes(topic.id), u32::try_from(topic.partitions).unwrap_or(0));
@@ -49,7 +49,7 @@ impl ConsumerGroup {
     }
 
     /// Tells the planner how its topics changed since the last heartbeat.
-    pub(super) fn refresh_topics(&mut self, topics: &Topics) {
+    pub(super) fn refresh_topics(&mut self, topics: &ClusterTopics) {
         if self.topics_version == topics.version() {
             return;
         }
@@ -73,7 +73,7 @@ impl ConsumerGroup {
 
     /// Finds the topics of the expressions that are new; of all expressions if the topics changed and the last search was long
     /// enough ago. A broker does this in the background, after the answer to a heartbeat.
-    pub(super) fn resolve(&mut self, config: &Config, now: u64, topics: &Topics) {
+    pub(super) fn resolve(&mut self, config: &Config, now: u64, topics: &ClusterTopics) {
         let is_due = now >= self.resolved_at.saturating_add(config.consumer_regex_refresh_ms);
         let all = self.resolved_version != topics.version() && is_due;
         let wanted = |(text, resolved): (&String, &Resolved)| (all || !resolved.done).then(|| text.clone());

@@ -8,7 +8,7 @@ use crate::protocol::consumer_group_heartbeat::ConsumerGroupHeartbeatRequest;
 use crate::protocol::join_group::JoinGroupResponse;
 
 /// A group of two members with two partitions each.
-fn settled() -> (Cluster, Consumer, Consumer) {
+fn stable_pair() -> (Cluster, Consumer, Consumer) {
     let mut cluster = cluster(&[("t", 4)]);
     let mut members = [Consumer::new("a", &["t"]), Consumer::new("b", &["t"])];
     cluster.converge(&mut members);
@@ -19,7 +19,7 @@ fn settled() -> (Cluster, Consumer, Consumer) {
 
 #[test]
 fn other_epochs_are_fenced_and_epoch_zero_returns() {
-    let (mut cluster, mut a, _) = settled();
+    let (mut cluster, mut a, _) = stable_pair();
     for epoch in [a.epoch + 1, a.epoch - 2] {
         let request = Consumer { epoch, ..a.clone() }.full();
         assert_eq!(cluster.refused(&request), ErrorCode::FENCED_MEMBER_EPOCH);
@@ -38,7 +38,7 @@ fn other_epochs_are_fenced_and_epoch_zero_returns() {
 
 #[test]
 fn a_lost_answer_is_asked_for_again_with_the_epoch_before() {
-    let (mut cluster, mut a, mut b) = settled();
+    let (mut cluster, mut a, mut b) = stable_pair();
     let mut c = Consumer::new("c", &["t"]);
     cluster.full(&mut c);
     let loser = if cluster.consumers().members[0].target["t"].len() == 1 { &mut a } else { &mut b };
@@ -60,7 +60,7 @@ fn a_lost_answer_is_asked_for_again_with_the_epoch_before() {
 
 #[test]
 fn an_assignment_in_a_lost_answer_comes_with_a_full_request() {
-    let (mut cluster, a, mut b) = settled();
+    let (mut cluster, a, mut b) = stable_pair();
     cluster.beat(&Consumer { epoch: -1, ..a }.steady());
     let lost = cluster.beat(&b.steady());
     assert!(lost.assignment.is_some());
@@ -73,7 +73,7 @@ fn an_assignment_in_a_lost_answer_comes_with_a_full_request() {
 
 #[test]
 fn a_member_that_leaves_frees_its_partitions() {
-    let (mut cluster, a, mut b) = settled();
+    let (mut cluster, a, mut b) = stable_pair();
     let left = cluster.beat(&Consumer { epoch: -1, ..a.clone() }.steady());
     assert_eq!((left.member_epoch, left.heartbeat_interval_ms, left.assignment), (-1, 0, None));
     assert_eq!(cluster.consumers().state, ConsumerGroupState::Assigning);
@@ -88,7 +88,7 @@ fn a_member_that_leaves_frees_its_partitions() {
 
 #[test]
 fn a_session_ends_without_heartbeats() {
-    let (mut cluster, a, mut b) = settled();
+    let (mut cluster, a, mut b) = stable_pair();
     let session = Config::default().consumer_session_timeout_ms;
     cluster.pass(session - 1);
     cluster.steady(&mut b);
@@ -103,7 +103,7 @@ fn a_session_ends_without_heartbeats() {
 
 #[test]
 fn a_slow_revocation_ends_the_membership() {
-    let (mut cluster, mut a, mut b) = settled();
+    let (mut cluster, mut a, mut b) = stable_pair();
     let mut c = Consumer::new("c", &["t"]);
     cluster.full(&mut c);
     let first = cluster.consumers().members[0].target["t"].len() == 1;
@@ -166,7 +166,7 @@ fn a_static_member_keeps_its_partitions_until_it_returns() {
 
 #[test]
 fn a_group_has_one_protocol_while_it_has_members() {
-    let (mut cluster, a, b) = settled();
+    let (mut cluster, a, b) = stable_pair();
     let mut classic = Client::new(1);
     let call = cluster.join(&classic);
     let response: JoinGroupResponse = cluster.answer(&call);

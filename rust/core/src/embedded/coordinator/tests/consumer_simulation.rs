@@ -224,7 +224,7 @@ impl Simulation {
 
     /// Lets the sessions of those that crashed end, and everybody beat. In the second half no answer is lost: a static member
     /// whose join was answered in vain may join again only after a whole session.
-    fn settle(&mut self) {
+    fn come_to_rest(&mut self) {
         for round in 0..40 {
             self.reliable = round >= 20;
             self.cluster.pass(5_000);
@@ -283,7 +283,7 @@ fn simulate(seed: u64, equal: bool, assignment_interval_ms: u64) {
         simulation.step();
     }
     if !simulation.cluster.coordinator.consumer_groups().is_empty() {
-        simulation.settle();
+        simulation.come_to_rest();
     }
 }
 

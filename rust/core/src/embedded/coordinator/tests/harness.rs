@@ -253,11 +253,11 @@ impl Cluster {
         for (client, call) in clients.iter_mut().zip(&calls) {
             self.joined(client, call);
         }
-        self.settle(clients);
+        self.sync_all(clients);
     }
 
     /// Sends SyncGroup for all clients. They are in one generation.
-    pub(super) fn settle(&mut self, clients: &[Client]) {
+    pub(super) fn sync_all(&mut self, clients: &[Client]) {
         let leader = self.view().leader.expect("a leader");
         let shares: Vec<_> = clients.iter().map(|client| (client.id.clone(), [client.connection as u8])).collect();
         let plan: Vec<_> = shares.iter().map(|(id, share)| (id.as_str(), &share[..])).collect();

@@ -100,7 +100,7 @@ fn commits_around_a_rebalance() {
     cluster.joined(&mut clients[1], &second);
     assert_eq!(commit(&mut cluster, Some(&clients[1]), 2), ErrorCode::REBALANCE_IN_PROGRESS);
     assert_eq!(commit(&mut cluster, Some(&old), 2), ErrorCode::ILLEGAL_GENERATION);
-    cluster.settle(&clients);
+    cluster.sync_all(&clients);
     assert_eq!(commit(&mut cluster, Some(&old), 3), ErrorCode::ILLEGAL_GENERATION);
     assert_eq!(commit(&mut cluster, Some(&clients[1]), 4), ErrorCode::NONE);
     assert_eq!(committed(&cluster), Some(4));

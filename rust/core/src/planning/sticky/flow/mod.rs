@@ -26,7 +26,7 @@ use cost::{Cost, fits_64_bits};
 use network::Network;
 use search::Flow;
 
-/// By arc, the share of the cheapest plan that the blocks allow. The shares of the detours follow those of the problem's arcs;
+/// By arc, how many partitions the member takes in the cheapest plan that the blocks allow. Detours follow the problem's arcs;
 /// detours lead to subscribers to which a row has no arc.
 ///
 /// # Errors
@@ -43,9 +43,9 @@ pub(super) fn cheapest(
     let start = Start::new(problem, blocks, proposed, order, detours);
     let uneven = start.uneven(blocks);
     if uneven.is_empty() {
-        let mut share = start.share;
-        share.resize(share.len() + detours.edges.len(), 0);
-        return Ok(share);
+        let mut taken = start.taken;
+        taken.resize(taken.len() + detours.edges.len(), 0);
+        return Ok(taken);
     }
     let network = Network::lay(problem, blocks, &uneven, detours);
     let input = Input { problem, proposed, order, detours, start, network };
@@ -57,7 +57,7 @@ pub(super) fn cheapest(
         solve::<i128, true>(input, budget)
     };
     match solved {
-        Ok(Some(share)) => Ok(share),
+        Ok(Some(taken)) => Ok(taken),
         Ok(None) => Err(Limited { goal: Goal::Moves, cause: Cause::Defect }),
         Err(spent) => Err(spent.seeking(Goal::Moves)),
     }
@@ -78,19 +78,19 @@ fn solve<C: Cost, const RACKS: bool>(input: Input<'_>, budget: &Budget<'_>) -> R
     if !flow.carry_all(budget)? {
         return Ok(None);
     }
-    let carried = flow.into_shares();
+    let carried = flow.into_taken();
     let Input { detours, start, network, .. } = input;
-    let mut share = start.share;
+    let mut taken = start.taken;
     let of_arcs = carried.len() - detours.edges.len();
     if network.whole {
-        share.copy_from_slice(&carried[..of_arcs]);
+        taken.copy_from_slice(&carried[..of_arcs]);
     } else {
         for (&arc, &carried) in network.origin.iter().zip(&carried) {
-            share[arc as usize] = carried;
+            taken[arc as usize] = carried;
         }
     }
-    share.extend_from_slice(&carried[of_arcs..]);
-    Ok(Some(share))
+    taken.extend_from_slice(&carried[of_arcs..]);
+    Ok(Some(taken))
 }
 
 /// A node that a detour leads from or to.
@@ -111,7 +111,7 @@ pub(super) struct Detour {
     pub mismatch: bool,
 }
 
-/// Paths over hubs, which rows share: from a row to a hub, on to hubs of a lower number, and to members. The edge out of the
+/// Paths over hubs, which several rows use: from a row to a hub, on to hubs of a lower number, and to members. The edge out of the
 /// row has the whole cost. So the number of edges grows with the sum of rows and subscriptions, and not with their product.
 #[derive(Debug, Default)]
 pub(super) struct Detours {
@@ -122,7 +122,8 @@ pub(super) struct Detours {
 /// The start: each row has a price, and its arcs carry the units that cost less. What is too much (positive) or missing
 /// (negative) is the excess.
 struct Start {
-    share: Vec<u32>,
+    /// By arc, the units that it carries.
+    taken: Vec<u32>,
     of_row: Vec<i64>,
     of_member: Vec<i64>,
     of_block: Vec<i64>,
@@ -142,7 +143,7 @@ impl Start {
     ) -> Self {
         let racks = !problem.mismatch.is_empty() || !detours.is_empty();
         let proposed = proposed.iter().zip(&problem.held);
-        let mut share: Vec<u32> = proposed.map(|(&share, &held)| if share > 0 { share } else { held }).collect();
+        let mut taken: Vec<u32> = proposed.map(|(&taken, &held)| if taken > 0 { taken } else { held }).collect();
         let mut of_row: Vec<i64> = problem.supply.iter().map(|&supply| i64::from(supply)).collect();
         let mut elsewhere = vec![racks; problem.rows()];
         for detour in detours.iter().filter(|detour| !detour.mismatch) {
@@ -159,27 +160,27 @@ impl Start {
                 let elsewhere = &mut elsewhere[row as usize];
                 *elsewhere &= arcs.clone().all(|arc| !inside(arc) || problem.mismatched(arc));
                 for arc in arcs.clone().filter(|&arc| problem.mismatched(arc) && !*elsewhere) {
-                    let (held, share) = (problem.held[arc as usize], &mut share[arc as usize]);
-                    *share = match order {
+                    let (held, taken) = (problem.held[arc as usize], &mut taken[arc as usize]);
+                    *taken = match order {
                         RackOrder::BeforeStickiness => 0,
-                        RackOrder::AfterStickiness if *share > 0 && *share <= held => *share,
+                        RackOrder::AfterStickiness if *taken > 0 && *taken <= held => *taken,
                         RackOrder::AfterStickiness => held,
                     };
                 }
             }
             if blocks.blocks.len() > 1 {
                 for arc in arcs.clone().filter(|&arc| !inside(arc)) {
-                    share[arc as usize] = 0;
+                    taken[arc as usize] = 0;
                 }
             }
             let carried: u64 =
-                share[arcs.start as usize..arcs.end as usize].iter().map(|&share| u64::from(share)).sum();
+                taken[arcs.start as usize..arcs.end as usize].iter().map(|&taken| u64::from(taken)).sum();
             of_row[row as usize] -= carried as i64;
         }
         let mut of_member = vec![0i64; problem.members];
         let mut raised = vec![false; problem.members];
         let mut of_block: Vec<i64> = blocks.blocks.iter().map(|block| -i64::from(block.high_members)).collect();
-        let loads = problem.loads(&share);
+        let loads = problem.loads(&taken);
         for (member, &block) in blocks.of_member.iter().enumerate().filter(|(_, block)| **block != NONE) {
             let low = blocks.blocks[block as usize].low;
             if blocks.may_be_raised(member as u32) {
@@ -191,7 +192,7 @@ impl Start {
                 of_member[member] = i64::from(loads[member]) - i64::from(blocks.at_level(member as u32, low));
             }
         }
-        Self { share, of_row, of_member, of_block, raised, elsewhere }
+        Self { taken, of_row, of_member, of_block, raised, elsewhere }
     }
 
     /// The blocks in which something is too much or missing, ascending.

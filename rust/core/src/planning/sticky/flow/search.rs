@@ -14,16 +14,18 @@ const CANDIDATE_STEPS: u64 = 8;
 /// An arc of a row and a member, or a detour, with the numbers that its cost depends on.
 #[derive(Debug, Clone, Copy)]
 struct Arc {
-    share: u32,
+    /// The units that it carries.
+    taken: u32,
     held: u32,
     proposed: u32,
     /// Of an arc of a member, its row.
     row: u32,
 }
 
-/// What the cost of an arc depends on where there are racks.
+/// Whether an arc costs a partition on another rack.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct RackCost {
+    /// The member is on another rack than the row's partitions.
     mismatch: bool,
     /// Whether an edge before has the cost: on a detour beyond its first hub.
     paid: bool,
@@ -49,7 +51,7 @@ pub(super) struct Flow<'a, C, const RACKS: bool> {
     first_block: u32,
     arcs: Vec<Arc>,
     /// By arc, where there are racks.
-    ways: Vec<Way>,
+    rack_costs: Vec<RackCost>,
     /// The arcs of members that carry something.
     carrying: Carrying,
     /// By place of a detour at a node, whether it can carry a unit away from the node: in its own direction always, against it
@@ -74,17 +76,18 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         for row in 0..network.arcs.len() as u32 {
             for arc in network.arcs.start(row)..network.arcs.start(row + 1) {
                 let known = network.arc(arc) as usize;
-                arcs.push(Arc { share: start.share[known], held: problem.held[known], proposed: proposed[known], row });
+                arcs.push(Arc { taken: start.taken[known], held: problem.held[known], proposed: proposed[known], row });
             }
         }
-        let carrying = Carrying::new(network.arcs.items(), &network.arcs_of, |arc| arcs[arc].share > 0);
-        arcs.resize(arcs.len() + detours.edges.len(), Arc { share: 0, held: 0, proposed: 0, row: NONE });
-        let mut ways = Vec::new();
+        let carrying = Carrying::new(network.arcs.items(), &network.arcs_of, |arc| arcs[arc].taken > 0);
+        arcs.resize(arcs.len() + detours.edges.len(), Arc { taken: 0, held: 0, proposed: 0, row: NONE });
+        let mut rack_costs = Vec::new();
         if RACKS {
-            let arc = |arc: usize| Way { mismatch: problem.mismatched(network.arc(arc as u32)), paid: false };
-            ways.extend((0..network.arcs.items().len()).map(arc));
+            let arc = |arc: usize| RackCost { mismatch: problem.mismatched(network.arc(arc as u32)), paid: false };
+            rack_costs.extend((0..network.arcs.items().len()).map(arc));
             let paid = |from: End| !matches!(from, End::Row(_));
-            ways.extend(detours.edges.iter().map(|edge| Way { mismatch: edge.mismatch, paid: paid(edge.from) }));
+            rack_costs
+                .extend(detours.edges.iter().map(|edge| RackCost { mismatch: edge.mismatch, paid: paid(edge.from) }));
         }
         let forward = network.detours.as_ref().map(DetoursOf::forward);
         let open = Carrying::of_places(&forward.unwrap_or_default());
@@ -112,7 +115,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             first_row,
             first_block,
             arcs,
-            ways,
+            rack_costs,
             carrying,
             open,
             raised,
@@ -124,8 +127,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     }
 
     /// By arc, what it carries; those of the detours come last.
-    pub(super) fn into_shares(self) -> Vec<u32> {
-        self.arcs.iter().map(|arc| arc.share).collect()
+    pub(super) fn into_taken(self) -> Vec<u32> {
+        self.arcs.iter().map(|arc| arc.taken).collect()
     }
 
     /// Carries every unit that is too many to where one is missing. False if there is no path: the blocks admit a plan, so that
@@ -156,14 +159,14 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     #[inline]
     fn cost(&self, arc: u32, unit: u32) -> C {
         let Arc { held, proposed, .. } = self.arcs[arc as usize];
-        if RACKS && self.ways[arc as usize].paid {
+        if RACKS && self.rack_costs[arc as usize].paid {
             return C::from(0);
         }
         let mut cost = C::from(if unit > proposed { 1 } else { -1 });
         if unit > held {
             cost = cost + self.moved;
         }
-        if RACKS && self.ways[arc as usize].mismatch {
+        if RACKS && self.rack_costs[arc as usize].mismatch {
             cost = cost + self.rack;
         }
         cost
@@ -186,8 +189,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let mut next = start.saturating_add(from);
             while let Some(at) = self.carrying.next(next, end) {
                 let arc = self.arcs_of.items()[at as usize];
-                let Arc { share, row, .. } = self.arcs[arc as usize];
-                let edge = edge(at - start, self.first_row + row, arc, -self.cost(arc, share));
+                let Arc { taken, row, .. } = self.arcs[arc as usize];
+                let edge = edge(at - start, self.first_row + row, arc, -self.cost(arc, taken));
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -210,7 +213,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let start = self.rows.start(row);
             for (&to, place) in self.rows.row(row).iter().skip(from as usize).zip(from..) {
                 let arc = start + place;
-                let edge = edge(place, to, arc, self.cost(arc, self.arcs[arc as usize].share + 1));
+                let edge = edge(place, to, arc, self.cost(arc, self.arcs[arc as usize].taken + 1));
                 if visit(&edge) {
                     return Some(edge);
                 }
@@ -222,8 +225,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
             let mut next = here.start.saturating_add(from.saturating_sub(places));
             while let Some(at) = self.open.next(next, here.end) {
                 let (to, arc) = detours.ends[at as usize];
-                let share = self.arcs[arc as usize].share;
-                let cost = if node > to { self.cost(arc, share + 1) } else { -self.cost(arc, share) };
+                let taken = self.arcs[arc as usize].taken;
+                let cost = if node > to { self.cost(arc, taken + 1) } else { -self.cost(arc, taken) };
                 let edge = edge(places + at - here.start, to, arc, cost);
                 if visit(&edge) {
                     return Some(edge);
@@ -246,28 +249,28 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
 
     /// How many units an edge carries at its present cost.
     fn capacity(&self, node: u32, to: u32, arc: u32) -> i64 {
-        let Some(&Arc { share, held, proposed, .. }) = self.arcs.get(arc as usize) else {
+        let Some(&Arc { taken, held, proposed, .. }) = self.arcs.get(arc as usize) else {
             return 1;
         };
         if node > to {
-            let step = [held, proposed].into_iter().filter(|&step| step > share).min();
-            step.map_or(i64::MAX, |step| i64::from(step - share))
+            let step = [held, proposed].into_iter().filter(|&step| step > taken).min();
+            step.map_or(i64::MAX, |step| i64::from(step - taken))
         } else {
-            let step = [held, proposed].into_iter().filter(|&step| step < share).max().unwrap_or(0);
-            i64::from(share - step)
+            let step = [held, proposed].into_iter().filter(|&step| step < taken).max().unwrap_or(0);
+            i64::from(taken - step)
         }
     }
 
     fn carry(&mut self, node: u32, to: u32, arc: u32, amount: i64) {
         let of_members = self.rows.items().len();
-        if let Some(Arc { share, .. }) = self.arcs.get_mut(arc as usize) {
-            let before = *share;
+        if let Some(Arc { taken, .. }) = self.arcs.get_mut(arc as usize) {
+            let before = *taken;
             if node > to {
-                *share += amount as u32;
+                *taken += amount as u32;
             } else {
-                *share -= amount as u32;
+                *taken -= amount as u32;
             }
-            let carries = *share > 0;
+            let carries = *taken > 0;
             if (before > 0) != carries {
                 if (arc as usize) < of_members {
                     self.carrying.set(self.arcs_of, node.min(to), arc, carries);

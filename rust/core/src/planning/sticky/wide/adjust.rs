@@ -5,19 +5,19 @@ use super::{Gift, Lanes};
 use crate::planning::group::Csr;
 use crate::planning::sticky::rows::Problem;
 
-/// The shares of the lanes, added up for each arc of the problem without racks.
-pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, share: &[u32]) -> Vec<u32> {
+/// What members take of the lanes, added up for each arc of the problem without racks.
+pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, taken: &[u32]) -> Vec<u32> {
     let mut sum = vec![0; merged.held.len()];
-    for (arc, &share) in (0u32..).zip(share) {
+    for (arc, &taken) in (0u32..).zip(taken) {
         let row = lanes.merged_row[problem.arc_row[arc as usize] as usize];
         if let Some(arc) = merged.arc(row, problem.member(arc)) {
-            sum[arc as usize] += share;
+            sum[arc as usize] += taken;
         }
     }
     sum
 }
 
-/// Changes the proposed shares to those of `target`, which are by arc of the problem without racks. It takes partitions from
+/// Changes the proposed numbers to those of `target`, which are by arc of the problem without racks. It takes partitions from
 /// members that have too many: first those that the member neither holds nor is near. It gives them to members that have too
 /// few: first to those that are near.
 pub(super) fn adjust(
@@ -27,9 +27,9 @@ pub(super) fn adjust(
     proposed: Vec<u32>,
     target: &[u32],
 ) -> (Vec<u32>, Vec<Gift>) {
-    let mut share = proposed;
+    let mut taken = proposed;
     let mut gifts = Vec::new();
-    let current = merge(problem, lanes, merged, &share);
+    let current = merge(problem, lanes, merged, &taken);
     let lanes_of = Csr::group_by(&lanes.merged_row, merged.rows());
     let mut pool = vec![0u32; problem.rows()];
     let (mut surplus, mut lack) = (vec![0u32; problem.members], vec![0u32; problem.members]);
@@ -48,9 +48,9 @@ pub(super) fn adjust(
             for &lane in lanes_of.row(row) {
                 for arc in problem.arcs_of_row(lane).filter(|&arc| problem.mismatched(arc) == far) {
                     let (at, member) = (arc as usize, problem.member(arc) as usize);
-                    let spare = if held { share[at] } else { share[at].saturating_sub(problem.held[at]) };
+                    let spare = if held { taken[at] } else { taken[at].saturating_sub(problem.held[at]) };
                     let count = spare.min(surplus[member]);
-                    share[at] -= count;
+                    taken[at] -= count;
                     surplus[member] -= count;
                     pool[lane as usize] += count;
                 }
@@ -88,5 +88,5 @@ pub(super) fn adjust(
             }
         }
     }
-    (share, gifts)
+    (taken, gifts)
 }

@@ -115,10 +115,10 @@ pub(super) fn assign(
     // The budget grows with subscriptions, which cost a member bytes of metadata, and not with partitions, which cost no bytes.
     let budget = limit.budget(STEPS + STEPS_PER_ARC * merged.held.len() as u64);
     let even = adjust::merge(&problem, &lanes, &merged, &proposed);
-    let (share, gifts, limited) = match levels::split(&merged, &even, &budget) {
+    let (taken, gifts, limited) = match levels::split(&merged, &even, &budget) {
         Err((level, spent)) => {
-            let (share, gifts) = adjust::adjust(&problem, &lanes, &merged, proposed, &level);
-            (share, gifts, Some(spent.seeking(Goal::Balance)))
+            let (taken, gifts) = adjust::adjust(&problem, &lanes, &merged, proposed, &level);
+            (taken, gifts, Some(spent.seeking(Goal::Balance)))
         }
         Ok(blocks) => {
             let of_row = lanes.merged_row.iter().map(|&row| blocks.of_row[row as usize]).collect();
@@ -126,15 +126,15 @@ pub(super) fn assign(
             let blocks = Blocks { blocks, of_member, of_row, flow: None, most: Vec::new() };
             let detours = lay::lay(&lanes, lineups, &blocks);
             match flow::cheapest(&problem, &blocks, &proposed, objective.racks, &detours, &budget) {
-                Ok(mut share) => {
-                    let carried = share.split_off(proposed.len());
+                Ok(mut taken) => {
+                    let carried = taken.split_off(proposed.len());
                     let gifts = lay::take(&detours, &carried);
-                    (share, gifts, None)
+                    (taken, gifts, None)
                 }
                 Err(limited) => {
                     let level = flow.unwrap_or(even);
-                    let (share, gifts) = adjust::adjust(&problem, &lanes, &merged, proposed, &level);
-                    (share, gifts, Some(limited))
+                    let (taken, gifts) = adjust::adjust(&problem, &lanes, &merged, proposed, &level);
+                    (taken, gifts, Some(limited))
                 }
             }
         }
@@ -147,19 +147,19 @@ pub(super) fn assign(
     with.sort_unstable();
     with.dedup();
     let dealt = lanes.problem(group, &with, &plan.owner, pinned);
-    let own = arcs.iter().zip(share).map(|(&(lane, member), count)| Gift { lane, member, count });
+    let own = arcs.iter().zip(taken).map(|(&(lane, member), count)| Gift { lane, member, count });
     let gifts: Vec<Gift> = own.chain(gifts).collect();
-    let share = with_gifts(&dealt, vec![0; with.len()], &gifts);
-    deal::deal(&dealt, plan, &share);
+    let taken = with_gifts(&dealt, vec![0; with.len()], &gifts);
+    deal::deal(&dealt, plan, &taken);
     limited
 }
 
-/// Adds gifts, whose arcs the problem has, to the share of its arcs.
-fn with_gifts(problem: &Problem, mut share: Vec<u32>, gifts: &[Gift]) -> Vec<u32> {
+/// Adds gifts, whose arcs the problem has, to the numbers of its arcs.
+fn with_gifts(problem: &Problem, mut taken: Vec<u32>, gifts: &[Gift]) -> Vec<u32> {
     for gift in gifts {
         if let Some(arc) = problem.arc(gift.lane, gift.member) {
-            share[arc as usize] += gift.count;
+            taken[arc as usize] += gift.count;
         }
     }
-    share
+    taken
 }
