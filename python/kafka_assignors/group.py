@@ -411,10 +411,10 @@ class Plan(Mapping[str, dict[str, list[int]]]):
         """The partitions of one member. O(members' log + its partitions) until `assignment` has been asked for."""
         if "assignment" in self.__dict__:
             return self.assignment[member_id]
-        share = self._core.share_of(member_id) if isinstance(member_id, str) else None
-        if share is None:
+        owned = self._core.assignment_of(member_id) if isinstance(member_id, str) else None
+        if owned is None:
             raise KeyError(member_id)
-        return share
+        return owned
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._core.member_ids)

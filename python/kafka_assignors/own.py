@@ -25,7 +25,7 @@ from kafka_assignors.assignor import Assignor, generation_on_wire, known_generat
 from kafka_assignors.assignors import CooperativeStickyAssignor, StickyAssignor, by_name
 from kafka_assignors.errors import GroupTypeError, OptionError, PlanError
 from kafka_assignors.group import NOT_PLANNED, Group, Member, Plan, checked_topics
-from kafka_assignors.own_plan import checked_shares
+from kafka_assignors.own_plan import checked_plan
 from kafka_assignors.printable import SENTENCE, listed, printable
 from kafka_assignors.server_side import ServerSideAssignor
 from kafka_assignors.userdata import CustomUserData, Subscription
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.assignor import EarlierPlans, JoinedMember
     from kafka_assignors.group import MemberState, Topic
-    from kafka_assignors.own_plan import Shares
+    from kafka_assignors.own_plan import PlannedPartitions
 
 __all__ = ["CustomAssignor", "checked_name"]
 
@@ -105,7 +105,7 @@ class _Watch:
     """What one assignor object has been seen to do as a leader, so that it is said once. Thread-safe."""
 
     compared: int = 0
-    told: set[str] = field(default_factory=set)
+    logged: set[str] = field(default_factory=set)
     lock: Any = field(default_factory=threading.Lock)
 
     def compares(self) -> bool:
@@ -114,7 +114,7 @@ class _Watch:
             self.compared += 1
             return self.compared <= _COMPARED
 
-    def told_of_changes(self) -> None:
+    def stop_comparing(self) -> None:
         """Ends the comparisons: one report of plans that differ is enough."""
         with self.lock:
             self.compared = _COMPARED
@@ -122,8 +122,8 @@ class _Watch:
     def first(self, what: str) -> bool:
         """Whether this has not been said before."""
         with self.lock:
-            known = what in self.told
-            self.told.add(what)
+            known = what in self.logged
+            self.logged.add(what)
             return not known
 
 
@@ -205,7 +205,7 @@ class CustomAssignor(Assignor, ABC):
         opened = _core.open_group(self._is_cooperative(), topics, group.members, known_generation(generation))
         data = {member.id: member.data for member in group.members if member.data}
         settled = _settled(opened, topics, data)
-        _, core = opened.finish(checked_shares(self.plan(settled), settled))
+        _, core = opened.finish(checked_plan(self.plan(settled), settled))
         plan = Plan(core, warnings=tuple(_left_out(core)))
         warn_of_record_size(plan)
         return plan
@@ -224,10 +224,10 @@ class CustomAssignor(Assignor, ABC):
         opened = _core.open_joined(cooperative, list(members), topics, known_generation(generation), earlier)
         error, warnings = None, []
         try:
-            shares, seconds_taken = self._timed(opened, topics)
-            assignments, core = opened.finish(shares)
-            if seconds_taken < _QUICK_SECONDS and self._watch.compares() and not self._repeats(opened, topics, shares):
-                self._watch.told_of_changes()
+            planned, seconds_taken = self._timed(opened, topics)
+            assignments, core = opened.finish(planned)
+            if seconds_taken < _QUICK_SECONDS and self._watch.compares() and not self._repeats(opened, topics, planned):
+                self._watch.stop_comparing()
                 warnings.append(
                     f"plan() of {self._shown()} gives another plan for the same group when it is called again: with "
                     "each new leader partitions would move for nothing"
@@ -241,17 +241,17 @@ class CustomAssignor(Assignor, ABC):
         assert assignments is not None, "a group that was read from bytes is written as bytes"
         return assignments, Plan(core, error=error, warnings=tuple(warnings))
 
-    def _timed(self, opened: _core.CustomGroup, topics: dict[str, int | Topic]) -> tuple[Shares, float]:
+    def _timed(self, opened: _core.CustomGroup, topics: dict[str, int | Topic]) -> tuple[PlannedPartitions, float]:
         # A group of its own for each call: `plan` may change the lists in it.
         group = _settled(opened, topics, {})
         started = time.perf_counter()
         returned = self.plan(group)
-        return checked_shares(returned, group), time.perf_counter() - started
+        return checked_plan(returned, group), time.perf_counter() - started
 
-    def _repeats(self, opened: _core.CustomGroup, topics: dict[str, int | Topic], shares: Shares) -> bool:
+    def _repeats(self, opened: _core.CustomGroup, topics: dict[str, int | Topic], planned: PlannedPartitions) -> bool:
         """Whether a second call for the same group gives the same plan."""
         try:
-            return self._timed(opened, topics)[0] == shares
+            return self._timed(opened, topics)[0] == planned
         except BaseException as raised:
             pass_on(raised)
             return False
@@ -271,7 +271,7 @@ class CustomAssignor(Assignor, ABC):
             raise PlanError(error) from raised
         group = _settled(opened, topics, {})
         try:
-            return opened.finish(checked_shares(fallback.assign(group).assignment, group))
+            return opened.finish(checked_plan(fallback.assign(group).assignment, group))
         except BaseException as also:
             pass_on(also)
             raise PlanError(f"{error}, and failed as well ({described(also)})") from also
@@ -291,13 +291,13 @@ class CustomAssignor(Assignor, ABC):
         self._checked()
         generation = generation_on_wire(state.generation)
         if self._is_cooperative():
-            user_data = CustomUserData(self._told(), generation=generation).encode()
+            user_data = CustomUserData(self._data_of_member(), generation=generation).encode()
             return Subscription(topics, user_data, state.owned, generation, state.rack)
         # The claims are in the user data only: a second copy would double the group's record.
-        user_data = CustomUserData(self._told(), state.owned, generation).encode()
+        user_data = CustomUserData(self._data_of_member(), state.owned, generation).encode()
         return Subscription(topics, user_data, rack=state.rack)
 
-    def _told(self) -> bytes:
+    def _data_of_member(self) -> bytes:
         """What `member_data` says; nothing if it fails, with an error in the log."""
         try:
             said = self.member_data()
@@ -358,10 +358,10 @@ class PlanOf:
 
     def __call__(
         self, topics: dict[str, int], members: list[tuple[Any, ...]]
-    ) -> tuple[Shares, tuple[float, float] | None]:
+    ) -> tuple[PlannedPartitions, tuple[float, float] | None]:
         group = Group(topics, [Member(*each) for each in members])
         made = self.assignor.plan(group)
-        return checked_shares(made, group), self.assignor._loads(made)
+        return checked_plan(made, group), self.assignor._loads(made)
 
 
 def pass_on(raised: BaseException) -> None:
@@ -383,8 +383,8 @@ def _checked_fallback(fallback: object, of: str) -> Assignor | None:
 def _settled(opened: _core.CustomGroup, topics: dict[str, int | Topic], data: Mapping[str, bytes]) -> Group:
     """The group with settled claims, as `plan` gets it."""
     members = [
-        Member(id_, subscribed, owned, generation, instance_id, rack, told or data.get(id_, b""))
-        for id_, subscribed, owned, generation, instance_id, rack, told in opened.members()
+        Member(id_, subscribed, owned, generation, instance_id, rack, sent or data.get(id_, b""))
+        for id_, subscribed, owned, generation, instance_id, rack, sent in opened.members()
     ]
     return Group(topics, members)
 

@@ -17,15 +17,15 @@ from kafka_assignors.printable import printable
 if TYPE_CHECKING:
     from kafka_assignors.group import Group
 
-__all__ = ["Shares", "checked_shares"]
+__all__ = ["PlannedPartitions", "checked_plan"]
 
-Shares = dict[str, dict[str, list[int]]]
+PlannedPartitions = dict[str, dict[str, list[int]]]
 """Member id to topic to ascending partition numbers; members and topics without any are left out."""
 
 _INT64 = range(-(2**63), 2**63)
 
 
-def checked_shares(returned: object, group: Group) -> Shares:
+def checked_plan(returned: object, group: Group) -> PlannedPartitions:
     """The plan as plain dictionaries and lists, in an order that does not depend on that of the plan.
 
     Raises:
@@ -33,15 +33,15 @@ def checked_shares(returned: object, group: Group) -> Shares:
     """
     if isinstance(returned, Plan):
         returned = returned.assignment
-    shares: Shares = {}
+    planned: PlannedPartitions = {}
     for member, topics in _entries(returned, len(group.members), "plan() returned", "member id"):
         of = f"what plan() gives to member {printable(member)!r}"
-        share = shares.setdefault(member, {})
+        of_member = planned.setdefault(member, {})
         for topic, numbers in _entries(topics, len(group.topics), f"{of} is", "topic"):
-            share[topic] = _numbers(numbers, group, topic, of)
+            of_member[topic] = _numbers(numbers, group, topic, of)
     return {
-        member: {topic: share[topic] for topic in sorted(share) if share[topic]}
-        for member, share in sorted(shares.items())
+        member: {topic: of_member[topic] for topic in sorted(of_member) if of_member[topic]}
+        for member, of_member in sorted(planned.items())
     }
 
 

@@ -278,12 +278,12 @@ class CustomUserData:
         if not data:
             return cls()
         try:
-            lists, generation, told = _core.decode_custom_user_data(bytes(data))
+            lists, generation, own = _core.decode_custom_user_data(bytes(data))
         except UserDataError:
             if strict:
                 raise _unreadable(data) from None
             return cls()
-        return cls(told if strict or len(told) <= cls.MOST else b"", _merged(lists), generation)
+        return cls(own if strict or len(own) <= cls.MOST else b"", _merged(lists), generation)
 
 
 @dataclass(frozen=True, slots=True)

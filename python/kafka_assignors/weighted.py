@@ -213,10 +213,10 @@ class WeightedAssignor(CustomAssignor):
         return {name: value for name, value in self.__dict__.items() if name != "_seen"}
 
 
-def _capacities(told: list[tuple[str, bytes]]) -> tuple[dict[str, float], list[str]]:
+def _capacities(sent: list[tuple[str, bytes]]) -> tuple[dict[str, float], list[str]]:
     """The capacities of the members that say one. One that cannot be read is 1, and is in a warning."""
     found, wrong = {}, []
-    for member, data in told:
+    for member, data in sent:
         try:
             found[member] = decode_capacity(data)
         except OptionError as error:

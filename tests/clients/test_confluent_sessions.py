@@ -10,7 +10,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError
 
-from kafka_assignors.member.data_path import Position, Share
+from kafka_assignors.member.data_path import ClientAssignment, Position
 from support.broker import Kafka, unique
 from support.confluent_group import Crowd, Observed, fill, topic_of
 from support.silence import member_of, silence
@@ -158,7 +158,7 @@ def test_what_went_while_it_was_held_is_read_when_it_comes_back(crowd: Crowd, he
     path, (partition,) = consumer._group.path, partitions
 
     def read() -> list[Any]:
-        path.share(Share(frozenset(partitions), {partition: Position(0)}))
+        path.assign(ClientAssignment(frozenset(partitions), {partition: Position(0)}))
         crowd.until(lambda: len(consumer.read) == 5, "all is read")
         return consumer.read
 
@@ -168,5 +168,5 @@ def test_what_went_while_it_was_held_is_read_when_it_comes_back(crowd: Crowd, he
     if held_up:
         path.hold_up(partitions)
     path.hold(frozenset(partitions))
-    path.share(Share(frozenset()))
+    path.assign(ClientAssignment(frozenset()))
     assert len(read()) == 5

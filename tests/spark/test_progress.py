@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from kafka_assignors.spark.commands.capture import _Told
+from kafka_assignors.spark.commands.capture import _CaptureProgress
 from kafka_assignors.spark.offsets_source import SourceTopic
 from kafka_assignors.spark.progress import Steps, on_stderr
 
@@ -26,7 +26,7 @@ def console(terminal: bool) -> tuple[Console, io.StringIO]:
 def test_a_file_gets_a_line_for_each_step_that_is_done() -> None:
     shown, text = console(False)
     with Steps(shown, 3.0) as steps:
-        with steps.step("Spark", 1.0, told=False):
+        with steps.step("Spark", 1.0, printed=False):
             assert text.getvalue() == ""
         with steps.step("lags", 1.0):
             pass
@@ -67,7 +67,7 @@ def test_a_capture_tells_of_each_batch_once() -> None:
     running: Any = Running()
     running.finish(6, 5, 0, 10)
     shown, text = console(False)
-    with _Told(running, shown) as told:
+    with _CaptureProgress(running, shown) as told:
         told.look()
         assert text.getvalue() == ""
         running.finish(7, 1_234, 30, 30)
@@ -81,7 +81,7 @@ def test_a_capture_tells_of_each_batch_once() -> None:
         "batch 8: 2 rows, 100% of what the topic held at the start",
     ]
     shown, text = console(True)
-    with _Told(running, shown) as told:
+    with _CaptureProgress(running, shown) as told:
         told.look()
     assert "reading __consumer_offsets" in text.getvalue()
 

@@ -75,7 +75,7 @@ def test_without_lags_the_lag_strategy_keeps_what_members_own() -> None:
     members = [("a", LagBasedAssignor().metadata(["t"], MemberState({"t": [0, 1, 2, 3]}, 1)))]
     members.append(("b", LagBasedAssignor().metadata(["t"], MemberState())))
     _, plan = _core.perform_assignment_by_lag(("topic", 0, None), members, {"t": 4}, None, None)
-    taken = len((plan.share_of("b") or {}).get("t", []))
+    taken = len((plan.assignment_of("b") or {}).get("t", []))
     assert figures == [(1, 0, 0), (2, plan.balance_score, plan.kept_and_moved()[1]), (3, 0, taken)]
 
 

@@ -144,7 +144,7 @@ def test_a_history_beyond_arrows_reach_is_an_error_row(monkeypatch: pytest.Monke
     assert [(row["group_id"], row["error"]) for row in rows.to_pylist()] == [
         ("g", "the group's history has more than 100 bytes; replay it in parts, by ts")
     ]
-    assert list(replay_module._by_group(replay_module._shares, options)(iter([flat]))) == []
+    assert list(replay_module._by_group(replay_module._assignments, options)(iter([flat]))) == []
 
 
 def test_bad_groups_and_bad_events(spark: SparkSession) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from kafka_assignors.member.config import MemberConfig
-    from kafka_assignors.member.data_path import CommitOutcome, Event, Partition, Share
+    from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, Event, Partition
 
 Record = tuple[str, int, int]
 """Topic, partition, offset."""
@@ -27,7 +27,7 @@ class FakePath:
     """Reads records from a mapping of partitions to numbers of records.
 
     ``asked_at`` is when the application last asked for records. ``outcomes`` and ``failures`` are what the membership
-    has told. ``shares`` counts the changes.
+    has told. ``assignments`` counts the changes.
     """
 
     def __init__(self, log: Mapping[Partition, int]) -> None:
@@ -39,12 +39,12 @@ class FakePath:
         self.outcomes: list[CommitOutcome] = []
         self.failures: list[Failure | Exception] = []
 
-    def share(self, share: Share) -> None:
-        stays = {partition: at for partition, at in self.next.items() if partition in share.partitions}
-        starts = {partition: 0 if at is None else at.offset for partition, at in share.starts.items()}
+    def assign(self, assignment: ClientAssignment) -> None:
+        stays = {partition: at for partition, at in self.next.items() if partition in assignment.partitions}
+        starts = {partition: 0 if at is None else at.offset for partition, at in assignment.starts.items()}
         self.next = stays | starts
-        assert self.next.keys() == share.partitions
-        self.paused, self.held = set(share.paused), frozenset()
+        assert self.next.keys() == assignment.partitions
+        self.paused, self.held = set(assignment.paused), frozenset()
 
     def hold(self, partitions: frozenset[Partition]) -> None:
         assert partitions <= self.next.keys()
@@ -56,7 +56,7 @@ class FakePath:
     def call(self, listener: Any, event: Event, partitions: frozenset[Partition]) -> object:
         return None if listener is None else listener(event, partitions)
 
-    def told(self, outcome: CommitOutcome) -> None:
+    def commit_done(self, outcome: CommitOutcome) -> None:
         self.outcomes.append(outcome)
 
     def fail(self, error: Failure | Exception) -> None:

@@ -198,7 +198,7 @@ class _Run:
             lags=self._lags,
         )
         replicas, line = first, [(self._start, first)]
-        shares: list[list[int]] | None = None
+        places: list[list[int]] | None = None
         lag: list[tuple[int, int]] = []
         rebalances = moves = member_ms = 0
         for now in range(self._start, self._end, self._step):
@@ -220,11 +220,11 @@ class _Run:
                 for place, partition in enumerate(self._partitions):
                     self._until[place] = max(self._until[place], found.until.get(partition, 0))
                 self._all_back = max(self._until)
-            if members.changed or shares is None:
-                shares = self._shares(members)
+            if members.changed or places is None:
+                places = self._places_by_member(members)
             until = min(now + self._step, self._end)
             lag.append((now, -(-sum(self._lag) // MICRO)))
-            self._work(shares, now, until, empty=members.empty)
+            self._work(places, now, until, empty=members.empty)
             member_ms += replicas * (until - now)
         lag.append((self._end, -(-sum(self._lag) // MICRO)))
         return Replayed(
@@ -247,7 +247,7 @@ class _Run:
             _thinned(lag),
         )
 
-    def _shares(self, members: Members) -> list[list[int]]:
+    def _places_by_member(self, members: Members) -> list[list[int]]:
         """The places of the partitions of each member that reads, and at last those that nobody reads."""
         places: dict[str, list[int]] = {member_id: [] for member_id in sorted(members.present)}
         nobody: list[int] = []
@@ -255,7 +255,7 @@ class _Run:
             places.get(members.owners.get(partition, ""), nobody).append(place)
         return [*places.values(), nobody]
 
-    def _work(self, shares: Sequence[Sequence[int]], now: int, until: int, *, empty: bool) -> None:
+    def _work(self, by_member: Sequence[Sequence[int]], now: int, until: int, *, empty: bool) -> None:
         """What arrives and what is read from now on."""
         length = until - now
         arrived = self._load.arrived_by(until)
@@ -263,7 +263,7 @@ class _Run:
             waiting + count - before for waiting, count, before in zip(self._lag, arrived, self._arrived, strict=True)
         ]
         self._arrived = arrived
-        *read, nobody = shares
+        *read, nobody = by_member
         commit = min(self._timing.ms("commit"), length)
         every = self._rate * length // 1000
         for places in read:

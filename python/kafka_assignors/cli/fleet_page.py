@@ -92,8 +92,8 @@ def page_of(fleet: Fleet, look: Look, reset: str) -> FleetPage:
 
 
 def _findings(group: FleetGroup) -> list[str]:
-    told = [f"{'warning' if each.warning else 'note'}: {each.rule}: {each.text}" for each in group.findings]
-    return told + [f"KIP-848: {reason}" for reason in group.kip848_reasons]
+    lines = [f"{'warning' if each.warning else 'note'}: {each.rule}: {each.text}" for each in group.findings]
+    return lines + [f"KIP-848: {reason}" for reason in group.kip848_reasons]
 
 
 def _map(look: Look, group: FleetGroup, reset: str) -> GroupMap:

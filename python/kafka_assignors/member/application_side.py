@@ -1,8 +1,8 @@
 """The application's side of a membership: the work that only a turn may do.
 
-The membership's thread puts it into the mailbox. In a turn the listener is called, the client gets its share, commits
-end and errors are handed on. The turn is a thread inside a method of the consumer, or the consumer's task on its event
-loop; the rules are the same, and `turn.py` drives them.
+The membership's thread puts it into the mailbox. In a turn the listener is called, the client gets its assignment,
+commits end and errors are handed on. The turn is a thread inside a method of the consumer, or the consumer's task on
+its event loop; the rules are the same, and `turn.py` drives them.
 """
 
 from __future__ import annotations

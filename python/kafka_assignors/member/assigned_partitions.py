@@ -6,14 +6,14 @@
                                                  └────────────► dropped ◄───────────┘
 
 Everything here runs in the turn. The client keeps the position and the fetched records of a partition that stays, in
-any rebalance: one that is parked stays in its share.
+any rebalance: one that is parked stays in its assignment.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafka_assignors.member.data_path import Partition, Position, Share
+from kafka_assignors.member.data_path import ClientAssignment, Partition, Position
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -45,13 +45,13 @@ class AssignedPartitions:
         self.stored: dict[Partition, Position] = {}
         self.paused: set[Partition] = set()
         self._committed: dict[Partition, int] = {}
-        # Partitions that stay in the client's share during an eager rebalance, in which nobody owns them.
+        # Partitions that stay in the client's assignment during an eager rebalance, in which nobody owns them.
         self._parked: set[Partition] = set()
         # Partitions that the application assigned by itself. The group may have assigned them to another member.
         self._foreign: set[Partition] = set()
-        # The client's share.
-        self._shared: frozenset[Partition] = frozenset()
-        # What of the share is to be in the next one. It is less while the listener of an assignment is called.
+        # What the client reads.
+        self._assignment: frozenset[Partition] = frozenset()
+        # What of it is to be in the next one. It is less while the listener of an assignment is called.
         self._stays: frozenset[Partition] = frozenset()
 
     @property
@@ -77,13 +77,13 @@ class AssignedPartitions:
     # Coming and going.
 
     def hold(self, partitions: Collection[Partition]) -> None:
-        """Makes the client hand out none of their records, until its next share."""
-        shared = self._shared.intersection(partitions)
+        """Makes the client hand out none of their records, until its next assignment."""
+        shared = self._assignment.intersection(partitions)
         if shared:
             self._path.hold(shared)
 
     def park(self) -> None:
-        """Gives up the assigned partitions, but keeps them in the client's share, since most of them come back."""
+        """Gives up the assigned partitions, but keeps them in the client's assignment, since most of them come back."""
         self._parked |= self.owned & self._stays
         self.owned.clear()
         self.waiting.clear()
@@ -93,12 +93,12 @@ class AssignedPartitions:
         self.drop(self._parked)
 
     def drop(self, partitions: Collection[Partition]) -> None:
-        """Removes partitions from the assigned ones and from the client's share."""
+        """Removes partitions from the assigned ones and from the client's assignment."""
         self._forget(partitions)
-        self._share(self._stays)
+        self._assign(self._stays)
 
     def _forget(self, partitions: Iterable[Partition]) -> None:
-        """Removes partitions from everything but the client's share."""
+        """Removes partitions from everything but the client's assignment."""
         gone = set(partitions)
         self.owned -= gone
         self._parked -= gone
@@ -151,7 +151,7 @@ class AssignedPartitions:
                 missing.add(partition)
         self._parked.clear()
         stays = self._stays & (wanted | self._foreign)
-        self._share(stays | starts.keys(), starts, is_assigned=True)
+        self._assign(stays | starts.keys(), starts, is_assigned=True)
         self.waiting |= missing
         return missing
 
@@ -181,7 +181,7 @@ class AssignedPartitions:
     ) -> set[Partition]:
         starts = {partition: at for partition, at in partitions.items() if at is not None}
         missing = {partition for partition, at in partitions.items() if at is None and partition not in known}
-        self._share(stays | starts.keys(), starts)
+        self._assign(stays | starts.keys(), starts)
         self.waiting |= missing
         return missing
 
@@ -189,7 +189,7 @@ class AssignedPartitions:
         """Stops to read these partitions. It does not change who owns them."""
         gone = set(partitions)
         self._leave(gone)
-        self._share(self._stays - gone)
+        self._assign(self._stays - gone)
 
     def begin(self, committed: Mapping[Partition, Position]) -> None:
         """Starts waiting partitions at the group's commits; an offset of -1 is none."""
@@ -203,16 +203,16 @@ class AssignedPartitions:
             else:
                 starts[partition] = None
         if starts:
-            self._share(self._stays | starts.keys(), starts)
+            self._assign(self._stays | starts.keys(), starts)
 
     def start_at(self, partition: Partition, position: Position) -> bool:
         """Starts a waiting partition here, as the application wants. Returns False if the partition does not wait."""
         if partition not in self.waiting:
             return False
-        self._share(self._stays | {partition}, {partition: position})
+        self._assign(self._stays | {partition}, {partition: position})
         return True
 
-    def _share(
+    def _assign(
         self,
         partitions: Collection[Partition],
         starts: Mapping[Partition, Position | None] | None = None,
@@ -220,10 +220,10 @@ class AssignedPartitions:
         is_assigned: bool = False,
     ) -> None:
         wanted, starts = frozenset(partitions), starts or {}
-        if not starts and not is_assigned and wanted == self._shared:
+        if not starts and not is_assigned and wanted == self._assignment:
             return
-        self._path.share(Share(wanted, starts, wanted & self.paused, is_assigned))
-        self._shared = self._stays = wanted
+        self._path.assign(ClientAssignment(wanted, starts, wanted & self.paused, is_assigned))
+        self._assignment = self._stays = wanted
         self.waiting -= starts.keys()
 
     # Calls of the application.

@@ -17,7 +17,7 @@ __all__ = ["BrokerPlanned"]
 
 
 class BrokerPlanned:
-    """The shares of one consumer. The broker has the plan. Thread-safe; the callback is called with no lock held.
+    """The assignments of one consumer. The broker has the plan. Thread-safe; the callback is called with no lock held.
 
     Args:
         remote_assignor: the broker's assignor for which the consumer votes; None for no vote.
@@ -66,7 +66,7 @@ class BrokerPlanned:
         owned: Mapping[str, Sequence[int]],
         course: Course | None = None,
     ) -> None:
-        """Reports a new share.
+        """Reports a new assignment.
 
         Args:
             protocol: not used; the broker names no assignor.

@@ -55,7 +55,7 @@ class Commits:
         self._wanted: dict[int, set[Partition]] = {}
 
     def send(self, offsets: Mapping[Partition, Position], context: Any = None, timeout: float | None = None) -> None:
-        """Commits without waiting; `DataPath.told` gets the outcome, with this context.
+        """Commits without waiting; `DataPath.commit_done` gets the outcome, with this context.
 
         Args:
             offsets: what; nothing happens if it is empty.
@@ -99,7 +99,7 @@ class Commits:
         asked, context = self._asked.pop(answer["id"], ({}, None))
         outcome = self._outcome(asked, answer, context)
         assert outcome is not None
-        self._path.told(outcome)
+        self._path.commit_done(outcome)
 
     def _outcome(
         self, asked: Mapping[Partition, Position], answer: Mapping[str, Any] | None, context: Any = None

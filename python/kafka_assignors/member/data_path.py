@@ -1,7 +1,7 @@
 """`DataPath`: what a client does for a membership that is not its own. It reads records; all else is this room's.
 
-    application_side.py     share · hold · positions · call · told · fail ───►  the client     in the turn
-    membership.py           wake ──────────────────────────────────────────►                   from its own thread
+    application_side.py     assign · hold · positions · call · commit_done · fail ───►  the client     in the turn
+    membership.py           wake ────────────────────────────────────────────────────►               from its own thread
 
 The turn is the thread that is inside `poll`, `commit` or `close` of the consumer, or the consumer's task on its event
 loop. Only one turn runs at a time, and only it may touch the client.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["CommitOutcome", "DataPath", "Event", "Failure", "Partition", "Position", "Share", "by_topic"]
+__all__ = ["ClientAssignment", "CommitOutcome", "DataPath", "Event", "Failure", "Partition", "Position", "by_topic"]
 
 Partition: TypeAlias = tuple[str, int]
 """Topic and number."""
@@ -40,7 +40,7 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ClientAssignment:
     """What a client reads.
 
     Attributes:
@@ -103,11 +103,11 @@ class DataPath(Protocol):
 
     All methods but `wake` are called in the turn, never two at once, and must not wait for the group: its rebalance
     waits for the turn. None may begin another turn. A listener may call the consumer, so `positions` and a commit may
-    be asked for within `call`. An exception of `share`, `hold` or `positions` is handed to `fail`, and the rebalance is
-    carried out to its end: the membership cannot undo what it has promised to the group.
+    be asked for within `call`. An exception of `assign`, `hold` or `positions` is handed to `fail`, and the rebalance
+    is carried out to its end: the membership cannot undo what it has promised to the group.
     """
 
-    def share(self, share: Share) -> None:
+    def assign(self, assignment: ClientAssignment) -> None:
         """Reads exactly these partitions from now on. It ends `hold`.
 
         What stays keeps its position, its fetched records, its pause flag and its requests under way. Records of what
@@ -115,11 +115,11 @@ class DataPath(Protocol):
         """
 
     def hold(self, partitions: frozenset[Partition]) -> None:
-        """Hands out no record of these partitions, until the next `share`. Positions and fetched records stay.
+        """Hands out no record of these partitions, until the next `assign`. Positions and fetched records stay.
 
         It comes before the listener hears that they are revoked or lost. In an eager rebalance these are all
-        partitions, and most come back with the next share; else they are not in it. Where the turn is the thread that
-        polls, no record can be handed out meanwhile, so there is nothing to do. `ApplicationSide.holds_back` says
+        partitions, and most come back with the next assignment; else they are not in it. Where the turn is the thread
+        that polls, no record can be handed out meanwhile, so there is nothing to do. `ApplicationSide.holds_back` says
         whether an eager rebalance is under way.
         """
 
@@ -145,7 +145,7 @@ class DataPath(Protocol):
                 that logs such errors instead catches them here.
         """
 
-    def told(self, outcome: CommitOutcome) -> None:
+    def commit_done(self, outcome: CommitOutcome) -> None:
         """Takes the end of a commit for which nobody waits, in the order of the commits."""
 
     def fail(self, error: Failure | Exception) -> None:

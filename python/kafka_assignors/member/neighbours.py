@@ -45,7 +45,7 @@ class Neighbours:
     """
 
     members: tuple[Neighbour, ...] = ()
-    _told: int = field(default=-1, init=False)
+    _ended: int = field(default=-1, init=False)
 
     @classmethod
     def of(cls, member: Neighbour, config: MemberConfig) -> Neighbours:
@@ -74,9 +74,9 @@ class Neighbours:
         The member must hold no lock of its own, since those of the others are taken here.
         """
         with _lock:
-            if generation == self._told:
+            if generation == self._ended:
                 return
-            self._told = generation
+            self._ended = generation
         for other in self.members:
             if other is not member:
                 other.hear(generation)

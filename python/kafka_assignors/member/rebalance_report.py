@@ -63,16 +63,16 @@ class RebalanceReport:
         group_id: the group; empty if the client does not show it.
         began: when this member began to join, in seconds since 1970: it heard that the group rebalances, subscribed,
             or lost its membership. None if it is not known. A plug-in knows when the client asks for its metadata.
-        ended: when it had its share, before any listener was called, in seconds since 1970. The difference to `began`
-            is measured with a clock that nobody sets.
+        ended: when it had its assignment, before any listener was called, in seconds since 1970. The difference to
+            `began` is measured with a clock that nobody sets.
         without_partitions: for how many seconds of the rebalance this member had no partition; None if it is not known.
-        without_owner: topic to partition to the seconds in which nobody read it, for the partitions of the share. Of
+        without_owner: topic to partition to the seconds in which nobody read it, for the assigned partitions. Of
             one in `kept` it is exact: from the moment at which the member stopped reading, 0 if it read on. Of one in
             `gained` it is the least it can be: from the answer to JoinGroup on, by which every member has given up what
             it had; not there if the client does not show that.
         causes: why the group rebalanced, as docs/metrics.md names it: what this member did, and what the leader finds
             different from the generation before. Empty if neither says anything.
-        retries: how often it asked again for a share, since others joined meanwhile or the broker could not answer.
+        retries: how often it asked again for an assignment: others joined meanwhile, or the broker could not answer.
     """
 
     assignor: str
@@ -173,7 +173,7 @@ class Course:
     Attributes:
         began: when the member began to join.
         joined: when JoinGroup was answered; None if the client does not show it.
-        attempts: how often it asked for a share.
+        attempts: how often it asked for an assignment.
         trigger: what made the member join, as the core names it.
     """
 

@@ -107,7 +107,7 @@ MEASURES = (
         "kafka_assignors_rebalance_without_owner_partition_seconds",
         "counter",
         "s",
-        "For how long the partitions of this member's new share were without an owner, added up; at least.",
+        "For how long the partitions of this member's new assignment were without an owner, added up; at least.",
         lambda report: _one(_unowned(report)),
     ),
     Measure(
@@ -124,7 +124,7 @@ MEASURES = (
         "kafka_assignors_rebalance_retries",
         "counter",
         "{retry}",
-        "How often this member asked again for a share.",
+        "How often this member asked again for an assignment.",
         lambda report: _one(report.retries),
     ),
     Measure(

@@ -231,7 +231,7 @@ class Situation:
         if in_use == wanted or {in_use, wanted} <= set(WEIGHTED):
             found = {member.id: data_of(member, in_use) for member in self.observed.members}
             said = {member: data for member, data in found.items() if data is not None}
-        own = assignor._told()
+        own = assignor._data_of_member()
         members = [replace(member, data=said.get(member.id, own)) for member in self.group.members]
         return Group(self.group.topics, members)
 

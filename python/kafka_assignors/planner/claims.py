@@ -73,8 +73,8 @@ def claim_of(member_id: str, subscription: Subscription, assignor: str) -> Claim
         sticky = StickyUserData.decode(subscription.user_data)
         return Claim(member_id, sticky.assignments, _known(sticky.generation), "user data")
     if assignor == "weighted":
-        told = CustomUserData.decode(subscription.user_data)
-        return Claim(member_id, told.assignments, _known(told.generation), "user data")
+        custom = CustomUserData.decode(subscription.user_data)
+        return Claim(member_id, custom.assignments, _known(custom.generation), "user data")
     if assignor in JOINS:
         numbers = StreamJoinUserData.decode(subscription.user_data)
         partitions = dict.fromkeys(subscription.topics, tuple(numbers.partitions)) if numbers.partitions else {}

@@ -98,11 +98,11 @@ def movement(
                 sums.wait(ages.of(name, number, commit, end))
             else:
                 sums.wait(None if apart is None or not rate else apart * (end - commit) / rate)
-    told = apart is not None and sums.counted > 0
+    measured = apart is not None and sums.counted > 0
     return Movement(
-        growth=sums.growth / apart if told and apart else None,
-        arrivals=sums.arrivals / apart if told and apart else None,
-        commits=sums.commits / apart if told and apart else None,
+        growth=sums.growth / apart if measured and apart else None,
+        arrivals=sums.arrivals / apart if measured and apart else None,
+        commits=sums.commits / apart if measured and apart else None,
         lag_seconds=sums.oldest if sums.ages_known else None,
         stuck=sums.stuck if apart is not None and apart >= PATIENCE_S else None,
         rewound=sums.rewound,
@@ -144,7 +144,7 @@ def rebalances_between(before: GroupSnapshot, now: GroupSnapshot) -> int | None:
         return new - old if new >= old else 1
     if {before.state, now.state} - {"Stable", "Empty"}:
         return 1 if _ids(before) != _ids(now) else None
-    return int(_shares(before) != _shares(now))
+    return int(_owned(before) != _owned(now))
 
 
 def _generation(group: GroupSnapshot) -> int | None:
@@ -157,5 +157,5 @@ def _ids(group: GroupSnapshot) -> set[str]:
     return {member.id for member in group.members}
 
 
-def _shares(group: GroupSnapshot) -> dict[str, object]:
+def _owned(group: GroupSnapshot) -> dict[str, object]:
     return {member.id: dict(member.owned) for member in group.members}

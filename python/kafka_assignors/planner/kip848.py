@@ -231,12 +231,12 @@ def _author(members: list[ClassicMember], assignor: str) -> str | None:
             data = Assignment.decode(member.assignment).user_data if member.assignment else None
             if not data:
                 continue
-            told = Subscription.decode(member.subscription).user_data
+            sent = Subscription.decode(member.subscription).user_data
         except UserDataError:
             continue
         if len(data) == 4:
             found = found or _OURS
-        elif data == told or (assignor == "cooperative-sticky" and len(data) >= 8):
+        elif data == sent or (assignor == "cooperative-sticky" and len(data) >= 8):
             found = _LIBRDKAFKA
         else:
             return _OTHER

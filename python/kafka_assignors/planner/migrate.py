@@ -185,8 +185,8 @@ def _group(
     way = _way(observed, in_the_way)
     classic: int | None = len(observed.members)
     if observed.by_broker:
-        told = [getattr(member, "classic", None) for member in observed.members]
-        classic = None if None in told else told.count(True)
+        flags = [getattr(member, "classic", None) for member in observed.members]
+        classic = None if None in flags else flags.count(True)
     change: Switch | None = None
     events: tuple[EventCost, ...] = ()
     if way in ("online", "offline", "moving"):
@@ -260,8 +260,8 @@ def _unknown(observed: ObservedGroup, brokers: NewProtocol | None, way: Way) -> 
 
 
 def _least_session(brokers: NewProtocol | None) -> str:
-    told = () if brokers is None else brokers.settings.get("group.consumer.min.session.timeout.ms", ())
-    numbers = [int(each) for each in told if each.isdigit()]
+    timeouts = () if brokers is None else brokers.settings.get("group.consumer.min.session.timeout.ms", ())
+    numbers = [int(each) for each in timeouts if each.isdigit()]
     return f"{max(numbers) / 1000:g} s" if numbers else "45 s"
 
 

@@ -141,9 +141,9 @@ class _Demand:
             return startup
         return startup + lag / (self.rate - arrivals) if self.rate > arrivals else None
 
-    def slowest(self, shares: Sequence[Sequence[Partition]], startup: float) -> float | None:
+    def slowest(self, of_members: Sequence[Sequence[Partition]], startup: float) -> float | None:
         """When the last member is done; None if one never is."""
-        times = [self.finish(each, startup) for each in shares if each]
+        times = [self.finish(each, startup) for each in of_members if each]
         known = [each for each in times if each is not None]
         return max(known, default=0.0) if len(known) == len(times) else None
 
@@ -342,14 +342,14 @@ def _forbidden(assignor: Assignor, largest: LargestPartition | None, rate: float
 
 def _now(observed: ObservedGroup, demand: _Demand) -> float | None:
     """When the last member is done as the group is; None if that is never."""
-    shares: dict[str, list[Partition]] = {}
+    of_members: dict[str, list[Partition]] = {}
     for partition, owners in observed.owners.items():
         if partition in demand.lags:
-            shares.setdefault(owners[0], []).append(partition)
+            of_members.setdefault(owners[0], []).append(partition)
     unread = [
         each for each in demand.lags if each not in observed.owners and (demand.lags[each] or demand.arrivals[each])
     ]
-    return None if unread else demand.slowest(list(shares.values()), 0.0)
+    return None if unread else demand.slowest(list(of_members.values()), 0.0)
 
 
 def _sized(observed: ObservedGroup, assignor: Assignor, demand: _Demand, least: int, reset: str) -> SizedStrategy:
@@ -361,18 +361,19 @@ def _sized(observed: ObservedGroup, assignor: Assignor, demand: _Demand, least: 
             found = solve(situation, assignor, situation.lags(reset))
         except GroupError as error:
             return SizedStrategy(name, error=str(error))
-        shares: dict[str, list[Partition]] = {member: [] for member in found.plan.assignment}
+        of_members: dict[str, list[Partition]] = {member: [] for member in found.plan.assignment}
         for partition, member in found.after.items():
-            shares[member].append(partition)
+            of_members[member].append(partition)
         if any(demand.lags[each] or demand.arrivals[each] for each in demand.lags if each not in found.after):
             continue
         startup = demand.startup if count != len(observed.members) else 0.0
-        done = demand.slowest(list(shares.values()), startup)
+        done = demand.slowest(list(of_members.values()), startup)
         if done is not None and done <= demand.seconds:
             heaviest = max(
-                sum(demand.lags[each] + demand.arrivals[each] * demand.seconds for each in of) for of in shares.values()
+                sum(demand.lags[each] + demand.arrivals[each] * demand.seconds for each in of)
+                for of in of_members.values()
             )
-            sizes = [len(of) for of in shares.values()]
+            sizes = [len(of) for of in of_members.values()]
             return SizedStrategy(name, count, done, min(sizes), max(sizes), round(heaviest))
     return SizedStrategy(name, error=f"no number of members from {least:,} to {last:,} is done in time")
 

@@ -210,7 +210,7 @@ def _over_time(
         both[1].set_xlabel("time (UTC)")
         figure.legend(loc="outside upper left", ncols=3, fontsize=9, handlelength=3)
 
-    told = "; ".join(
+    summary = "; ".join(
         f"{run.strategy} {run.membership}: {run.least_replicas} to {run.most_replicas} replicas, "
         f"{run.scalings} changes, at most {run.most_lag:,} records of lag"
         for run in runs
@@ -219,7 +219,7 @@ def _over_time(
         paint,
         width=_WIDTH,
         height=4.4,
-        alt=f"Lines over time for {escaped(policy)}: {escaped(told)}",
+        alt=f"Lines over time for {escaped(policy)}: {escaped(summary)}",
         caption="Replicas and lag; a dashed line is of static members. All policies of a group have the same axes.",
         salt=salt,
     )

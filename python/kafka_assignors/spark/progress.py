@@ -57,14 +57,16 @@ class Steps:
         self._progress.stop()
 
     @contextmanager
-    def step(self, what: str, weight: float, spark: SparkSession | None = None, *, told: bool = True) -> Iterator[None]:
+    def step(
+        self, what: str, weight: float, spark: SparkSession | None = None, *, printed: bool = True
+    ) -> Iterator[None]:
         """One step; with a session, the bar follows the tasks of the Spark jobs that this thread starts.
 
         Args:
             what: the step's name.
             weight: its duration, relative to the other steps.
             spark: the session.
-            told: whether a line says that it is over. An error of a step that is not told stands alone.
+            printed: whether a line says that it is over. An error of a step that prints none stands alone.
         """
         import time
 
@@ -83,7 +85,7 @@ class Steps:
                 follower.join()
         self._done += weight
         self._progress.update(self._task, completed=self._done)
-        if told:
+        if printed:
             self._console.print(f"{what:<44} {time.monotonic() - started:6.1f} s", highlight=False)
 
     def _follow(self, spark: SparkSession, weight: float, over: threading.Event) -> None:

@@ -134,7 +134,7 @@ def assignments(
 
     Arguments and errors are those of `replay`.
     """
-    return _replayed(_shares, "assignments", events, counts, lags, observed, reset, strategies, tasks, large)
+    return _replayed(_assignments, "assignments", events, counts, lags, observed, reset, strategies, tasks, large)
 
 
 def floor(
@@ -156,7 +156,7 @@ def _rebalances(kernel: _core.Replay, batch: Any) -> Iterator[Any]:
     yield kernel.run(batch)
 
 
-def _shares(kernel: _core.Replay, batch: Any) -> Iterator[Any]:
+def _assignments(kernel: _core.Replay, batch: Any) -> Iterator[Any]:
     yield from kernel.assignments(batch)
 
 
@@ -296,7 +296,7 @@ def _by_group(
         row = pyarrow.record_batch([*key, *columns], history_schema())
         if problem is None:
             yield from what(kernel, row)
-        elif what is not _shares:
+        elif what is not _assignments:
             failed = kernel.floor(row)
             place = failed.schema.get_field_index("error")
             yield failed.set_column(place, "error", pyarrow.array([problem], pyarrow.string()))

@@ -259,7 +259,7 @@ def _lives(group: SynthGroup) -> Iterator[tuple[Any, ...]]:
     """The events, with another instance id for a static member that left and comes back.
 
     To the core it would still be the same member, and would get its former partitions if the group was empty meanwhile.
-    Whoever left remembers nothing.
+    A member that left remembers nothing.
     """
     lives: dict[str, int] = {}
     for event in group.events:

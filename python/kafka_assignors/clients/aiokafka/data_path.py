@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from kafka_assignors.clients.aiokafka.config import ConsumerConfig
     from kafka_assignors.member.application_side import ApplicationSide
-    from kafka_assignors.member.data_path import CommitOutcome, Event, Failure, Partition, Share
+    from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, Event, Failure, Partition
     from kafka_assignors.member.turn import Arrivals
 
-__all__ = ["AiokafkaPath", "Told", "plain"]
+__all__ = ["AiokafkaPath", "SubscriptionListener", "plain"]
 
 logger = logging.getLogger("kafka_assignors")
 
@@ -52,7 +52,7 @@ def plain(partitions: Iterable[Any]) -> set[Partition]:
 
 
 @dataclass(eq=False)
-class Told:
+class SubscriptionListener:
     """The listener of one subscription.
 
     Attributes:
@@ -76,7 +76,7 @@ class AiokafkaPath:
         config: likewise.
         side: the application's side of the membership; set before the first turn.
         arrivals: wakes the task that takes the turns; set by `start`.
-        table: what the client reads; None before the first share.
+        table: what the client reads; None before the first assignment.
         topics: what the consumer subscribes to by name.
         is_over: whether the subscription has ended, and its partitions may not have gone yet.
         held: partitions that `hold` has paused, and not the application.
@@ -95,16 +95,16 @@ class AiokafkaPath:
         self.held: set[TopicPartition] = set()
         # Gets that the client does not show; None where it does.
         self._gets: TrackedGets | None = None
-        self._told = Told(None)
+        self._listener = SubscriptionListener(None)
         self._has_asked = False
         # What the member's thread has put into the mailbox since the application last asked.
         self._has_work = False
         self._failure: Exception | None = None
         self._is_fatal = False
-        # Done at the first share of a subscription, or when there will be none.
-        self._waits_for_share: asyncio.Future[None] | None = None
+        # Done at the first assignment of a subscription, or when there will be none.
+        self._waits_for_assignment: asyncio.Future[None] | None = None
         # Tasks wait here for the start of partitions.
-        self._next_share: asyncio.Future[None] | None = None
+        self._next_assignment: asyncio.Future[None] | None = None
         # Where partitions begin that the listener of an assignment has sought.
         self._sought: dict[Partition, Position] = {}
 
@@ -146,12 +146,12 @@ class AiokafkaPath:
         self.table = None
         self.held.clear()
 
-    def share(self, share: Share) -> None:
+    def assign(self, assignment: ClientAssignment) -> None:
         """As `DataPath`."""
         consumer = self.consumer
         if consumer is None:
             return
-        wanted = frozenset(TopicPartition(*each) for each in share.partitions)
+        wanted = frozenset(TopicPartition(*each) for each in assignment.partitions)
         if self.table is None:
             if wanted:
                 _Client.assign(consumer, list(wanted))
@@ -160,19 +160,19 @@ class AiokafkaPath:
         else:
             fresh = wanted - self.table.read
         starts: dict[Any, int | None] = dict.fromkeys(fresh)
-        for each, at in share.starts.items():
+        for each, at in assignment.starts.items():
             starts[TopicPartition(*each)] = None if at is None else at.offset
         if self.table is not None:
             kept_paused = self.table.replace(wanted, starts, self.topics)
-            paused = {TopicPartition(*each) for each in share.paused}
+            paused = {TopicPartition(*each) for each in assignment.paused}
             _Client.pause(consumer, *(paused & (fresh | kept_paused)))
             _Client.resume(consumer, *((self.held & wanted) - paused))
         self.held.clear()
         self.gate.shut = self.is_over
-        if share.is_assigned:
+        if assignment.is_assigned:
             self._sought.clear()
             self.end_wait()
-        self._end_next_share()
+        self._end_next_assignment()
         if self._gets is not None:
             self._gets.open()
         if self.table is not None:
@@ -198,16 +198,16 @@ class AiokafkaPath:
         member = self.side.member
         return 1.0 if member is None else min(1.0, member.session_left)
 
-    def _end_next_share(self) -> None:
-        if self._next_share is not None and not self._next_share.done():
-            self._next_share.set_result(None)
-        self._next_share = None
+    def _end_next_assignment(self) -> None:
+        if self._next_assignment is not None and not self._next_assignment.done():
+            self._next_assignment.set_result(None)
+        self._next_assignment = None
 
-    async def next_share(self) -> None:
+    async def next_assignment(self) -> None:
         """Waits until the client is told to read something else, or the membership ends."""
-        if self._next_share is None:
-            self._next_share = asyncio.get_running_loop().create_future()
-        await asyncio.shield(self._next_share)
+        if self._next_assignment is None:
+            self._next_assignment = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._next_assignment)
 
     def start_at(self, partition: TopicPartition, offset: int) -> None:
         """Begins a partition here, that is this consumer's and is not read yet."""
@@ -234,13 +234,13 @@ class AiokafkaPath:
 
     # The listener.
 
-    def listen(self, topics: frozenset[str], listener: Any) -> Told | None:
+    def listen(self, topics: frozenset[str], listener: Any) -> SubscriptionListener | None:
         """Begins a subscription. Returns its listener for the membership."""
         # Partitions of a subscription that has ended go in the next turn.
         self.gate.shut = self.is_over and self.table is not None and bool(self.table.read)
         self.topics, self.is_over = topics, False
-        self._told = Told(listener)
-        return None if listener is None else self._told
+        self._listener = SubscriptionListener(listener)
+        return None if listener is None else self._listener
 
     def end_subscription(self) -> None:
         """Hands out nothing more of a subscription, whose partitions go in the next turn."""
@@ -250,7 +250,7 @@ class AiokafkaPath:
 
     def end_listener(self) -> None:
         """The listener hears of nothing any more, not even that its partitions go."""
-        self._told.is_over = True
+        self._listener.is_over = True
 
     @property
     def membership(self) -> Membership | None:
@@ -263,7 +263,7 @@ class AiokafkaPath:
         """Whether the listener hears of differences only."""
         return self.side.strategies.cooperative
 
-    def call(self, listener: Told | None, event: Event, partitions: frozenset[Partition]) -> object:
+    def call(self, listener: SubscriptionListener | None, event: Event, partitions: frozenset[Partition]) -> object:
         """As `DataPath`. The listener's errors are logged, as by the client."""
         if listener is None or listener.is_over:
             return None
@@ -282,7 +282,7 @@ class AiokafkaPath:
 
     # Commits and errors.
 
-    def told(self, outcome: CommitOutcome) -> None:
+    def commit_done(self, outcome: CommitOutcome) -> None:
         """As `DataPath`: nobody waits for an automatic commit, so its failure is logged."""
         refused = set(outcome.refused.values()) | ({outcome.error_code} - {0})
         for code in sorted(refused):
@@ -300,7 +300,7 @@ class AiokafkaPath:
             # As the client: it logs that the poll interval is over, waits for topics, and tries again.
             logger.warning("group %r: %s", self.config.group_id, message)
             if error.is_missing:
-                # There is no share to wait for, if no topic matches a pattern.
+                # There is no assignment to wait for, if no topic matches a pattern.
                 self.end_wait()
             return
         logger.error("group %r: %s", self.config.group_id, message)
@@ -309,7 +309,7 @@ class AiokafkaPath:
 
     def _report(self, error: Exception) -> None:
         """Raises an error in `start`, else in the gets that wait, else in the next one; a fatal one in each."""
-        waiting, consumer = self._waits_for_share, self.consumer
+        waiting, consumer = self._waits_for_assignment, self.consumer
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
             if not self._is_fatal:
@@ -318,23 +318,23 @@ class AiokafkaPath:
         if self._is_fatal or not raised:
             self._failure = error
 
-    async def first_share(self) -> None:
-        """Waits for the first share. Raises the error for which there is none."""
-        self._waits_for_share = asyncio.get_running_loop().create_future()
+    async def first_assignment(self) -> None:
+        """Waits for the first assignment. Raises the error for which there is none."""
+        self._waits_for_assignment = asyncio.get_running_loop().create_future()
         try:
-            await self._waits_for_share
+            await self._waits_for_assignment
         finally:
-            self._waits_for_share = None
+            self._waits_for_assignment = None
 
     def end_wait(self) -> None:
-        """Ends the wait for the first share."""
-        if self._waits_for_share is not None and not self._waits_for_share.done():
-            self._waits_for_share.set_result(None)
+        """Ends the wait for the first assignment."""
+        if self._waits_for_assignment is not None and not self._waits_for_assignment.done():
+            self._waits_for_assignment.set_result(None)
 
     def end(self) -> None:
         """Ends all waits, since the membership has ended."""
         self.end_wait()
-        self._end_next_share()
+        self._end_next_assignment()
 
     # Signs of life.
 

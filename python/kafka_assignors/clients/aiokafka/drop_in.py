@@ -131,7 +131,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
     # The group.
 
     async def start(self) -> None:
-        """As the client's. With a subscription it waits for the topics, and for the first share of the group."""
+        """As the client's. With a subscription it waits for the topics, and for the first assignment of the group."""
         config = self._membership_config
         if config is None or self._group_slot is not None or self._is_read_by_hand or self._group_rules.by_hand:
             await super().start()
@@ -152,7 +152,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
             )
         if self._group_rules.is_subscribed:
             self._join_group()
-            await self._group_path.first_share()
+            await self._group_path.first_assignment()
 
     def _slot_on(self, native: Any) -> GroupSlot:
         """What stands in the place of the client's coordinator. The first one begins to take turns."""
@@ -331,7 +331,7 @@ class AIOKafkaConsumer(aiokafka.AIOKafkaConsumer):  # type: ignore[misc]
                 offset = await self._first_position(partition)
                 self.seek(partition, offset)
                 return offset
-            await self._group_path.next_share()
+            await self._group_path.next_assignment()
         found: int = await super().position(partition)
         return found
 

@@ -23,7 +23,7 @@ from kafka_assignors.clients.confluent import times
 from kafka_assignors.clients.confluent._internals import error_message
 from kafka_assignors.clients.confluent.commits import Outcomes, topic_partition
 from kafka_assignors.clients.confluent.errors import client_error
-from kafka_assignors.member.data_path import CommitOutcome, Event, Failure, Partition, Position, Share
+from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, Event, Failure, Partition, Position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Set
@@ -80,7 +80,7 @@ class LibrdkafkaPath:
         self.outcomes = Outcomes(consumer, config.on_commit)
         # librdkafka's `assignment` would wait while another thread is in `poll`.
         self._fetched: frozenset[Partition] = frozenset()
-        # Partitions that are paused until the next share, and those until `go_on`.
+        # Partitions that are paused until the next assignment, and those until `go_on`.
         self._held: frozenset[Partition] = frozenset()
         self._stopped: frozenset[Partition] = frozenset()
         self._introduced: set[str] = set()
@@ -91,25 +91,25 @@ class LibrdkafkaPath:
 
     # What the membership calls.
 
-    def share(self, share: Share) -> None:
+    def assign(self, assignment: ClientAssignment) -> None:
         """As `DataPath`."""
-        unwanted = self._fetched - share.partitions
+        unwanted = self._fetched - assignment.partitions
         if unwanted:
             self._let_go(unwanted)
-        resumed, self._held = (self._held & share.partitions) - share.paused, frozenset()
+        resumed, self._held = (self._held & assignment.partitions) - assignment.paused, frozenset()
         if resumed:
             _Native.resume(self._consumer, _partitions(resumed))
         begin: list[TopicPartition] = []
-        for partition, position in sorted(share.starts.items()):
+        for partition, position in sorted(assignment.starts.items()):
             start = self._start(partition, position)
             if partition in self._fetched:
                 self.sought(start)
                 _Native.seek(self._consumer, start)
             else:
                 begin.append(start)
-        self._read(begin, share.paused)
-        if share.is_assigned:
-            self._tell_ends(share.partitions - share.starts.keys() - share.paused)
+        self._read(begin, assignment.paused)
+        if assignment.is_assigned:
+            self._tell_ends(assignment.partitions - assignment.starts.keys() - assignment.paused)
 
     def hold(self, partitions: frozenset[Partition]) -> None:
         """As `DataPath`. Outside of librdkafka nothing can be handed out in a turn."""
@@ -141,7 +141,7 @@ class LibrdkafkaPath:
         if callback is not None:
             callback(self._consumer, _partitions(partitions))
 
-    def told(self, outcome: CommitOutcome) -> None:
+    def commit_done(self, outcome: CommitOutcome) -> None:
         """As `DataPath`: `on_commit`."""
         self.outcomes.tell(outcome)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kafka_assignors.clients.kafka_python.config import ConsumerConfig
     from kafka_assignors.clients.kafka_python.listeners import Rebalance
-    from kafka_assignors.member.data_path import CommitOutcome, Event, Partition, Share
+    from kafka_assignors.member.data_path import ClientAssignment, CommitOutcome, Event, Partition
 
 __all__ = ["BEGINNING", "END", "NO_COMMIT", "KafkaPythonPath", "without_group"]
 
@@ -82,26 +82,26 @@ class KafkaPythonPath:
 
     # What the membership calls.
 
-    def share(self, share: Share) -> None:
+    def assign(self, assignment: ClientAssignment) -> None:
         """As `DataPath`."""
-        gone = self._read - share.partitions
+        gone = self._read - assignment.partitions
         if any(_internals.position_of(self._consumer, TopicPartition(*each)) is None for each in gone):
             # If the broker's answer to their reset is an error that passes, kafka-python 2.2 to 3.0.12 fails over the
             # missing one, and leaves the others of that broker without a position until `request_timeout_ms`.
             self._reset_again = time.monotonic() + _RESET_AGAIN
-        self.undelivered.keep(share.partitions)
-        self.undelivered.drop(share.starts)
-        if share.partitions != self._read:
-            if share.partitions:
-                _Native.assign(self._consumer, _partitions(share.partitions))
+        self.undelivered.keep(assignment.partitions)
+        self.undelivered.drop(assignment.starts)
+        if assignment.partitions != self._read:
+            if assignment.partitions:
+                _Native.assign(self._consumer, _partitions(assignment.partitions))
             else:
                 # `assign([])` would call the `unsubscribe` of the subclass.
                 _Native.unsubscribe(self._consumer)
-        new, self._read = share.partitions - self._read, share.partitions
-        for partition, position in share.starts.items():
+        new, self._read = assignment.partitions - self._read, assignment.partitions
+        for partition, position in assignment.starts.items():
             if position is not None:
                 self.seek(partition, position)
-        paused = new & share.paused
+        paused = new & assignment.paused
         if paused:
             _Native.pause(self._consumer, *_partitions(paused))
 
@@ -138,7 +138,7 @@ class KafkaPythonPath:
             if TELLS_OF_LOSSES:
                 raise kafka.errors.KafkaError("User rebalance callback throws an error") from error
 
-    def told(self, outcome: CommitOutcome) -> None:
+    def commit_done(self, outcome: CommitOutcome) -> None:
         """As `DataPath`: the callback or the future of `commit_async`."""
         self.outcomes.tell(outcome)
 

@@ -106,9 +106,9 @@ def fit(columns: Sequence[Column], width: int) -> Layout:
         shown.remove(worst)
         dropped.append(worst.heading)
     dropped = [column.heading for column in columns if column.heading in dropped]
-    told = tuple((heading, text) for heading, text in same if text)
+    with_text = tuple((heading, text) for heading, text in same if text)
     if _framed(least[column.heading] for column in shown) > width:
-        return Layout(tuple(shown), None, told, tuple(dropped))
+        return Layout(tuple(shown), None, with_text, tuple(dropped))
     widths = [least[column.heading] for column in shown]
     left = width - _framed(widths)
     # First what fits on one line, the narrowest first, so that numbers and names are whole; then the sentences.
@@ -116,7 +116,7 @@ def fit(columns: Sequence[Column], width: int) -> Layout:
         more = min(left, shown[place].longest - widths[place])
         widths[place] += more
         left -= more
-    return Layout(tuple(map(_shortened, shown, widths)), tuple(widths), told, tuple(dropped))
+    return Layout(tuple(map(_shortened, shown, widths)), tuple(widths), with_text, tuple(dropped))
 
 
 def folded(layout: Layout, width: int) -> list[str]:

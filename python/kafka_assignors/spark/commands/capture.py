@@ -89,12 +89,12 @@ def _until_the_end(running: Capture, once: bool) -> None:
     answer, and the query could not be stopped over it.
     """
     interrupted = threading.Event()
-    told = _Told(running, on_stderr())
+    progress = _CaptureProgress(running, on_stderr())
     before = {number: signal.signal(number, lambda *_: interrupted.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    with told, ThreadPoolExecutor(1) as beside:
+    with progress, ThreadPoolExecutor(1) as beside:
         catching_up = None if once else beside.submit(running.catch_up)
         while not interrupted.is_set() and not running.wait(1.0):
-            told.look()
+            progress.look()
             if catching_up is not None and catching_up.done():
                 catching_up.result()
                 catching_up = None
@@ -106,10 +106,10 @@ def _until_the_end(running: Capture, once: bool) -> None:
             running.stop()
         elif catching_up is not None:
             catching_up.result()
-        told.look()
+        progress.look()
 
 
-class _Told:
+class _CaptureProgress:
     """What a capture has done so far: a line for each batch, and on a terminal a bar until it is caught up."""
 
     def __init__(self, running: Capture, console: Console) -> None:
@@ -122,7 +122,7 @@ class _Told:
         self._progress = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
         self._task = self._progress.add_task(f"reading {printable(running.topic.name)}", total=1.0)
 
-    def __enter__(self) -> _Told:
+    def __enter__(self) -> _CaptureProgress:
         self._progress.start()
         return self
 

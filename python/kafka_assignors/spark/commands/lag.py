@@ -49,6 +49,6 @@ def lag(
             tables = {name: source.read(spark) for name, source in given.items()}
             found = offset_snapshots(tables["offset_commits"], tables["offsets"], tables.get("membership_events"))
             snapshots = there.write(found, "offset_snapshots", overwrite)
-            told = there.write(lags(snapshots, reset), "lags", overwrite)
-            (total,) = told.selectExpr("count(*) as counted", "sum(lag) as lag").collect()
+            written = there.write(lags(snapshots, reset), "lags", overwrite)
+            (total,) = written.selectExpr("count(*) as counted", "sum(lag) as lag").collect()
             typer.echo(f"lags: {total.counted:,} rows, {total.lag or 0:,} records to read")

@@ -98,7 +98,7 @@ def replay(
         there = target(out, into)
         total = sum(weight for name, weight in _WEIGHTS.items() if with_assignments or name != "assignments")
         with Steps(on_stderr(), total) as steps, ExitStack() as stack:
-            with steps.step("Spark", _WEIGHTS["Spark"], told=False):
+            with steps.step("Spark", _WEIGHTS["Spark"], printed=False):
                 spark = stack.enter_context(opened(master, **settings(conf)))
             found = {name: source.read(spark) for name, source in given.items()}
             tables: dict[str, Any] = {
@@ -112,7 +112,7 @@ def replay(
                 with steps.step(name, _WEIGHTS[name], spark):
                     return there.write(frame, name, overwrite)
 
-            with steps.step("large groups", _WEIGHTS["large groups"], spark, told=False):
+            with steps.step("large groups", _WEIGHTS["large groups"], spark, printed=False):
                 rows = replayed(**tables, reset=reset, strategies=asked, tasks=tasks, intervals=intervals)
             rebalances = kept("rebalances", rows)
             groups = kept("group_summary", group_summary(rebalances))

@@ -38,7 +38,7 @@ def synth(
         FleetOptions(seed, groups, cluster, days, events, snapshots)
         there = target(out, into)
         with Steps(on_stderr(), _START + sum(_WEIGHTS.values())) as steps, ExitStack() as stack:
-            with steps.step("Spark", _START, told=False):
+            with steps.step("Spark", _START, printed=False):
                 spark = stack.enter_context(opened(master, **wanted))
             tables = made(spark, groups, seed, cluster=cluster, days=days, events=events, snapshots=snapshots)
             for name, table in tables.items():
