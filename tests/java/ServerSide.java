@@ -57,6 +57,8 @@ public final class ServerSide {
         List<String> names;
         String expression;
         Map<Uuid, Set<Integer>> target;
+        /** The target as text; null after it has changed. Most plans change few members. */
+        String written;
         boolean away;
 
         Member(String id, String instance, List<String> names, String expression, Map<Uuid, Set<Integer>> target) {
@@ -371,23 +373,31 @@ public final class ServerSide {
             Map<Uuid, Set<Integer>> next = made == null ? Collections.emptyMap() : made.partitions();
             if (!next.equals(member.target)) {
                 member.target = readBack(next);
+                member.written = null;
             }
-            plan.append(id).append('=');
-            member.target.forEach((topic, partitions) -> {
-                plan.append(topic).append(':');
-                char separator = 0;
-                for (int partition : partitions) {
-                    if (separator != 0) {
-                        plan.append(separator);
-                    }
-                    plan.append(partition);
-                    separator = ',';
-                }
-                plan.append(';');
-            });
-            plan.append('\n');
+            if (member.written == null) {
+                member.written = written(id, member.target);
+            }
+            plan.append(member.written);
         });
         pending = false;
+    }
+
+    private static String written(String id, Map<Uuid, Set<Integer>> target) {
+        StringBuilder text = new StringBuilder(id).append('=');
+        target.forEach((topic, partitions) -> {
+            text.append(topic).append(':');
+            char separator = 0;
+            for (int partition : partitions) {
+                if (separator != 0) {
+                    text.append(separator);
+                }
+                text.append(partition);
+                separator = ',';
+            }
+            text.append(';');
+        });
+        return text.append('\n').toString();
     }
 
     /** What the coordinator reads from the record of a target. */

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 History = dict[str, Any]
 Plans = list["str | None"]
+Written = dict[str, tuple[list[tuple[str, list[int]]], str]]
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 SAMPLE = {broker: DATA / f"server-side-{broker}.jsonl" for broker in ("4.0.0", "4.3")}
@@ -246,8 +247,9 @@ def planned(history: History, broker: str, *, whole: bool = False) -> Plans:
     """Our plans for a history; digests, or with `whole` their texts."""
     group = _core.ServerSideGroup(history["assignor"], broker)
     plans: Plans = []
+    written: Written = {}
     for event in history["events"]:
-        text = _text(group) if _apply(group, event) else None
+        text = _text(group, written) if _apply(group, event) else None
         plans.append(text if whole or text is None else hashlib.sha256(text.encode()).hexdigest()[:12])
     return plans
 
@@ -271,12 +273,18 @@ def _apply(group: _core.ServerSideGroup, event: dict[str, Any]) -> bool:
             return group.plan()
 
 
-def _text(group: _core.ServerSideGroup) -> str:
+def _text(group: _core.ServerSideGroup, written: Written) -> str:
+    """The plan. `written` has each member's line of the plan before: most plans change few members."""
     ids = {name: topic_id for name, (_, topic_id) in group.topics().items()}
     lines = []
     for member, topics in group.target().items():
-        held = [f"{ids[name]}:{','.join(map(str, numbers))};" for name, numbers in topics.items()]
-        lines.append(f"{member}={''.join(held)}\n")
+        held = [(ids[name], numbers) for name, numbers in topics.items()]
+        before, line = written.get(member, (None, ""))
+        if held != before:
+            lists = [f"{topic}:{','.join(map(str, numbers))};" for topic, numbers in held]
+            line = f"{member}={''.join(lists)}\n"
+            written[member] = held, line
+        lines.append(line)
     return "".join(lines)
 
 

@@ -27,6 +27,11 @@ def pytest_configure() -> None:
     os.environ.setdefault(jvm.SPARK_VARIABLE, jvm.spark_options())
 
 
+# Spark generates code for each query. On tables of a few rows, compiling that code takes a tenth of the processor time
+# and more. Sessions in processes that tests start run generated code, tests/spark/test_one_job.py among them.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A Spark session on two cores. `@pytest.mark.xdist_group` lets tests share it in one process.
@@ -52,6 +57,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
                 "spark.driver.memory": "512m",
                 "spark.sql.warehouse.dir": str(scratch / "warehouse"),
                 "spark.local.dir": str(scratch),
+                **INTERPRETED,
             },
         )
         yield session
