@@ -71,10 +71,11 @@ def test_one_that_does_not_poll_leaves_and_comes_back(readers: Readers) -> None:
     readers.until(lambda: len({*first.read, *second.read}) == 10, "all is read")
     away = set(first.held)
     readers.until(lambda: second.held == partitions, "the other has all", second, within=30)
+    # It joins in the turn in which it hears of the loss; the member's own thread reports.
+    reports.clear()
     readers.until(lambda: first.told("lost"), "it is told", first)
     assert first.told("lost") == [away]
     assert len(first.errors) == first.tells_of_idleness
-    reports.clear()
     readers.settle(partitions)
     back = reports[0]
     assert (back.expelled, back.causes[-1]) == (True, "member-expelled")
