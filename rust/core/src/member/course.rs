@@ -40,15 +40,15 @@ impl Trigger {
     }
 }
 
-/// A rebalance from the moment at which the member wanted to join until it has its share. Rebalances of which only the last one
-/// gives it a share are one. All times are those of the member's clock.
+/// A rebalance from the moment at which the member wanted to join until it has its assignment. Rebalances of which only the last
+/// one gives it an assignment are one. All times are those of the member's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Course {
     /// When the member began to want to join; `None` if no rebalance is under way.
     pub began_at: Option<u64>,
-    /// When the coordinator answered its request for a share: by then every member had given up what it was to give up.
+    /// When the coordinator answered its JoinGroup request: by then every member had given up what it was to give up.
     pub joined_at: Option<u64>,
-    /// How many requests for a share were sent. The one that only asks for a member id does not count.
+    /// How many JoinGroup requests were sent. The one that only asks for a member id does not count.
     pub attempts: u32,
     /// What made the member join.
     pub trigger: Trigger,

@@ -45,7 +45,7 @@ impl ConsumerMembership {
         self.fresh = false;
         self.first = false;
         if !added.is_empty() {
-            // The share of a newcomer comes in pieces, as others give them up.
+            // The assignment of a newcomer comes in pieces, as others give them up.
             self.pace.waits(self.network.now);
         }
         self.hand_out(NoticeKind::Assign, false, revoked, added);
