@@ -48,7 +48,7 @@ pub struct Course {
     pub began_at: Option<u64>,
     /// When the coordinator answered its JoinGroup request: by then every member had given up what it was to give up.
     pub joined_at: Option<u64>,
-    /// How many JoinGroup requests were sent. The one that only asks for a member id does not count.
+    /// How many JoinGroup requests were sent (KIP-848: heartbeats that join), without the one that only asks for a member id.
     pub attempts: u32,
     /// What made the member join.
     pub trigger: Trigger,
