@@ -78,9 +78,9 @@ class AssignedPartitions:
 
     def hold(self, partitions: Collection[Partition]) -> None:
         """Makes the client hand out none of their records, until its next assignment."""
-        shared = self._assignment.intersection(partitions)
-        if shared:
-            self._path.hold(shared)
+        read = self._assignment.intersection(partitions)
+        if read:
+            self._path.hold(read)
 
     def park(self) -> None:
         """Gives up the assigned partitions, but keeps them in the client's assignment, since most of them come back."""
