@@ -4,7 +4,7 @@
 PYTHON ?= python3
 # Most tests that take long wait: for a session to expire, or for a broker. Without a broker they compute less, so that two
 # cores carry more of them.
-WORKERS ?= 6
+WORKERS ?= 8
 QUICK_WORKERS ?= 10
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -49,7 +49,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check compile-tests test-rust test-python test-seeds test-needs beside-wheel beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-sources lint-module gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
+.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check compile-tests test-rust test-python test-seeds simulated-seeds other-seeds test-needs beside-wheel beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-sources lint-module gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -168,7 +168,7 @@ check: ## everything that CI runs: `make test`, then all that it leaves out
 	@$(MAKE) gate-ratios
 
 beside-wheel: jars browser prometheus
-	@nice $(MAKE) test-seeds
+	@nice $(MAKE) other-seeds
 	@nice $(MAKE) lint-sources
 
 # The last one waits for sessions to expire, for most of its time.
@@ -176,6 +176,7 @@ beside-tests:
 	@$(MAKE) class-archives
 	@$(MAKE) lint-rust
 	@$(MAKE) lint-module
+	@$(MAKE) simulated-seeds
 	@$(MAKE) matrix-ends
 
 lint: lint-rust lint-sources lint-module ## formatting, clippy, ruff, mypy, the stub against the built module
@@ -184,7 +185,7 @@ lint: lint-rust lint-sources lint-module ## formatting, clippy, ruff, mypy, the 
 lint-rust:
 	@echo "=== lint: cargo fmt, clippy"
 	@$(CARGO) fmt --all --check
-	@$(CARGO) clippy --quiet --profile $(WORKING) --workspace --all-targets --features kafka-assignors-python/bench --locked -- -D warnings
+	@$(CARGO) clippy --quiet --profile $(WORKING) --workspace --exclude kafka-assignors-seeds --all-targets --features kafka-assignors-python/bench --locked -- -D warnings
 	@# What is published.
 	@$(CARGO) clippy --quiet --profile $(WORKING) --package kafka-assignors-python --locked -- -D warnings
 
@@ -209,12 +210,17 @@ test-rust:
 	@echo "=== test: cargo test"
 	@$(CARGO) test --quiet --package kafka-assignors-core --locked
 
-# The simulated groups take five times as long in a core without optimisation: compiling it again is the smaller part of that.
+test-seeds: simulated-seeds other-seeds ## the seeds that `test` leaves out: of the simulated groups 15 of 16
+
+# The simulated groups take five times as long in a core without optimisation. rust/seeds has the core that the wheel has.
+simulated-seeds:
+	@echo "=== test: cargo test, the other seeds of the simulated groups"
+	@$(CARGO) test --quiet --profile optimized --package kafka-assignors-seeds --locked -- --ignored
+
 SIMULATED := simulation consumer_protocol
 OTHERS := $(filter-out $(SIMULATED),$(notdir $(patsubst %/main.rs,%,$(basename $(wildcard rust/core/tests/*.rs)) $(wildcard rust/core/tests/*/main.rs))))
-test-seeds: ## the seeds that `test` leaves out: of the simulated groups 15 of 16
+other-seeds:
 	@echo "=== test: cargo test, the other seeds"
-	@$(CARGO) --config 'profile.dev.package.kafka-assignors-core.opt-level=1' test --quiet --package kafka-assignors-core --locked $(addprefix --test ,$(SIMULATED)) -- --ignored
 	@$(CARGO) test --quiet --package kafka-assignors-core --locked --lib $(addprefix --test ,$(OTHERS)) -- --ignored
 
 # What a test needs is computed from the test itself: tests/support/needs.py.

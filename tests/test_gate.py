@@ -88,8 +88,8 @@ def test_a_new_benchmark_without_a_bound_fails_the_gate(name: str, tmp_path: Pat
     assert told in done.stdout
 
 
-def test_the_core_is_compiled_once_for_the_program_and_the_wheel() -> None:
-    """Cargo compiles it again if one crate below it has another feature: a minute of a processor (rust/gate)."""
+def test_the_core_is_compiled_once_for_the_program_the_seeds_and_the_wheel() -> None:
+    """Cargo compiles it again, for a minute, if one crate below it has another feature (rust/gate, rust/seeds)."""
 
     def below(package: str, *options: str) -> set[str]:
         # Each line is the name of a crate or of a feature of it.
@@ -99,9 +99,10 @@ def test_the_core_is_compiled_once_for_the_program_and_the_wheel() -> None:
         return {line.removesuffix(" (*)") for line in tree.splitlines()}
 
     core = {line.split(" ")[0] for line in below("kafka-assignors-core")} - {"kafka-assignors-core"}
-    program, wheel = below("kafka-assignors-gate"), below("kafka-assignors-python", "--features", "bench")
-    of_both = [
-        {line for line in lines if line.split(" ")[0] in core and " feature " in line} for lines in (program, wheel)
+    wheel = below("kafka-assignors-python", "--features", "bench")
+    others = below("kafka-assignors-gate"), below("kafka-assignors-seeds")
+    features, *same = [
+        {line for line in lines if line.split(" ")[0] in core and " feature " in line} for lines in (wheel, *others)
     ]
-    assert of_both[0] == of_both[1]
-    assert any(line.startswith("syn feature") for line in of_both[0])
+    assert same == [features, features]
+    assert any(line.startswith("syn feature") for line in features)

@@ -5,7 +5,7 @@
 pub enum When {
     /// In the request that tells of it.
     Now,
-    /// With a later event, or in [`ServerSideGroup::plan`].
+    /// With a later event, or in [`ServerSideGroup::plan`](super::ServerSideGroup::plan).
     Later,
 }
 

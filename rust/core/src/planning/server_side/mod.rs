@@ -1,7 +1,7 @@
 //! What a broker would plan: the assignors `uniform` and `range` of the new protocol (KIP-848), as brokers from 4.0.0 to 4.4
 //! compute them.
 //!
-//! The plans depend on the orders of Java's hash maps ([`java`]) and on the group's history. [`ServerSideGroup`] follows a group
+//! The plans depend on the orders of Java's hash maps (`java`) and on the group's history. [`ServerSideGroup`] follows a group
 //! through its events, exactly. [`assign`] plans a group at a glance: its members join in the order of their ids, and then one
 //! plan is made, with the partitions that they own as the targets so far. Racks are not looked at, as in the broker.
 
