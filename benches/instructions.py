@@ -90,7 +90,7 @@ def count(program: Path, case: Case) -> Count:
         options = ["--quiet", "--tool=callgrind", f"--toggle-collect={_COUNTED}", f"--callgrind-out-file={collected}"]
         output = subprocess.check_output([valgrind, *options, program, case.strategy, group], text=True)
         totals = re.search(r"^totals: (\d+)$", collected.read_text(), re.MULTILINE)
-    told = json.loads(output)
+    counts = json.loads(output)
     if totals is None or int(totals[1]) == 0:
         raise RuntimeError(f"callgrind collected nothing: has {program} no function {_COUNTED}?")
-    return Count(int(totals[1]) / told["calls"], told["allocations"] / told["calls"])
+    return Count(int(totals[1]) / counts["calls"], counts["allocations"] / counts["calls"])

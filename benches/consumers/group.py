@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, Self
 
-from consumers.member import CLOSES, HOLDS, READS, Spec, Told, run
+from consumers.member import CLOSES, HOLDS, READS, MemberEvent, Spec, run
 from support.broker import unique
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Group:
         self._spec, self._members, self._partitions = spec, members, partitions
         self._count = processes
         self._context = multiprocessing.get_context("spawn")
-        self._told: Any = self._context.Queue()
+        self._events: Any = self._context.Queue()
         self._counts: dict[str, int] = {}
         self._reads: list[float] = []
         # When the latest join or departure began.
@@ -82,19 +82,19 @@ class Group:
         for number in range(self._count + 1):
             ours, theirs = self._context.Pipe()
             process = self._context.Process(
-                target=run, args=(self._spec, number, number == 0, theirs, self._told), daemon=True
+                target=run, args=(self._spec, number, number == 0, theirs, self._events), daemon=True
             )
             process.start()
             self._pipes.append(ours)
             self._processes.append(process)
         # The first member of a group leads it.
-        self._tell(0, "start", 1)
+        self._command(0, "start", 1)
         self._settle(1)
         if self._members == 1:
             return self
         for number in range(self._count):
             share = self._members // self._count + (number < self._members % self._count)
-            self._tell(number, "start", share - (number == 0))
+            self._command(number, "start", share - (number == 0))
         self._settle(self._members)
         return self
 
@@ -107,12 +107,12 @@ class Group:
     def join(self) -> float:
         """Starts one more member: the seconds from the creation of its consumer until all have their assignments."""
         self._changed_at = time.monotonic()
-        self._tell(self._count, "start", 1)
+        self._command(self._count, "start", 1)
         return self._settle(self._members + 1) - self._changed_at
 
     def leave(self) -> float:
         """Stops that member: the seconds from the call of its `close` until the others have their assignments."""
-        self._tell(self._count, "stop", 1)
+        self._command(self._count, "stop", 1)
         return self._settle(self._members) - self._changed_at
 
     def first_records(self, gained: int) -> list[float]:
@@ -133,13 +133,13 @@ class Group:
 
     def plans(self) -> Sequence[tuple[float, float]]:
         """The times of the leader's JoinGroup responses and SyncGroup requests, in seconds since 1970."""
-        self._tell(0, "plans", 0)
+        self._command(0, "plans", 0)
         if not self._pipes[0].poll(PATIENCE):
             raise TimeoutError(f"the leader did not answer within {PATIENCE} s")
         spans: Sequence[tuple[float, float]] = self._pipes[0].recv()
         return spans
 
-    def _tell(self, process: int, command: str, count: int) -> None:
+    def _command(self, process: int, command: str, count: int) -> None:
         self._pipes[process].send((command, count))
 
     def _settle(self, members: int) -> float:
@@ -148,30 +148,30 @@ class Group:
         latest = 0.0
         while True:
             try:
-                told = self._take(late)
+                event = self._take(late)
             except queue.Empty:
                 held = sorted(self._counts.values())
                 raise TimeoutError(f"not {members} members with a share each after {PATIENCE} s: {held}") from None
-            if told.what != HOLDS:
+            if event.what != HOLDS:
                 continue
-            latest = max(latest, told.at)
+            latest = max(latest, event.at)
             held = [each for each in self._counts.values() if each]
             if len(held) == members and sum(held) == self._partitions and max(held) - min(held) <= 1:
                 return latest
 
-    def _take(self, late: float) -> Told:
-        """The next report."""
-        told: Told = self._told.get(timeout=max(0.01, late - time.monotonic()))
-        if told.what == HOLDS:
-            self._counts[told.member] = told.number
-        elif told.what == READS:
-            self._reads.append(told.at)
+    def _take(self, late: float) -> MemberEvent:
+        """The next event."""
+        event: MemberEvent = self._events.get(timeout=max(0.01, late - time.monotonic()))
+        if event.what == HOLDS:
+            self._counts[event.member] = event.number
+        elif event.what == READS:
+            self._reads.append(event.at)
         else:
-            assert told.what == CLOSES
+            assert event.what == CLOSES
             # aiokafka's listeners hear nothing of the end.
-            self._counts[told.member] = 0
-            self._changed_at = told.at
-        return told
+            self._counts[event.member] = 0
+            self._changed_at = event.at
+        return event
 
 
 def measure(spec: Spec, members: int, partitions: int, processes: int, phases: Phases) -> Times:

@@ -72,9 +72,9 @@ class Handover:
 class _Member(threading.Thread):
     """A consumer that polls until it is stopped."""
 
-    def __init__(self, spec: Spec, name: str, told: Callable[[Report], None]) -> None:
+    def __init__(self, spec: Spec, name: str, report: Callable[[Report], None]) -> None:
         super().__init__(name=name, daemon=True)
-        self._spec, self._told = spec, told
+        self._spec, self._report = spec, report
         self._owned: set[int] = set()
         self._ends = threading.Event()
 
@@ -144,7 +144,7 @@ class _Member(threading.Thread):
         self._owned = set()
 
     def _tell(self, gained: set[int], lost: set[int]) -> None:
-        self._told((self.name, time.monotonic(), tuple(gained), tuple(lost)))
+        self._report((self.name, time.monotonic(), tuple(gained), tuple(lost)))
 
     def stop(self) -> None:
         self._ends.set()
@@ -153,24 +153,24 @@ class _Member(threading.Thread):
 class _Members:
     """The members of one process."""
 
-    def __init__(self, spec: Spec, told: Callable[[Report], None]) -> None:
-        self._spec, self._told = spec, told
+    def __init__(self, spec: Spec, report: Callable[[Report], None]) -> None:
+        self._spec, self._report = spec, report
         self._members: dict[str, _Member] = {}
 
     def send(self, command: tuple[str, str]) -> None:
         """Executes `start NAME` or `stop NAME`."""
         what, name = command
         if what == "start":
-            self._members[name] = _Member(self._spec, name, self._told)
+            self._members[name] = _Member(self._spec, name, self._report)
             self._members[name].start()
         else:
             self._members.pop(name).stop()
 
 
-def _run(spec: Spec, commands: Pipe, told: Any) -> None:
+def _run(spec: Spec, commands: Pipe, events: Any) -> None:
     """Executes commands until it is terminated."""
-    members = _Members(spec, told.put)
-    told.put(("", 0.0, (), ()))
+    members = _Members(spec, events.put)
+    events.put(("", 0.0, (), ()))
     while True:
         members.send(commands.recv())
 
@@ -185,19 +185,19 @@ class Group:
 
     def __init__(self, spec: Spec, processes: int = 0) -> None:
         self._spec = spec
-        self._told: Any
+        self._events: Any
         self._places: list[Pipe | _Members] = []
         self._processes: list[multiprocessing.process.BaseProcess] = []
         if processes == 0:
-            self._told = queue.Queue()
-            self._places.append(_Members(spec, self._told.put))
+            self._events = queue.Queue()
+            self._places.append(_Members(spec, self._events.put))
         else:
             context = multiprocessing.get_context("spawn")
-            self._told = context.Queue()
+            self._events = context.Queue()
         for _ in range(processes):
             ours, theirs = context.Pipe()
             self._places.append(ours)
-            self._processes.append(context.Process(target=_run, args=(spec, theirs, self._told), daemon=True))
+            self._processes.append(context.Process(target=_run, args=(spec, theirs, self._events), daemon=True))
         self._started = 0
         self._place_of: dict[str, Pipe | _Members] = {}
         self._shares: defaultdict[str, set[int]] = defaultdict(set)
@@ -207,7 +207,7 @@ class Group:
             process.start()
         # Each has started its interpreter, which is no part of a join.
         for _ in self._processes:
-            self._told.get(timeout=PATIENCE)
+            self._events.get(timeout=PATIENCE)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -251,7 +251,7 @@ class Group:
         latest = start
         while not self._settled():
             try:
-                name, at, gained, lost = self._told.get(timeout=max(0.01, late - time.monotonic()))
+                name, at, gained, lost = self._events.get(timeout=max(0.01, late - time.monotonic()))
             except queue.Empty:
                 sizes = sorted(len(share) for share in self._shares.values())
                 raise TimeoutError(f"{self._spec.contender}: no share for each after {PATIENCE} s: {sizes}") from None

@@ -25,8 +25,8 @@ __all__ = [
     "READS",
     "Contender",
     "Member",
+    "MemberEvent",
     "Spec",
-    "Told",
     "run",
 ]
 
@@ -70,8 +70,8 @@ CONTENDERS: dict[str, Contender] = {
 }
 
 
-class Told(NamedTuple):
-    """What a member reports.
+class MemberEvent(NamedTuple):
+    """What happens to a member.
 
     Attributes:
         member: its name.
@@ -130,14 +130,14 @@ class Member(threading.Thread):
     client: ClassVar[str]
 
     def __init__(
-        self, spec: Spec, name: str, told: Queue[Told], settings: dict[str, Any], *, is_first: bool = False
+        self, spec: Spec, name: str, events: Queue[MemberEvent], settings: dict[str, Any], *, is_first: bool = False
     ) -> None:
         super().__init__(name=name, daemon=True)
         self.spec, self.settings = spec, settings
         # Of its group.
         self.is_first = is_first
         self.contender = CONTENDERS[spec.contender]
-        self._told = told
+        self._events = events
         self._is_eager = not self.contender.strategy.startswith("cooperative")
         self._owned: set[int] = set()
         # As assigned last. An eager revocation takes everything, and most of it comes back.
@@ -152,27 +152,27 @@ class Member(threading.Thread):
         self._owned = named if self._is_eager else self._owned | named
         self._unread = (self._unread | (named - self._had)) & self._owned
         self._had = set(self._owned)
-        self._tell(HOLDS, len(self._owned))
+        self._report(HOLDS, len(self._owned))
 
     def revoked(self, partitions: Iterable[int]) -> None:
         """The listener."""
         self._owned -= set(partitions)
         if not self._is_eager:
             self._had = set(self._owned)
-        self._tell(HOLDS, len(self._owned))
+        self._report(HOLDS, len(self._owned))
 
     def reads(self, partition: int) -> None:
         """A record has been handed out."""
         if partition in self._unread:
             self._unread.discard(partition)
-            self._tell(READS, partition)
+            self._report(READS, partition)
 
     def closes(self) -> None:
         """It is about to call `close`."""
-        self._tell(CLOSES, 0)
+        self._report(CLOSES, 0)
 
-    def _tell(self, what: str, number: int) -> None:
-        self._told.put(Told(self.name, time.monotonic(), what, number))
+    def _report(self, what: str, number: int) -> None:
+        self._events.put(MemberEvent(self.name, time.monotonic(), what, number))
 
     @property
     def is_stopped(self) -> bool:
@@ -197,7 +197,7 @@ def member_of(client: str) -> type[Member]:
     return AiokafkaMember
 
 
-def run(spec: Spec, process: int, leads: bool, commands: Pipe, told: Queue[Told]) -> None:
+def run(spec: Spec, process: int, leads: bool, commands: Pipe, events: Queue[MemberEvent]) -> None:
     """Executes `start N`, `stop N` (of the latest members) and `plans`, which it answers with the leader's times.
 
     It runs until it is terminated. If a member of this process leads, it is the first one that was started.
@@ -222,7 +222,7 @@ def run(spec: Spec, process: int, leads: bool, commands: Pipe, told: Queue[Told]
             for _ in range(count):
                 is_first = leads and not started
                 name = f"{process}-{started + 1}"
-                member = make(spec, name, told, settings if is_first else {}, is_first=is_first)
+                member = make(spec, name, events, settings if is_first else {}, is_first=is_first)
                 started += 1
                 members.append(member)
                 member.start()

@@ -106,15 +106,15 @@ class Worker:
 
     def _expect(self, event: str, seconds: float, otherwise: str) -> dict[str, Any]:
         try:
-            told = self._events.get(timeout=seconds)
+            answer = self._events.get(timeout=seconds)
         except queue.Empty:
             raise GaveUpError(f"{otherwise} after {seconds:g} s") from None
-        if told is None:
+        if answer is None:
             raise GaveUpError(": ".join([f"ended with exit code {self._process.wait()}", *self._last_words()]))
-        if told["event"] == "failed":
-            raise GaveUpError(f"failed: {told['error'][:300]}")
-        assert told["event"] == event, f"{told} instead of {event}"
-        return told
+        if answer["event"] == "failed":
+            raise GaveUpError(f"failed: {answer['error'][:300]}")
+        assert answer["event"] == event, f"{answer} instead of {event}"
+        return answer
 
     def _last_words(self) -> list[str]:
         """The line of its log with the reason of its end: the last one, or in Go the one before the trace."""
@@ -197,19 +197,19 @@ class Race:
         return worker.ask(request, limits)
 
     def _measure(self, contender: Contender, judge: Judge, file: Path) -> Entry:
-        told = self._ask(contender, file)
+        answer = self._ask(contender, file)
         entry: Entry = {
             "status": "measured",
-            "cpu_ms": median(told["cpu"]) / 1e6,
-            "wall_ms": median(told["wall"]) / 1e6,
-            "calls": len(told["wall"]),
-            "cold": told["cold"],
+            "cpu_ms": median(answer["cpu"]) / 1e6,
+            "wall_ms": median(answer["wall"]) / 1e6,
+            "calls": len(answer["wall"]),
+            "cold": answer["cold"],
         }
         if contender in FLOORS:
             return entry
         plans = read_plans(file.with_name("plans"), len(judge.ids))
-        entry |= {"plans": len({judge.canonical(plan) for plan in plans}), "compared": len(told["plans"])}
-        quality = self._settle(contender, judge, plans[told["plans"][0]], file)
+        entry |= {"plans": len({judge.canonical(plan) for plan in plans}), "compared": len(answer["plans"])}
+        quality = self._settle(contender, judge, plans[answer["plans"][0]], file)
         return entry | vars(quality)
 
     def _settle(self, contender: Contender, judge: Judge, plan: list[bytes | None], file: Path) -> Quality:
@@ -218,8 +218,8 @@ class Race:
         while contender.cooperative and rounds < MOST_ROUNDS and judge.withheld(plan):
             again = file.with_name("again")
             judge.rejoined(plan, rounds).write(again)
-            told = self._ask(contender, again, once=True)
-            plan = read_plans(file.with_name("plans"), len(judge.ids))[told["plans"][0]]
+            answer = self._ask(contender, again, once=True)
+            plan = read_plans(file.with_name("plans"), len(judge.ids))[answer["plans"][0]]
             rounds += 1
         return judge.quality(plan, rounds)
 

@@ -41,7 +41,7 @@ class NewProtocol:
         brokers: how many brokers the cluster has.
         heartbeat: the highest version of ConsumerGroupHeartbeat that all brokers serve; -1 if one of them has none.
         group_version: the finalized level of the feature `group.version`; 0 without one.
-        settings: of `SETTINGS`, the value of each that was told, once for all brokers that have the same.
+        settings: of `SETTINGS`, the value of each that a broker returned, once for all brokers that have the same.
         unread: why settings could not be read, by broker; empty if all were.
     """
 
@@ -87,5 +87,5 @@ def read_new_protocol(config: Mapping[str, Any], *, timeout: float = 30.0) -> Ne
                 for name, value in answer["configs"].items():
                     if value is not None:
                         settings.setdefault(name, set()).add(value)
-        told = {name: tuple(sorted(settings[name])) for name in SETTINGS if name in settings}
-        return NewProtocol(len(addresses), heartbeat, level, told, unread)
+        values = {name: tuple(sorted(settings[name])) for name in SETTINGS if name in settings}
+        return NewProtocol(len(addresses), heartbeat, level, values, unread)

@@ -253,7 +253,7 @@ def _notes(earlier: Snapshot | None, seconds: float | None) -> list[str]:
     if seconds is None or seconds <= 0:
         return ["the earlier look is not earlier: the clocks run apart, or the files are exchanged; no rate is known"]
     if seconds < PATIENCE_S:
-        return [f"the looks are {seconds:g} s apart: what stands still is told from {PATIENCE_S:g} s on"]
+        return [f"the looks are {seconds:g} s apart: partitions that stand still are shown from {PATIENCE_S:g} s on"]
     return []
 
 

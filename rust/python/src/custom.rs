@@ -182,11 +182,11 @@ impl CustomGroup {
     /// What the assignor says of each member that it says anything of, in byte order of their ids.
     fn data<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyBytes>)> {
         let Some(joined) = &self.joined else { return Vec::new() };
-        let told = joined.opened.group.member_ids().iter().zip(&joined.opened.order).map(|(id, &position)| {
+        let data = joined.opened.group.member_ids().iter().zip(&joined.opened.order).map(|(id, &position)| {
             let data = member_data(&joined.members[position as usize].metadata);
             (id.to_owned(), PyBytes::new(py, data))
         });
-        told.filter(|(_, data)| !data.as_bytes().is_empty()).collect()
+        data.filter(|(_, data)| !data.as_bytes().is_empty()).collect()
     }
 
     /// The weighted plan, as `finish`, and how many weights were unknown. `weights` has a list for each topic, by partition

@@ -62,9 +62,9 @@ def _as_sticky(member: JoinedMember, *, cooperative: bool) -> JoinedMember:
         read = Subscription.decode(metadata)
     except KafkaAssignorsError:
         return member
-    told = CustomUserData.decode(read.user_data)
-    user_data: Any = StickyUserData(told.assignments, told.generation)
+    custom = CustomUserData.decode(read.user_data)
+    user_data: Any = StickyUserData(custom.assignments, custom.generation)
     if cooperative:
-        user_data = CooperativeStickyUserData(told.generation)
+        user_data = CooperativeStickyUserData(custom.generation)
     same = Subscription(read.topics, user_data.encode(), read.owned, read.generation, read.rack)
     return (*who, same.encode())

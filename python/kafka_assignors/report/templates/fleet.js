@@ -64,8 +64,8 @@
       if (counted) topic.counts.forEach((count, row) => rows.append(cell(row, 0, count ? "l1" : "unknown", topic.name + ": " + map.members[row], String(count))));
       topic.owners.forEach((owner, number) => {
         const row = owner < 0 ? map.members.length : owner, lag = topic.lags[number];
-        const told = topic.name + "-" + number + ": " + (owner < 0 ? "nobody" : map.members[owner]) + (lag < 0 ? "" : ", lag " + lag);
-        rows.append(cell(row, number, shade(lag, most) + (owner < 0 ? " nobody" : ""), told, ""));
+        const description = topic.name + "-" + number + ": " + (owner < 0 ? "nobody" : map.members[owner]) + (lag < 0 ? "" : ", lag " + lag);
+        rows.append(cell(row, number, shade(lag, most) + (owner < 0 ? " nobody" : ""), description, ""));
       });
       place.append(rows);
     }

@@ -48,8 +48,8 @@
   const timelines = (place, map) => {
     const columns = map.times.length, step = (WIDTH - LEFT) / columns;
     const panel = TITLE + BARS + map.rows.length * ROW, height = map.lines.length * (panel + GAP) + AXIS;
-    const told = map.lines.map(line => line.name + " moved " + plural(line.all, "partition")).join("; ");
-    const picture = drawn("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": "Owners over time: " + told });
+    const description = map.lines.map(line => line.name + " moved " + plural(line.all, "partition")).join("; ");
+    const picture = drawn("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": "Owners over time: " + description });
     const most = Math.max(1, ...map.lines.flatMap(line => line.moved));
     map.lines.forEach((line, number) => {
       const top = number * (panel + GAP), first = top + TITLE + BARS;

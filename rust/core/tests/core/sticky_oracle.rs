@@ -212,7 +212,7 @@ fn the_order_of_the_input_means_nothing() {
 }
 
 /// A group with a sequence of rebalances.
-struct Life {
+struct History {
     def: GroupDef,
     generation: i32,
     /// Members that missed rebalances. They rejoin with their old claims.
@@ -220,16 +220,16 @@ struct Life {
     names: u32,
 }
 
-impl Life {
+impl History {
     fn new(random: &mut Random) -> Self {
-        let mut life = Self { def: GroupDef::default(), generation: 0, away: Vec::new(), names: 0 };
+        let mut history = Self { def: GroupDef::default(), generation: 0, away: Vec::new(), names: 0 };
         for _ in 0..1 + random.below(4) {
-            life.new_topic(random);
+            history.new_topic(random);
         }
         for _ in 0..1 + random.below(5) {
-            life.join(random);
+            history.join(random);
         }
-        life
+        history
     }
 
     fn new_topic(&mut self, random: &mut Random) {
@@ -319,31 +319,31 @@ fn chains_of_rebalances_stay_optimal() {
     let mut withheld = 0;
     for seed in seeds(250) {
         let mut random = Random::new(seed ^ 0xC0FFEE);
-        let mut life = Life::new(&mut random);
+        let mut history = History::new(&mut random);
         let objective = OBJECTIVES[random.below(OBJECTIVES.len())];
         let cooperative = random.chance(50);
         let strategy = if cooperative { Strategy::CooperativeSticky(objective) } else { Strategy::Sticky(objective) };
         for _ in 0..20 {
             for _ in 0..1 + random.below(3) {
-                life.happen(&mut random);
+                history.happen(&mut random);
             }
-            let forming = random.chance(50).then_some(life.generation + 1);
-            let (group, outcome) = planned(seed, &life.def, strategy, forming);
+            let forming = random.chance(50).then_some(history.generation + 1);
+            let (group, outcome) = planned(seed, &history.def, strategy, forming);
             withheld += outcome.withheld().count();
-            life.adopt(&group, &outcome.plan.owner);
+            history.adopt(&group, &outcome.plan.owner);
             if objective.mode == Mode::Fair {
                 continue;
             }
             // The withheld partitions are revoked now. The follow-up rebalance assigns them, moves nothing, and is the
             // last.
-            let (group, second) = planned(seed, &life.def, strategy, Some(life.generation + 1));
+            let (group, second) = planned(seed, &history.def, strategy, Some(history.generation + 1));
             assert_eq!(second.withheld().count(), 0, "seed {seed}: a second follow-up would be needed");
             assert_eq!(second.kept_and_moved().1, 0, "seed {seed}: nothing changed, yet something moves");
             if !cooperative {
                 assert_eq!(second.plan, outcome.plan, "seed {seed}: the plan of the same group changed");
             }
-            life.adopt(&group, &second.plan.owner);
-            let (_, third) = planned(seed, &life.def, strategy, Some(life.generation + 1));
+            history.adopt(&group, &second.plan.owner);
+            let (_, third) = planned(seed, &history.def, strategy, Some(history.generation + 1));
             assert_eq!(third.plan, second.plan, "seed {seed}");
         }
     }

@@ -130,7 +130,7 @@ impl ConsumerGroup {
         ))
     }
 
-    /// Whether a known member has the right epoch. It may be one behind if the answer that told of the present one was lost: then
+    /// Whether a known member has the right epoch. It may be one behind if the answer with the present one was lost: then
     /// it has no other partitions than those that are assigned to it.
     fn check_epoch(&self, request: &ConsumerGroupHeartbeatRequest) -> Result<(), Refusal> {
         let Some(member) = self.members.get(&request.member_id) else { return Ok(()) };

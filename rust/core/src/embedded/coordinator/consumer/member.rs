@@ -45,7 +45,7 @@ pub(in crate::embedded::coordinator) struct Member {
     pub(super) vote: Option<Assignor>,
     /// The epoch that it knows, or -2 for a static member that has left to return.
     pub(super) epoch: i32,
-    /// The epoch before. A request with it is accepted if the answer that told of the present one may have been lost.
+    /// The epoch before. A request with it is accepted if the answer with the present one may have been lost.
     pub(super) previous_epoch: i32,
     pub(super) state: MemberState,
     pub(super) assigned: Partitions,
