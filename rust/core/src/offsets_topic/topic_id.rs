@@ -8,13 +8,23 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// An id in Kafka's own form, which is safe in URLs and file names.
 #[must_use]
 pub fn topic_id_text(id: TopicId) -> String {
-    // 128 bits and 4 bits of padding.
-    let bits = u128::from_be_bytes(id);
-    let character = |at: u32| {
-        let six = if at == 21 { bits << 4 } else { bits >> (122 - 6 * at) } & 0x3f;
-        char::from(ALPHABET[six as usize])
-    };
-    (0..22).map(character).collect()
+    String::from_utf8_lossy(&topic_id_characters(id)).into_owned()
+}
+
+/// As [`topic_id_text`], without an allocation. All characters are ASCII.
+#[must_use]
+pub fn topic_id_characters(id: TopicId) -> [u8; 22] {
+    let mut characters = [0; 22];
+    let character = |six: u32| ALPHABET[(six & 0x3f) as usize];
+    let (threes, _) = id.as_chunks::<3>();
+    for (four, three) in characters.chunks_exact_mut(4).zip(threes) {
+        let bits = u32::from_be_bytes([0, three[0], three[1], three[2]]);
+        four.copy_from_slice(&[18, 12, 6, 0].map(|shift| character(bits >> shift)));
+    }
+    // The last byte, and 4 bits of padding.
+    let last = u32::from(id[15]);
+    characters[20..].copy_from_slice(&[character(last >> 2), character(last << 4)]);
+    characters
 }
 
 /// Parses an id. `+` and `/` are read as `-` and `_`, because librdkafka writes them. `None` if the text is no id.

@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, RecordBatch, StructArray, new_null_array};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use kafka_assignors_core::offsets_topic::{
     Assignment, Claim, Commit, Held, Matches, MembershipEvent, Record, RejectReason, Rejected, Row, Topic,
-    topic_id_text,
+    topic_id_characters,
 };
 use kafka_assignors_core::protocol::topic_partitions::Numbers;
 
@@ -320,7 +320,7 @@ impl Assignments {
             }
             Topic::Id(id) => {
                 self.topics.append_option(settings.names.get(&id));
-                self.topic_ids.append_value(topic_id_text(id));
+                append_bytes(&mut self.topic_ids, &topic_id_characters(id));
             }
         }
         append_numbers(&mut self.partitions, row.partitions, scratch);
@@ -365,7 +365,7 @@ impl Commits {
     fn push(&mut self, row: &Commit<'_>) {
         self.topics.append_value(row.topic);
         match row.topic_id {
-            Some(id) => self.topic_ids.append_value(topic_id_text(id)),
+            Some(id) => append_bytes(&mut self.topic_ids, &topic_id_characters(id)),
             None => self.topic_ids.append_null(),
         }
         self.partitions.append_value(row.partition);
