@@ -4,7 +4,7 @@
 PYTHON ?= python3
 # Most tests that take long wait: for a session to expire, or for a broker. Without a broker they compute less, so that two
 # cores carry more of them.
-WORKERS ?= 8
+WORKERS ?= 6
 QUICK_WORKERS ?= 10
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -49,7 +49,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus class-archives demo example-join example-own pipeline test check compile-tests test-rust test-python test-seeds simulated-seeds other-seeds test-needs beside-wheel beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-sources lint-module gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
+.PHONY: help matrix matrix-ends lakes setup build jars browser prometheus programs class-archives demo example-join example-own pipeline test check compile-tests test-rust test-python test-seeds simulated-seeds compile-seeds other-seeds test-needs beside-wheel beside-tests test-long gate gate-counts gate-ratios gate-proof peers bench bench-partitioners race lint lint-rust lint-sources lint-module gate-program fuzz docs site wheels check-wheels try-wheels reproduce publish verify-published tag figures public-names core-names release lock clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,12 @@ class-archives: $(WORKS)
 	@echo "=== set-up: archives of Java's classes"
 	@PYTHONPATH=tests $(BIN)/python -P -m support.class_archives
 
+# What tests with needs would compile themselves: the programs of the race's peers, and what lists the core's public names.
+programs: jars
+	@echo "=== set-up: programs of the race's peers, and the core's public names"
+	@PYTHONPATH=benches:tests $(BIN)/python -P -m race.contenders
+	@PYTHONPATH=tests $(BIN)/python -P -m support.core_names >/dev/null
+
 # The tests look at the report in it. Installed as root from Debian where there is none; else one sentence says what to do.
 browser: $(VENV)/.stamp
 	@echo "=== set-up: Chromium"
@@ -155,19 +161,24 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 
 # Everything runs on one wheel, since a second one would be one more to compile. Its last two crates take one core two minutes:
 # `beside-wheel` needs no wheel, and has the rest of the time. Clippy needs the macros that the wheel has compiled, so it runs
-# beside `make test`, whose tests wait for a third of their time. Pytest's closing lines stand before the gate's. Make keeps the
-# lines of a target together only where it may run two jobs.
+# beside `make test`, whose tests wait for a third of their time. Ratios are measured on one core; the other one, at the lowest
+# priority, goes through seeds. Pytest's closing lines stand before the gate's. Make keeps the lines of a target together only
+# where it may run two jobs.
 check: export WORKING := optimized
 check: export MEASURED := optimized
+# Clippy and other tests keep both cores busy beside the quick tests, so more processes would only cost their start.
+check: export QUICK_WORKERS := 8
 check: ## everything that CI runs: `make test`, then all that it leaves out
 	@$(MAKE) -j3 --output-sync=target $(WHEELS)/$(WORKING)/.stamp compile-tests beside-wheel
 	@$(MAKE) $(VENV)/.installed-$(WORKING)
 	@$(MAKE) -j2 --output-sync=target beside-tests & beside=$$!; \
 	  $(MAKE) test || { kill $$beside 2>/dev/null; exit 1; }; \
 	  $(MAKE) -j2 --output-sync=target test-needs; needs=$$?; wait $$beside && exit $$needs
-	@$(MAKE) gate-ratios
+	@RUST_TEST_THREADS=1 nice -n 19 $(MAKE) --output-sync=target simulated-seeds & seeds=$$!; \
+	  $(MAKE) gate-ratios; ratios=$$?; wait $$seeds && exit $$ratios
 
 beside-wheel: jars browser prometheus
+	@nice $(MAKE) programs
 	@nice $(MAKE) other-seeds
 	@nice $(MAKE) lint-sources
 
@@ -176,7 +187,7 @@ beside-tests:
 	@$(MAKE) class-archives
 	@$(MAKE) lint-rust
 	@$(MAKE) lint-module
-	@$(MAKE) simulated-seeds
+	@$(MAKE) compile-seeds
 	@$(MAKE) matrix-ends
 
 lint: lint-rust lint-sources lint-module ## formatting, clippy, ruff, mypy, the stub against the built module
@@ -216,6 +227,10 @@ test-seeds: simulated-seeds other-seeds ## the seeds that `test` leaves out: of 
 simulated-seeds:
 	@echo "=== test: cargo test, the other seeds of the simulated groups"
 	@$(CARGO) test --quiet --profile optimized --package kafka-assignors-seeds --locked -- --ignored
+
+compile-seeds:
+	@echo "=== build: cargo test, the other seeds of the simulated groups"
+	@$(CARGO) test --quiet --no-run --profile optimized --package kafka-assignors-seeds --locked
 
 SIMULATED := simulation consumer_protocol
 OTHERS := $(filter-out $(SIMULATED),$(notdir $(patsubst %/main.rs,%,$(basename $(wildcard rust/core/tests/*.rs)) $(wildcard rust/core/tests/*/main.rs))))

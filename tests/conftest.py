@@ -59,9 +59,10 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """xdist keeps a group together by the suffix of the tests' names. Without it, four Spark sessions run at once.
 
-    It hands out groups by their size, and then tests in this order.
+    It hands out groups by their size, and then tests in this order. The members' tests wait for sessions to expire, so
+    they begin while Spark computes.
     """
-    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+    items.sort(key=lambda item: (item.get_closest_marker("first") is None, "/member/" not in item.nodeid))
     if not getattr(config.option, "loadgroup", False):
         return
     for item in items:

@@ -173,3 +173,12 @@ def version(worker: str) -> str:
             return str(libversion()[0])
         case _:
             return metadata.version(worker)
+
+
+if __name__ == "__main__":
+    # Builds the programs of the peers, which are otherwise built when the first race needs them.
+    for peer in ("java", "franz-go"):
+        try:
+            available(peer)
+        except MissingPeerError as missing:
+            print(missing)

@@ -33,7 +33,7 @@ pub use within::assign_restricted;
 
 /// The steps that the searches may take, and the additional ones for each arc. Groups whose members join and leave stay far
 /// below.
-const STEPS: u64 = 1 << 26;
+const STEPS: u64 = 3 << 24;
 const STEPS_PER_ARC: u64 = 256;
 
 /// Where racks matter, at most this many pairs of a row and a subscriber get an arc each. With more pairs, arcs lead from rows to
