@@ -4,7 +4,7 @@
 PYTHON ?= python3
 # Most tests that take long wait: for a session to expire, or for a broker. Without a broker they compute less, so that two
 # cores carry more of them.
-WORKERS ?= 6
+WORKERS ?= 7
 QUICK_WORKERS ?= 10
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -166,8 +166,6 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 # where it may run two jobs.
 check: export WORKING := optimized
 check: export MEASURED := optimized
-# Clippy and other tests keep both cores busy beside the quick tests, so more processes would only cost their start.
-check: export QUICK_WORKERS := 8
 check: ## everything that CI runs: `make test`, then all that it leaves out
 	@$(MAKE) -j3 --output-sync=target $(WHEELS)/$(WORKING)/.stamp compile-tests beside-wheel
 	@$(MAKE) $(VENV)/.installed-$(WORKING)

@@ -15,6 +15,14 @@ from ratios import Ratio, check_bounds, rounds_of
 LEADER_SECONDS, VERIFICATION_SECONDS = 2.0, 5.0
 
 GROUPS = {
+    "sticky, racks first: 11,629 members on 8 of 14,181 topics, 14 racks": (
+        "strategy=0,topics=14181,partitions=24,sizes=2,members=17119,pattern=2,width=8,racks=14,replicas=4,claims=4,owners=23,"
+        "lags=0,seed=16743"
+    ),
+    "lag of the group, owners kept: 77 members on all but some of 26,454 topics": (
+        "strategy=15,topics=26454,partitions=8094,sizes=1,members=77,pattern=1,width=198,racks=30,replicas=2,claims=1,owners=7,"
+        "lags=0,seed=49"
+    ),
     "sticky, racks first: 8,551 members on the first topics of 614, 26 racks": (
         "strategy=0,topics=614,partitions=5375,sizes=0,members=8551,pattern=4,width=197,racks=26,replicas=4,claims=4,owners=36,"
         "lags=2,seed=0"

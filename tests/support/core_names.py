@@ -46,10 +46,12 @@ def lines() -> list[str]:
     """The list, in the order of the crate public-api: the same for the same sources."""
     # The JSON is not stable yet, so that rustdoc asks for the flag. The Rust is of one release, and so is its JSON.
     unstable = ("--", "-Z", "unstable-options", "--output-format", "json")
+    # For both commands: cargo compiles what they share again whenever this variable changes.
+    flag = {"RUSTC_BOOTSTRAP": "1"}
     of_core = ("--quiet", "--locked", "--package", "kafka-assignors-core", "--lib")
-    cargo("rustdoc", *of_core, *unstable, RUSTC_BOOTSTRAP="1")
+    cargo("rustdoc", *of_core, *unstable, **flag)
     program = ("--quiet", "--locked", "--manifest-path", "rust/public-api/Cargo.toml")
-    return cargo("run", *program, "--", str(TARGET / "doc" / "kafka_assignors_core.json")).split("\n")[:-1]
+    return cargo("run", *program, "--", str(TARGET / "doc" / "kafka_assignors_core.json"), **flag).split("\n")[:-1]
 
 
 if __name__ == "__main__":

@@ -74,8 +74,8 @@ fn strategy(number: u32) -> Strategy {
 
 impl Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = FIELDS.iter().zip(self.0).map(|((name, ..), value)| format!("{name}={value}"));
-        f.write_str(&told.collect::<Vec<_>>().join(","))
+        let numbers = FIELDS.iter().zip(self.0).map(|((name, ..), value)| format!("{name}={value}"));
+        f.write_str(&numbers.collect::<Vec<_>>().join(","))
     }
 }
 
@@ -282,15 +282,15 @@ impl Shape {
         let near = near_optimum(&group, strategy, &outcome, &limit);
         let certificate = verify_outcome_from(&group, strategy.rules(), None, &outcome, &near, &limit);
         let verified = cpu_nanoseconds();
-        let told = match &certificate {
+        let ended = match &certificate {
             Ok(certificate) => certificate.limited.map_or_else(|| "whole".to_owned(), |limited| limited.to_string()),
             Err(fault) => format!("NOT VALID: {fault:?}"),
         };
         Cost {
             plan: (planned - start) as f64 / 1e9,
             verify: (verified - planned) as f64 / 1e9,
-            told: format!(
-                "{strategy:?}, {bytes} bytes, {} members, {} partitions, plan {}, verify {told}",
+            summary: format!(
+                "{strategy:?}, {bytes} bytes, {} members, {} partitions, plan {}, verify {ended}",
                 group.members(),
                 group.topics().partitions(),
                 outcome.limited.map_or_else(|| "whole".to_owned(), |limited| limited.to_string()),
@@ -302,7 +302,7 @@ impl Shape {
 struct Cost {
     plan: f64,
     verify: f64,
-    told: String,
+    summary: String,
 }
 
 fn climb(verify: bool, seconds: u64, seed: u64) {
@@ -323,7 +323,7 @@ fn climb(verify: bool, seconds: u64, seed: u64) {
         tried += 1;
         let value = if verify { cost.verify } else { cost.plan };
         if worst.first().is_none_or(|(most, _)| value > *most) {
-            println!("{tried}: plan {:.3} s, verify {:.3} s, {}\n    {shape}", cost.plan, cost.verify, cost.told);
+            println!("{tried}: plan {:.3} s, verify {:.3} s, {}\n    {shape}", cost.plan, cost.verify, cost.summary);
         }
         // One strategy must not take all places.
         let alike = worst.iter().filter(|(_, known)| known.get("strategy") == shape.get("strategy")).count();
@@ -352,7 +352,7 @@ fn main() -> ExitCode {
         text => {
             if let Some(shape) = text.and_then(Shape::read) {
                 let cost = shape.measure();
-                println!("plan {:.3} s, verify {:.3} s, {}", cost.plan, cost.verify, cost.told);
+                println!("plan {:.3} s, verify {:.3} s, {}", cost.plan, cost.verify, cost.summary);
                 return ExitCode::SUCCESS;
             }
         }

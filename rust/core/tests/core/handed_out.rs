@@ -20,22 +20,22 @@ const PARTITIONS: i32 = 60;
 
 /// The claims of a subscriber of topic `t`: its partitions and their generation.
 #[derive(Clone, Debug)]
-struct Told {
+struct Claimant {
     id: &'static str,
     instance: Option<&'static str>,
     owned: Vec<i32>,
     since: i32,
 }
 
-fn told(id: &'static str, owned: impl IntoIterator<Item = i32>, since: i32) -> Told {
-    Told { id, instance: None, owned: owned.into_iter().collect(), since }
+fn claimant(id: &'static str, owned: impl IntoIterator<Item = i32>, since: i32) -> Claimant {
+    Claimant { id, instance: None, owned: owned.into_iter().collect(), since }
 }
 
-fn everything(id: &'static str, since: i32) -> Told {
-    told(id, 0..PARTITIONS, since)
+fn everything(id: &'static str, since: i32) -> Claimant {
+    claimant(id, 0..PARTITIONS, since)
 }
 
-fn metadata(strategy: Strategy, member: &Told) -> Vec<u8> {
+fn metadata(strategy: Strategy, member: &Claimant) -> Vec<u8> {
     let list = |numbers: &[i32]| CanonicalPartitions::new([("t", numbers.to_vec())]);
     let cooperative = matches!(strategy, COOPERATIVE | COOPERATIVE_JOIN);
     let user_data = match strategy {
@@ -84,7 +84,7 @@ impl Plan {
 fn plan_of(
     strategy: Strategy,
     partitions: i32,
-    members: &[Told],
+    members: &[Claimant],
     forming: Option<i32>,
     known: &[&Plan],
     anonymous: bool,
@@ -112,7 +112,7 @@ fn plan_of(
     Plan { performed, generation: forming }
 }
 
-fn plan(strategy: Strategy, members: &[Told], forming: i32, known: &[&Plan]) -> Plan {
+fn plan(strategy: Strategy, members: &[Claimant], forming: i32, known: &[&Plan]) -> Plan {
     plan_of(strategy, PARTITIONS, members, Some(forming), known, false)
 }
 
@@ -126,12 +126,12 @@ fn since(plan: &Plan) -> i32 {
 
 const HONEST: [&str; 3] = ["a", "b", "c"];
 
-fn honest(plan: &Plan) -> Vec<Told> {
-    HONEST.map(|id| told(id, plan.of(id), since(plan))).to_vec()
+fn honest(plan: &Plan) -> Vec<Claimant> {
+    HONEST.map(|id| claimant(id, plan.of(id), since(plan))).to_vec()
 }
 
 fn first(strategy: Strategy) -> Plan {
-    plan(strategy, &HONEST.map(|id| told(id, [], -1)), 5, &[])
+    plan(strategy, &HONEST.map(|id| claimant(id, [], -1)), 5, &[])
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn an_older_claim_holds_nothing_back_that_the_leader_knows_to_be_free() {
     let before = first(COOPERATIVE);
     // `c` has left, and the liar claims all partitions with an old generation, or with none.
     for since in [4, 0, -1] {
-        let members = [told("a", before.of("a"), 5), told("b", before.of("b"), 5), everything("liar", since)];
+        let members = [claimant("a", before.of("a"), 5), claimant("b", before.of("b"), 5), everything("liar", since)];
         let believed = plan(COOPERATIVE, &members, 6, &[]);
         assert_eq!(believed.of("liar").len(), 20, "it keeps what was the other's");
         let known = plan(COOPERATIVE, &members, 6, &[&before]);
@@ -184,8 +184,8 @@ fn an_older_claim_holds_nothing_back_that_the_leader_knows_to_be_free() {
         assert_eq!(known.false_claims(), [("liar", 60)]);
     }
     // New partitions had no owner before.
-    let members = [everything("a", -1), told("b", [], -1)];
-    let two = ["a", "b"].map(|id| told(id, [], -1));
+    let members = [everything("a", -1), claimant("b", [], -1)];
+    let two = ["a", "b"].map(|id| claimant(id, [], -1));
     let small = plan_of(COOPERATIVE, 10, &two, Some(5), &[], false);
     let grown = plan_of(COOPERATIVE, PARTITIONS, &members, Some(6), &[&small], false);
     assert_eq!((grown.of("a").len(), grown.of("b").len(), grown.unread()), (30, 30, 0));
@@ -196,19 +196,19 @@ fn who_missed_the_answer_to_sync_group_still_has_what_it_had() {
     // `c` owns all partitions when two members join. Generation 5 withholds the partitions of these members, but `c`
     // does not receive its assignment.
     let rich = || everything("c", 4);
-    let members = [told("a", [], -1), told("b", [], -1), rich()];
+    let members = [claimant("a", [], -1), claimant("b", [], -1), rich()];
     let before = plan(COOPERATIVE, &members, 5, &[]);
     assert_eq!((before.of("c").len(), before.unread()), (20, 40));
-    let again = [told("a", [], 5), told("b", [], 5), rich()];
+    let again = [claimant("a", [], 5), claimant("b", [], 5), rich()];
     let next = plan(COOPERATIVE, &again, 6, &[&before]);
     assert_eq!(next.false_claims(), []);
     assert_eq!((next.of("c").len(), next.unread()), (20, 40), "nobody else gets what it still reads");
     // Nor if it claims them with the generation whose assignment it did not receive.
-    let again = [told("a", [], 5), told("b", [], 5), everything("c", 5)];
+    let again = [claimant("a", [], 5), claimant("b", [], 5), everything("c", 5)];
     let next = plan(COOPERATIVE, &again, 6, &[&before]);
     assert_eq!((next.false_claims(), next.of("c").len(), next.unread()), (vec![], 20, 40));
     // Another member that claims them in the same way does not get them.
-    let liar = [told("a", [], 5), everything("b", 4), rich()];
+    let liar = [claimant("a", [], 5), everything("b", 4), rich()];
     let next = plan(COOPERATIVE, &liar, 6, &[&before]);
     assert_eq!(next.false_claims(), [("b", 60)]);
     assert_eq!((next.of("c").len(), next.unread()), (20, 40));
@@ -216,19 +216,19 @@ fn who_missed_the_answer_to_sync_group_still_has_what_it_had() {
 
 #[test]
 fn a_static_member_that_came_back_under_another_id_is_who_it_was() {
-    let with = |id, owned: Vec<i32>, since| Told { instance: Some("i"), ..told(id, owned, since) };
-    let before = plan(COOPERATIVE, &[told("a", [], -1), with("old", vec![], -1)], 5, &[]);
-    let members = [told("a", before.of("a"), 5), with("new", before.of("old"), 5)];
+    let with = |id, owned: Vec<i32>, since| Claimant { instance: Some("i"), ..claimant(id, owned, since) };
+    let before = plan(COOPERATIVE, &[claimant("a", [], -1), with("old", vec![], -1)], 5, &[]);
+    let members = [claimant("a", before.of("a"), 5), with("new", before.of("old"), 5)];
     let next = plan(COOPERATIVE, &members, 6, &[&before]);
     assert_eq!((next.false_claims(), next.performed.outcome.kept_and_moved()), (vec![], (60, 0)));
     // If the client hides instance ids, the claim of a new member for an absent member's partitions is accepted.
-    let without = |id, owned: Vec<i32>, since| Told { instance: None, ..told(id, owned, since) };
-    let members = [told("a", before.of("a"), 5), without("new", before.of("old"), 5)];
+    let without = |id, owned: Vec<i32>, since| Claimant { instance: None, ..claimant(id, owned, since) };
+    let members = [claimant("a", before.of("a"), 5), without("new", before.of("old"), 5)];
     for (anonymous, kept) in [(true, 60), (false, 30)] {
         let next = plan_of(STICKY, PARTITIONS, &members, Some(6), &[&before], anonymous);
         assert_eq!(next.performed.outcome.kept_and_moved().0, kept);
     }
-    let stranger = [told("a", before.of("a"), 5), without("new", (0..60).collect(), 5)];
+    let stranger = [claimant("a", before.of("a"), 5), without("new", (0..60).collect(), 5)];
     let next = plan_of(STICKY, PARTITIONS, &stranger, Some(6), &[&before], true);
     assert_eq!(next.performed.outcome.kept_and_moved().0, 60, "not what somebody has who is there");
 }
@@ -237,11 +237,11 @@ fn a_static_member_that_came_back_under_another_id_is_who_it_was() {
 fn generations_of_other_leaders_are_believed() {
     let before = first(COOPERATIVE);
     // Another member led generation 6, and gave all partitions to `a` and `b`.
-    let members = [told("a", 0..30, 6), told("b", 30..60, 6), told("c", [], 6)];
+    let members = [claimant("a", 0..30, 6), claimant("b", 30..60, 6), claimant("c", [], 6)];
     let next = plan(COOPERATIVE, &members, 7, &[&before]);
     assert_eq!((next.false_claims(), next.performed.outcome.kept_and_moved()), (vec![], (40, 20)));
     // After a generation with another leader, older claims are not certain either.
-    let members = [told("a", 0..30, -1), told("b", 30..60, -1), told("c", [], 6)];
+    let members = [claimant("a", 0..30, -1), claimant("b", 30..60, -1), claimant("c", [], 6)];
     let next = plan(COOPERATIVE, &members, 7, &[&before]);
     assert_eq!((next.false_claims(), next.performed.outcome.kept_and_moved()), (vec![], (40, 20)));
 }
@@ -282,9 +282,9 @@ fn an_epoch_that_has_not_been_is_false() {
 
 #[test]
 fn the_generation_that_was_written_counts_where_the_groups_own_is_unknown() {
-    let before = plan_of(STICKY, PARTITIONS, &HONEST.map(|id| told(id, [], -1)), None, &[], true);
+    let before = plan_of(STICKY, PARTITIONS, &HONEST.map(|id| claimant(id, [], -1)), None, &[], true);
     let written = before.performed.generation.unwrap();
-    let mut members = HONEST.map(|id| told(id, before.of(id), written)).to_vec();
+    let mut members = HONEST.map(|id| claimant(id, before.of(id), written)).to_vec();
     members.push(everything("liar", written));
     let next = plan_of(STICKY, PARTITIONS, &members, None, &[&before], true);
     assert_eq!((next.false_claims(), next.performed.outcome.kept_and_moved()), (vec![("liar", 60)], (45, 15)));

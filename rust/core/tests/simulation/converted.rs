@@ -6,7 +6,7 @@ use kafka_assignors_core::member::{Action, Converted, NoticeKind, Stage};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 
-fn told(script: &Script) -> usize {
+fn conversions(script: &Script) -> usize {
     script.actions.iter().filter(|action| matches!(action, Action::ConvertedByBroker { .. })).count()
 }
 
@@ -20,7 +20,7 @@ fn scenario_41_a_group_that_was_converted_is_an_error_that_says_what_to_do() {
     let mut joined = script.follows(7);
     joined.leader = String::new();
     script.answer(&asked, &joined);
-    assert_eq!(told(&script), 1);
+    assert_eq!(conversions(&script), 1);
     assert_eq!(script.fatal(), [ErrorCode::INCONSISTENT_GROUP_PROTOCOL]);
     let message = script.actions.iter().find_map(|action| match action {
         Action::ConvertedByBroker { message } => Some(message.clone()),
@@ -43,7 +43,7 @@ fn scenario_42_a_member_that_carries_on_takes_the_brokers_plan_until_the_group_i
         let body = script.sync(share(&[("t", &[generation % 4])], generation));
         assert!(body.assignments.is_empty(), "it plans nothing");
         assert_eq!(script.obey().kind, NoticeKind::Assign);
-        assert_eq!(told(&script), 1, "told once");
+        assert_eq!(conversions(&script), 1, "reported once");
         assert_eq!(script.member.stage(), Stage::Stable);
         script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
         script.obey();

@@ -46,7 +46,7 @@ fn scenario_01_a_group_that_is_forbidden_is_fatal() {
     script.find(ErrorCode::GROUP_AUTHORIZATION_FAILED);
     assert_eq!(script.fatal(), [ErrorCode::GROUP_AUTHORIZATION_FAILED]);
     script.pass(60_000);
-    assert_eq!(script.fatal().len(), 1, "told once");
+    assert_eq!(script.fatal().len(), 1, "reported once");
 }
 
 #[test]

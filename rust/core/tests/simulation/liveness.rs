@@ -108,8 +108,9 @@ fn what_one_member_hears_its_neighbours_ask_about_at_once() {
     first.stable(&[("t", &[0])]);
     first.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     first.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
-    let told: Vec<_> = first.actions.iter().filter(|action| matches!(action, Action::GroupRebalances { .. })).collect();
-    assert_eq!(told, [&Action::GroupRebalances { generation: 1 }], "once a generation");
+    let rebalances: Vec<_> =
+        first.actions.iter().filter(|action| matches!(action, Action::GroupRebalances { .. })).collect();
+    assert_eq!(rebalances, [&Action::GroupRebalances { generation: 1 }], "once a generation");
 
     let mut second = Script::new(config(2, &["sticky"]));
     second.stable(&[("t", &[1])]);

@@ -257,8 +257,9 @@ fn scenario_20_what_an_application_has_that_does_not_poll_is_lost_until_it_is_to
         script.heartbeat(ErrorCode::NONE);
     }
     script.pass(5_000);
-    let told = |script: &Script| script.actions.iter().any(|action| matches!(action, Action::MaxPollExceeded { .. }));
-    assert!(told(&script));
+    let has_exceeded =
+        |script: &Script| script.actions.iter().any(|action| matches!(action, Action::MaxPollExceeded { .. }));
+    assert!(has_exceeded(&script));
     assert!(script.member.is_lost());
     assert!(script.notices().is_empty());
     script.tell(Event::Poll);
