@@ -282,7 +282,7 @@ class Simulation:
                 most = {name: min(self.waiting(name, until), rate * there[name] // 1000) for name in own}
                 left = rate * max(there.values(), default=0) // 1000
                 open_ = sorted(own, key=lambda name: (most[name], name))
-                # Whoever needs no more than an equal part gets it, and the others share the rest again.
+                # A partition with no more than an equal part waiting is read whole; the others divide the rest.
                 while open_ and most[open_[0]] <= left // len(open_):
                     new_read[open_[0]] = most[open_[0]]
                     left -= most[open_.pop(0)]

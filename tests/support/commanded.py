@@ -147,7 +147,7 @@ class CommandedBroker:
         leader: str = "",
         members: Joined = (),  # type: ignore[assignment]
     ) -> None:
-        """Answers a JoinGroup. Whoever gets members is the leader."""
+        """Answers a JoinGroup. The client that gets `members` is the leader."""
         protocol = next(iter(request.protocols), "")
         self._answer(request, _join_answer(request, error, generation, protocol, member_id, leader, members))
 

@@ -98,7 +98,7 @@ class Member(ABC):
         return self._broker.waiting(self.name, JOIN_GROUP) is not None
 
     def joined(self, generation: int, leader: str, members: Joined = ()) -> None:  # type: ignore[assignment]
-        """Answers the JoinGroup. Whoever gets members leads."""
+        """Answers the JoinGroup. The client that gets `members` is the leader."""
         self._join = {"generation": generation, "member_id": self.id, "leader": leader, "members": members}
         self._broker.answer_join(self.joining(), **self._join)
 

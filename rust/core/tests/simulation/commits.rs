@@ -340,7 +340,7 @@ fn scenario_35_a_commit_across_a_generation_that_was_missed_is_dropped() {
     let joining = until_joining(&mut script);
     let joined = script.follows(2);
     script.answer(&joining, &joined);
-    // Whoever had partition 0 in generation 2, this member never heard.
+    // SyncGroup stays without an answer: the member does not know who owned partition 0 in generation 2.
     let _: Asked<kafka_assignors_core::protocol::sync_group::SyncGroupRequest> = script.asked();
     script.connects = true;
     script.cut(Role::Group);

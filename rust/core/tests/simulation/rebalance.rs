@@ -129,7 +129,7 @@ fn scenario_25_the_same_subscription_again_costs_an_eager_share_and_no_cooperati
         let revoked: Vec<Partitions> = script.notices().into_iter().map(|notice| notice.revoked).collect();
         let all = owned(&[("t", &[0])]);
         assert_eq!(revoked, if gives_up { vec![all] } else { Vec::new() }, "{assignor}");
-        // What expressions match is nothing new, whoever asks.
+        // The matched topics are those that the member subscribes to already: no notice follows.
         let before = script.notices().len();
         script.tell(Event::Matched { topics: vec!["t".to_owned()] });
         assert_eq!(script.notices().len(), before, "{assignor}");
