@@ -13,9 +13,12 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from kafka_assignors import OptionError
 from kafka_assignors.clients import confluent
-from kafka_assignors.clients.confluent import _internals
+from kafka_assignors.clients.confluent import _internals, native_close, times
 from kafka_assignors.clients.confluent.config import ConsumerConfig
+from kafka_assignors.embedded import EmbeddedKafka
 from kafka_assignors.errors import MissingDependencyError
+from support.broker import Kafka
+from support.confluent_group import fill
 from support.features import has, release_has
 
 NOBODY: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
@@ -124,3 +127,46 @@ def test_a_position_is_read_of_an_open_consumer() -> None:
     consumer.pause([partition])
     consumer.resume([partition])
     consumer.close()
+
+
+def test_closing_ends_where_librdkafka_waits_for_a_partition_that_is_gone(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    ```
+    reads kept, gone ─► subscribes to kept ─► `gone` is deleted, and librdkafka hears of it ─► close
+    ```
+    """
+    monkeypatch.setattr(times, "NATIVE_CLOSE", 1.0)
+    with EmbeddedKafka() as kafka:
+        for topic in ("kept", "gone"):
+            kafka.create_topic(topic, 2)
+            fill(Kafka(kafka.bootstrap_servers, "embedded"), topic, 2, 1)
+        consumer = confluent.Consumer(
+            {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+        )
+        consumer.subscribe(["kept", "gone"])
+        records: list[confluent_kafka.Message] = []
+        while len(records) < 4:
+            records += consumer.consume(4, 1.0)
+        consumer.subscribe(["kept"])
+        while {each.topic for each in consumer.assignment()} != {"kept"}:
+            consumer.poll(0.1)
+        kafka.delete_topic("gone")
+        while not (heard := consumer.list_topics("gone", timeout=10).topics["gone"]).error:
+            pass
+        assert not heard.partitions
+        consumer.close()
+    left_behind = [each.message for each in caplog.records if "did not close the consumer" in each.getMessage()]
+    assert len(left_behind) == (confluent_kafka.libversion()[1] < 0x02060100)
+
+
+def test_what_a_callback_raises_while_the_client_closes_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def close(_: confluent_kafka.Consumer) -> None:
+        raise ValueError("of the application")
+
+    for ends in (True, False):
+        monkeypatch.setattr(native_close, "_ENDS", ends)
+        monkeypatch.setattr(native_close, "_Native", type("Consumer", (), {"close": close}))
+        with pytest.raises(ValueError, match="of the application"):
+            native_close.close_native_consumer(confluent_kafka.Consumer(NOBODY))

@@ -129,21 +129,7 @@ def _constraints(folder: Path) -> Path:
 
 
 def test(environment: Environment, python: Path, workers: int) -> dict[str, int]:
-    """Runs the tests. Returns how many passed and failed.
-
-    They run once more if a process had to be ended on a release that is known to hang.
-    """
-    counts = run(environment, python, workers)
-    reason = CLIENTS[environment.package].hanging.get(environment.release)
-    log = FOLDER / environment.name / "tests.log"
-    if counts["failed"] and reason is not None and "crashed while running" in log.read_text():
-        print(f"{environment.name}: a process hung ({reason}), so the tests run once more", flush=True)
-        counts = run(environment, python, workers)
-    return counts
-
-
-def run(environment: Environment, python: Path, workers: int) -> dict[str, int]:
-    """The same, once."""
+    """Runs the tests. Returns how many passed and failed."""
     client = CLIENTS[environment.package]
     folder = FOLDER / environment.name
     report, log = folder / "tests.xml", folder / "tests.log"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 __all__ = ["CLIENTS", "NEWEST", "Client", "Environment", "ends", "environments"]
@@ -19,7 +19,6 @@ class Client:
         last: the newest Python that a release works on, where it is not the newest.
         tests: the files, in `tests`.
         names: pytest's expression for those of them that are about this client.
-        hanging: releases whose own `close` can wait for ever, and why.
     """
 
     module: str
@@ -28,7 +27,6 @@ class Client:
     last: dict[str, str]
     tests: tuple[str, ...]
     names: str
-    hanging: dict[str, str] = field(default_factory=dict)
 
 
 _SHARED: Final = (
@@ -74,10 +72,6 @@ CLIENTS: dict[str, Client] = {
             "clients/test_confluent_sessions.py",
         ),
         "confluent",
-        dict.fromkeys(
-            ("2.3.0", "2.4.0", "2.5.3"),
-            "rd_kafka_destroy joins a thread that never ends, librdkafka #4674 and #4724",
-        ),
     ),
     "aiokafka": Client(
         "aiokafka",

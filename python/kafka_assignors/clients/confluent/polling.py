@@ -23,6 +23,7 @@ from kafka_assignors import _core
 from kafka_assignors.clients.common.adapter import Membership
 from kafka_assignors.clients.confluent import times
 from kafka_assignors.clients.confluent.application_side import ConfluentSide
+from kafka_assignors.clients.confluent.native_close import close_native_consumer
 from kafka_assignors.clients.confluent.poll_methods import PollMethods
 from kafka_assignors.member import fork
 
@@ -258,7 +259,7 @@ class PollingConsumer(_Native):
         with self._gate:
             self._closed = True
             self._poll_methods.off(self)
-        _Native.close(self)
+        close_native_consumer(self)
 
 
 def _left_to_the_parent(_: PollingConsumer) -> None:

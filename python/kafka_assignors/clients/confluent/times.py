@@ -9,6 +9,7 @@ __all__ = [
     "CREATE_TOPIC",
     "END_OFFSETS",
     "LEADER_LOOKUP",
+    "NATIVE_CLOSE",
     "NATIVE_WAIT",
     "START_LOOKUP",
     "STATISTICS_LATE",
@@ -78,3 +79,9 @@ If the leader does not answer a new connection in that time, new connections of 
 
 CREATE_TOPIC = 10.0
 """How long `subscribe` waits for the metadata of a topic that this request creates (`allow.auto.create.topics`)."""
+
+NATIVE_CLOSE = 5.0
+"""How long closing waits for librdkafka 2.6.0 and older, which may never end (`native_close.py`).
+
+The member has committed and left its group before, so nothing is lost where the wait is too short.
+"""
