@@ -51,7 +51,7 @@ async def faststream(servers: str, handle: Callable[[bytes], None]) -> Handler:
 
     broker = KafkaBroker(servers, logger=None)
 
-    # It commits after each record.
+    # With this policy FastStream commits after each record.
     @broker.subscriber("orders", ack_policy=AckPolicy.ACK, **SETTINGS)  # type: ignore[untyped-decorator]
     async def handler(body: Any) -> None:
         handle(str(body).encode())
@@ -67,11 +67,11 @@ async def kstreams(servers: str, handle: Callable[[bytes], None]) -> Handler:
     backend = kstreams.backends.Kafka(bootstrap_servers=[servers])
     engine = kstreams.create_engine("handlers", backend=backend, consumer_class=AIOKafkaConsumer)
 
-    # The client commits by itself what was handled, before partitions are given up.
+    # The client commits the handled records by itself before partitions are revoked.
     async def handler(record: Any) -> None:
         handle(record.value)
 
-    # kstreams reads the annotation, and takes no text for a type.
+    # kstreams reads the annotation, which must be the type itself and not its name as text.
     handler.__annotations__["record"] = kstreams.ConsumerRecord
     engine.add_stream(kstreams.Stream("orders", func=handler, config=SETTINGS))
     await engine.start()
@@ -148,14 +148,14 @@ def test_each_record_is_handled_once(start: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_quix_streams_handles_each_record_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """On confluent-kafka's consumer, with a strategy for joins. It commits in the listener of what goes."""
+    """On confluent-kafka's consumer, with a strategy for joins. Quix Streams commits when partitions are revoked."""
     import quixstreams.app
     import quixstreams.kafka.consumer
 
     monkeypatch.setattr(quixstreams.kafka.consumer, "ConfluentConsumer", Consumer)
     overrides = quixstreams.app.consumer_extra_config_overrides
     monkeypatch.setitem(overrides, "partition.assignment.strategy", "cooperative-sticky-join")
-    # An application takes the signals of its process, which only the main thread may.
+    # An application sets signal handlers, which only the main thread may do.
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     handled: Counter[str] = Counter()
     threads: list[threading.Thread] = []

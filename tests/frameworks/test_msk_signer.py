@@ -39,7 +39,7 @@ ROLE_GRANTED = f"""<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011
 
 @pytest.fixture
 def granted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Runs an issuer of credentials for roles; gives what it was asked."""
+    """Runs an issuer of credentials for roles; yields the bodies of the requests that it receives."""
     asked: list[str] = []
 
     class Answer(http.server.BaseHTTPRequestHandler):
@@ -70,7 +70,7 @@ def granted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def signed() -> tuple[str, float]:
-    """A token, and its end in seconds."""
+    """A token, and its expiry in seconds since 1970."""
     from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
 
     token, milliseconds = MSKAuthTokenProvider.generate_auth_token_from_role_arn(REGION, ROLE)
@@ -110,7 +110,7 @@ def on_aiokafka(loop: asyncio.AbstractEventLoop) -> ClientConfig:
 
 @pytest.fixture
 def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """A running one, as the application's."""
+    """A running event loop, like the application's."""
     made = asyncio.new_event_loop()
     thread = threading.Thread(target=made.run_forever)
     thread.start()

@@ -26,8 +26,8 @@ QUIET = {
 
 
 def traced(tracer: str, client: str, whose: str) -> list[str]:
-    """The spans and headers of a run, without those of a wait that brought nothing."""
-    # One partition: which of several comes first is left to chance.
+    """The spans and headers of a run, without the spans of polls that returned no record."""
+    # One partition: with several, the order of the records would be left to chance.
     with EmbeddedKafka(topics={"orders": 1}) as kafka:
         arguments = [tracer, client, whose, kafka.bootstrap_servers, "orders"]
         done = subprocess.run(

@@ -332,7 +332,7 @@ def test_several_connections_at_once_and_one_that_dies(drive: Any) -> None:
         for correlation in range(100):
             connections[0].send(heartbeat(correlation))
         assert [driver.frame()[:4] for _ in range(100)] == [struct.pack(">i", each) for each in range(100)]
-        # A new socket may get the number of the dead one.
+        # A new socket may get the file descriptor of the closed one.
         again = driver.connect("127.0.0.1", dying.port)
         assert driver.next() == Ready(again)
         assert "closed the connection" in str(driver.closed())

@@ -42,7 +42,7 @@ def authenticator(mechanism: str = "OAUTHBEARER", **settings: Any) -> Authentica
 
 
 def salted(script: sasl.Script, server_first: bytes) -> bytes:
-    """Goes on to the rounds of the hash. They are a job of their own, since they take long."""
+    """Continues a SCRAM script to its next message. The rounds of the hash are a `Job`, since they take long."""
     step = script.send(server_first)
     assert isinstance(step, Job)
     message = script.send(step.run())

@@ -1,7 +1,7 @@
 """Prints the spans of records that are sent and read: traces.py tracer client whose servers topic.
 
-`whose` is "ours" or "theirs": the classes of this package, or those of the client. Half of the records are read in each
-of the client's ways. A line is a span, or the headers of a record that was read, as JSON.
+`whose` is "ours" or "theirs": the classes of this package, or those of the client. Where a client has two methods to
+read, each reads half of the records. A line is a span, or the headers of a record that was read, as JSON.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOTED = (
 
 
 def opentelemetry(client: str) -> Callable[[], list[tuple[str, Mapping[str, Any]]]]:
-    """Instruments the client; what it returns gives the names and attributes of all spans."""
+    """Instruments the client; the returned function gives the names and attributes of all spans."""
     from importlib import import_module
 
     from opentelemetry.sdk.trace import TracerProvider
@@ -59,7 +59,7 @@ def opentelemetry(client: str) -> Callable[[], list[tuple[str, Mapping[str, Any]
 
 
 def datadog(client: str) -> Callable[[], list[tuple[str, Mapping[str, Any]]]]:
-    """Likewise."""
+    """Like `opentelemetry`, with Datadog's library."""
     import ddtrace
     from ddtrace.trace import TraceFilter, tracer
 
@@ -80,7 +80,7 @@ def settings(whose: str, servers: str) -> dict[str, Any]:
 
 
 def note(read: list[dict[str, Any]], headers: Any) -> None:
-    """The headers by which a tracer joins a record's span to the one that sent it."""
+    """Adds the names of a record's headers, by which a tracer joins the spans of its reader and its sender."""
     read.append({name: "" for name, _ in sorted(headers or ())})
 
 
