@@ -1,4 +1,4 @@
-"""The exporter without a broker: what it says of known groups, what it shows when looks fail, and its server."""
+"""The exporter without a broker: its figures of known groups, its page when looks fail, and its server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Scripted:
         return look
 
     def look(self, times: int = 1) -> dict[tuple[str, ...], float]:
-        """The samples after the next looks: the name, and the values of the labels in alphabetical order of these."""
+        """Takes looks; returns the samples by name and values of the labels, in alphabetical order of the labels."""
         for _ in range(times):
             self.exporter.look()
             self.now += 60.0
@@ -79,7 +79,7 @@ def test_the_figures_are_those_of_the_fleet() -> None:
     assert {key[1]: value for key, value in found.items() if key[0] == "groups"} == {
         verdict: described.verdicts.get(verdict, 0) for verdict in VERDICTS
     }
-    # Both protocols.
+    # One group of each protocol.
     assert found["group_info", "new-protocol", "moved", "consumer", "Stable", "uniform"] == 1
     assert found["group_info", "costly", "ready", "classic", "Stable", "range"] == 1
     assert (found["group_lag_records", "behind"], found["group_lag_seconds", "behind"]) == (24_400, 122.0)

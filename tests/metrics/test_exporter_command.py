@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def running(*arguments: str) -> Iterator[str]:
-    """The command as a process; yields the address of its metrics. It ends well at SIGTERM."""
+    """The command as a process; yields the address of its metrics. SIGTERM must end it with status 0."""
     command = [sys.executable, "-m", "kafka_assignors.cli", "exporter", "--listen", "127.0.0.1:0", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:

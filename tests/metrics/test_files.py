@@ -1,4 +1,4 @@
-"""The files for others: Grafana's dashboard and Prometheus' alert rules, as the command prints them."""
+"""The files for other programs: Grafana's dashboard and Prometheus' alert rules, as the command prints them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_assignors.metrics.fleet_families import GROUP_GAUGES
 from kafka_assignors.metrics.measures import MEASURES
 
 METRIC = re.compile(r"\bkafka_assignors_[a-z0-9_]+")
-# Of the exporter itself, and those of a group and of the fleet that are no gauge of GROUP_GAUGES.
+# The series of the exporter itself, and those of the fleet and of a group that are not in GROUP_GAUGES.
 OTHERS = {
     "up", "looks_total", "failed_looks_total", "look_seconds", "look_timestamp_seconds", "cluster_info", "groups",
     "groups_without_series", "missing", "group_info", "group_verdict", "group_broken_rule", "group_rebalances_total",
@@ -55,7 +55,7 @@ def test_the_command_prints_the_file(option: str, file: str) -> None:
 
 
 def test_the_dashboard_shows_every_gauge_of_a_group() -> None:
-    """Or it is no dashboard of what the exporter measures. Partitions of topics and commits are on the fleet's page."""
+    """A new gauge must get a panel. Partitions of topics and commits are exempt: they are on the fleet's page."""
     shown = {
         name.removeprefix("kafka_assignors_group_")
         for panel in panels(json.loads(printed("--dashboard")))
@@ -67,7 +67,7 @@ def test_the_dashboard_shows_every_gauge_of_a_group() -> None:
 
 
 def lost(given: Any, read: Any, at: str = "") -> list[str]:
-    """The places of a document that are not, or not with this value, in another one."""
+    """The places of the document `given` that `read` lacks or has with another value."""
     if isinstance(given, dict):
         if not isinstance(read, dict):
             return [at]
@@ -80,10 +80,10 @@ def lost(given: Any, read: Any, at: str = "") -> list[str]:
 
 
 def test_the_dashboard_is_one_of_grafanas() -> None:
-    """Grafana's own types read it, and nothing of it is lost: a field that they do not know would be."""
+    """Grafana's own types read and write the dashboard. A field that they do not know would be lost."""
     document = json.loads(printed("--dashboard"))
     read = json.loads(JSONEncoder(sort_keys=True).encode(Dashboard.from_json(document)))
-    # They leave out what is empty.
+    # The types leave out empty fields.
     assert [place for place in lost(document, read) if not place.endswith(("options", "current", "panels"))] == []
 
 

@@ -165,7 +165,7 @@ def test_callbacks_of_ones_own_are_called_too(switched_on: Any) -> None:
 
 
 def test_without_metrics_nothing_of_them_is_there() -> None:
-    """A consumer with a callback of the user's own imports neither library, and none of our own modules about them."""
+    """A consumer with the user's own callback imports no library for metrics, and no module of `metrics`."""
     script = """
 import sys
 from kafka_assignors.clients import RebalanceReport

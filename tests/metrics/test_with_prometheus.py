@@ -76,7 +76,7 @@ def expressions() -> list[tuple[str, str]]:
     return found
 
 
-# What is only there if something is wrong, or after half a minute, or when a group has had a second look.
+# Panels that have data only if something is wrong, after half a minute, or after the second look at a group.
 MAY_BE_EMPTY = {
     "Rules that are not met",
     "Partitions that stand still",
