@@ -50,7 +50,7 @@ def test_looks_become_a_workload() -> None:
     first, second = before(now, 20, arrived=15, read=40), before(now, 10, arrived=5, read=20)
     load = load_of_looks([now, first, second], "billing")
     assert load.times == (now.taken_ms - 20_000, now.taken_ms - 10_000, now.taken_ms)
-    # 85 - 10 records waited, and then 10 and 5 came.
+    # At the first look 85 - 10 records wait in a partition; then 10 arrive, and then 5.
     assert set(load.arrived.values()) == {(75, 85, 90)}
     assert (len(load.partitions), load.members, load.rate, load.notes) == (18, 3, 12.0, ())
     longer = load.continued(20)
@@ -174,7 +174,7 @@ def captured(folder: Path, clusters: tuple[str, ...] = ("c",)) -> None:
 def test_the_tables_of_a_capture_without_spark(tmp_path: Path) -> None:
     captured(tmp_path)
     load = load_of_tables([str(tmp_path)], "g")
-    # 4 x 600 records in a minute, by two members and then by one.
+    # 4 x 600 records in a minute are committed by two members, and then by one alone: 40 in a second.
     assert (load.rate, load.members, load.records) == (40.0, 2, 4 * 60_000)
     status, text = run("--in", str(tmp_path), "--group", "g", "--policy", POLICY, "--format", "json")
     answer = json.loads(text)

@@ -71,7 +71,7 @@ def test_uniform_that_misses_the_best_plan_is_told(tmp_path: Path) -> None:
 
 
 def test_rebalance_cost() -> None:
-    """Only what moves stops, as in a cooperative rebalance, and there is no second rebalance."""
+    """The broker stops only partitions that move, as a cooperative rebalance does, but needs no second rebalance."""
     situation = Situation(ObservedGroup(orders(), "billing"))
     assignors = [parse_strategy(name) for name in ("uniform", "cooperative-sticky", "sticky")]
     uniform, cooperative, eager = rebalance_cost(situation, rolling_restart(situation), assignors).strategies
@@ -90,7 +90,7 @@ def test_reports_compare_with_the_broker_and_never_recommend_it() -> None:
     assert found.strategy == "sticky"
     only = recommend(GroupFigures("c", "g", 8, 100, {"uniform": strategy(40)}, running="range"))
     assert (only.strategy, only.reason) == (KEEP, "only the broker's assignors were replayed")
-    # A group of the new protocol runs it.
+    # A group of the new protocol runs the broker's `range`, not the client's.
     figures["server-side-range"] = strategy(900)
     broker = GroupFigures("c", "g", 8, 100, figures, running="range", by_broker=True)
     assert today(broker) == "server-side-range"

@@ -326,7 +326,7 @@ def by_range(members: int) -> Snapshot:
 
 
 def test_costs_of_strategies_that_go_by_ids_are_ranges() -> None:
-    """For a joiner all places are tried, as in `plan`; for restarts some of them, with the group's own order."""
+    """For a joiner, all places in the order of ids are tried, as in `plan`; for restarts, real ids and some places."""
     found = situation(by_range(4))
     (row, sticky) = rebalance_cost(found, scaling(found, 1), [RangeAssignor(), StickyAssignor()]).strategies
     planned = plan_change(situation(by_range(4), join=["1"]), RangeAssignor())

@@ -87,7 +87,7 @@ def test_sort_filter_top(now: Path) -> None:
     text = run("--snapshot", now, "--sort", "group", "--reverse", "--filter", "verdict=ok").stdout
     assert groups_of(text) == ["stuck", "new-protocol", "fine", "costly", "by-lag", "behind"]
     assert "2 of 10 groups are shown" in run("--snapshot", now, "--top", "2", status=3).stdout
-    # --top hides groups, and does not make them well.
+    # --top hides groups, but the exit status counts hidden groups, too.
     assert groups_of(run("--snapshot", now, "--sort", "group", "--top", "1", status=3).stdout) == ["behind"]
     assert groups_of(run("--snapshot", now, "--filter", "group=nothing").stdout) == []
     rows = run("--snapshot", now, "--top", "3", "--format", "csv", status=3).stdout.splitlines()

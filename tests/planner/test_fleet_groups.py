@@ -127,12 +127,12 @@ def test_a_lag_that_is_worked_off_within_a_commit_interval_is_not_behind() -> No
     ("before", "now", "ends_before", "ends_now", "stuck"),
     [
         ([50], [50], [100], [160], 1),
-        # The end stands still as well: nobody reads what waits.
+        # The end offset stands still as well: nobody reads the records that wait.
         ([50], [50], [100], [100], 1),
         # The only record is one that no consumer sees, such as the mark of a transaction.
         ([99], [99], [100], [100], 0),
         ([99], [99], [100], [130], 1),
-        # All was read before.
+        # At the first look, no record was unread.
         ([100], [100], [100], [160], 0),
         ([50], [51], [100], [160], 0),
         ([50, 80], [50, 80], [100, 90], [160, 90], 2),
@@ -145,7 +145,7 @@ def test_stuck(
     found = one(before, now, ends_before, ends_now)
     assert found.stuck == stuck
     assert (found.verdict == "stuck") == (stuck > 0)
-    # Clients commit every five seconds, so that less time tells nothing.
+    # Clients commit every five seconds: two looks that are only five seconds apart prove nothing.
     assert one(before, now, ends_before, ends_now, seconds=5).stuck is None
 
 
@@ -164,7 +164,7 @@ def test_clocks_that_run_apart_give_no_rate() -> None:
         assert found.seconds is None
         assert "the clocks run apart" in found.notes[0]
         assert {(each.growth, each.stuck) for each in found.groups} == {(None, None)}
-    # A clock that nobody sets counts instead, where one process looked twice.
+    # One process that looks twice measures `seconds` with its monotonic clock, which nobody sets.
     assert fleet(Look(troubled()), troubled(), seconds=30).seconds == 30
     assert "5 s apart" in fleet(Look(troubled()), troubled(), seconds=5).notes[0]
 
@@ -238,7 +238,7 @@ def test_moves_of_the_next_join_are_those_of_a_plan(seed: int, assignor: str) ->
     found = fleet(Look(taken)).groups[0]
     situation = Situation(ObservedGroup(taken), Change(join=(Join(1),)))
     planned = plan_change(situation)
-    # `moves` of a plan has partitions without an owner, too.
+    # `moves` of a plan also contains partitions that had no owner.
     moved = sum(len(situation.before.get((move.topic, move.partition), ())) == 1 for move in planned.moves)
     assert found.moves == moved
     if assignor == "sticky":
@@ -291,7 +291,7 @@ def test_who_runs_a_strategy_that_costs_moves() -> None:
     found = by_id(fleet(Look(troubled())))
     costly = found["costly"]
     assert (costly.moves, costly.least_moves) == (3, 1)
-    # Two partitions have two owners: nobody gives one to a third member.
+    # Two members own one partition each: none moves to a third member.
     assert (found["new-protocol"].moves, found["new-protocol"].least_moves) == (0, 0)
     assert (found["dead"].moves, found["dead"].least_moves) == (None, None)
     assert (found["moving"].moves, found["moving"].least_moves) == (None, None)

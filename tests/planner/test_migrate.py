@@ -1,4 +1,4 @@
-"""`kafka-assignors migrate`: which way a group can go to the new protocol, what is in the way, and what changes."""
+"""`kafka-assignors migrate`: how a group can go to the new protocol, what prevents it, and what changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ours(**members: dict[str, Any]) -> Snapshot:
 
 
 def with_user_data(taken: Snapshot, data: bytes | None, assignor: str = "sticky") -> Snapshot:
-    """The same group, with this user data in every assignment; None writes each member's own of its subscription."""
+    """The same group, with this user data in every assignment; None copies the user data of each subscription."""
     members = []
     for member in taken.groups["billing"].members:
         assert isinstance(member, ClassicMember)
@@ -176,11 +176,11 @@ def test_the_switch_is_what_the_brokers_assignor_plans() -> None:
     served = ServerSideGroup.of(taken)
     served.join("c0+", ["orders", "payments"])
     new = sum(map(len, served.target["c0+"].values()))
-    # `uniform` moves the least: exactly what the newcomer gets.
+    # `uniform` moves the least: exactly the partitions of the new member.
     assert (change.moves, change.partitions) == (new, 18)
     assert (change.fewest_now, change.most_now, change.fewest, change.most) == (6, 6, 6, 6)
     assert (change.balance_score_now, change.balance_score) == (0, 0)
-    # Numbers 0 and 1 of both topics are c0's, and the others are split.
+    # c0 owns numbers 0 and 1 of both topics. Numbers 2 to 5 have another owner in each topic.
     assert change.numbers == 6
     assert change.split_numbers_now == 4
     assert change.own_rack_now is None
@@ -231,7 +231,7 @@ def test_what_events_cost_is_of_one_group_only() -> None:
     for each in found.events:
         assert each.now is not None
         assert (each.now.strategy, each.then.strategy.partition("(")[0]) == ("sticky", "uniform")
-        # An eager group stops what stays, too.
+        # An eager group also stops the partitions that stay.
         assert each.now.stopped >= each.then.stopped
     assert all(each.events == () for each in migrate(troubled()).groups)
 

@@ -69,7 +69,7 @@ def test_a_command_plans_with_a_program_of_the_current_folder(command: str) -> N
 
 @pytest.mark.usefixtures("folder")
 def test_its_plan_is_what_the_command_shows() -> None:
-    """Everything goes to one member, and what nobody gets is a warning."""
+    """`First` gives everything to one member."""
     words = ["plan", "--snapshot", "billing.json", "--strategy", "mine_of_this_test:First(at=1)", "--format", "json"]
     result = CliRunner().invoke(app, words)
     members = json.loads(result.stdout)["members"]
@@ -129,7 +129,7 @@ def caps(folder: Path) -> type[CustomAssignor]:
 
 
 def group_of(assignors: Mapping[str, CustomAssignor], partitions: int, joins: int = 1) -> Situation:
-    """A live group of members that joined with these assignors and have nothing yet, and so many that join."""
+    """A live group whose members joined with these assignors and own nothing yet; `joins` members will join."""
     members = [
         ClassicMember(name, None, assignor.metadata(["t"], MemberState()), Assignment({}).encode())
         for name, assignor in assignors.items()
@@ -146,9 +146,9 @@ def sizes(situation: Situation, assignor: Assignor) -> dict[str, int]:
 def test_members_say_to_a_plan_what_they_said_to_their_leader(caps: Any) -> None:
     situation = group_of({"a": caps(3), "b": caps(1)}, 20)
     (joins,) = situation.joined
-    # Who joins has what the text says.
+    # The new member has the options of the planned strategy.
     assert sizes(situation, caps(5)) == {"a": 3, "b": 1, joins: 5}
-    # To an assignor of another name they have said nothing: each would say what the text says.
+    # The members have sent no data for an assignor of another name: all have the options of the planned strategy.
     other = type("Other", (caps,), {"name": "other-caps"})
     assert sizes(situation, other(2)) == {"a": 2, "b": 2, joins: 2}
     assert set(sizes(situation, StickyAssignor()).values()) == {6, 7}

@@ -69,7 +69,7 @@ def test_moves_are_what_changes_and_reasons_hold(seed: int, strategy: Assignor) 
         sum(move.forced is forced for move in planned.moves) for forced in (True, False)
     )
     if not isinstance(strategy, StickyStreamJoinAssignor):
-        # The core counts the same moves in another way.
+        # The core's certificate counts the moves by code of its own.
         assert planned.moved == solve(found, strategy, found.lags("latest")).certificate.moved
     kept_now = {member.id: 0 for member in planned.members}
     for (name, _), owner in before.items():

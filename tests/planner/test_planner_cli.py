@@ -246,7 +246,7 @@ def test_compare(billing: Path) -> None:
     assert [row["strategy"] for row in table] == ["now", "sticky", "range"]
     document = json.loads(run("compare", "--snapshot", billing, "--format", "json").stdout)
     assert document["strategies"][0]["moves"] == 0
-    # What the heaviest member carries is a column where a strategy is weighted.
+    # The column "heaviest carries" is there only if a strategy is weighted.
     assert "heaviest carries" not in text
     both = ("compare", "--snapshot", billing, "--strategy", "weighted", "--strategy", "sticky")
     text = run(*both, "--wide").stdout

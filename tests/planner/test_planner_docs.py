@@ -49,7 +49,7 @@ def test_the_pages_have_blocks_and_name_everything() -> None:
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files of the pages, in the present folder."""
+    """The files of the pages, in the current folder."""
     monkeypatch.chdir(tmp_path)
     orders().save("billing.json")
     before(orders(), 10, arrived=5, read=20).save("earlier.json")
@@ -62,7 +62,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("page", "columns", "command", "printed"), BLOCKS, ids=[f"{page} {command}"[:40] for page, _, command, _ in BLOCKS]
 )
 def test_commands_answer_as_printed(page: str, columns: str, command: str, printed: str) -> None:
-    """A line with three dots stands for any lines, and a line that ends with them for any end."""
+    """A line of three dots stands for any lines; three dots at the end of a line stand for any rest of the line."""
     result = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": columns or "200"})
     assert result.exit_code == (3 if command.startswith("fleet") and "saved" not in command else 0), result.output
     said = "\n".join(line.rstrip() for line in result.stdout.splitlines())
@@ -72,7 +72,7 @@ def test_commands_answer_as_printed(page: str, columns: str, command: str, print
 
 
 def test_the_page_has_every_schema() -> None:
-    """Each table of the page is that of its dataclass: a field that is added, goes or has another type changes it."""
+    """Each table of the page is made from its dataclass: adding, removing or retyping a field changes the table."""
     assert set(schemas.ROOTS) == set(SCHEMAS)
     assert set(SCHEMAS.values()) == {1}
     for heading, lines in schemas.pages().items():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def pair() -> tuple[Snapshot, Snapshot]:
-    """A group now, and ten seconds before: partition `n` of each topic had `10 × n` records fewer."""
+    """A group ten seconds ago, and now. In between, partition `n` of each topic got `10 × n` records."""
     found = orders()
 
     def ended(more: int) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_the_weighted_strategy_takes_rates_as_weights() -> None:
     assert planned.load == max(after)
     assert planned.load_bound is not None
     assert planned.load_bound <= planned.load <= 1.25 * planned.load_bound
-    # Weights of its own count before rates.
+    # The strategy's own weights take precedence over rates.
     assert plan_change(situation, WeightedAssignor(dict.fromkeys(rates, 1.0)), rates=rates).load != planned.load
     assert plan_change(situation, WeightedAssignor(), rates=None).members[0].rate_after is None
 

@@ -77,7 +77,7 @@ def test_range_needs_more_than_sticky() -> None:
     earlier = before(now, 10, arrived=0, read=10)
     assert measured_rate(ObservedGroup(now), ObservedGroup(earlier)) == (15.0, "measured")
     sticky, by_range = sized(now, earlier, 27, "sticky", "range").strategies
-    # Fifteen partitions of 90 records: four members have at most four, and range gives one of two five.
+    # Fifteen partitions of 90 records. Four members get at most four each with sticky; range gives five to some member.
     assert (sticky.members, sticky.most) == (4, 4)
     assert by_range.members is None or by_range.members > 4
     assert by_range.error == "no number of members from 4 to 15 is done in time"
@@ -213,7 +213,7 @@ def test_looks_that_do_not_fit(files: tuple[str, str], tmp_path: Path) -> None:
         "is of cluster 'another', this one of 'test'"
         in run("--snapshot", now, "--since", str(other), "--deadline", "3m")[1]
     )
-    # The group was not there yet: arrivals are known, and what a member reads is not.
+    # The group did not exist at the earlier look: arrivals are known, but the rate of a member is not.
     replace(Snapshot.load(earlier), groups={}).save(other)
     status, text = run("--snapshot", now, "--since", str(other), "--deadline", "3m")
     assert (status, "not in the earlier look; give --rate" in text) == (2, True)

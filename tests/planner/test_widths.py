@@ -84,7 +84,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def of(path: Path, arguments: list[str]) -> list[str]:
-    """The command about a file, with the earlier look that some commands compare it with."""
+    """The arguments for a snapshot file. `EARLIER` becomes the earlier look, which some commands need."""
     earlier = str(path.with_suffix(".earlier"))
     return [*(each.replace("EARLIER", earlier) for each in arguments), "--snapshot", str(path)]
 
@@ -152,7 +152,7 @@ def test_what_is_left_out_is_named_and_wide_shows_it(files: dict[str, Path]) -> 
     assert "not shown" not in wide
     for name in names:
         assert name in wide
-    # Said once.
+    # A narrow table has one line instead of a column with the same text in every row.
     assert "in every row: " in narrow
     assert "in every row: " not in wide
 
@@ -241,7 +241,7 @@ def test_any_table_fits(data: st.DataObject) -> None:
     assert isinstance(out.file, io.StringIO)
     text = out.file.getvalue()
     assert max(map(cell_len, text.split("\n"))) <= width
-    # No number is cut: it is there in the whole, or its column is not there.
+    # No number is cut: its column is shown whole, or left out.
     layout = fit(
         [Column(heading, tuple(row[at] for row in rows), rank=1) for at, heading in enumerate(headings)], width
     )
