@@ -134,11 +134,11 @@ def test_a_group_lives_on_what_its_members_remember(assignor: Assignor) -> None:
 
 def test_where_each_strategy_keeps_what_it_claims() -> None:
     state = MemberState({"t": [2, 0]}, 5)
-    # KIP-54: the user data contain everything, `owned_partitions` is empty.
+    # KIP-54: the user data contain partitions and generation; the field `owned_partitions` is empty.
     assert StickyAssignor().metadata(["t"], state).hex() == (
         "00030000000100017400000017000000010001740000000200000000000000020000000500000000ffffffffffff"
     )
-    # KIP-429 and KIP-792: the fields contain it. The user data contain only the generation.
+    # KIP-429 and KIP-792: fields contain partitions and generation. The user data contain only the generation.
     assert CooperativeStickyAssignor().metadata(["t"], state).hex() == (
         "00030000000100017400000004000000050000000100017400000002000000000000000200000005ffff"
     )

@@ -97,7 +97,7 @@ def test_a_scale_down_waits_for_the_highest_recommendation_of_its_window() -> No
 
 
 def test_the_example_of_the_page_about_policies() -> None:
-    """80 replicas that shall become 10, with 4 pods or 10 % in a minute, whichever is more: 8, 7.2 rounded up, 4."""
+    """80 replicas go down to 10. A minute removes 4, or 10 % rounded up if that is more: 8, 8 for 7.2, at last 4."""
     down = "scaleDown.stabilizationWindowSeconds=0, scaleDown.policies=Pods:4:60+Percent:10:60"
     scaler = Autoscaler(parse_policy(f"hpa(averageValue=1, maxReplicas=99, {down})"), 0)
     seen = [80]
@@ -148,7 +148,7 @@ def test_order_duplicates_and_moments_without_a_leader_do_not_matter() -> None:
 def test_what_a_member_reads_is_measured_from_commits() -> None:
     ends, commits = (10_000, 10_000, 10_000), (0, 40, 100)
     load = workload("g", offsets(*ends, commits=commits), members=[(0, 2), (1_000, 3)])
-    # 40 records in a second by two members, 60 by three.
+    # In the first second two members read 40 records, in the next one three members read 60.
     assert (load.rate, load.members, load.notes) == (20.0, 2, ())
     kept_up = workload("g", offsets(0, 50, 100, commits=(0, 50, 100)))
     assert kept_up.rate == 50.0
@@ -186,7 +186,7 @@ def test_a_plain_simulation_has_the_same_figures(seed: int) -> None:
 
 
 def test_the_50_groups_have_something_to_decide() -> None:
-    """Else the comparison says nothing."""
+    """Replays without decisions would agree with the plain simulation whatever their code."""
     found = []
     for load, policy, static, timing in map(small_group, range(50)):
         found.append(replay(load, policy, by_name("sticky"), static=static, timing=timing))
@@ -223,7 +223,7 @@ def test_static_members_leave_their_partitions_until_their_session_ends() -> Non
 
 def test_a_static_member_that_is_back_in_time_costs_no_rebalance() -> None:
     load = busy()
-    # It goes down for want of lag, and up again within the session.
+    # The group loses members when it has no lag, and gets them back before the longer session ends.
     policy = parse_policy("hpa(averageValue=100, maxReplicas=12, scaleDown.stabilizationWindowSeconds=0)")
     short, long = (
         replay(load, policy, by_name("sticky"), static=True, timing=Timing(session=session)) for session in (1, 3_600)

@@ -33,11 +33,11 @@ def test_the_defaults_of_clients(client: str, handover: Handover, join: float, l
 def test_other_intervals() -> None:
     assert Intervals.of_client("java", heartbeat=1.0).first_heartbeat == 1.0
     ours = Intervals.of_client(OURS, heartbeat=0.4, consumer_heartbeat=15.0, apart=True)
-    # Members of this package ask more often than the broker says, and do not drift apart.
+    # Members of this package send heartbeats more often than the broker demands, and do not drift apart.
     assert (ours.first_heartbeat, ours.consumer_heartbeat, ours.waiting_heartbeat, ours.apart) == (0.4, 0.3, 0.2, False)
     theirs = Intervals.of_client("librdkafka", consumer_heartbeat=15.0, apart=True)
     assert (theirs.consumer_heartbeat, theirs.waiting_heartbeat, theirs.apart) == (15.0, 15.0, True)
-    # The last of nine hears after nine of ten parts of the interval.
+    # The last of nine members learns of the rebalance after nine tenths of its interval of 3 s.
     assert theirs.ownerless("eager", JOIN) == pytest.approx(90 * (2.7 - 1.5 + 0.01))
 
 

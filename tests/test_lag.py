@@ -47,7 +47,7 @@ def one_topic(partitions: int, *members: str) -> Group:
 
 
 class Told:
-    """A source that knows all lags. It keeps the arguments of its calls."""
+    """A source that returns all lags. It keeps the arguments of its calls."""
 
     def __init__(self, lags: Lags) -> None:
         self.known = lags

@@ -78,7 +78,7 @@ def test_a_member_that_cannot_be_read_is_a_fault_and_gets_nothing() -> None:
     assignments, plan = assignor.plan_assignment([*pair(assignor)[1:], *bad], TOPICS)
     assert set(plan.faults) == {"a", "c"}
     assert Assignment.decode(assignments["a"]).partitions == {}
-    # `a` comes first and has no topics, so it gets nothing and everything is left out.
+    # The plan gives everything to the first member, `a`. Its topics cannot be read, so that everything is left out.
     assert plan.assignment == {"a": {}, "b": {}, "c": {}}
     assert {each.reason for each in plan.unassigned if each.topic == "orders"} == {"not-planned"}
 
@@ -117,7 +117,7 @@ def test_cooperative_plans_have_two_phases_and_keep_over_a_change_of_leader() ->
     assert [each.reason for each in plan.unassigned] == ["withheld from 'b' until 'a' revokes it"] * 2
     assert (plan.kept, plan.moved) == (1, 2)
     plan.verify()
-    # The next leader knows nothing but what the members bring.
+    # The next leader has only the members' subscriptions.
     next_leader = Cooperating(all_to_last)
     states = {}
     for member, share in assignments.items():
@@ -186,7 +186,7 @@ def test_a_plan_that_changes_between_equal_calls_is_told_once(caplog: pytest.Log
     assert "gives another plan for the same group" in reports[0].warnings[0]
     told = [record for record in records_of_the_package(caplog) if "gives another plan" in record.getMessage()]
     assert len(told) == 1
-    # It is found in any of the first three plans.
+    # The leader repeats each of its first three plans. Here the repetition of the third one differs.
     late = Lifted(lambda group: {"ab"[len(late.groups) > 5]: {"orders": range(4)}})
     plans = [late.plan_assignment(pair(late), {"orders": 4})[1] for _ in range(5)]
     assert [len(plan.warnings) for plan in plans] == [0, 0, 1, 0, 0]
@@ -208,7 +208,7 @@ def test_a_plan_that_changes_its_group_changes_only_its_own() -> None:
 def test_planning_that_takes_a_third_of_the_session_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     reports: list[Any] = []
     strategies = Strategies([Failover()], None, reports.append, planning_seconds=0.75)
-    # 1.01 s of a session of 3 s, by the clock that the report is made with.
+    # On this clock, planning takes 1.01 s of a session of 3 s.
     ticks = itertools.count(step=1.01)
     monkeypatch.setattr("kafka_assignors.member.strategies.time.perf_counter", lambda: next(ticks))
     metadata = dict(strategies.metadata(["orders"], {}))["failover"]

@@ -28,7 +28,7 @@ BRIEF = 0.001
 
 
 class Looks:
-    """A cluster that shows one look after the other, at the times in the looks; the last one again and again."""
+    """A cluster that returns one look after the other, and then the last look again and again."""
 
     def __init__(self, *looks: Look) -> None:
         self.left = list(looks)
@@ -77,7 +77,7 @@ def test_bytes_are_rates_times_the_mean_size() -> None:
     sizes = {("t", 0): 10.0, ("t", 1): 100.0}
     cluster = Looks(look(100, 0, 0, 0, 0, sizes={}), look(110, 50, 50, 50, 0, sizes=sizes))
     source = RateSource(cluster, unit="bytes", interval=BRIEF)
-    # What is written and has no size is unknown; what is not written has no rate, whatever its size.
+    # Partition 2 grows, but its size is unknown, and so is its rate. Partition 3 does not grow: its rate is 0.
     assert rates(source) == [50.0, 500.0, None, 0.0]
     assert cluster.asked == [(("t",), True)] * 2
 
@@ -125,7 +125,7 @@ def test_options_that_cannot_be_used(options: dict[str, Any]) -> None:
 
 
 class Refused(Exception):  # noqa: N818
-    """An error of a client; one that passes if it says so."""
+    """An error of a client. It is temporary if its text contains "passes"."""
 
 
 class Reader:

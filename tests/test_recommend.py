@@ -65,7 +65,7 @@ def test_a_small_gain_is_not_worth_a_change(moved: int, wanted: str) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "wanted"),
-    # Under ten moves saved, and ten. At most five percent saved, and more.
+    # Nine moves saved are too few, and ten are enough. Five percent saved are too few, and more are enough.
     [(19, 10, KEEP), (20, 10, "sticky"), (10_000, 9_501, KEEP), (10_000, 9_500, KEEP), (10_000, 9_499, "sticky")],
 )
 def test_no_limit_makes_a_saving_under_ten_moves_or_five_percent_worth_a_change(
@@ -76,7 +76,7 @@ def test_no_limit_makes_a_saving_under_ten_moves_or_five_percent_worth_a_change(
 
 
 def test_a_little_more_even_is_not_worth_a_change() -> None:
-    """Nor are further moves worth it: a group that runs sticky under another name would be advised to change to it."""
+    """Nor is it worth more moves: a group that runs sticky under another name would be advised to change to sticky."""
     figures = group(observed=strategy(10, score=2.0), sticky=strategy(16, score=1.0))
     found = recommend(figures)
     assert (found.strategy, found.rule, saved(figures, found)) == (KEEP, "keep", 0)
@@ -131,7 +131,7 @@ def test_what_leaves_partitions_without_a_reader_is_not_recommended() -> None:
         assert recommend(group(joined=joined, running="sticky", **unread)).strategy == KEEP
         assert recommend(group(joined=joined, **unread)).strategy == "sticky"
         assert recommend(group(joined=joined, observed=strategy(900), **unread)).strategy == "sticky"
-    # It may be, if today as many partitions have no reader.
+    # The strategy may be recommended if as many partitions have no reader today.
     today_unread = strategy(900, torn=9, unassigned=1_960)
     assert recommend(group(joined=True, observed=today_unread, **unread)).strategy == "sticky-join"
     assert unread["sticky_join"].unassigned_share == 0.98
@@ -181,7 +181,7 @@ def test_a_heavy_member_calls_for_lag() -> None:
     found = recommend(group(**strategies))
     assert (found.strategy, found.rule) == ("lag", "lag")
     assert "1.1 times the mean lag instead of 4.0 times with sticky (up to 90,000 records)" in found.reason
-    # A lag below the limit; a small skew; a strategy that does not improve either.
+    # Not for a lag below its limit, a skew below its limit, or a strategy that improves neither.
     assert recommend(group(**strategies), Limits(lag=100_000)).strategy == "sticky"
     assert recommend(group(**strategies), Limits(lag_skew=5)).strategy == "sticky"
     assert recommend(group(**(strategies | {"lag": strategy(9, skew=3.9, lag=89_000)}))).rule != "lag"

@@ -1,4 +1,4 @@
-"""What a broker would plan, held to the answers of Kafka's own classes (tests/java/ServerSide.java) in tests/data."""
+"""Plans of a broker, compared with those of Kafka's own classes (tests/java/ServerSide.java) in tests/data."""
 
 import random
 from itertools import islice
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     [("4.0.0", 0, 50), ("4.3", 0, 40), pytest.param("4.3", 40, 160, marks=pytest.mark.needs("time"))],
 )
 def test_the_sample_of_kafkas_answers(broker: str, first: int, seeds: int) -> None:
-    """Each plan partition by partition, members, topics and partitions in the broker's orders."""
+    """The plans are equal, also in their orders of members, topics and partitions."""
     found = list(islice(read_sample(broker), first, first + seeds))
     assert len(found) == seeds
     for seed, plans in found:
@@ -182,7 +182,7 @@ def described(**targets: dict[str, list[int]]) -> Snapshot:
 
 
 def test_a_live_group_goes_on() -> None:
-    """With the targets, not with what members hold."""
+    """The next plan starts from the targets, not from the owned partitions."""
     snapshot = described(a={"t": [1, 3]}, b={"t": [0, 2], "u": [0]})
     group = ServerSideGroup.of(snapshot)
     assert in_order(group) == {"a": {"t": [1, 3]}, "b": {"t": [0, 2], "u": [0]}}
@@ -242,7 +242,7 @@ def random_group(draw: random.Random, *, equal: bool) -> Group:
 
 
 def test_uniform_moves_the_least_with_equal_subscriptions() -> None:
-    """From 4.0.1 on (KAFKA-18688): by the bounds of the verification, which shares no code with it."""
+    """From 4.0.1 on (KAFKA-18688). The bounds are from the verification, which shares no code with the assignor."""
     draw, needless = random.Random(848), 0
     for _ in range(300):
         group = random_group(draw, equal=True)
@@ -266,7 +266,7 @@ def test_plans_are_valid_and_do_not_depend_on_the_order_of_the_input() -> None:
 
 
 def test_at_a_glance_as_step_by_step() -> None:
-    """As a coordinator's group in which all members were there before the first plan."""
+    """`assign` plans like a coordinator whose members all joined before the first plan."""
     draw = random.Random(2)
     for _ in range(100):
         group = random_group(draw, equal=draw.random() < 0.5)

@@ -107,7 +107,7 @@ def test_metadata_carries_numbers_and_epoch() -> None:
 
 @pytest.mark.parametrize("generation", [9, None])
 def test_without_user_data_in_the_assignment_the_epoch_is_the_groups_generation(generation: int | None) -> None:
-    """As of a leader that leaves a broker free to convert the group, and of the broker itself."""
+    """A leader may write no user data, so that a broker can convert the group. The broker itself writes none."""
     state = MemberState(generation=4)
     EAGER.on_assignment(Assignment({"t": [1]}).encode(), generation, state)
     assert (state.owned, state.generation) == ({"t": [1]}, generation)

@@ -50,7 +50,7 @@ def group(topics: dict[str, int], *members: str) -> Group:
 
 
 def after(plan: Plan, before: Group, **changes: Any) -> Group:
-    """The group of the next rebalance, with what the plan gave."""
+    """The group of the next rebalance: its members own the partitions that the plan assigned."""
     members = [Member(each.id, each.topics, plan[each.id], 1, data=each.data) for each in before.members]
     return Group(changes.get("topics", before.topics), [*members, *changes.get("joined", ())])
 
@@ -133,7 +133,7 @@ def test_a_larger_member_carries_more() -> None:
     plan = WeightedAssignor(WEIGHTS).assign(Group(TOPICS, members))
     assert plan.load_by_member == {"a": 150.0, "b": 50.0}
     assert plan.worst_load == plan.load_bound == 50.0
-    # Without weights, capacities count with numbers of partitions.
+    # Without weights, capacities apply to numbers of partitions.
     counts = WeightedAssignor().assign(Group({"t": 8}, [Member(each.id, ["t"], data=each.data) for each in members]))
     assert {each: len(share["t"]) for each, share in counts.assignment.items()} == {"a": 6, "b": 2}
 
@@ -200,7 +200,7 @@ class Broken(dict[str, Any]):
 
 
 class Unhappy:
-    """A number of the user's that is none."""
+    """An object of the user's whose conversion to a number fails."""
 
     def __float__(self) -> float:
         raise ZeroDivisionError("no number")
@@ -228,7 +228,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda _: [1], WeightError, "the source of weights answered with a list; give topic to weights"),
     (lambda _: 1 / 0, WeightError, "the source of weights failed: ZeroDivisionError: division by zero"),
     (speechless, WeightError, "the source of weights failed: Speechless"),
-    # What fails only when it is read.
+    # Weights that fail only when they are read.
     (lambda _: {"orders": (1 / n for n in (1, 0))}, WeightError, "the source of weights failed: ZeroDivisionError"),
     (Broken(orders=1), WeightError, "the source of weights failed: ZeroDivisionError: no weights of orders"),
     ({"orders": [Unhappy()]}, GroupError, 'weights["orders"][0] cannot be represented (ZeroDivisionError: no number)'),
@@ -288,7 +288,7 @@ def test_numbers_of_other_libraries_are_weights() -> None:
 
 def test_the_error_of_a_plan_that_is_not_the_best_says_what_is_proven() -> None:
     plan = WeightedAssignor({"t": [5, 5, 5, 3, 3, 3]}, tolerance=0).assign(group({"t": 6}, "a", "b"))
-    # 13 and 11 is the best there is; the mean of 12 is what is proven.
+    # The best loads are 13 and 11. The proven bound is their mean, 12.
     assert plan.worst_load == 13.0
     with pytest.raises(PlanError, match=r"not proven optimal: worst load 13\.0 where 12\.0 is the bound"):
         plan.verify(require_optimal=True)
@@ -304,7 +304,7 @@ def test_unknown_weights_are_the_mean_of_the_known() -> None:
 
 
 class Told:
-    """A source that knows all weights, and keeps what it was asked."""
+    """A source that returns all weights, and keeps the topics of its calls."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []

@@ -54,11 +54,11 @@ def drawn(seed: int) -> Case:
 
 
 def solved(case: Case, most: dict[str, int] | None) -> tuple[Fraction, Fraction]:
-    """The least worst relative load; or, if each member may have so much at most, the fewest moves.
+    """The least worst relative load; or, where `most` limits the load of each member, the fewest moves.
 
-    Two numbers: what is proven that no plan is below, and the best that was found.
+    Returns two numbers: a proven lower bound, and the best value that was found.
     """
-    # It loads pandas, half a second of each process that collects the tests.
+    # Imported here: ortools loads pandas, which would take half a second in each process that collects the tests.
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -78,7 +78,7 @@ def solved(case: Case, most: dict[str, int] | None) -> tuple[Fraction, Fraction]
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
-    # Not a time: the same on every machine.
+    # A limit in deterministic time, not in seconds: the solver stops at the same point on every machine.
     solver.parameters.max_deterministic_time = 1.0
     if most is not None:
         for each, load in loads.items():
@@ -88,7 +88,7 @@ def solved(case: Case, most: dict[str, int] | None) -> tuple[Fraction, Fraction]
         return Fraction(len(stays) - round(solver.best_objective_bound)), Fraction(
             len(stays) - round(solver.objective_value)
         )
-    # At least each load over its capacity, in units of one over the least common multiple of 2, 4, 6 and 8.
+    # `worst` is at least each load divided by its capacity, in units of 1/24: 2, 4, 6 and 8 divide 24.
     worst = model.new_int_var(0, 24 * sum(map(sum, case.weights.values())), "worst")
     for each, load in loads.items():
         model.add(worst >= 24 * QUARTER // case.quarters[each] * load)
@@ -108,7 +108,7 @@ def test_a_second_solver_finds_no_better_plan(seed: int) -> None:
     proven, found = map(float, solved(case, None))
     assert bound <= found * (1 + 1e-9)
     assert worst >= proven * (1 - 1e-9)
-    # Within the tolerance, or next to the best that the second solver finds.
+    # The worst load is within the tolerance, or close to the best one that the second solver finds.
     assert worst <= max(1.1 * bound, 1.03 * found) * (1 + 1e-9)
     most = max(1.1 * bound, worst)
     allowed = {each: int(most * quarters / QUARTER + 1e-6) for each, quarters in case.quarters.items()}

@@ -61,7 +61,7 @@ def scene(
 
 
 def able(group: Group, allowed: Mapping[Any, list[str]]) -> dict[Partition, list[str]]:
-    """By partition, who may have it, by the definition."""
+    """The members that may get each partition, by the definition."""
     found = {}
     for topic in sorted(group.topics):
         for number in range(group.partitions(topic)):
@@ -97,7 +97,7 @@ Value = tuple[int, int, int]
 
 
 def value(group: Group, had: Mapping[Partition, str], has: Mapping[Partition, str | None], all_: int) -> Value:
-    """What is left out, the balance score, and what is not kept: the less of each, in this order, the better."""
+    """Partitions left out, balance score, partitions not kept. They compare in this order, and less is better."""
     loads = dict.fromkeys((member.id for member in group.members), 0)
     for owner in has.values():
         if owner is not None:
@@ -107,7 +107,7 @@ def value(group: Group, had: Mapping[Partition, str], has: Mapping[Partition, st
 
 
 def check(group: Group, allowed: Mapping[Any, list[str]], capacity: Mapping[str, int]) -> tuple[Plan, Value]:
-    """The plan and its value; it keeps the restrictions, says why it leaves out what, and is certified."""
+    """Checks restrictions, reasons of partitions left out, and the certificate; returns the plan and its value."""
     plan = sticky_within(group, allowed=allowed, capacity=capacity)
     may, has = able(group, allowed), owners(plan)
     assert all(owner in may[partition] for partition, owner in has.items())
@@ -146,7 +146,7 @@ def test_no_plan_of_a_tiny_group_is_better() -> None:
 
 
 def best_by_flow(group: Group, allowed: Mapping[Any, list[str]], capacity: Mapping[str, int]) -> Value:
-    """The value of the cheapest flow: partitions to members to a sink, over an arc for each unit of a load."""
+    """The value of the cheapest flow: partition → member → sink, with one arc to the sink for each unit of load."""
     may, had = able(group, allowed), before(group)
     ids = [member.id for member in group.members]
     partitions = list(may)
@@ -210,7 +210,7 @@ def test_a_thousand_members_with_limits() -> None:
     group = Group(topics, members)
     plan = sticky_within(group, capacity={f"m{i:03}": i for i in range(100)})
     loads = [sum(map(len, share.values())) for share in plan.assignment.values()]
-    # All members below the level are full, and the others level.
+    # Members with a capacity below the level are full. The loads of the others differ by at most one.
     assert sum(loads) == 2_000
     level = max(loads)
     assert loads == [min(i, level) if i < level else loads[i] for i in range(100)]

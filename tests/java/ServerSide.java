@@ -247,7 +247,7 @@ public final class ServerSide {
         }
     }
 
-    /** The topics of a member, as the coordinator's own class gives them: names that do not exist count, and are skipped. */
+    /** The topics of a member, like the coordinator's own class: topics that do not exist count in {@code size} only. */
     private final class Topics extends AbstractSet<Uuid> {
         private final Set<String> names;
 
@@ -341,7 +341,7 @@ public final class ServerSide {
                 return assigned.getOrDefault(id, Set.of()).contains(partition);
             }
 
-            /** From 4.1 on. */
+            /** Without {@code @Override}, since the interface has this method only from 4.1 on. */
             public boolean isPartitionAssignable(Uuid id, int partition) {
                 return true;
             }
