@@ -284,7 +284,7 @@ def test_subclasses_of_the_clients_classes_have_private_names_of_their_own(path:
 
 
 def test_our_private_names_are_no_clients() -> None:
-    """A name in `OURS` is then never a client's, on any object."""
+    """No client defines a name in `OURS`. The tests above can therefore allow these names on any object."""
     defined = re.compile(rf"(?:def |self\.)({'|'.join(sorted(OURS))})\b")
     clients = [Path(importlib.import_module(client).__file__ or "").parent for client in sorted(KAFKA_CLIENTS)]
     sources = [path.read_text(errors="ignore") for client in clients for path in client.rglob("*.py")]

@@ -1,4 +1,4 @@
-"""The floor that benchmarks compare with. Only a wheel with the feature `bench` has it, and none that is published."""
+"""The floor that benchmarks compare with. Wheels with the feature `bench` have it; published wheels do not."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from kafka_assignors import (
 )
 from kafka_assignors.assignors import Assignor
 
-# The tests import the floors themselves: this module is collected with every wheel.
+# Each test imports the floors by itself: pytest collects this module also with a wheel that has none.
 pytestmark = pytest.mark.floors
 
 ASSIGNORS: list[Assignor] = [
@@ -27,7 +27,7 @@ ASSIGNORS: list[Assignor] = [
 
 @pytest.mark.parametrize("assignor", ASSIGNORS, ids=repr)
 def test_the_codec_floor_reads_and_writes_as_much(assignor: Assignor) -> None:
-    """All steps except the balancing."""
+    """The floor makes all steps of an assignment except the balancing."""
     from floors import codec_floor
 
     counts = {f"t{number}": 6 for number in range(5)}

@@ -89,7 +89,7 @@ def test_a_new_benchmark_without_a_bound_fails_the_gate(name: str, tmp_path: Pat
 
 
 def test_the_core_is_compiled_once_for_the_program_the_seeds_and_the_wheel() -> None:
-    """Cargo compiles it again, for a minute, if one crate below it has another feature (rust/gate, rust/seeds)."""
+    """Cargo compiles the core again, for a minute, if a crate below it has other features (rust/gate, rust/seeds)."""
 
     def below(package: str, *options: str) -> set[str]:
         # Each line is the name of a crate or of a feature of it.

@@ -12,14 +12,14 @@ CLIENTS = [name for name in ROOTS if ".clients." in name]
 
 
 def test_the_public_names_are_those_of_the_list() -> None:
-    """A name that goes, or a signature that changes, breaks programs; a new one is a promise. `make public-names`."""
+    """A lost name or a new signature breaks programs; a new name is a promise. `make public-names` updates the list."""
     listed = LIST.read_text().splitlines()
     changes = list(difflib.unified_diff(listed, lines(), "tests/public-names.txt", "the sources", lineterm="", n=0))
     assert changes == []
 
 
 def test_the_list_is_of_the_package() -> None:
-    """griffe reads the sources and imports nothing: what it says holds for the installed package, too."""
+    """griffe reads the sources and imports nothing: the list must hold for the installed package, too."""
     listed = [line.partition(" is ")[0] for line in LIST.read_text().splitlines()]
     for root in ROOTS[:4]:
         module = importlib.import_module(root)
@@ -29,7 +29,7 @@ def test_the_list_is_of_the_package() -> None:
 
 @pytest.mark.parametrize("root", ["kafka_assignors", *CLIENTS])
 def test_the_reference_shows_every_public_name(root: str) -> None:
-    """A public name is on a page of docs/reference: its module is, or the name itself."""
+    """A page of docs/reference shows each public name: by itself, or with its class or module."""
     listed = dict(line.split(" is ") for line in LIST.read_text().splitlines() if " is " in line)
     pages = set(shown())
     origins = [origin for name, origin in listed.items() if name.rpartition(".")[0] == root and "__" not in name]

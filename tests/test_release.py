@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 # The Makefile notes which wheel is installed: `.installed-dev` for that of target/wheels/dev.
 BUILDS = [each.name.removeprefix(".installed-") for each in Path(sys.prefix).glob(".installed-*")]
 WHEELS = [wheel for build in BUILDS for wheel in (ROOT / "target" / "wheels" / build).glob("*.whl")]
-# Without a note it is that of `make release`.
+# Without such a note, the wheel of `make release` is installed.
 WHEELS = WHEELS or sorted((ROOT / "dist").glob("*-abi3-*.whl"))
 
 
@@ -97,7 +97,7 @@ def test_workflows_and_targets_install_nothing_that_is_not_pinned() -> None:
 
 
 def test_what_is_published_is_built_without_the_floors_of_the_benchmarks() -> None:
-    """`.github/release/try_wheel.py` looks into each wheel; this looks at how it is built."""
+    """`.github/release/try_wheel.py` checks each wheel; this test checks the program that builds them."""
     program = (ROOT / ".github" / "release" / "build_wheels.py").read_text()
     assert '"maturin"' in program
     assert "--features" not in program

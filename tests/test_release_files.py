@@ -1,4 +1,4 @@
-"""The readers of extension modules: files that this machine cannot load are read, and each fault in one is told."""
+"""The readers of extension modules: files that this machine cannot load are read, and their faults reported."""
 
 import calendar
 import hashlib
@@ -141,7 +141,7 @@ def test_a_page_that_changed_after_signing_is_told() -> None:
 
 @pytest.mark.parametrize("signed", [True, False])
 def test_two_links_of_the_same_files_become_equal(signed: bool) -> None:
-    """Of two pointers the first is to a symbol of the file, whose number is chance; the loader looks up the second."""
+    """The first pointer is to a symbol of the file, whose number differs by chance; the loader looks up the second."""
     one = mach_o(signed=signed, uuid=b"a" * 16, pointers=((0x4000, 21909), (0, 1)))
     two = mach_o(signed=signed, uuid=b"b" * 16, pointers=((0x4000, 22052), (0, 1)))
     assert one != two
@@ -227,7 +227,7 @@ def test_a_fault_of_a_pe_file_is_told(file: bytes, fault: str) -> None:
 
 
 def test_the_module_under_test_is_an_elf_file_for_this_processor() -> None:
-    """It is built for this machine's C library and not stripped as a release is, and both are told."""
+    """The module is built for this machine's C library and is not stripped; both are reported as faults."""
     content = Path(_core.__file__).read_bytes()
     (platform,) = platforms.chosen(["manylinux-x86_64"])
     faults = extension_files.faults_of(platform, STABLE, content)
@@ -380,7 +380,7 @@ def test_nothing_is_published_that_is_not_a_whole_release(tmp_path: Path) -> Non
 def test_platforms_are_built_side_by_side_in_folders_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """cargo locks its folder: a second build in it would wait, and drive the first one's files out."""
+    """cargo locks its folder: a second build in the same folder would wait, and replace the files of the first one."""
     busy: set[int] = set()
     seen: list[tuple[str, str, int]] = []
     met = threading.Barrier(2, timeout=30)
@@ -402,7 +402,7 @@ def test_platforms_are_built_side_by_side_in_folders_of_their_own(
     )
     wanted = [(platform.name, abi.name) for platform in chosen for abi in platforms.ABIS]
     assert [it.path.name for it in built] == ["-".join(each) for each in wanted]
-    # Both ABIs of a platform in one folder: the second takes the crates that do not know Python from the first.
+    # Both ABIs of a platform are built in one folder: the second build reuses the crates that do not depend on Python.
     assert len({(name, stream) for name, _, stream in seen}) == len({stream for _, _, stream in seen}) == 2
 
 

@@ -79,7 +79,7 @@ def test_the_program_of_a_python_starts_it_by_its_own_loader(
     program.parent.mkdir(parents=True)
     write_program(program, "python3.13", kind)
     said = subprocess.check_output([program, "-c", "pass"], text=True).splitlines()
-    # Python takes the name that it was started with for its own, and finds its modules by it.
+    # Python takes the name with which it is started for its own path, and searches its modules from there.
     wanted = ["--argv0", str(program), "--library-path", libraries.format(root), f"{program.parent}/python3.13"]
     assert said == [*wanted, "-c", "pass"]
 

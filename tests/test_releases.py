@@ -1,4 +1,4 @@
-"""The releases of the clients: what is tested, what the extras take, and what an import says of others."""
+"""The releases of the clients: which are tested, which the extras allow, and the warning for an import of others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from support.releases import CLIENTS, NEWEST, Environment, ends, environments
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 MODULES = {"aiokafka": "aiokafka", "confluent-kafka": "confluent_kafka", "kafka-python": "kafka"}
-# For each client something that its room cannot do without, and a class of that room.
+# For each client: a module and a name in it that our room of the client needs, and a class of that room.
 NEEDED = {
     "aiokafka": ("aiokafka.client", "AIOKafkaClient", "AIOKafkaConsumer"),
     "confluent-kafka": ("confluent_kafka", "TopicPartition", "Consumer"),

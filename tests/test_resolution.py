@@ -27,7 +27,7 @@ FRAMEWORKS = {
     "Airflow's provider": "apache-airflow-providers-apache-kafka>=2.1",
     "kombu": "kombu[confluentkafka]>=5.7",
 }
-# The oldest of each that the support table promises, and what a user with an exact pin gets.
+# The oldest release of each client that the support table promises, and others that a user may have pinned.
 PINS = {
     "kafka-python": ("2.0.2", "2.0.6", "2.1.6", "2.2.21", "2.3.2", "3.0.12"),
     "aiokafka": ("0.10.0", "0.11.0", "0.12.0", "0.13.0", "0.14.0"),
@@ -36,12 +36,12 @@ PINS = {
 
 
 def ours(*extras: str) -> list[str]:
-    """What the extras of this package ask for."""
+    """The requirements of these extras."""
     return [requirement for extra in extras for requirement in EXTRAS[extra]]
 
 
 def resolved(tmp_path: Path, *requirements: str) -> dict[str, Version]:
-    """The release of each package that the resolver takes. Neither the project's settings nor the user's count."""
+    """The release of each package that the resolver chooses. Settings of the project and of the user are ignored."""
     asked = tmp_path / "requirements.in"
     asked.write_text("\n".join(requirements))
     command = ["pip", "compile", "--no-config", "--no-header", "--no-annotate", "--quiet", "--python-version", "3.11"]
