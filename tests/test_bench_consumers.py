@@ -78,7 +78,7 @@ RECORDS, CHANGES = 100, 6
     [
         ("kafka-python: iteration", "eager", True),
         ("aiokafka: getmany()", "cooperative", True),
-        # By public methods alone aiokafka throws away what it has fetched.
+        # With public methods alone, aiokafka discards the records that it has fetched.
         ("aiokafka: getone()", "eager", False),
     ],
 )

@@ -25,7 +25,7 @@ from kafka_assignors.embedded import EmbeddedKafka
 
 pytestmark = pytest.mark.needs("benches")
 
-# Cases that are sentences there, and not rows.
+# Cases that docs/partitioners.md describes in sentences, not in rows of a table.
 OTHERWISE_ON_THE_PAGE = {"kafka-python-1000", "kafka-python-keyed", "kafka-python-slow-broker"}
 ROOT = Path(__file__).parent.parent
 RECORD = 80 + RECORD_OVERHEAD
@@ -295,7 +295,7 @@ def test_figures_and_page_are_those_of_the_simulator() -> None:
 
 
 def test_the_rows_of_kip_480_are_those_of_a_committed_run() -> None:
-    """All rounds of it, within the bounds, and the page has its figures."""
+    """The run has all rounds and is within the bounds, and the page has its figures."""
     committed = json.loads((ROOT / "docs" / "figures" / "partitioners" / "figures.json").read_text())
     page = (ROOT / "docs" / "partitioners.md").read_text()
     for row in kip_480.ROWS:
@@ -313,7 +313,7 @@ def test_the_rows_of_kip_480_are_those_of_a_committed_run() -> None:
 
 
 def test_the_other_cases_on_a_real_broker_are_those_of_a_committed_run() -> None:
-    """Whole runs within the bounds. The page has p99 of each case with three contenders."""
+    """The runs have all rounds and are within the bounds. The page has p99 of each case with three contenders."""
     committed = json.loads((ROOT / "docs" / "figures" / "partitioners" / "figures.json").read_text())
     page = (ROOT / "docs" / "partitioners.md").read_text()
     for scenario in live_kafka_python.SCENARIOS:

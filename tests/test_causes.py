@@ -1,4 +1,4 @@
-"""Why a group rebalanced, as its leader tells it, and the times of a report: by the classes alone, without a broker."""
+"""Why a group rebalanced, as its leader reports it, and the times of a report: with the classes alone, no broker."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_topics_in_another_order_are_the_same() -> None:
 
 
 def test_bytes_that_cannot_be_read_cost_nothing() -> None:
-    """They say that there are four billion topics, and none follows."""
+    """Some of these bytes claim billions of topics, and none follows."""
     leader = Leader()
     leader.plan(1, TWO, {"orders": 4})
     assert leader.plan(2, TWO, {"orders": 4}, broken="b") == {"subscription-changed"}

@@ -62,7 +62,7 @@ def test_ours_reads_nothing_that_is_not_its_own(ours: str) -> None:
 
 
 def test_a_share_that_shrinks_within_an_epoch() -> None:
-    """Records that were read before it shrank may be in the next lines, if these are of one call or batch."""
+    """The next lines may have records that were read before the share shrank, if they are of one call or batch."""
     shrunk = synced("kafka_python", 14, 0, 7), synced("kafka_python", 14, 0)
     lines = read("kafka_python", 7, 0, 1, began=14, more=1), read("kafka_python", 7, 2, 3, began=14)
     assert findings(*shrunk, *lines).read == 4

@@ -96,7 +96,7 @@ def test_spark_is_the_same_command_in_both_forms() -> None:
     assert CliRunner().invoke(app, ["spark", "synth", "--help"]).exit_code == 0
 
 
-# `embedded` has a parser of its own, with both.
+# `embedded` has a parser of its own, which always knows `-h` and `--help`.
 @pytest.mark.parametrize("command", [name for name, _ in commands() if name != "embedded"])
 def test_h_is_help(command: str) -> None:
     short, long = (CliRunner().invoke(app, [*command.split(), flag]) for flag in ("-h", "--help"))
@@ -114,7 +114,7 @@ def test_h_is_help(command: str) -> None:
     ],
 )
 def test_tab_completes(words: str, completed: set[str]) -> None:
-    """As bash asks for it."""
+    """With the variables that bash sets: the words, and the number of the word that it completes."""
     script = "import sys; sys.argv[0] = 'kafka-assignors'; from kafka_assignors.cli import main; main()"
     position = str(len(words.split(" ")) - 1)
     asked = {"_KAFKA_ASSIGNORS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": position}
@@ -134,7 +134,7 @@ def test_the_environment_names_the_brokers() -> None:
     for command in (["fleet", "--timeout", "1"], ["describe", "--group", "g", "--timeout", "1"]):
         asked = CliRunner().invoke(app, command, env=named)
         assert (asked.exit_code, "127.0.0.1:1" in asked.stderr) == (2, True), asked.stderr
-        # What is given counts more.
+        # An option on the command line overrides the environment.
         given = CliRunner().invoke(app, [*command, "-X", "bootstrap.servers=127.0.0.1:2"], env=named)
         assert "127.0.0.1:2" in given.stderr
         none = CliRunner().invoke(app, command, env={"KAFKA_ASSIGNORS_BOOTSTRAP_SERVERS": None})

@@ -73,7 +73,7 @@ def test_examples_run_as_printed(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An embedded Kafka with the topic of the pages replaces the broker on localhost."""
-    # The page on frameworks replaces it, in the process that runs other tests too.
+    # The page on frameworks replaces this class. Other tests run in this process, so the class is restored at the end.
     monkeypatch.setattr(aiokafka, "AIOKafkaConsumer", aiokafka.AIOKafkaConsumer)
     if page.name == "spark.md":
         request.getfixturevalue("spark")
@@ -127,7 +127,7 @@ def run_in(folder: Path, *command: str) -> None:
 
 
 def run_here(folder: Path, line: str) -> None:
-    """Runs a command in this process, which Spark's JVM is part of. That runs in another folder, so paths are whole."""
+    """Runs a command in the Spark session of this process. Its JVM has another current folder: paths are absolute."""
     program, *words = shlex.split(line)
     assert program == "kafka-assignors"
     whole = [str(folder / word) if before in PATHS else word for before, word in zip(["", *words], words, strict=False)]
@@ -151,7 +151,7 @@ def test_the_shell_lines_run_one_after_the_other(
     """In one folder and in the page's order. The page's program for a capture runs against a real broker, too.
 
     Two of the lines run as processes, as those of tests/spark do. The others run in the Spark of this process, since
-    each Spark takes a processor ten seconds before it does anything. The line of the whole pipeline runs in
+    starting another Spark takes ten seconds of a processor. The line of the whole pipeline runs in
     tests/spark/test_pipeline.py.
     """
     monkeypatch.chdir(tmp_path)

@@ -71,7 +71,7 @@ def test_a_click_on_a_heading_sorts(browser: Browser, address: str) -> None:
     browser.run(_SORT % headings.index("group"))
     names = browser.run(_NAMES)
     assert names == sorted(names)
-    # What is not known is last in both orders.
+    # Groups whose figure is not known are last in both orders.
     for _ in range(2):
         browser.run(_SORT % headings.index("waits"))
         assert set(browser.run(_NAMES)[-2:]) == {"dead", "moving"}

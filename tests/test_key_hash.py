@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka_assignors import MissingDependencyError, OptionError, PartitionerTypeError
 from kafka_assignors.key_hash import HASHES, partitions_of, partitions_of_column
 
-# Together, since the first table in a process makes pyarrow load pandas.
+# In one process, since the first table in a process makes pyarrow load pandas.
 pytestmark = pytest.mark.xdist_group("tables")
 
 THEIRS = {"murmur2": confluent_kafka.murmur2, "crc32": confluent_kafka.consistent, "fnv1a": confluent_kafka.fnv1a}

@@ -11,7 +11,7 @@ from kafka_assignors import MemberState, StickyAssignor, _core
 from kafka_assignors.errors import OptionError
 
 VERSIONS = {key: (least, most) for key, least, most in _core.protocol_versions().values()}
-# The embedded broker's topics have no ids.
+# Metadata 10 has ids of topics; the embedded broker's topics have none.
 VERSIONS[3] = (0, 9)
 
 
@@ -196,7 +196,7 @@ def test_two_members_share_commit_and_leave(group: Group) -> None:
 
 
 def courses(driver: Driver) -> list[tuple[str, int, int, int]]:
-    """Of each assignment: what made the member join, how often it asked, and when it began and was answered."""
+    """Of each assignment: what made the member join, the attempts, and when the join began and was answered."""
     assigned = [notice for notice in driver.of_kind("notify") if notice["kind"] == "assign"]
     return [(each["trigger"], each["attempts"], each["began_ms"], each["joined_ms"]) for each in assigned]
 

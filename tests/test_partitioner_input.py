@@ -29,7 +29,7 @@ def test_topics_without_partitions(kind: type[Ours]) -> None:
 
 @every
 def test_a_new_batch_of_a_topic_that_has_gone_is_no_error(kind: type[Ours]) -> None:
-    """A producer calls it while it sends a record, in code that does not expect an error of a partitioner."""
+    """A producer calls `on_new_batch` while it sends a record, in code that expects no error of a partitioner."""
     partitioner: Any = kind()
     partitioner.on_new_batch("x", Metadata(3), 0)
     left = ask(partitioner, Asked(3))

@@ -21,7 +21,7 @@ from kafka_assignors import (
 from kafka_assignors.partitioners import murmur2_column
 from support.partitioning import Asked, Ours, ask, every, refuses
 
-# Together, since the first table in a process makes pyarrow load pandas.
+# In one process, since the first table in a process makes pyarrow load pandas.
 pytestmark = pytest.mark.xdist_group("tables")
 
 VECTORS = {

@@ -153,7 +153,7 @@ def test_a_clients_metadata_is_read_when_it_is_replaced(kind: type[Ours]) -> Non
     assert cluster.calls["all"] == 2
     cluster.update(1)
     assert ask(partitioner, cluster) == ask(partitioner, cluster, b"key") == 0
-    # A change in place, as no client makes it: the new partition is found, too.
+    # No client changes the dictionary in place, as here; the new partition is found even then.
     cluster.topics["t"][1] = {"leader": 1}
     before = cluster.calls["all"]
     ask(partitioner, cluster)
@@ -200,7 +200,7 @@ def test_a_type_is_registered_without_its_subclasses(kind: type[Ours]) -> None:
 
 
 def test_a_registration_from_an_attribute_and_from_other_threads_waits_for_nobody() -> None:
-    """The attribute is read after the lock of the registered types was released, so it may register one itself."""
+    """The lock of the registered types is released before the attribute is read: a property may register a type."""
 
     class Late(Metadata):
         @property
@@ -245,7 +245,8 @@ def test_two_clusters_may_share_a_partitioner(kind: type[Ours]) -> None:
 
 def test_adaptive_goes_by_bytes() -> None:
     partitioner, cluster = AdaptivePartitioner(batch_size=1_000, seed=2), Metadata(100)
-    # Each record takes 100 bytes with the overhead of a batch, so that the 21st record finds 2,000 bytes.
+    # Each record takes 100 bytes with the overhead of a batch. The 21st record changes the partition, which has 2,000
+    # bytes: twice `batch_size`.
     seen = [ask(partitioner, cluster, value=b"x" * 92) for _ in range(60)]
     assert [len(set(seen[at : at + 20])) for at in (0, 20, 40)] == [1, 1, 1]
     assert len({seen[0], seen[20], seen[40]}) == 3

@@ -53,7 +53,7 @@ FLEXIBLE = {
 
 def versions(name: str) -> range:
     _, least, most = _core.protocol_versions()[name]
-    # OffsetFetch 10 has ids instead of names, and is the members' only.
+    # OffsetFetch 10 has ids of topics instead of names; only members of the core send it.
     return range(least, min(most, 9 if name == "OffsetFetch" else most) + 1)
 
 
@@ -320,7 +320,7 @@ def test_offset_fetch(name: str, version: int) -> None:
 
 
 def test_groups_that_the_broker_assigns() -> None:
-    """kafka-python has none. The bytes are those of Java's kafka-clients 4.3.1; the core's tests have all of them."""
+    """kafka-python lacks the message. The bytes are of Java's kafka-clients 4.3.1, like those in the core's tests."""
     head = CORRELATION.to_bytes(4, "big") + b"\0"
     body = bytes.fromhex(
         "0000000302000000026707537461626c65000000080000000708756e69666f726d02026d02690272000000070263032f6802027404742e2a"

@@ -138,7 +138,7 @@ GROUP = Group({"t": 4, "u": 2}, {"a": ("t", "u"), "b": ("t",)}, {"a": {"t": [0, 
 def assignments(*shares: Mapping[str, Sequence[int]]) -> list[bytes | None]:
     encoded: list[bytes | None] = []
     for share in shares:
-        # The list of partitions has the same layout in a subscription, after the version and an empty list of topics.
+        # After version and topics (none), a subscription has user data, which list partitions like an assignment.
         owned = subscription([], share, 1)
         size = int.from_bytes(owned[6:10], "big")
         encoded.append(b"\0\3" + owned[10 : 10 + size - 4] + b"\xff\xff\xff\xff")
@@ -220,7 +220,7 @@ def test_a_quick_run_measures_the_peers_that_are_installed(tmp_path: Path, capsy
 @pytest.mark.needs("java", "peers")
 @pytest.mark.parametrize("name", HARNESSES)
 def test_the_harness_of_a_peer(name: str, race: Race) -> None:
-    """Its plan is valid. With equal subscriptions it is as balanced as ours, and keeps as many partitions."""
+    """The peer's plan is valid. With equal subscriptions it is as balanced as ours, and keeps as many partitions."""
     contender = peer(name)
     entries = race.run(SMALL, [contender])
     entry, mine = entries[name], entries[f"kafka-assignors {contender.strategy}"]

@@ -152,7 +152,7 @@ def test_the_only_script_is_the_pages_own() -> None:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert policy == f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     assert len(json.loads(data)) == len(HOSTILE)
-    # Without sections there is none.
+    # A page without sections has no script.
     assert "<script" not in page(sample(("calm",)))
 
 

@@ -92,7 +92,7 @@ def test_tables_show_all_columns_on_a_screen_and_on_paper(browser: Browser, tmp_
     browser.on_paper(_PAPER)
     assert browser.run(_CUT) == []
     assert browser.run(_TOO_WIDE) == []
-    # A closed section is left out of the print, as are what only a screen can use.
+    # A print has no closed section, and nothing that only a screen can use.
     assert browser.run("getComputedStyle(document.querySelector('nav')).display") == "none"
     browser.run("document.querySelectorAll('details.change').forEach(each => { each.open = false; })")
     assert browser.run("[...document.querySelectorAll('details.change')].every(each => !each.offsetParent)")
@@ -117,9 +117,9 @@ def test_a_section_is_drawn_when_it_is_opened(browser: Browser, tmp_path: Path) 
     assert counts[0] > 0
     assert set(counts[1:]) == {0}
     rows = "[...document.querySelectorAll('%s tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))"
-    # The same group is above, with its table.
+    # Further up, the page has the same table of the same group.
     assert browser.run(rows % "details.change .of-group") == browser.run(rows % "#group-1 .of-group")
-    # Every owner of both timelines has its colour, each change its gap; and both have the one axis.
+    # Both timelines share one axis. A partition has one rectangle for each series of rebalances with the same owner.
     picture = browser.run("""(() => {
       const svg = document.querySelector('details.change svg'), of = kind => [...svg.querySelectorAll(kind)];
       return {
@@ -217,7 +217,7 @@ def test_pictures_turn_dark_with_the_page(browser: Browser, files: tuple[str, An
     in_light = browser.run(script)
     browser.open(files[0], dark=True)
     in_dark = browser.run(script)
-    # Text has the colour of the page's text.
+    # The text in a picture has the colour of the page's text.
     assert in_light[0] > 50 > in_light[1]
     assert in_dark[1] > 50 > in_dark[0]
     assert in_light[2] != in_dark[2]

@@ -34,7 +34,7 @@ def test_before_its_first_rebalance_nobody_owns_anything() -> None:
 
 
 def test_of_two_rebalances_at_one_time_the_last_is_that_of_the_members() -> None:
-    """A change of partition counts comes before the events of its time, and what was observed has none of it."""
+    """A change of partition counts comes before the events of its time. Observed histories do not have the change."""
     observed = Ownership("observed", [10, 20], ["a", "b"], [T0], [[0], [1]], [0, 1])
     sticky = Ownership("sticky", [10, 20, 20], ["a", "b"], [T0], [[0], [0], [1]], [0, 0, 1])
     first, second = aligned([observed, sticky])

@@ -26,7 +26,7 @@ SITE = ROOT / "target" / "site"
 PAGES = ("", "quickstart/", "clients/", "releases/", "reference/assignors/", "figures/race/results/", "how-it-works/")
 PHONE, DESK = 390, 1280
 WITHOUT_PIXELS = "[...document.images].filter(image => image.naturalWidth === 0).map(image => image.src)"
-# What ends beyond the right edge and cannot be scrolled to: nothing around it scrolls.
+# Elements that end beyond the right edge, inside nothing that scrolls: a reader cannot see their ends.
 CUT_OFF = """[...document.querySelectorAll("article *")].filter(item => {
   const box = item.getBoundingClientRect();
   if (box.width === 0 || box.right <= document.documentElement.clientWidth + 0.5) return false;
@@ -73,7 +73,7 @@ def site() -> Iterator[str]:
         thread.join()
 
 
-# One process builds the site, once. Two that build it at a time fail: both make its environment.
+# One process builds the site, once. Two builds at the same time fail, since both create its environment.
 pytestmark = [pytest.mark.needs("index"), pytest.mark.timeout(400), pytest.mark.xdist_group("site")]
 
 
