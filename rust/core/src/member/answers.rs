@@ -79,7 +79,7 @@ impl Machine for Membership {
             Role::Bootstrap => {}
             Role::Group => {
                 if matches!(self.generation.phase, Phase::Joining) || connection.awaits(ApiKey::SyncGroup) {
-                    // The member id stays: the coordinator may count the member to the new generation.
+                    // The member id stays: the coordinator may already count the member in the new generation.
                     self.join_again();
                 }
             }

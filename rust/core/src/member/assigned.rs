@@ -24,9 +24,9 @@ pub(super) struct Unchecked {
     /// Topics in the plan that the member does not subscribe to.
     foreign: Vec<String>,
     bytes: Vec<u8>,
-    /// Metadata that was asked for at this time or later decides.
+    /// Only Metadata requested at this time or later decides which partitions exist.
     since: u64,
-    /// When the known topics decide, however old they are.
+    /// From this time on the known topics decide, however old they are.
     deadline: u64,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Unchecked {
 pub(super) struct Missing {
     /// Topic to the least of its partitions that were left out.
     least: BTreeMap<String, i32>,
-    /// Until when the topics are asked for often: some brokers learn later than others that a topic has grown.
+    /// Metadata is requested often until this time: some brokers learn later than others that a topic has grown.
     ask_often_until: u64,
 }
 
@@ -47,7 +47,7 @@ impl Membership {
             Err(reason) => {
                 self.network
                     .warn(format!("the leader's plan has no assignment for this member that can be read: {reason}"));
-                // The same metadata would be answered with the same bytes.
+                // After a JoinGroup with the same metadata the coordinator would send the same bytes.
                 self.change_metadata();
                 self.join_again();
                 return;
@@ -129,7 +129,7 @@ impl Membership {
         true
     }
 
-    /// How many of these partitions exist, which ascend. None of a topic whose size is not known: a leader could name any number.
+    /// How many of these ascending partitions exist. A topic of unknown size counts as empty: a leader could name any number.
     fn existing(&self, topic: &str, numbers: &[i32]) -> usize {
         let count = self.cluster.count(topic).unwrap_or(0);
         numbers.partition_point(|&number| i64::from(number) < i64::from(count))

@@ -17,13 +17,13 @@ use std::collections::HashSet;
 /// How far the audit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audit {
-    /// It follows the next assignment.
+    /// The audit begins after the next assignment.
     Ahead,
     /// DescribeGroups is to be sent.
     Wanted,
     /// DescribeGroups is unanswered.
     Asked,
-    /// It is over, or not needed.
+    /// The audit is over, or not needed.
     Over,
 }
 
@@ -80,7 +80,7 @@ impl Membership {
         let response: DescribeGroupsResponse = read_response(header, frame)?;
         self.network.throttle(conn, response.throttle_time_ms);
         if self.generation.audit != Audit::Asked {
-            // The question was about an earlier generation.
+            // DescribeGroups was sent in an earlier generation.
             return Ok(());
         }
         self.generation.audit = Audit::Over;
@@ -103,11 +103,12 @@ impl Membership {
         Ok(())
     }
 
-    /// A partition that is in no member's assignment, of the topics subscribed to, and for a leader of all members' topics.
+    /// A partition that is in no member's assignment. It belongs to a topic of this member's subscription or, for a leader, of
+    /// any member's.
     fn unowned(&self, group: &DescribedGroup) -> Option<(String, u32)> {
         let mut owned: HashSet<(&[u8], i32)> = HashSet::new();
         for member in &group.members {
-            // Another member's bytes. An assignment that cannot be read owns nothing.
+            // The leader wrote these bytes for another member. An assignment that cannot be read counts as empty.
             let Ok(read) = Assignment::read(&member.member_assignment) else { continue };
             for (topic, numbers) in read.partitions.iter() {
                 owned.extend(numbers.iter().map(|number| (topic, number)));

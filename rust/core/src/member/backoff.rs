@@ -2,7 +2,7 @@
 
 use crate::split_mix::SplitMix64;
 
-/// What waits vary by: the same seed gives the same waits.
+/// The random part of the waits: the same seed gives the same waits.
 #[derive(Debug, Clone)]
 pub(super) struct Jitter(SplitMix64);
 
@@ -38,7 +38,7 @@ impl Backoff {
         self.not_before = self.not_before.max(now.saturating_add(wait.max(1)));
     }
 
-    /// A failure whose first repetition costs nothing: only from the second in a row on is there a wait.
+    /// A failure after which the first repetition comes at once. The waits begin with the second failure in a row.
     pub(super) fn failed_once_free(&mut self, now: u64, jitter: &mut Jitter) {
         if self.failures == 0 {
             self.failures = 1;

@@ -1,5 +1,5 @@
-//! OffsetCommit: one in flight at a time, in the order in which the application asked, and only for partitions that the member has
-//! owned without a break since.
+//! OffsetCommit: one in flight at a time, in the order of the application's calls, and only for partitions that the member has
+//! owned without a break since the call.
 
 use super::backoff::{Backoff, Jitter};
 use super::connections::{Broken, Pending};
@@ -68,15 +68,15 @@ impl Commit {
 
 /// What the broker's answer means for one offset of a commit.
 pub(super) enum Verdict {
-    /// It is committed again, because of this error.
+    /// The offset is committed again, because of this error.
     Again(ErrorCode),
-    /// This is its result.
+    /// The result of the offset.
     Done(ErrorCode),
-    /// This is its result, and that of the whole commit: it is about the member.
+    /// The result of the offset and of the whole commit: the code refuses the member.
     Refused(ErrorCode),
-    /// The partition is not the member's any more.
+    /// The member does not own the partition any more.
     Dropped,
-    /// The answer does not have it.
+    /// The answer does not contain the offset.
     Unanswered,
 }
 
@@ -97,7 +97,7 @@ impl Commits {
         self.waiting.is_empty() && self.in_flight.is_none()
     }
 
-    /// Takes a commit; none is sent any more if the member is out of the group for good.
+    /// Takes a commit. If the member is out of the group for good (`over`), the commit is refused and not sent.
     pub(super) fn take_in(&mut self, mut commit: Commit, over: bool, actions: &mut Vec<Action>) {
         if over {
             commit.answer(ErrorCode::UNKNOWN_MEMBER_ID, actions);
@@ -106,8 +106,9 @@ impl Commits {
         }
     }
 
-    /// The next commit to send, without the offsets of partitions that, in a subscription, the member has not owned without a
-    /// break. A broker from 4.3 on refuses all of a commit because of one of them. A commit of which nothing is left is answered.
+    /// The next commit to send. In a subscription it contains only the offsets of partitions that the member has owned without a
+    /// break: a broker from 4.3 on refuses a whole commit because of one other offset. A commit without offsets is answered, not
+    /// sent.
     pub(super) fn next(
         &mut self,
         subscribed: bool,
@@ -124,7 +125,7 @@ impl Commits {
         None
     }
 
-    /// Takes the broker's answer for a commit that was in flight. Returns the error that concerns all of it, or success.
+    /// Takes the broker's answer for a commit that was in flight. Returns the error that concerns the whole commit, or success.
     pub(super) fn take_answer(
         &mut self,
         mut commit: Commit,
@@ -182,7 +183,7 @@ impl Commits {
         [deadline.map(|commit| commit.deadline).min(), backoff]
     }
 
-    /// Answers all of them with `code`. None that waits is sent any more.
+    /// Answers all commits with `code`. Those that were waiting are not sent any more.
     pub(super) fn refuse_all(&mut self, code: ErrorCode, actions: &mut Vec<Action>) -> Progress {
         self.answer_where(code, actions, |_| true)
     }
@@ -192,7 +193,7 @@ impl Commits {
         self.in_flight = None;
     }
 
-    /// Answers those for which `is_over` holds, and forgets them unless they are in flight.
+    /// Answers the commits for which `is_over` holds, and forgets those that are not in flight.
     pub(super) fn answer_where(
         &mut self,
         code: ErrorCode,
@@ -245,7 +246,8 @@ impl Membership {
         if let Some(code) = self.commits_refused() {
             return progress | self.commits.refuse_all(code, &mut self.network.actions);
         }
-        // Nothing of these is left to send. A callback that waited for one would keep the application from taking its assignment.
+        // These commits have no offsets left to send. A callback that waits for one of them would keep the application from
+        // taking its assignment.
         progress |=
             self.commits.answer_where(ErrorCode::NONE, &mut self.network.actions, |commit| commit.offsets.is_empty());
         // Before the application has taken its assignment, it is not known which of the released partitions came back.
@@ -291,7 +293,7 @@ impl Membership {
             group_id: self.config.group_id.clone(),
             generation_id: self.generation.id,
             member_id: self.member_id.clone(),
-            // Outside a generation the broker would look for a member with it, and find none.
+            // Outside a generation the broker would look for a member with this instance id, and find none.
             group_instance_id: self.config.group_instance_id.clone().filter(|_| self.generation.id >= 0),
             topics: topics.into_iter().map(topic).collect(),
             ..Default::default()
@@ -310,7 +312,8 @@ impl Membership {
         }
         let current = self.is_current(&pending.stamp);
         let subscribed = self.subscription.is_some();
-        // Of a partition that was given up. If its topic is gone too, no further attempt may hold up the next generation.
+        // Whether the partition of the offset was given up. If its topic is deleted too, another attempt would only delay the
+        // next generation.
         let given_up =
             |offset: &CommitOffset| subscribed && self.ownership.since(&offset.topic, offset.partition).is_none();
         let verdict = |offset: &CommitOffset| match codes.get(&(offset.topic.as_str(), offset.partition)).copied() {
@@ -333,7 +336,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Acts on what the answer says about the member.
+    /// Acts on an error that concerns the member or the coordinator.
     fn react_to_commit(&mut self, code: ErrorCode, current: bool) {
         match code {
             ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR | ErrorCode::REQUEST_TIMED_OUT => {

@@ -16,10 +16,10 @@ pub enum RebalanceProtocol {
 pub struct Assignor {
     /// Its name on the wire.
     pub name: String,
-    /// Whether its plans may be applied in two phases. Those that may can be applied at once too, as in Kafka.
+    /// Whether its plans may be applied in two rebalances. Such an assignor supports the eager protocol too, as in Kafka.
     pub cooperative: bool,
-    /// Whether its generation numbers decide between claims, so that its plans need no check for partitions that are still
-    /// owned. True for `cooperative-sticky`.
+    /// Whether it decides by generation numbers which of two members owns a partition. Then its plans need no check for
+    /// partitions that are still owned. True for `cooperative-sticky`.
     pub settles_claims: bool,
     /// Whether its plans depend on racks. A leader then plans again when replicas move between racks.
     pub uses_racks: bool,
@@ -50,15 +50,15 @@ pub struct Config {
     pub assignors: Vec<Assignor>,
     /// `session.timeout.ms`.
     pub session_timeout_ms: u64,
-    /// `heartbeat.interval.ms`: at most a third of the session timeout is sensible, and less than it is demanded.
+    /// `heartbeat.interval.ms`: must be less than the session timeout, and should be at most a third of it.
     pub heartbeat_interval_ms: u64,
-    /// How long after a new generation the first heartbeat comes, if that is earlier. A cooperative group rebalances twice, and
-    /// hears of the second rebalance sooner.
+    /// The first heartbeat of a generation is sent after this time, if the heartbeat interval is longer. A cooperative group
+    /// rebalances twice, and its members learn of the second rebalance from a heartbeat.
     pub early_heartbeat_ms: u64,
-    /// `max.poll.interval.ms`: how long the application may do without asking for records.
+    /// `max.poll.interval.ms`: the longest time between two polls of the application.
     pub max_poll_interval_ms: u64,
-    /// How long the group waits for this member in a rebalance. None is `max.poll.interval.ms`, as in Java, where only the thread
-    /// that polls can join.
+    /// How long the group waits for this member in a rebalance. `None` stands for `max.poll.interval.ms`, as in Java, where only
+    /// the thread that polls can join.
     pub rebalance_timeout_ms: Option<u64>,
     /// `socket.timeout.ms`: how long a request may take.
     pub request_timeout_ms: u64,
@@ -72,7 +72,7 @@ pub struct Config {
     pub max_backoff_ms: u64,
     /// What to do in a group that the brokers' own assignor serves.
     pub converted: Converted,
-    /// For the jitter of back-offs: all the randomness there is.
+    /// The seed for the jitter of back-offs, the only randomness of a member.
     pub seed: u64,
 }
 
@@ -109,11 +109,11 @@ pub(super) struct NetworkConfig {
     pub(super) group_id: String,
     pub(super) request_timeout_ms: u64,
     pub(super) connect_timeout_ms: u64,
-    /// The longest throttle that is observed.
+    /// The longest throttle time that the member obeys.
     pub(super) longest_throttle_ms: u64,
 }
 
-/// Settings that make no member.
+/// Why no member can be made with the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// A list or text that must not be empty.
@@ -124,7 +124,7 @@ pub enum ConfigError {
     Range {
         /// The setting.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
         /// The least it may be.
         least: u64,
@@ -146,13 +146,13 @@ pub enum ConfigError {
     Twice(String),
 }
 
-/// The longest throttle that is observed with any session timeout. A longer one is an attack.
+/// The longest throttle time that the member obeys with any session timeout. A longer one is an attack.
 const LONGEST_THROTTLE_MS: u64 = 300_000;
 
 /// The longest time in a protocol field.
 pub(super) const MOST_MS: u64 = i32::MAX as u64;
 
-/// The first of these texts (name, bytes, the most bytes) that is too long.
+/// Refuses the first of these texts (name, bytes, the most bytes) that is too long.
 pub(super) fn check_lengths(texts: &[(&'static str, usize, usize)]) -> Result<(), ConfigError> {
     match texts.iter().find(|(_, length, most)| length > most) {
         Some(&(name, length, most)) => Err(ConfigError::Long { name, length, most }),
@@ -160,7 +160,7 @@ pub(super) fn check_lengths(texts: &[(&'static str, usize, usize)]) -> Result<()
     }
 }
 
-/// The first of these numbers (name, value, the least, the most) that is out of its range.
+/// Refuses the first of these numbers (name, value, the least, the most) that is out of its range.
 pub(super) fn check_ranges(numbers: &[(&'static str, u64, u64, u64)]) -> Result<(), ConfigError> {
     match numbers.iter().find(|(_, value, least, most)| !(least..=most).contains(&value)) {
         Some(&(name, value, least, most)) => Err(ConfigError::Range { name, value, least, most }),
@@ -169,7 +169,7 @@ pub(super) fn check_ranges(numbers: &[(&'static str, u64, u64, u64)]) -> Result<
 }
 
 impl Config {
-    /// The first setting that makes no member.
+    /// Refuses the first setting with which no member can be made.
     ///
     /// # Errors
     /// An empty list or name, a time outside what the protocol or its rules allow, a name too long, an assignor twice.
@@ -207,7 +207,7 @@ impl Config {
         ])
     }
 
-    /// The highest protocol that all assignors have in common: every one has the eager one.
+    /// The highest protocol that all assignors support. Every assignor supports the eager one.
     #[must_use]
     pub fn rebalance_protocol(&self) -> RebalanceProtocol {
         if self.assignors.iter().all(|assignor| assignor.cooperative) {
@@ -236,8 +236,8 @@ impl Config {
         }
     }
 
-    /// The longest throttle that is observed. A heartbeat that waits longer may come after the end of the session; the quotas of
-    /// a broker never ask for more than about a second.
+    /// The longest throttle time that the member obeys. A heartbeat that waits longer may come after the end of the session; the
+    /// quotas of a broker never ask for more than about a second.
     fn longest_throttle_ms(&self) -> u64 {
         (self.session_timeout_ms / 2).min(LONGEST_THROTTLE_MS)
     }
@@ -247,8 +247,9 @@ impl Config {
         self.rebalance_timeout_ms.unwrap_or(self.max_poll_interval_ms)
     }
 
-    /// How long JoinGroup and SyncGroup may take: the broker parks both until everybody is there. It waits for the longest
-    /// rebalance timeout of the group, and members of other clients have max.poll.interval.ms for that.
+    /// How long JoinGroup and SyncGroup may take. The broker parks JoinGroup until all members have joined, and SyncGroup until
+    /// the leader has sent the plan, each for at most the longest rebalance timeout of the group. That of other clients is
+    /// max.poll.interval.ms.
     pub(super) fn parked_timeout_ms(&self) -> u64 {
         self.request_timeout_ms.max(self.max_poll_interval_ms.max(self.rebalance_timeout_ms()) + 5_000)
     }

@@ -8,7 +8,7 @@ use crate::protocol::writer::WriteError;
 use crate::protocol::{ApiKey, Body, FrameError, RequestHeader, write_request};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Member id and generation at the time of a request. Its answer changes nothing in another generation.
+/// Member id and generation at the time of a request. The answer to the request changes nothing in another generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) member_id: String,
@@ -149,7 +149,7 @@ impl Connections {
         self.by_id.iter().map(|(&conn, connection)| (conn, connection))
     }
 
-    /// Those for which `is` holds.
+    /// The connections for which `is` holds.
     pub(super) fn which(&self, is: impl Fn(&Connection) -> bool) -> Vec<u64> {
         self.iter().filter(|(_, connection)| is(connection)).map(|(conn, _)| conn).collect()
     }

@@ -1,10 +1,10 @@
-//! The course of a rebalance, for the member's report of it: when it began, how often the member asked, and what it knows of the
-//! cause by itself.
+//! The course of a rebalance, for the member's report of it: when it began, how many times the member asked to join, and the
+//! cause as far as the member can tell.
 
-/// What made the member join. Only what it knows by itself: most causes are known to the leader alone.
+/// Why the member joined, as far as the member can tell: most causes are known to the leader alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trigger {
-    /// The coordinator says that the group rebalances.
+    /// The coordinator has answered that the group rebalances.
     #[default]
     Group,
     /// The member is new in the group, or comes back after it has left.
@@ -40,13 +40,14 @@ impl Trigger {
     }
 }
 
-/// A rebalance from the moment at which the member wanted to join until it has its assignment. Rebalances of which only the last
-/// one gives it an assignment are one. All times are those of the member's clock.
+/// A rebalance from the moment at which the member wanted to join until it has its assignment. Several rebalances in a row count
+/// as one if only the last gives the member an assignment. All times are those of the member's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Course {
-    /// When the member began to want to join; `None` if no rebalance is under way.
+    /// Since when the member has wanted to join; `None` if no rebalance is under way.
     pub began_at: Option<u64>,
-    /// When the coordinator answered its JoinGroup request: by then every member had given up what it was to give up.
+    /// When the coordinator answered the member's JoinGroup request: by then every member had given up the partitions that it had
+    /// to.
     pub joined_at: Option<u64>,
     /// How many JoinGroup requests were sent (KIP-848: heartbeats that join), without the one that only asks for a member id.
     pub attempts: u32,
@@ -55,7 +56,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// Takes note of the beginning, unless a rebalance is under way.
+    /// Records the beginning, unless a rebalance is under way.
     pub(super) fn begin(&mut self, now: u64, trigger: Trigger) {
         if self.began_at.is_none() {
             *self = Self { began_at: Some(now), trigger, ..Self::default() };

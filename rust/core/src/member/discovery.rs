@@ -66,7 +66,7 @@ impl Discovery {
         self.backoff.failed(now, jitter);
     }
 
-    /// The coordinator has answered, and not that it is none.
+    /// The coordinator has served a request: the next failure begins with the shortest back-off again.
     pub(super) fn succeeded(&mut self) {
         self.backoff.succeeded();
     }
@@ -90,17 +90,17 @@ impl Discovery {
     }
 }
 
-/// The connection to any broker.
+/// The state of the connection to any broker.
 pub(super) enum Bootstrap {
     /// A request may be sent on it now.
     Ready(u64),
-    /// It has just been begun.
+    /// The connection has just been begun.
     Begun,
-    /// It is not open yet, throttled, or must not be begun before a back-off is over.
+    /// The connection is not open yet, is throttled, or must not be begun before a back-off is over.
     Waits,
 }
 
-/// Whether every repetition would fail too.
+/// Whether every repetition of the request would fail too.
 pub(super) fn is_fatal(code: ErrorCode) -> bool {
     matches!(
         code,

@@ -76,13 +76,14 @@ pub enum Event {
         /// API key to lowest and highest version, as ApiVersions answered.
         versions: BTreeMap<i16, (i16, i16)>,
     },
-    /// A connection asked for could not be made, or is gone. Unknown ones, and those that the member closed, are ignored.
+    /// A connection asked for could not be made, or is gone. The member ignores this event for an unknown connection and for one
+    /// that it has closed.
     Disconnected {
         /// The connection.
         conn: u64,
         /// For logs and errors.
         reason: String,
-        /// Set where trying again is no use: TLS or SASL refused us.
+        /// Set where another attempt would fail too: TLS or SASL refused the client.
         fatal: Option<ErrorCode>,
     },
     /// A response came.
@@ -96,8 +97,8 @@ pub enum Event {
     Tick,
     /// The application polled.
     Poll,
-    /// The application subscribes. An eager member gives its partitions up even if these are the topics that it had, as the
-    /// clients do; a cooperative one then keeps them.
+    /// The application subscribes. An eager member gives its partitions up even if the topics are the same as before, as Kafka's
+    /// clients do; a cooperative member then keeps its partitions.
     Subscribe {
         /// Names, not expressions.
         topics: Vec<String>,
@@ -107,7 +108,7 @@ pub enum Event {
     /// The topics that a subscription by expressions stands for now, as an answer to [`Action::Topics`]. Without a change
     /// nothing happens.
     Matched {
-        /// Names, those that are subscribed to by name among them.
+        /// All names, including those subscribed to by name.
         topics: Vec<String>,
     },
     /// The application unsubscribes.
@@ -116,7 +117,7 @@ pub enum Event {
     Done {
         /// Of the notice.
         ticket: u64,
-        /// For [`NoticeKind::Prepare`]: each assignor's metadata, as the config's list has them. Else empty.
+        /// For [`NoticeKind::Prepare`]: each assignor's metadata, in the order of the config's list. Else empty.
         protocols: Vec<(String, Vec<u8>)>,
     },
     /// The plan that [`Action::Plan`] asked for.
@@ -130,7 +131,7 @@ pub enum Event {
     PlanFailed {
         /// Of the action.
         ticket: u64,
-        /// What it said.
+        /// The assignor's message.
         message: String,
     },
     /// Offsets to commit.
@@ -151,12 +152,12 @@ pub enum Event {
         /// For how long to try.
         timeout_ms: u64,
     },
-    /// The members of the group in this process. Their heartbeats are spread over the interval, and the first that hears of a
+    /// The members of the group in this process. Their heartbeats are spread over the interval, and the first that learns of a
     /// rebalance informs the others.
     Neighbours {
-        /// Which of them this one is, from 0.
+        /// The place of this member among them, from 0.
         place: u32,
-        /// How many they are with this one.
+        /// The number of these members, this one included.
         count: u32,
     },
     /// [`Action::GroupRebalances`] of another member of the group: a hint. The next heartbeat is sent now, and only its answer
@@ -253,7 +254,7 @@ pub enum Level {
 pub enum Action {
     /// Open a connection, with its handshakes, and answer [`Event::Connected`] or [`Event::Disconnected`].
     Connect {
-        /// The number it goes by; never used again.
+        /// The number of the connection; never used again.
         conn: u64,
         /// -1 for a bootstrap server.
         node_id: i32,
@@ -271,7 +272,7 @@ pub enum Action {
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// Close a connection, or stop opening it. Nothing more is heard of it.
+    /// Close a connection, or stop opening it. The member ignores later events of this connection.
     Close {
         /// Which.
         conn: u64,
@@ -319,9 +320,9 @@ pub enum Action {
         /// The offsets.
         offsets: Vec<FetchedOffset>,
     },
-    /// The coordinator says that a rebalance has begun. Comes once a generation.
+    /// The coordinator has answered that a rebalance has begun. Comes once a generation.
     GroupRebalances {
-        /// The one that it ends.
+        /// The generation that the rebalance ends (KIP-848: the new epoch).
         generation: i32,
     },
     /// The application has not polled for `max.poll.interval.ms`. The member is out of the group until the next poll, and its

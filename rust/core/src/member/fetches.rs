@@ -24,7 +24,7 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
-    /// The offsets of an answer; a partition that it does not have gets the code `missing`.
+    /// The offsets of an answer; a partition that the answer does not contain gets the code `missing`.
     pub(super) fn found(&self, mut read: Read, missing: ErrorCode) -> Vec<FetchedOffset> {
         let mut offsets = Vec::new();
         for (topic, numbers) in &self.partitions {
@@ -58,7 +58,7 @@ impl Fetch {
     }
 }
 
-/// What an answer has, by topic and partition.
+/// The results in an answer, by topic and partition.
 pub(super) type Read = HashMap<(String, i32), OffsetFetchPartitionResponse>;
 
 /// The fetches that are not done.
@@ -67,7 +67,7 @@ pub(super) struct Fetches {
     pub(super) waiting: VecDeque<Fetch>,
     pub(super) in_flight: Option<Fetch>,
     pub(super) backoff: Backoff,
-    /// Whether the log says that the broker cannot wait for transactions.
+    /// Whether the warning that the broker cannot wait for transactions has been logged.
     warned: bool,
 }
 
@@ -80,7 +80,7 @@ impl Fetches {
         self.waiting.is_empty() && self.in_flight.is_none()
     }
 
-    /// Takes a fetch; none is sent any more if the member is out of the group for good.
+    /// Takes a fetch. If the member is out of the group for good (`over`), the fetch is refused and not sent.
     pub(super) fn take_in(&mut self, mut fetch: Fetch, over: bool, actions: &mut Vec<Action>) {
         if over {
             fetch.answer(ErrorCode::UNKNOWN_MEMBER_ID, Vec::new(), actions);
@@ -110,7 +110,7 @@ impl Fetches {
         [open.map(|fetch| fetch.deadline).min(), backoff]
     }
 
-    /// Answers those whose time is over, and forgets them unless they are in flight.
+    /// Answers the fetches whose time is over, and forgets those that are not in flight.
     pub(super) fn expire(&mut self, now: u64, actions: &mut Vec<Action>) -> Progress {
         let mut progress = false;
         for fetch in self.waiting.iter_mut().chain(&mut self.in_flight).filter(|fetch| fetch.deadline <= now) {
@@ -206,7 +206,7 @@ impl Membership {
     }
 }
 
-/// Whether the answer will be another one in a while: a transaction ends, a coordinator has loaded.
+/// Whether the same request may succeed later: a transaction has ended by then, or a coordinator has loaded the group.
 pub(super) fn is_retriable(code: ErrorCode) -> bool {
     matches!(
         code,

@@ -9,12 +9,12 @@ use super::{Leaves, Membership, Phase, Progress};
 use crate::protocol::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use crate::protocol::{ApiKey, ErrorCode, read_response};
 
-/// The least time between the heartbeats of two neighbours. Closer ones would wake every process more often and hardly make a
+/// The least time between the heartbeats of two neighbours. A shorter time would wake every process more often and hardly make a
 /// rebalance known sooner.
 const CLOSEST_MS: u64 = 100;
 
 /// The part of the heartbeat interval at whose end this member sends its heartbeat. The members of one process (neighbours) share
-/// the interval, so that one of them hears of a rebalance soon. Three of them:
+/// the interval, so that one of them soon learns of a rebalance. Three of them:
 ///
 /// ```text
 /// |····0····|····1····|····2····|····0····|…
@@ -52,9 +52,9 @@ pub(super) struct Heartbeat {
     next_at: u64,
     /// Where the first interval of the generation begins.
     origin: u64,
-    /// A neighbour has heard that the group rebalances, so a heartbeat is due now.
+    /// A neighbour has learnt that the group rebalances, so a heartbeat is due now.
     urgent: bool,
-    /// Whether the coordinator has said that the group rebalances.
+    /// Whether the coordinator has answered that the group rebalances.
     rebalances: bool,
     /// How many answers in a row were UNKNOWN_SERVER_ERROR.
     server_errors: u32,
@@ -68,18 +68,19 @@ impl Heartbeat {
     }
 
     /// The next heartbeat is due at the member's turn of the next interval from `origin`, however late this thread woke. Members
-    /// that got their assignments at the same moment thus go on to send heartbeats at the same moment, and a rebalance waits for
-    /// half an interval on average. With an interval counted from each wake-up it would wait for the latest of many clocks.
+    /// that got their assignments at the same moment thus keep sending heartbeats at the same moment, and a rebalance waits for
+    /// half an interval on average. If each interval began at a wake-up, the heartbeats would drift apart, and a rebalance would
+    /// wait for the latest of them.
     fn schedule(&mut self, now: u64, interval: u64, turn: Turn) {
-        // Origin and turn are each at most an interval ahead, so this is not negative.
+        // Origin and turn are each at most an interval ahead, so the difference is not negative.
         let since = (now + 2 * interval).saturating_sub(self.origin + turn.part_of(interval));
         self.next_at = now + interval - since % interval;
     }
 }
 
 impl Membership {
-    /// When a heartbeat is due: in a generation, also during callbacks and while the member plans. Not while JoinGroup or
-    /// SyncGroup is unanswered: the broker would serve it behind them, and the session does not end meanwhile.
+    /// When a heartbeat is due: in a generation, also during callbacks and while the member plans. None is due while JoinGroup or
+    /// SyncGroup is unanswered: the broker would serve the heartbeat after them, and the session does not end meanwhile.
     pub(super) fn heartbeat_due(&self) -> Option<u64> {
         let parked = matches!(self.generation.phase, Phase::Joining | Phase::Syncing(_));
         let lives = self.generation.id >= 0 && !parked && !self.failed && !self.liveness.expired;
@@ -133,7 +134,8 @@ impl Membership {
             ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR => {
                 self.coordinator_lost(&format!("Heartbeat: {code}"));
             }
-            // A broker that loads answers success. Should one answer this, nothing needs to be done.
+            // A broker that loads the group answers a heartbeat with success. If it answers with this code, the member need not
+            // act.
             ErrorCode::COORDINATOR_LOAD_IN_PROGRESS => {}
             ErrorCode::ILLEGAL_GENERATION => self.expelled(Leaves::Generation, "Heartbeat: ILLEGAL_GENERATION"),
             ErrorCode::UNKNOWN_MEMBER_ID => self.expelled(Leaves::MemberId, "Heartbeat: UNKNOWN_MEMBER_ID"),
@@ -156,7 +158,7 @@ impl Membership {
         Ok(())
     }
 
-    /// The coordinator says that the group rebalances.
+    /// The coordinator has answered that the group rebalances.
     pub(super) fn group_rebalances(&mut self) {
         self.generation.heartbeat.urgent = false;
         if !self.generation.heartbeat.rebalances {
@@ -166,7 +168,7 @@ impl Membership {
         self.want_rejoin(Trigger::Group, "the group rebalances");
     }
 
-    /// A neighbour's hint, which may be late: a heartbeat is sent now, unless its answer is known.
+    /// A neighbour's hint, which may be late: a heartbeat is sent now, unless the member already knows of the rebalance.
     pub(super) fn on_group_rebalances(&mut self, generation: i32) {
         let known = self.generation.heartbeat.rebalances || self.generation.rejoin.is_some();
         if generation == self.generation.id && !known && self.heartbeat_due().is_some() {

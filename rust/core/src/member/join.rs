@@ -20,7 +20,7 @@ const LONGEST_REASON: usize = 255;
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) backoff: Backoff,
-    /// When the member began to want to join.
+    /// Since when the member has wanted to join.
     pub(super) wanted_at: Option<u64>,
     /// The assignors' metadata, once the application has written it.
     pub(super) prepared: Option<Vec<(String, Vec<u8>)>>,
@@ -30,8 +30,8 @@ pub(super) struct Attempt {
     pub(super) sent_at: u64,
     /// The epoch of the subscription that the last JoinGroup was for.
     pub(super) subscription_epoch: Option<u64>,
-    /// Stands behind the metadata, where a leader ignores it. A coordinator rebalances for a follower only if its metadata has
-    /// changed, so another number forces a rebalance.
+    /// This number is appended to the metadata, where a leader ignores it. A coordinator rebalances for a follower only if the
+    /// follower's metadata has changed, so a new number forces a rebalance.
     nonce: u32,
 }
 
@@ -62,7 +62,7 @@ impl Membership {
         }
     }
 
-    /// The host wants a rebalance. A follower's JoinGroup with the metadata that the coordinator knows would cause none.
+    /// The host wants a rebalance. A follower's JoinGroup with unchanged metadata would cause none.
     pub(super) fn on_rejoin_wanted(&mut self, reason: &str) {
         if matches!(self.generation.phase, Phase::Stable) {
             self.change_metadata();
@@ -93,7 +93,7 @@ impl Membership {
         }
         let progress = self.attempt.wanted_at.is_none();
         let wanted_at = *self.attempt.wanted_at.get_or_insert(self.network.now);
-        // Every other beginning is known by now.
+        // If the course has not begun by now, no other trigger made the member join.
         self.course.begin(self.network.now, Trigger::Joined);
         if self.notice.is_some() {
             return progress;
@@ -120,8 +120,8 @@ impl Membership {
         true
     }
 
-    /// Whether the cluster's topics were asked for at `wanted_at` or later. True for a subscription without expressions, which
-    /// are matched against them.
+    /// Whether the cluster's topics were asked for at `wanted_at` or later. True for a subscription without expressions: only
+    /// expressions are matched against the cluster's topics.
     fn matches_the_topics_since(&self, wanted_at: u64) -> bool {
         let all_topics = self.subscription.as_ref().is_some_and(|wanted| wanted.all_topics);
         !all_topics || self.cluster.of_all && self.cluster.asked_at.is_some_and(|at| at >= wanted_at)
@@ -165,7 +165,7 @@ impl Membership {
             .map(|(name, bytes)| JoinGroupProtocol { name: name.clone(), metadata: metadata(bytes) });
         let body = JoinGroupRequest {
             group_id: self.config.group_id.clone(),
-            // Checked to fit when the member was made.
+            // `Config::check` has made sure that both times fit.
             session_timeout_ms: self.config.session_timeout_ms as i32,
             rebalance_timeout_ms: self.config.rebalance_timeout_ms() as i32,
             member_id: self.member_id.clone(),
@@ -196,7 +196,7 @@ impl Membership {
         self.attempt.backoff.failed(self.network.now, &mut self.network.jitter);
     }
 
-    /// Has the member join again at once, as the protocol asks for; the second time in a row after a back-off.
+    /// Has the member join again at once, as the protocol asks for; from the second time in a row on, after a back-off.
     pub(super) fn join_again_at_once(&mut self) {
         self.generation.phase = Phase::Unjoined;
         self.attempt.backoff.failed_once_free(self.network.now, &mut self.network.jitter);
@@ -214,7 +214,8 @@ impl Membership {
                 if response.member_id.is_empty() {
                     return Err(Broken("JoinGroup asks for a member id and gives none".to_owned()));
                 }
-                // A member with an id is asked for one: Kafka does not do that, so the member must not repeat at once.
+                // The broker asks a member for an id that has sent one. Kafka's brokers do not do that, so the member must not
+                // repeat JoinGroup at once.
                 let repeated = !self.member_id.is_empty();
                 self.member_id = response.member_id;
                 self.generation.phase = Phase::Unjoined;

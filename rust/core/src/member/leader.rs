@@ -29,15 +29,15 @@ pub(super) struct Planning {
 pub(super) struct Watched {
     /// The topics that all members subscribe to.
     pub(super) names: BTreeSet<String>,
-    /// The topics as the plan knew them; `None` until they are known (the plan is an old one).
+    /// The topics with which the plan was made. If the plan is an old one: `None`, until the topics are known.
     pub(super) shapes: Option<BTreeMap<String, TopicShape>>,
     pub(super) with_racks: bool,
-    /// The plan's topics were older than this time. They must be asked for once more.
+    /// The plan's topics were older than this time, and must be requested once more at this time or later.
     pub(super) verify_since: Option<u64>,
 }
 
-/// The topics of one member's metadata; none if it cannot be read. Another member wrote the bytes: they may cost it its
-/// partitions, and no other member anything.
+/// The topics of one member's metadata; none if it cannot be read. That member wrote the bytes: wrong bytes may cost it its
+/// partitions, but must not affect any other member.
 fn topics(metadata: &[u8]) -> impl Iterator<Item = String> {
     let names = Subscription::read(metadata).map(|read| read.topics).unwrap_or_default();
     let names: Vec<String> =
@@ -162,8 +162,8 @@ impl Membership {
     }
 }
 
-/// A partition that a cooperative plan gives to one member while another still owns it: both would read it. Only the newest claims
-/// count.
+/// A partition that a cooperative plan gives to one member while another still owns it: both would read it. Only the owned
+/// partitions of members in the newest generation count.
 fn still_owned<'a>(
     members: impl Iterator<Item = (&'a str, &'a [u8])>,
     entries: &[(String, Vec<u8>)],

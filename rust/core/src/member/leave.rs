@@ -23,7 +23,7 @@ pub(super) struct Departure {
     /// Whether the member is closed, rather than only without a subscription.
     pub(super) closes: bool,
     pub(super) deadline: u64,
-    /// Until when the partitions are kept for the answers to JoinGroup and SyncGroup.
+    /// Until this time the member keeps its partitions and waits for the answers to JoinGroup and SyncGroup.
     rejoins_until: u64,
     /// Whether the application has given its partitions up.
     released: bool,
@@ -45,8 +45,9 @@ impl Membership {
             return;
         }
         self.cancel_notice();
-        // In between the coordinator refuses commits: records that were read since the last one would be read again. So the member
-        // ends its rejoin first. That takes two round trips, and at most the heartbeats of the others.
+        // Between JoinGroup and the answer to SyncGroup the coordinator refuses commits, and the records since the last commit
+        // would be read again. So the member completes its rejoin first. That takes two round trips, and at most a heartbeat
+        // interval until the other members have joined.
         let rejoins_until = if closes && self.is_rejoining() && !self.ownership.is_empty() {
             deadline.min(self.network.now.saturating_add(self.config.heartbeat_interval_ms))
         } else {
@@ -55,13 +56,13 @@ impl Membership {
         self.departure = Some(Departure { closes, deadline, rejoins_until, released: false });
     }
 
-    /// Whether JoinGroup or SyncGroup is to be answered.
+    /// Whether the member is between JoinGroup and the answer to SyncGroup.
     fn is_rejoining(&self) -> bool {
         matches!(self.generation.phase, Phase::Joining | Phase::Planning(_) | Phase::Syncing(_))
     }
 
-    /// JoinGroup or SyncGroup was answered with REBALANCE_IN_PROGRESS. A member that departs does not join again: it is still
-    /// counted to the generation that it knows, and commits with it.
+    /// JoinGroup or SyncGroup was answered with REBALANCE_IN_PROGRESS. A member that departs does not join again: the coordinator
+    /// still counts it in its last generation, and the member commits with that generation.
     pub(super) fn ends_its_rejoin(&mut self) {
         if self.departure.is_some() {
             self.generation.rejoining = false;
@@ -111,7 +112,8 @@ impl Membership {
         true
     }
 
-    /// Has the application give its partitions up, however late it is: it waits in `unsubscribe` or `close` for its callbacks.
+    /// Has the application give its partitions up, even after the deadline: the application waits in `unsubscribe` or `close` for
+    /// its callbacks.
     fn release_for_departure(&mut self) -> Progress {
         if self.notice.is_some() {
             return false;
@@ -175,7 +177,7 @@ impl Membership {
         self.ownership.forget_released();
         self.ownership.forget_outgoing();
         self.cancel_notice();
-        // The metadata names the partitions that were owned.
+        // The prepared metadata names the owned partitions, which are lost now.
         if leaves == Leaves::Group || !self.ownership.is_empty() {
             self.attempt.prepared = None;
         }

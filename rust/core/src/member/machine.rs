@@ -1,5 +1,4 @@
-//! The steps that are the same in both protocols: what comes in on a connection, what follows when one is lost, and the search for
-//! the coordinator.
+//! The steps that are the same in both protocols: incoming frames, lost connections, and the search for the coordinator.
 
 use super::Progress;
 use super::connections::{Broken, Connection, Pending, Stamp};
@@ -8,7 +7,8 @@ use super::event::Action;
 use super::network::{Asked, NetworkClient};
 use crate::protocol::{ApiKey, Body, ErrorCode, RequestHeader};
 
-/// A member as a state machine. What a protocol makes of a failure, an answer or a lost connection, the member says itself.
+/// A member as a state machine. The member of each protocol implements its own reaction to a failure, an answer or a lost
+/// connection.
 pub(super) trait Machine: Sized + 'static {
     /// The steps, in their order.
     const STEPS: &'static [fn(&mut Self) -> Progress];
@@ -17,17 +17,17 @@ pub(super) trait Machine: Sized + 'static {
 
     fn is_closed(&self) -> bool;
 
-    /// What an answer must find unchanged to count.
+    /// The stamp for a request sent now. The answer counts only if the stamp is still the same when it arrives.
     fn stamp(&self) -> Stamp;
 
     fn is_current(&self, stamp: &Stamp) -> bool {
         *stamp == self.stamp()
     }
 
-    /// The member is out of the group for good, and tells the application why.
+    /// Takes the member out of the group for good, and raises the error in the application.
     fn end(&mut self, code: ErrorCode, message: &str);
 
-    /// The error for a broker that has no version of a request that this package has, up to `most`.
+    /// The error message for a broker that shares no version of a request, up to `most`, with this package.
     fn no_version(&self, api: ApiKey, most: i16) -> String;
 
     fn on_answer(&mut self, conn: u64, pending: &Pending, frame: Vec<u8>) -> Result<(), Broken>;
@@ -41,7 +41,7 @@ pub(super) trait Machine: Sized + 'static {
     /// Whether a request to the coordinator is to be sent, now or later.
     fn needs_coordinator(&self) -> bool;
 
-    /// Whether one of them goes on the connection of the group.
+    /// Whether one of these requests is sent on the connection of the group.
     fn needs_group(&self) -> bool;
 
     /// Acts on an event that has changed the state, and returns what the host must do.
@@ -50,8 +50,8 @@ pub(super) trait Machine: Sized + 'static {
         std::mem::take(&mut self.network().actions)
     }
 
-    /// Runs the steps until a whole round of them changes nothing. A step that was not possible may have become so by a later
-    /// one, with or without an action.
+    /// Runs the steps until a whole round of them changes nothing. A later step may make an earlier one possible, with or without
+    /// an action.
     fn run_steps(&mut self) {
         // Each step that changes something makes itself impossible until an event, the time or another step allows it again. The
         // bound guards against a step without this property.
@@ -103,7 +103,7 @@ pub(super) trait Machine: Sized + 'static {
         const REASON: &str = "no answer in time";
         let late = self.network().late();
         for &conn in &late {
-            // The loss of one may have closed another.
+            // The loss of one connection may have closed another.
             if let Some(connection) = self.network().close(conn, REASON) {
                 self.unheard(&connection);
                 self.lose(&connection, REASON);

@@ -26,13 +26,13 @@ pub(super) struct Cluster {
     refused: BTreeMap<String, ErrorCode>,
     /// When the request of the last answer was sent.
     pub(super) asked_at: Option<u64>,
-    /// Whether the last answer has all topics.
+    /// Whether the last answer contains all topics.
     pub(super) of_all: bool,
     /// The topics of the unanswered request; `None` is all.
     pub(super) asking: Option<BTreeSet<String>>,
     /// The topics of the last answer, if not all.
     covered: BTreeSet<String>,
-    /// Whether a topic exists that the broker cannot describe yet, so that it is asked again soon.
+    /// Whether a topic exists that the broker cannot describe yet, so that Metadata is requested again soon.
     pub(super) unsettled: bool,
 }
 
@@ -51,7 +51,7 @@ impl Cluster {
         self.unsettled = false;
         let mut known = std::mem::take(&mut self.topics);
         for mut topic in topics {
-            // Null answers a request by id, and a member asks for names.
+            // The name is null only in an answer to a request by id, and a member requests topics by name.
             let Some(name) = topic.name.take() else { continue };
             match topic.error_code {
                 ErrorCode::NONE => {
@@ -110,8 +110,8 @@ impl Cluster {
     }
 }
 
-/// The brokers' racks, and the sets of racks that partitions have. Partitions share the sets: with names of their own, an answer
-/// of 15 MB would become 600 MB.
+/// The brokers' racks, and the sets of racks that partitions have. Partitions share the sets: with a set for each partition, an
+/// answer of 15 MB would become 600 MB.
 pub(super) struct Racks {
     of_node: BTreeMap<i32, Arc<str>>,
     sets: BTreeMap<Vec<Arc<str>>, RackSet>,
@@ -147,8 +147,8 @@ impl Racks {
 }
 
 fn shape(topic: &MetadataTopic, racks: &mut Racks) -> TopicShape {
-    // Partitions are numbered from 0 without gaps. An answer may leave out one whose leader is moving, so the highest number
-    // counts, up to one that an honest answer could have.
+    // Partitions are numbered from 0 without gaps. An answer may leave out a partition whose leader is moving, so the highest
+    // number gives the count, up to a limit that no honest answer exceeds.
     let highest = topic.partitions.iter().map(|partition| partition.partition_index).max().unwrap_or(-1);
     let most = (topic.partitions.len() * 2 + 16).min(MOST_PARTITIONS);
     let partitions = usize::try_from(highest.saturating_add(1)).unwrap_or(0).min(most);

@@ -18,15 +18,16 @@
 //! # The application's thread
 //! It runs the callbacks and everything that touches the data path. The member asks for such work with a [`Notice`], one at a
 //! time. The application takes a notice with [`Membership::begin`] and returns it with [`Event::Done`]. An event may overtake a
-//! notice before it is begun (the group expels the member, for example); then `begin` says so, and nothing of it must be done.
+//! notice before it is begun (the group expels the member, for example); then `begin` returns false, and the application must not
+//! carry out any part of the notice.
 //!
 //! # Guarantees
 //! - An answer counts only if its request was sent with the present member id and generation.
-//! - No commit is sent between JoinGroup and the answer to SyncGroup; by a member that departs, to an answer of
-//!   REBALANCE_IN_PROGRESS to one of them. One commit is in flight at a time. An offset is committed
-//!   only for a partition that the member has owned without a break since the commit was asked for, or has given up since
-//!   without the coordinator's knowledge. The connection of a commit in flight stays open until its answer, so that no newer
-//!   commit overtakes it.
+//! - No commit is sent between JoinGroup and the answer to SyncGroup. For a member that departs, an answer of
+//!   REBALANCE_IN_PROGRESS to either request ends this time too. One commit is in flight at a time. An offset is committed only
+//!   for a partition that the member has owned without a break since the commit was asked for, or has given up since without the
+//!   coordinator's knowledge. The connection of a commit in flight stays open until its answer, so that no newer commit overtakes
+//!   it.
 //! - Each repetition waits for a back-off, except the one that the protocol asks for.
 //! - What an answer makes the member keep is bounded by the bytes of its frame, which the host bounds.
 
@@ -98,8 +99,8 @@ enum Phase {
     Stable,
 }
 
-/// What belongs to one generation. [`Membership::leave_generation`] drops all of it at once, so nothing of an old generation
-/// is left to be believed in the next one.
+/// The state of one generation. [`Membership::leave_generation`] drops all of it at once, so no state of an old generation is
+/// used in the next one.
 #[derive(Debug)]
 struct Generation {
     /// -1 in no generation.
@@ -110,7 +111,7 @@ struct Generation {
     phase: Phase,
     /// Why a Stable member joins again.
     rejoin: Option<String>,
-    /// Set from the first JoinGroup to the answer to SyncGroup. In between the coordinator may count the member to either
+    /// Set from the first JoinGroup to the answer to SyncGroup. In between the coordinator may count the member in either
     /// generation.
     rejoining: bool,
     session: Session,
@@ -166,7 +167,7 @@ pub enum Stage {
     Syncing,
     /// The member has its assignment.
     Stable,
-    /// The application is taking a new assignment, or the coordinator has not heard that it has (KIP-848).
+    /// The application is taking a new assignment, or the member has not acknowledged it to the coordinator yet (KIP-848).
     Reconciling,
     /// The member is out of the group for good.
     Failed,
@@ -239,7 +240,7 @@ impl Membership {
     /// A member that is not subscribed yet.
     ///
     /// # Errors
-    /// The first setting that makes no member.
+    /// The first setting with which no member can be made.
     pub fn new(config: Config, now: u64) -> Result<Self, ConfigError> {
         config.check()?;
         let backoff = || Backoff::new(config.backoff_ms, config.max_backoff_ms);
@@ -338,7 +339,7 @@ impl Membership {
     }
 
     /// Member id and generation for a transactional producer; `None` before the first generation. Outside a generation they are
-    /// those of the last one, whose offsets a broker refuses. It would accept offsets without a member id from any client.
+    /// those of the last one, so that a broker refuses the producer's offsets. Without a member id a broker would accept them.
     #[must_use]
     pub fn fencing(&self) -> Option<(&str, i32)> {
         self.fencing.as_ref().map(|(member_id, generation)| (member_id.as_str(), *generation))
@@ -350,7 +351,7 @@ impl Membership {
         self.subscription.is_some()
     }
 
-    /// How the member gives partitions up: the highest protocol that all its assignors have in common.
+    /// How the member gives partitions up: the highest protocol that all its assignors support.
     #[must_use]
     pub fn rebalance_protocol(&self) -> RebalanceProtocol {
         self.config.rebalance_protocol()

@@ -1,8 +1,8 @@
-//! What a member exchanges with the brokers and with its host, whichever protocol its group has: connections, requests, the search
-//! for the coordinator, and the actions that the host must carry out.
+//! The network side of a member, the same for both group protocols: connections, requests, the search for the coordinator, and
+//! the actions that the host must carry out.
 //!
-//! It knows nothing of groups. A method that takes a connection away returns it, because the requests on it stay unanswered and the
-//! member has to act on that ([`Machine`](super::machine::Machine)).
+//! Nothing here depends on the state of a group. A method that takes a connection away returns it, because the requests on it
+//! stay unanswered and the member has to act on that ([`Machine`](super::machine::Machine)).
 
 use super::backoff::{Backoff, Jitter};
 use super::config::NetworkConfig;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Whether a request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// It waits for its answer.
+    /// The request waits for its answer.
     Sent,
     /// There is no version that both sides speak.
     NoVersion,
@@ -180,7 +180,7 @@ impl NetworkClient {
         self.close(conn, "the coordinator has moved")
     }
 
-    /// Begins the connections to the coordinator; the one of the group only if `group` says so.
+    /// Begins the connections to the coordinator; the one of the group only if `group` is true.
     pub(super) fn connect_to(&mut self, coordinator: &Address, group: bool) -> bool {
         let mut begun = false;
         if group && self.connections.with_role(Role::Group).is_none() {
@@ -194,7 +194,7 @@ impl NetworkClient {
         begun
     }
 
-    /// The connection to any broker. A new one goes to the next in turn.
+    /// The connection to any broker. A new connection goes to the broker whose turn it is.
     pub(super) fn bootstrap(&mut self) -> Bootstrap {
         if self.connections.with_role(Role::Bootstrap).is_some() {
             return self.ready(Role::Bootstrap).map_or(Bootstrap::Waits, Bootstrap::Ready);
@@ -243,8 +243,8 @@ impl NetworkClient {
         Ok(None)
     }
 
-    /// The earliest of these times, of the connections' and of the search's that is still to come. A time that has passed was
-    /// acted on, or its step waits for an event.
+    /// The earliest future time among `others`, those of the connections and those of the search. A step whose time has passed
+    /// has run, or waits for an event.
     pub(super) fn earliest(&self, others: impl Iterator<Item = Option<u64>>) -> Option<u64> {
         let connections =
             self.connections.iter().flat_map(|(_, connection)| [connection.deadline(), Some(connection.muted_until())]);

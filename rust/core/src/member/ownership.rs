@@ -4,7 +4,8 @@
 //! owned (1) ── commit asked for ── lost ── another member reads on ── owned (2) ── commit sent?
 //! ```
 //!
-//! The offset belongs to acquisition 1. Committed in acquisition 2, it would move the group back.
+//! The offset belongs to acquisition 1. Committed in acquisition 2, it would move the group back behind the records that the
+//! other member has read.
 
 use super::event::Partitions;
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ pub(super) struct OwnedPartitions {
     owned: Acquired,
     /// Given up for the running rebalance (eager). If the next generation gives a partition back, no other member has had it.
     released: Acquired,
-    /// Given up by the application, and still the member's for the coordinator: the last commits of them are on their way.
+    /// Given up by the application, while the coordinator still counts them as the member's: their last commits are on their way.
     outgoing: Acquired,
     acquisitions: u64,
     /// The generation whose assignment was taken last; -1 for none.
@@ -71,7 +72,8 @@ impl OwnedPartitions {
         since(&self.owned, topic, partition)
     }
 
-    /// The same for a commit that the application has asked for, perhaps in the callback in which it gave the partition up.
+    /// The same acquisition for a commit that the application has asked for, perhaps in the callback in which it gave the
+    /// partition up.
     pub(super) fn committed_since(&self, topic: &str, partition: i32) -> Option<u64> {
         self.since(topic, partition).or_else(|| since(&self.outgoing, topic, partition))
     }
@@ -83,7 +85,7 @@ impl OwnedPartitions {
         all
     }
 
-    /// Those of `assigned` that are new, and the owned ones that are not in it. `assigned` ascends.
+    /// The partitions of `assigned` that are new, and the owned ones that are not in `assigned`, which ascends.
     pub(super) fn compare(&self, assigned: &Partitions) -> (Partitions, Partitions) {
         let mut added = Vec::new();
         for (topic, numbers) in assigned {
@@ -117,7 +119,7 @@ impl OwnedPartitions {
         }
     }
 
-    /// The application has given them up because the member lost them: another member may own them already.
+    /// The application has given these partitions up because the member lost them: another member may own them already.
     pub(super) fn remove(&mut self, partitions: &Partitions) {
         for (topic, numbers) in partitions {
             for &number in numbers {
@@ -126,7 +128,7 @@ impl OwnedPartitions {
         }
     }
 
-    /// The application has given them up, and another member may own them once the coordinator knows.
+    /// The application has given these partitions up. Another member may own them once the coordinator knows of it.
     pub(super) fn give_up(&mut self, partitions: &Partitions) {
         for (topic, numbers) in partitions {
             for &number in numbers {
@@ -137,7 +139,7 @@ impl OwnedPartitions {
         }
     }
 
-    /// As [`OwnedPartitions::give_up`], and no other member owns them before the next generation.
+    /// As [`OwnedPartitions::give_up`], but no other member owns these partitions before the next generation.
     pub(super) fn release(&mut self, partitions: &Partitions) {
         self.give_up(partitions);
         for (topic, numbers) in partitions {
@@ -149,7 +151,7 @@ impl OwnedPartitions {
         }
     }
 
-    /// The coordinator knows what was given up.
+    /// The coordinator does not count the given-up partitions as the member's any more.
     pub(super) fn forget_outgoing(&mut self) {
         self.outgoing.clear();
     }

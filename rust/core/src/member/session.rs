@@ -14,7 +14,7 @@
 use super::machine::Machine;
 use super::{Leaves, Membership, Phase, Progress};
 
-/// The state of that clock.
+/// The state of the member's own clock for its session.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     /// When the newest request that the coordinator accepted was sent.
@@ -70,7 +70,7 @@ impl Membership {
         if !self.is_parked()
             && let Some(at) = self.generation.session.parked_at.take()
         {
-            // An error or a broken connection ended the wait. The clock stood during the wait.
+            // An error or a broken connection ended the wait. The clock stood still during the wait.
             self.generation.session.since =
                 self.generation.session.since.saturating_add(self.network.now.saturating_sub(at)).min(self.network.now);
             progress = true;

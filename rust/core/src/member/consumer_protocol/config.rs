@@ -12,7 +12,7 @@ pub struct ConsumerConfig {
     pub client_id: Option<String>,
     /// `group.id`.
     pub group_id: String,
-    /// The member's id, for the life of the process (KIP-1082). Kafka's own are random UUIDs in base64.
+    /// The member's id, for the life of the process (KIP-1082). Kafka's own clients use random UUIDs in base64.
     pub member_id: String,
     /// `group.instance.id`: makes the member static (KIP-345).
     pub group_instance_id: Option<String>,
@@ -20,14 +20,15 @@ pub struct ConsumerConfig {
     pub rack: Option<String>,
     /// `group.remote.assignor`: the broker's assignor for which the member votes; `None` for no vote.
     pub remote_assignor: Option<String>,
-    /// `max.poll.interval.ms`: how long the application may do without asking for records, and how long the coordinator waits for a
-    /// revocation.
+    /// `max.poll.interval.ms`: the longest time between two polls of the application, and how long the coordinator waits until
+    /// the member has given partitions up.
     pub max_poll_interval_ms: u64,
-    /// After how long without an answer the member counts its partitions as lost. Brokers allow no shorter session than 45 s unless
-    /// their own bounds were changed.
+    /// After this time without an answer the member counts its partitions as lost. Brokers allow no shorter session than 45 s
+    /// unless their own bounds were changed.
     pub session_timeout_ms: u64,
-    /// The longest time between two heartbeats, if the broker's interval is longer. A member hears of a rebalance at a heartbeat
-    /// only, so this is how long its partitions wait for it. Members of one process share it out.
+    /// The longest time between two heartbeats, if the broker's interval is longer. A member learns of a rebalance only from a
+    /// heartbeat, so newly assigned partitions may wait for so long. The members of one process together send as many heartbeats
+    /// as one member would.
     pub longest_heartbeat_ms: u64,
     /// `socket.timeout.ms`: how long a request may take.
     pub request_timeout_ms: u64,
@@ -37,7 +38,7 @@ pub struct ConsumerConfig {
     pub backoff_ms: u64,
     /// `retry.backoff.max.ms`.
     pub max_backoff_ms: u64,
-    /// For the jitter of back-offs: all the randomness there is.
+    /// The seed for the jitter of back-offs, the only randomness of a member.
     pub seed: u64,
 }
 
@@ -64,7 +65,7 @@ impl Default for ConsumerConfig {
 }
 
 impl ConsumerConfig {
-    /// The first setting that makes no member.
+    /// Refuses the first setting with which no member can be made.
     ///
     /// # Errors
     /// An empty list or name, a time outside what the protocol or its rules allow, a name too long.

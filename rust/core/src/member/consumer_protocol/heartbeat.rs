@@ -1,4 +1,4 @@
-//! ConsumerGroupHeartbeat: what is said, when, and what the answer changes.
+//! ConsumerGroupHeartbeat: when it is sent, what it contains, and what the answer changes.
 
 use super::ConsumerMembership;
 use super::holdings::{ByTopic, without};
@@ -14,22 +14,22 @@ use crate::protocol::consumer_group_heartbeat::{
 };
 use crate::protocol::{ApiKey, ErrorCode, read_response};
 
-/// What is known of the heartbeats of a membership.
+/// The state of the heartbeats of a membership.
 #[derive(Debug)]
 pub(super) struct Beats {
     /// Whether a heartbeat of this membership is unanswered.
     pub(super) in_flight: bool,
-    /// Whether the next one must say everything, so that its answer says everything.
+    /// Whether the next heartbeat must be full (contain every field), so that its answer contains the assignment.
     full: bool,
-    /// Whether the coordinator must hear which partitions the application holds.
+    /// Whether the next heartbeat must name the partitions that the application holds.
     pub(super) owes_acknowledgement: bool,
     /// Whether a join was lost with its connection: the coordinator may know the member.
     pub(super) unanswered_join: bool,
-    /// The subscription that the coordinator has heard of, or will with the heartbeat in flight.
+    /// The number of the subscription that was last sent, perhaps in the heartbeat in flight.
     reported: Option<u64>,
     /// Whether the coordinator may have an expression of this member.
     had_expression: bool,
-    /// Whether the application knows that it may not describe a subscribed topic.
+    /// Whether the application has received the error that it may not describe a subscribed topic.
     unauthorized: bool,
     backoff: Backoff,
     rejoin: Backoff,
@@ -80,8 +80,8 @@ fn by_topic(assignment: HeartbeatAssignment) -> ByTopic {
 }
 
 impl ConsumerMembership {
-    /// When a heartbeat is due: in a membership also during callbacks and while the member departs. Outside of one as soon as the
-    /// application has given up what was lost.
+    /// When a heartbeat is due: in a membership also during callbacks and while the member departs. Outside of a membership the
+    /// heartbeat that joins is due as soon as the application has given up the lost partitions.
     pub(super) fn heartbeat_due(&self) -> Option<u64> {
         let lives = self.subscription.is_some() && !self.failed && !self.closed && !self.liveness.expired;
         if !lives || self.beats.in_flight {
@@ -127,7 +127,7 @@ impl ConsumerMembership {
             self.fail_with(ErrorCode::UNSUPPORTED_VERSION, message);
             return true;
         }
-        // The member joins again, so it does not leave.
+        // The member joins again, so the heartbeat that leaves is not sent any more.
         self.leaving = None;
         let body = self.heartbeat(version);
         if !self.ask(conn, &body, i16::MAX, self.heartbeat_deadline()) {
@@ -148,8 +148,8 @@ impl ConsumerMembership {
         true
     }
 
-    /// What the application holds, and what it may take before the answer. If the coordinator plans anew meanwhile, it would take a
-    /// partition that is not named for one that was given up, and hand it on.
+    /// The partitions that the application holds, and those that it may take before the answer. To the coordinator, a partition
+    /// that is not named is given up: if it plans anew meanwhile, it would hand that partition to another member.
     fn claimed(&self) -> ByTopic {
         let mut claimed = self.holdings.by_topic();
         for (&id, numbers) in self.target.iter().flatten().filter(|(_, numbers)| !numbers.is_empty()) {
@@ -158,7 +158,7 @@ impl ConsumerMembership {
         claimed
     }
 
-    /// A field says what has changed since the last heartbeat; a full one says everything.
+    /// The heartbeat to send: only the fields that have changed since the last one or, in a full one, every field.
     fn heartbeat(&self, version: i16) -> ConsumerGroupHeartbeatRequest {
         let joins = self.epoch < 0;
         let full = joins || self.beats.full;
@@ -186,7 +186,7 @@ impl ConsumerMembership {
         }
     }
 
-    /// A heartbeat stays unanswered. What it said, and what its answer would have said, must be said again.
+    /// A heartbeat stays unanswered. Its fields and those of its answer must be sent again, so the next heartbeat is full.
     pub(super) fn heartbeat_lost(&mut self, stamp: &Stamp) {
         if !self.is_current(stamp) || !std::mem::take(&mut self.beats.in_flight) {
             return;
@@ -246,7 +246,7 @@ impl ConsumerMembership {
         self.network.warn(format!("out of epoch {}: {why}", self.epoch));
         self.leave_membership();
         self.course.begin(self.network.now, Trigger::Expelled);
-        // The first return is free; one that is fenced again waits.
+        // The first return comes at once. A member that is fenced again waits for a back-off.
         self.beats.rejoin.failed_once_free(self.network.now, &mut self.network.jitter);
     }
 
@@ -313,21 +313,22 @@ impl ConsumerMembership {
         Ok(())
     }
 
-    /// A member of the group in this process has heard of this epoch. If this one has not, it asks now.
+    /// Another member of the group in this process has received this epoch. If this member's epoch is older, its heartbeat is due
+    /// now.
     pub(super) fn on_neighbour(&mut self, epoch: i32) {
         if (0..epoch).contains(&self.epoch) {
             self.pace.urgent = true;
         }
     }
 
-    /// The members of one process inform each other, so together they ask as often as a single one would.
+    /// The members of one process inform each other, so together they send heartbeats as often as a single member would.
     pub(super) fn keep_pace(&mut self) {
         let share = self.config.longest_heartbeat_ms.saturating_mul(self.place.1);
         let interval = self.beats.interval.map_or(share, |interval| interval.min(share));
         self.pace.set_interval(self.network.now, interval.max(100), self.place);
     }
 
-    /// The member hears nothing of the coordinator for a session: others may have its partitions.
+    /// The coordinator has not answered for a session: other members may own the member's partitions.
     pub(super) fn drive_session(&mut self) -> Progress {
         if self.session_end().is_none_or(|end| self.network.now < end) {
             return false;

@@ -31,7 +31,8 @@ impl Holdings {
         self.owned.iter().map(|(&id, held)| (id, held.since.keys().copied().collect())).collect()
     }
 
-    /// The id of a topic of this name of which the member owns this partition, and the number of the acquisition.
+    /// The id of the topic of this name of which the member owns this partition, and the number of the acquisition (the newest,
+    /// if there are several such topics).
     pub(super) fn find(&self, name: &str, partition: i32) -> Option<(TopicId, u64)> {
         let named = self.owned.iter().filter(|(_, held)| held.name == name);
         named.filter_map(|(&id, held)| Some((id, *held.since.get(&partition)?))).max_by_key(|&(_, since)| since)
@@ -42,8 +43,8 @@ impl Holdings {
         self.find(name, partition).map(|(_, since)| since)
     }
 
-    /// The partitions of `target` that are not owned, and the owned ones that are not in `target`. Topics without a name
-    /// count as not in `target`. Each event of the member comes here, so nothing is allocated for topics that are equal.
+    /// The partitions of `target` that are not owned, and the owned ones that are not in `target`. Topics without a name count as
+    /// not in `target`. This runs at each event of the member, so nothing is allocated for topics whose partitions are equal.
     pub(super) fn compare(&self, target: &ByTopic, names: &BTreeMap<TopicId, String>) -> (ByTopic, ByTopic) {
         let (mut added, mut revoked) = (ByTopic::new(), ByTopic::new());
         for (&id, numbers) in target.iter().filter(|(id, _)| names.contains_key(*id)) {
@@ -90,18 +91,18 @@ impl Holdings {
         self.owned.iter().map(|(&id, held)| (id, held.name.clone())).collect()
     }
 
-    /// By name, both ascending.
+    /// The owned partitions by name; names and partitions ascend.
     pub(super) fn partitions(&self) -> Partitions {
         self.named(&self.by_topic())
     }
 
-    /// Owned partitions by name, both ascending.
+    /// These owned partitions by name; names and partitions ascend.
     pub(super) fn named(&self, partitions: &ByTopic) -> Partitions {
         named(partitions, |id| self.owned.get(id).map(|held| held.name.as_str()))
     }
 }
 
-/// Partitions by name, both ascending and without repeats; those of topics without a name are left out.
+/// Partitions by name; names and partitions ascend without repeats. Partitions of topics without a name are left out.
 pub(super) fn named<'a>(partitions: &ByTopic, name: impl Fn(&TopicId) -> Option<&'a str>) -> Partitions {
     let mut merged: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
     for (id, numbers) in partitions {
@@ -120,7 +121,7 @@ fn insert<'a>(partitions: &mut ByTopic, id: TopicId, numbers: impl Iterator<Item
     }
 }
 
-/// Of `all` what is not in `gone`.
+/// The partitions of `all` that are not in `gone`.
 pub(super) fn without(all: &ByTopic, gone: &ByTopic) -> ByTopic {
     let mut left = ByTopic::new();
     for (&id, numbers) in all {

@@ -42,8 +42,8 @@ impl ConsumerMembership {
         }
     }
 
-    /// The next step of the departure: the partitions, the commits, the heartbeat that leaves, the end. However late it is, the
-    /// application gives its partitions up: it waits in `unsubscribe` or `close` for its callbacks.
+    /// The next step of the departure: the partitions, the commits, the heartbeat that leaves, the end. Even after the deadline
+    /// the application gives its partitions up: it waits in `unsubscribe` or `close` for its callbacks.
     pub(super) fn drive_departure(&mut self) -> Progress {
         let Some(Departure { closes, deadline }) = self.departure else { return false };
         if self.notice.is_some() {
@@ -91,7 +91,7 @@ impl ConsumerMembership {
             self.leaving = None;
             return true;
         }
-        // An unanswered heartbeat on the same connection is served before it.
+        // The broker serves an unanswered heartbeat on the same connection before this one.
         let Some(conn) = self.network.ready(Role::Group).filter(|_| !sent) else { return false };
         let instance_id = self.config.group_instance_id.clone();
         let body = ConsumerGroupHeartbeatRequest {

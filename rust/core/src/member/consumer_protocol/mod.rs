@@ -16,8 +16,8 @@
 //! - One heartbeat is in flight at a time, except the one that leaves. An answer counts only in the membership (from join to loss) in
 //!   which its request was sent.
 //! - After a heartbeat that failed the next is a full request. Otherwise an assignment in a lost answer would be lost for good.
-//! - The partitions that a heartbeat names are those that the application holds at this moment, those that it is giving up among
-//!   them, and those that it may take before the answer. The coordinator hands a partition on only after a heartbeat without it.
+//! - A heartbeat names the partitions that the application holds at this moment, including those that it is giving up, and those
+//!   that it may take before the answer. The coordinator hands a partition on only after a heartbeat without it.
 //! - Partitions that were lost are given up by the application before the member joins again.
 //! - At most [`MOST_HEARTBEATS`] heartbeats are sent within [`WINDOW_MS`].
 //! - The epoch only grows, and begins anew at a join.
@@ -82,12 +82,12 @@ pub struct ConsumerMembership {
     membership: i32,
     beats: Beats,
     pace: Pace,
-    /// Which of the members of the group in this process it is, and how many they are.
+    /// The place of this member among the members of the group in this process, and their number.
     place: (u64, u64),
     /// The newest assignment of this membership.
     target: Option<ByTopic>,
     revocation: Revocation,
-    /// Whether that assignment has not been handed to the application or found to be what it has.
+    /// Whether the newest assignment has neither been handed to the application nor been found equal to the owned partitions.
     fresh: bool,
     /// Whether the application has had no assignment in this membership yet.
     first: bool,
@@ -103,7 +103,7 @@ pub struct ConsumerMembership {
     fetches: Fetches,
     /// How many commits in a row were refused because of their epoch.
     stale: u32,
-    /// Whether the broker does not know the topic id of a commit. The next one has names.
+    /// Whether the broker did not know a topic id. The next request uses topic names.
     by_name: bool,
     liveness: Liveness,
     leaving: Option<Leaving>,
@@ -116,7 +116,7 @@ impl ConsumerMembership {
     /// A member that is not subscribed yet.
     ///
     /// # Errors
-    /// The first setting that makes no member.
+    /// The first setting with which no member can be made.
     pub fn new(config: ConsumerConfig, now: u64) -> Result<Self, ConfigError> {
         config.check()?;
         let backoff = || Backoff::new(config.backoff_ms, config.max_backoff_ms);
@@ -224,8 +224,8 @@ impl ConsumerMembership {
         (&self.member_id, self.epoch)
     }
 
-    /// Member id and epoch for a transactional producer; `None` before the first epoch. Outside a membership they are those of the
-    /// last one, whose offsets a broker refuses.
+    /// Member id and epoch for a transactional producer; `None` before the first epoch. Outside a membership they are those of
+    /// the last one, so that a broker refuses the producer's offsets.
     #[must_use]
     pub fn fencing(&self) -> Option<(&str, i32)> {
         self.fencing.as_ref().map(|(member_id, epoch)| (member_id.as_str(), *epoch))
@@ -259,7 +259,8 @@ impl ConsumerMembership {
         if self.closed || self.failed || self.departure.as_ref().is_some_and(|departure| departure.closes) {
             return;
         }
-        // The member that was leaving stays. What its application gives up all the same is assigned still, so it comes back.
+        // The member that was leaving stays. The partitions that its application gives up all the same are still assigned, so the
+        // member takes them again.
         self.departure = None;
         let topics = topics.into_iter().collect();
         if self.subscription.as_ref().is_some_and(|wanted| wanted.topics == topics && wanted.expression == expression) {

@@ -15,10 +15,11 @@ use crate::protocol::offsets::{
 use crate::protocol::{ErrorCode, read_response};
 use std::collections::{BTreeMap, HashMap};
 
-/// The last version with names.
+/// The last version of both requests with topic names.
 const NAMES_UNTIL: i16 = 9;
 
-/// How many refusals in a row because of the epoch a commit outlives. The first ones are normal in a rebalance.
+/// A commit is repeated after at most so many refusals in a row because of the epoch. The first refusals are normal in a
+/// rebalance.
 const MOST_STALE: u32 = 8;
 
 impl ConsumerMembership {
@@ -35,7 +36,7 @@ impl ConsumerMembership {
             return progress;
         }
         if self.subscription.is_some() && self.epoch < 0 {
-            // Others may own what the offsets are of.
+            // Other members may own the partitions of these offsets.
             return progress | self.commits.refuse_all(ErrorCode::ILLEGAL_GENERATION, &mut self.network.actions);
         }
         progress |=
@@ -60,7 +61,7 @@ impl ConsumerMembership {
         progress
     }
 
-    /// The request, and the newest version in which it has what the broker needs.
+    /// The request, and the newest version in which it can be sent: newer versions than `NAMES_UNTIL` need the id of every topic.
     fn commit_request(&self, commit: &Commit) -> (OffsetCommitRequest, i16) {
         let mut topics: BTreeMap<(&str, TopicId), Vec<OffsetCommitPartition>> = BTreeMap::new();
         let mut most = if self.by_name { NAMES_UNTIL } else { i16::MAX };
@@ -112,7 +113,7 @@ impl ConsumerMembership {
         let mut by_name = self.by_name;
         let keeps_trying = self.stale < MOST_STALE && self.epoch >= 0;
         let verdict = |offset: &CommitOffset| match codes.get(&(offset.topic.as_str(), offset.partition)).copied() {
-            // The member holds nothing of a topic with this id any more, so it does not know which one it was.
+            // The answer contains only ids, and the member no longer owns partitions of a topic with the id of this one.
             None if has_ids => Verdict::Dropped,
             None => Verdict::Unanswered,
             Some(ErrorCode::UNKNOWN_TOPIC_ID) => {
@@ -136,7 +137,7 @@ impl ConsumerMembership {
             ErrorCode::COORDINATOR_NOT_AVAILABLE | ErrorCode::NOT_COORDINATOR | ErrorCode::REQUEST_TIMED_OUT => {
                 self.coordinator_lost(&format!("OffsetCommit: {refused}"));
             }
-            // The answer to a heartbeat says what the member is now.
+            // The answer to the next heartbeat decides whether the member is still in the group.
             ErrorCode::STALE_MEMBER_EPOCH | ErrorCode::ILLEGAL_GENERATION | ErrorCode::UNKNOWN_MEMBER_ID
                 if current && self.epoch >= 0 =>
             {
@@ -229,7 +230,8 @@ impl ConsumerMembership {
             _ => {
                 self.fetches.backoff.succeeded();
                 let code = response.error_code;
-                // Without a result the partition was asked for by an id of which the member holds nothing any more.
+                // A partition has no result here if it was requested by a topic id of which the member owns no partition any
+                // more.
                 let offsets =
                     if code.is_none() { fetch.found(read, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) } else { Vec::new() };
                 fetch.answer(code, offsets, &mut self.network.actions);

@@ -1,7 +1,7 @@
 //! When the next heartbeat is sent.
 //!
-//! The broker's interval binds what the broker says, not what it accepts. A member hears of a rebalance at a heartbeat only, so it
-//! asks more often than that, and most often while it waits for partitions.
+//! The broker accepts more heartbeats than one in each of its intervals. A member learns of a rebalance only from a heartbeat, so
+//! it sends them more often, and most often while it waits for partitions.
 
 use std::collections::VecDeque;
 
@@ -13,8 +13,8 @@ pub const WINDOW_MS: u64 = 1_000;
 
 const FIRST_GAP_MS: u64 = 100;
 const WAITING_GAP_MS: u64 = 250;
-/// For how long after the last change a member waits for more. A broker from 4.3 on plans once a second at most, and the members
-/// that give partitions up have to hear of it first.
+/// For this long after the last change a member waits for more partitions. A broker from 4.3 on plans once a second at most, and
+/// the members that give partitions up must first learn of the plan.
 const WAITS_MS: u64 = 3_000;
 
 /// The pace of one membership.
@@ -36,7 +36,8 @@ impl Pace {
         Self { interval, gap: interval, waits_until: 0, next_at: 0, sent: VecDeque::new(), urgent: false }
     }
 
-    /// The broker's interval is at least this member's share of the process's interval. `place` spreads the members of a process.
+    /// `interval` is the broker's, or this member's share of the process's heartbeats if that is shorter. `place` spreads the
+    /// heartbeats of the members of a process.
     pub(super) fn set_interval(&mut self, now: u64, interval: u64, (place, count): (u64, u64)) {
         if self.interval == interval {
             return;
@@ -71,7 +72,7 @@ impl Pace {
         };
     }
 
-    /// When the next one is due; `at_least` is the end of a back-off.
+    /// When the next heartbeat is due; `at_least` is the end of a back-off.
     pub(super) fn due(&self, now: u64, at_least: u64) -> u64 {
         let wanted = if self.urgent { now } else { self.next_at };
         let window = match self.sent.front() {

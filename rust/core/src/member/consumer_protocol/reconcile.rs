@@ -1,4 +1,5 @@
-//! From the assignment to what the application holds: revoke, take, acknowledge; one change at a time, towards the newest assignment.
+//! Brings the application's partitions to the assignment: revoke, take, acknowledge; one change at a time, towards the newest
+//! assignment.
 
 use super::ConsumerMembership;
 use super::holdings::{ByTopic, named};
@@ -15,15 +16,17 @@ pub(super) struct Outstanding {
     revoked: ByTopic,
     /// Whether the application has begun it. From then on it is carried out.
     begun: bool,
-    /// Set once the application is done with it: until when its last commits of what it gave up are waited for.
+    /// Set once the application is done with the notice: until this time the member waits for the last commits of the revoked
+    /// partitions.
     until: Option<u64>,
 }
 
-/// How long the last commits of given-up partitions are waited for before the coordinator may give these to others.
+/// How long the member waits for the last commits of given-up partitions before it acknowledges the revocation.
 const LAST_COMMITS_MS: u64 = 5_000;
 
 impl ConsumerMembership {
-    /// Compares the assignment with what the application holds. Topics without a name wait for it; the others do not wait for them.
+    /// Compares the assignment with what the application holds. A topic without a name waits for its name; the other topics do
+    /// not wait for it.
     pub(super) fn drive_target(&mut self) -> Progress {
         if self.notice.is_some() || self.epoch < 0 || self.departure.is_some() {
             return false;
@@ -33,8 +36,8 @@ impl ConsumerMembership {
         let (added, revoked) = self.holdings.compare(target, names);
         let waits = target.iter().any(|(id, numbers)| !numbers.is_empty() && !names.contains_key(id));
         if added.is_empty() && revoked.is_empty() && (!self.first || waits) {
-            // The coordinator sent what the application has already. It is acknowledged all the same: the coordinator may have asked
-            // for some of it, and changed its plan meanwhile.
+            // The coordinator sent an assignment that the application holds already. The member acknowledges it all the same: the
+            // coordinator may have asked for some of the partitions, and changed its plan meanwhile.
             let fresh = std::mem::take(&mut self.fresh);
             self.beats.owes_acknowledgement |= fresh;
             if fresh && !self.first {
@@ -45,14 +48,14 @@ impl ConsumerMembership {
         self.fresh = false;
         self.first = false;
         if !added.is_empty() {
-            // The assignment of a newcomer comes in pieces, as others give them up.
+            // A new member is assigned its partitions a few at a time, as other members give them up.
             self.pace.waits(self.network.now);
         }
         self.hand_out(NoticeKind::Assign, false, revoked, added);
         true
     }
 
-    /// What the member lost with its membership, the application has to give up before the member joins again.
+    /// The application has to give up the partitions that the member lost with its membership before the member joins again.
     pub(super) fn drive_lost(&mut self) -> Progress {
         if self.notice.is_some() || self.epoch >= 0 || self.departure.is_some() || self.holdings.is_empty() {
             return false;
@@ -132,8 +135,8 @@ impl ConsumerMembership {
         self.drive_done();
     }
 
-    /// Ends a notice with which the application is done, once the commits of what it gave up are answered: the next owner starts
-    /// where they say, and the coordinator takes none from a member that has acknowledged the revocation.
+    /// Ends a notice with which the application is done, once the commits of the revoked partitions are answered: the next owner
+    /// starts at the committed offsets, and the coordinator accepts none after the member has acknowledged the revocation.
     pub(super) fn drive_done(&mut self) -> Progress {
         let Some(until) = self.notice.as_ref().and_then(|outstanding| outstanding.until) else { return false };
         if self.epoch >= 0 && self.network.now < until && self.commits_what_goes() {

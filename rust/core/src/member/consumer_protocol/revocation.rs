@@ -1,8 +1,9 @@
 //! How long the coordinator waits until a member has given partitions up: the rebalance timeout, `max.poll.interval.ms` of the member.
 //!
-//! The coordinator removes a member that takes longer, and gives its partitions to others at once. The member hears of it with its
-//! next heartbeat, which may be seconds later. Therefore it counts the time itself, from the request whose answer could have been the
-//! first to ask: that is before the coordinator's count begins, so the member gives up reading before another member begins.
+//! The coordinator removes a member that takes longer, and gives its partitions to others at once. The member learns of its
+//! removal from its next heartbeat, which may be seconds later. Therefore the member counts the time itself, from the moment at
+//! which it sent the first heartbeat whose answer may have asked for the partitions. The coordinator's count begins later, so the
+//! member stops reading before another member begins.
 
 use super::ConsumerMembership;
 use super::holdings::{ByTopic, without};
@@ -10,13 +11,13 @@ use crate::member::Progress;
 
 #[derive(Debug, Default)]
 pub(super) struct Revocation {
-    /// When the oldest heartbeat was sent whose answer may have asked for partitions without being read.
+    /// When the oldest heartbeat was sent whose answer may have asked for partitions and has not been read.
     unanswered_since: Option<u64>,
     /// The partitions that the heartbeat in flight names, if it names any.
     named: Option<ByTopic>,
-    /// What the coordinator waits for: no accepted heartbeat has said yet that the member does not hold it.
+    /// The partitions that the coordinator waits for: no accepted heartbeat has left them out yet.
     wanted: ByTopic,
-    /// Since when.
+    /// When the coordinator began to wait, at the earliest.
     since: u64,
 }
 
@@ -32,7 +33,7 @@ impl Revocation {
         self.named = None;
     }
 
-    /// A heartbeat was accepted. `gone` is what an assignment in the answer has no more.
+    /// A heartbeat was accepted. `gone` are the partitions that an assignment in the answer takes away.
     pub(super) fn accepted(&mut self, sent_at: u64, gone: ByTopic) {
         let since = self.unanswered_since.take().unwrap_or(sent_at);
         if let Some(named) = self.named.take() {
@@ -53,7 +54,7 @@ impl Revocation {
 }
 
 impl ConsumerMembership {
-    /// When the coordinator removes the member unless it has given up what is wanted.
+    /// When the coordinator removes the member unless the member has given up the wanted partitions.
     pub(super) fn revocation_due(&self) -> Option<u64> {
         self.revocation.end(self.config.max_poll_interval_ms)
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// The first version with ids.
 const IDS_FROM: i16 = 10;
 
-/// What the member knows of topics.
+/// The names of topics that the member knows.
 #[derive(Debug)]
 pub(super) struct TopicNames {
     pub(super) names: BTreeMap<TopicId, String>,
@@ -44,8 +44,8 @@ impl ConsumerMembership {
         new || nameless
     }
 
-    /// Asks for the topics of the subscription, or for all if it has an expression. Ids are not asked for: a broker that does not
-    /// know one yet has no name for it, and the subscription has every name.
+    /// Asks for the topics of the subscription, or for all if it has an expression. The request contains no ids: a broker that
+    /// does not know an id yet answers without a name, and the subscription has every name.
     pub(super) fn drive_topics(&mut self) -> Progress {
         if self.failed || !self.needs_topics() {
             return false;
@@ -70,7 +70,7 @@ impl ConsumerMembership {
         }
         let body = MetadataRequest { topics, allow_auto_topic_creation: false, ..Default::default() };
         self.topics.asked_for = Some(number);
-        // Without it, an id that no answer names would be asked for without a pause.
+        // Without this back-off the member would ask for an id that no answer names without a pause.
         self.topics.backoff.failed(self.network.now, &mut self.network.jitter);
         self.ask(conn, &body, i16::MAX, self.network.request_deadline());
         true
@@ -86,7 +86,7 @@ impl ConsumerMembership {
         let target = self.target.as_ref();
         names.retain(|id, _| held.contains_key(id) || target.is_some_and(|target| target.contains_key(id)));
         for topic in response.topics {
-            // Null only in an answer about an unknown id, and no request here names ids.
+            // The name is null only in an answer about an unknown id, and no request here contains ids.
             let Some(name) = topic.name else { continue };
             let subscribed = self.subscription.as_ref().is_some_and(|wanted| wanted.topics.contains(&name));
             let code = topic.error_code;
