@@ -1,4 +1,4 @@
-//! ConsumerGroupHeartbeat (KIP-848): the one request by which a member joins, acknowledges what it gave up, stays and leaves.
+//! ConsumerGroupHeartbeat (KIP-848): the one request by which a member joins, stays, acknowledges a revocation and leaves.
 
 use super::ErrorCode;
 use super::field::{Field, Format, Nullable, bodies, message};

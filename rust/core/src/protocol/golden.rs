@@ -1,5 +1,5 @@
-//! Compares messages with the bytes of kafka-python 3.0.12, whose encoders are generated from Kafka's message
-//! definitions. It has no versions 9 and 10 of OffsetCommit and OffsetFetch: `golden_consumer_group.rs` has Java's.
+//! Compares messages with the bytes of kafka-python 3.0.12, whose encoders are generated from Kafka's message definitions.
+//! kafka-python has no versions 9 and 10 of OffsetCommit and OffsetFetch: `golden_consumer_group.rs` compares those with Java's.
 
 use super::group_admin::*;
 use super::heartbeat::*;

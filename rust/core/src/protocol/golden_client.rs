@@ -33,7 +33,7 @@ fn api_versions_response() {
     );
 }
 
-/// A broker's tagged fields: the features that it supports (0), the epoch of the finalized ones (1), and these (2).
+/// A broker's tagged fields: the supported features (0), the epoch of the finalized features (1), and the finalized features (2).
 #[test]
 fn the_finalized_features_are_among_the_tagged_fields() {
     let list = [&[2, 14][..], b"group.version", &[0, 1, 0, 1, 0]].concat();

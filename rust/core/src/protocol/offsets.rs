@@ -1,5 +1,5 @@
-//! OffsetCommit and OffsetFetch. Version 9 has the epoch of a member of KIP-848 where older versions have none, and version 10
-//! the topics' ids instead of their names.
+//! OffsetCommit and OffsetFetch. From version 9 on they contain the epoch of a KIP-848 member, from version 10 on the topics' ids
+//! instead of their names.
 
 use super::field::message;
 use super::{ApiKey, Body, ErrorCode};

@@ -1,5 +1,5 @@
-//! Topics made, grown, configured, emptied and deleted: CreateTopics, CreatePartitions, DeleteTopics, DeleteRecords,
-//! DescribeConfigs, IncrementalAlterConfigs.
+//! The requests that create, extend, configure, empty and delete topics: CreateTopics, CreatePartitions, DeleteTopics,
+//! DeleteRecords, DescribeConfigs, IncrementalAlterConfigs.
 
 use super::ErrorCode;
 use super::field::{bodies, message};

@@ -140,7 +140,7 @@ impl<'a> StreamJoinUserData<'a> {
     }
 }
 
-/// The most bytes that a custom assignor may say of one member.
+/// The largest number of bytes that a custom assignor may write about one member.
 pub const MOST_MEMBER_DATA: usize = 65_536;
 
 /// The user data of a member whose assignor is the user's own, version 0.
@@ -154,9 +154,9 @@ pub const MOST_MEMBER_DATA: usize = 65_536;
 pub struct CustomUserData<'a> {
     /// The generation of the claim; [`NO_GENERATION`] if absent.
     pub generation: i32,
-    /// The claimed partitions of an eager member. A cooperative one has them in its subscription.
+    /// The claimed partitions of an eager member. A cooperative member has its claimed partitions in its subscription.
     pub partitions: TopicPartitions<'a>,
-    /// What the assignor says of this member.
+    /// The assignor's data about this member.
     pub data: &'a [u8],
 }
 

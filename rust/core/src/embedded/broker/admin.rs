@@ -27,7 +27,7 @@ pub(super) fn versions(served: impl Iterator<Item = ApiKey>, error_code: ErrorCo
         let min_version = if api == ApiKey::Produce { 0 } else { least };
         ApiVersion { api_key: api.code(), min_version, max_version }
     });
-    // What a broker needs to serve the new protocol.
+    // A broker with this feature serves the new protocol (KIP-848).
     let feature = FinalizedFeature { name: "group.version".to_owned(), max_version_level: 1, min_version_level: 1 };
     ApiVersionsResponse {
         error_code,
@@ -96,13 +96,13 @@ fn describe_or_create(catalogue: &mut Catalogue, config: &Config, create: bool, 
     }
 }
 
-/// A topic that is requested by its id, which KIP-848 members know first.
+/// A topic that is requested by its id: KIP-848 members receive the id before the name.
 fn describe_by_id(catalogue: &Catalogue, topic_id: TopicId, name: Option<String>, version: i16) -> MetadataTopic {
     let found = catalogue.name(&topic_id).filter(|_| version >= BY_ID_FROM);
     if let Some((name, topic)) = found.and_then(|name| Some((name, catalogue.get(name)?))) {
         return describe(name.to_owned(), topic, catalogue.brokers());
     }
-    // Before, the name in an answer must not be null.
+    // Before this version, the name in an answer must not be null.
     let name = if version >= BY_ID_FROM { None } else { Some(name.unwrap_or_default()) };
     MetadataTopic { error_code: ErrorCode::UNKNOWN_TOPIC_ID, topic_id, name, ..Default::default() }
 }

@@ -44,7 +44,7 @@ fn describe_one(group_id: String, group: Option<&ClassicGroup>) -> DescribedGrou
 
 pub(super) fn describe(groups: &Groups, request: DescribeGroupsRequest) -> DescribeGroupsResponse {
     let describe = |id: String| {
-        // One of KIP-848 is as one that does not exist.
+        // A KIP-848 group is described like a group that does not exist.
         let group = groups.classic(&id);
         describe_one(id, group)
     };

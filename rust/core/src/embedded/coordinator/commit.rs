@@ -28,7 +28,8 @@ impl ClassicGroup {
     }
 }
 
-/// Serves a commit. A valid commit renews the session of a member of a classic group; one of KIP-848 needs heartbeats.
+/// Serves a commit. A valid commit renews the session of a member of a classic group; the session of a KIP-848 member is renewed
+/// only by heartbeats.
 pub(super) fn commit(
     group: &mut AnyGroup,
     context: &mut Context<'_>,

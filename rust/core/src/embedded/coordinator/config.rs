@@ -3,17 +3,17 @@
 use crate::planning::server_side::Assignor;
 use crate::protocol::record_batch::DEFAULT_RECORD_LIMIT;
 
-/// Which groups change their protocol while they have members: `group.consumer.migration.policy`. Empty groups always do.
+/// Which groups may change their protocol while they have members: `group.consumer.migration.policy`. An empty group always may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MigrationPolicy {
-    /// Both ways.
+    /// Classic groups and groups of KIP-848.
     #[default]
     Bidirectional,
-    /// A classic group becomes one of KIP-848, and stays it.
+    /// A classic group becomes one of KIP-848, and does not change back.
     Upgrade,
     /// A group of KIP-848 becomes classic once only classic members are left.
     Downgrade,
-    /// None; and no classic member joins a group of KIP-848.
+    /// No group. No classic member may join a group of KIP-848 either.
     Disabled,
 }
 
@@ -68,11 +68,11 @@ pub struct Config {
     pub consumer_session_timeout_ms: u64,
     /// `group.consumer.max.size`: no limit.
     pub consumer_max_group_size: usize,
-    /// `group.consumer.assignors`: those allowed, the default one first. `uniform`, `range`.
+    /// `group.consumer.assignors`: the allowed assignors, the default first. `uniform`, `range`.
     pub consumer_assignors: Vec<Assignor>,
     /// `group.consumer.assignment.interval.ms`: the shortest time between two plans of a group. Kafka: 1,000; here 0.
     pub consumer_assignment_interval_ms: u64,
-    /// The shortest time after which the topics of expressions are looked for again. Kafka: 10,000; here 0.
+    /// The shortest time between two searches for the topics that match expressions. Kafka: 10,000; here 0.
     pub consumer_regex_refresh_ms: u64,
     /// `group.consumer.migration.policy`: `bidirectional`.
     pub consumer_migration_policy: MigrationPolicy,

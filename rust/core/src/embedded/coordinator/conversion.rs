@@ -1,12 +1,12 @@
 //! A group changes its protocol while it has members, where the migration policy allows it. The first member of the new protocol
-//! converts a classic group. When the last one has gone, the group is classic again, and rebalances.
+//! converts a classic group. When the last member of the new protocol has gone, the group is classic again, and rebalances.
 
 use super::consumer::{ConsumerGroup, Refusal};
 use super::group::{Context, State};
 use super::groups::{AnyGroup, Groups};
 use super::topics::ClusterTopics;
 
-/// Makes a classic group with members one of KIP-848, in which they go on with what they have.
+/// Makes a classic group with members into a group of KIP-848, in which the members keep their partitions.
 ///
 /// # Errors
 /// The policy, the size, or the bytes of a member do not allow it; then nothing has changed.
@@ -25,7 +25,7 @@ pub(super) fn upgrade(
     Ok(())
 }
 
-/// Makes a group of KIP-848 that only classic members are left in a classic one, if the policy and the size allow it.
+/// Makes a group of KIP-848 with only classic members left into a classic group, if the policy and the size allow it.
 pub(super) fn downgrade(groups: &mut Groups, context: &mut Context<'_>, id: &str) {
     if !groups.consumer_mut(id).is_some_and(|group| group.may_become_classic(context.config)) {
         return;

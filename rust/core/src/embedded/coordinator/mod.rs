@@ -84,7 +84,7 @@ pub struct MemberView {
     pub member_id: String,
     /// Set for static members.
     pub instance_id: Option<String>,
-    /// The client's name for itself.
+    /// The client's `client.id`.
     pub client_id: String,
     /// Whether its JoinGroup is unanswered.
     pub joining: bool,
@@ -183,8 +183,8 @@ impl Coordinator {
     }
 
     /// Sets the existing topics. Then commits for other topics are refused, the offsets of deleted topics are removed, and
-    /// KIP-848 groups plan what they subscribe to with their next heartbeats. Before the first call, offsets of any topic may
-    /// be committed, and KIP-848 groups have no partitions.
+    /// KIP-848 groups make a plan for the changed topics with their next heartbeats. Before the first call, offsets of any topic
+    /// may be committed, and KIP-848 groups have no partitions.
     pub fn set_topics(&mut self, topics: BTreeMap<String, Topic>) {
         for group in self.groups.iter_mut() {
             group.offsets_mut().retain(|topic, _| topics.contains_key(topic));
@@ -405,7 +405,7 @@ impl Coordinator {
             return commit::commit(group, &mut context, &request, topics, version);
         }
         if request.generation_id >= 0 {
-            // Since version 9 the generation may be the epoch of a member of KIP-848, which knows another error.
+            // Since version 9 the generation may be the epoch of a KIP-848 member, for which the protocol has another error.
             let epochs = version >= 9;
             let code = if epochs { ErrorCode::GROUP_ID_NOT_FOUND } else { ErrorCode::ILLEGAL_GENERATION };
             return offsets::refuse_commit(&request, topics, code);

@@ -27,7 +27,7 @@ pub struct Committed {
 /// Since this version topics have ids instead of names.
 const TOPIC_IDS_FROM: i16 = 10;
 
-/// Gives the topics of a commit their names; one that does not exist gets none.
+/// Gives the topics of a commit their names; a topic that does not exist gets no name.
 pub(super) fn name_topics(request: &mut OffsetCommitRequest, topics: &ClusterTopics, version: i16) {
     for topic in request.topics.iter_mut().filter(|_| version >= TOPIC_IDS_FROM) {
         topic.name = topics.name(&topic.topic_id).unwrap_or_default().to_owned();
@@ -77,7 +77,7 @@ pub(super) fn known(
     partition: &OffsetCommitPartition,
 ) -> Result<(), ErrorCode> {
     if topic.name.is_empty() {
-        // Only a topic that was named by its id.
+        // The name is empty only for a topic that was requested by an unknown id.
         return Err(ErrorCode::UNKNOWN_TOPIC_ID);
     }
     if topics.has(&topic.name, partition.partition_index) {

@@ -1,5 +1,5 @@
-//! The way from one generation to the next: the wait for the members, the end of the join phase, and the removal of
-//! members that do not join or sync.
+//! The steps from one generation to the next: the wait for the members, the end of the join phase, and the removal of members
+//! that do not join or sync.
 
 use super::answers::{answer_join, refuse_sync};
 use super::group::{ClassicGroup, Context, InitialWait, State};

@@ -57,8 +57,8 @@ impl ClassicGroup {
         }
     }
 
-    /// Answers every SyncGroup with the member's assignment. If the group does not fit one record, it rebalances again
-    /// instead, without end.
+    /// Answers every SyncGroup with the member's assignment. If the group does not fit one record, it rebalances instead. That
+    /// repeats without end.
     fn accept_plan(&mut self, context: &mut Context<'_>, mut plan: BTreeMap<String, Vec<u8>>) {
         let size = record::batch_bytes(self, |id| plan.get(id).map_or(0, Vec::len));
         if size > context.config.max_record_bytes {

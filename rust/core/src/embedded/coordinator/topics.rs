@@ -1,4 +1,4 @@
-//! The topics of the cluster, as the coordinator knows them.
+//! The topics of the cluster, for the coordinator.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ pub type TopicId = [u8; 16];
 /// A topic of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Topic {
-    /// Its id. A topic that is made anew under its name has another one.
+    /// Its id. A topic that is deleted and created again has the same name and another id.
     pub id: TopicId,
     /// The number of its partitions.
     pub partitions: i32,

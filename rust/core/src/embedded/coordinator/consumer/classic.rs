@@ -1,6 +1,7 @@
-//! Members of the classic protocol in a group of KIP-848. Nobody leads: the answer to JoinGroup names no leader and no members,
-//! and SyncGroup gets the coordinator's assignment. The generation is the member's epoch. A member must give partitions up
-//! before others get them: the owned partitions of its subscription are its acknowledgement.
+//! Members of the classic protocol in a group of KIP-848. The group has no leader: the answer to JoinGroup contains no leader and
+//! no members, and the answer to SyncGroup contains the coordinator's assignment. The generation is the member's epoch. A member
+//! must give partitions up before other members are assigned them. It acknowledges that with the owned partitions of its
+//! subscription.
 
 use super::ConsumerGroup;
 use super::conversion::CONSUMER;
@@ -200,8 +201,8 @@ impl ConsumerGroup {
         })
     }
 
-    /// Serves a Heartbeat. The member must join again to follow the group's epoch, to give partitions up, and to get what
-    /// became free.
+    /// Serves a Heartbeat. The member must join again to follow the group's epoch, to give partitions up, and to get partitions
+    /// that became free.
     pub(in crate::embedded::coordinator) fn heartbeat_classic(
         &mut self,
         context: &mut Context<'_>,
@@ -233,7 +234,7 @@ impl ConsumerGroup {
         Ok(())
     }
 
-    /// Whether no partition that the member waits for belongs to another member any more.
+    /// Whether every partition that the member waits for is free now.
     fn something_is_free(&self, id: &str, member: &Member, topics: &ClusterTopics) -> bool {
         let waits = |topic: &[u8; 16], partition: i32| {
             !has(&member.assigned, topic, partition) && self.held.contains(&(*topic, partition))
@@ -249,7 +250,7 @@ impl ConsumerGroup {
     ) -> ErrorCode {
         let instance_id = leaving.group_instance_id.as_deref();
         let id = match (leaving.member_id.as_str(), instance_id) {
-            // An admin removes a static member by its instance id, whatever protocol it speaks.
+            // An admin removes a static member by its instance id. The member may speak either protocol.
             ("", Some(instance_id)) => match self.statics.get(instance_id) {
                 Some(id) => id.clone(),
                 None => return ErrorCode::UNKNOWN_MEMBER_ID,
@@ -270,7 +271,8 @@ impl ConsumerGroup {
         }
     }
 
-    /// Gives the member its rebalance timeout for the next JoinGroup or SyncGroup, unless one runs already.
+    /// Starts the timer in which the member must send the next JoinGroup or SyncGroup (its rebalance timeout), unless it runs
+    /// already.
     fn await_classic(&self, context: &mut Context<'_>, id: &str) {
         if let Some(member) = self.members.get(id) {
             let deadline = context.now.saturating_add(member.rebalance_timeout_ms.max(1));

@@ -1,4 +1,4 @@
-//! A group of one protocol as one of the other, with the same members and offsets.
+//! Makes a group of one protocol into a group of the other, with the same members and offsets.
 
 use super::member::{Classic, Member, Partitions};
 use super::request::Refusal;
@@ -25,7 +25,7 @@ struct DecodedMember {
     assigned: BTreeMap<String, BTreeSet<u32>>,
 }
 
-/// Why the group stays a classic one; brokers say the same.
+/// Why the group stays a classic one, in the words of a broker.
 fn refusal(id: &str, reason: &str) -> Refusal {
     let message = format!("Cannot upgrade classic group {id} to consumer group because {reason}.");
     Refusal::new(ErrorCode::GROUP_ID_NOT_FOUND, message)
@@ -79,8 +79,8 @@ fn dissolve(mut classic: ClassicGroup, context: &mut Context<'_>, group: &Consum
 }
 
 impl ConsumerGroup {
-    /// The group of KIP-848 that a classic group becomes: its members go on with what they have. Offsets and timers stay where they
-    /// are until [`ConsumerGroup::replace_classic`].
+    /// The group of KIP-848 that a classic group becomes: the members keep their partitions. Offsets and timers stay with the
+    /// classic group until [`ConsumerGroup::replace_classic`].
     ///
     /// # Errors
     /// The policy, the size, or the bytes of a member do not allow it.
@@ -108,7 +108,7 @@ impl ConsumerGroup {
         Ok(group)
     }
 
-    /// Takes the place of the classic group that it was made of.
+    /// Takes the place of the classic group from which it was made.
     pub(in crate::embedded::coordinator) fn replace_classic(
         &mut self,
         classic: ClassicGroup,
@@ -143,7 +143,7 @@ impl ConsumerGroup {
             for (name, numbers) in read.assigned {
                 let Some(topic) = topics.get(&name) else { continue };
                 let exists = |&number: &u32| i32::try_from(number).is_ok_and(|number| number < topic.partitions);
-                // A leader that gave a partition to two members was wrong: the first one has it.
+                // A leader may have assigned a partition to two members, which is wrong: the first member keeps it.
                 let list: Vec<u32> =
                     numbers.into_iter().filter(exists).filter(|&number| taken.insert((topic.id, number))).collect();
                 if !list.is_empty() {
@@ -198,7 +198,7 @@ impl ConsumerGroup {
                 session_timeout_ms: classic.session_timeout_ms,
                 rebalance_timeout_ms: member.rebalance_timeout_ms,
                 protocols: classic.protocols.clone(),
-                // They rebalance at once, and get the next generation's.
+                // The members rebalance at once, and get the assignments of the next generation.
                 assignment: Vec::new(),
                 joining: None,
                 syncing: None,

@@ -39,7 +39,7 @@ impl ConsumerGroup {
                 partitions: held.keys().copied().collect(),
             })
         });
-        // In the order of the coordinator's maps, from which a reader can compute the next plan.
+        // The topics are in the order of the coordinator's maps. The next plan depends on it, so a reader can compute that plan.
         let target = self.planner.target(id).into_iter().flatten().filter_map(|(name, list)| {
             Some(DescribedTopicPartitions {
                 topic_id: topics.get(name)?.id,

@@ -16,11 +16,11 @@ use crate::protocol::consumer_group_heartbeat::{
 
 /// The member of a heartbeat.
 enum Sender {
-    /// It is in the group.
+    /// The member is in the group.
     Known,
-    /// It joins.
+    /// The member joins.
     New,
-    /// It takes the place of a static member that left to return.
+    /// The member takes the place of a static member that left for a while (epoch -2).
     Returned { old: String },
 }
 
@@ -104,7 +104,7 @@ impl ConsumerGroup {
             return self.check_epoch(request).map(|()| Sender::Known);
         }
         let Some(holder) = self.statics.get(instance_id) else {
-            // A member id belongs to one instance for ever.
+            // The instance id of a member id never changes.
             return match self.members.contains_key(member_id) {
                 true => Err(Refusal::new(
                     ErrorCode::INVALID_REQUEST,
@@ -113,7 +113,7 @@ impl ConsumerGroup {
                 false => Ok(Sender::New),
             };
         };
-        // A member of the classic protocol gives way to one of the new protocol, without having left.
+        // A member of the new protocol replaces one of the classic protocol even if that one has not left.
         let gives_way = |member: &Member| member.epoch == LEAVE_STATIC_EPOCH || member.classic.is_some();
         if self.members.get(holder).is_some_and(gives_way) {
             let is_taken = holder != member_id && self.members.contains_key(member_id);
@@ -130,8 +130,8 @@ impl ConsumerGroup {
         ))
     }
 
-    /// Whether a known member has the right epoch. It may be one behind if the answer with the present one was lost: then
-    /// it has no other partitions than those that are assigned to it.
+    /// Whether a known member has the right epoch. The epoch may be the previous one if the answer with the present one was lost:
+    /// then the request names only partitions that are assigned to the member.
     fn check_epoch(&self, request: &ConsumerGroupHeartbeatRequest) -> Result<(), Refusal> {
         let Some(member) = self.members.get(&request.member_id) else { return Ok(()) };
         let (received, known) = (request.member_epoch, member.epoch);
@@ -150,7 +150,7 @@ impl ConsumerGroup {
         ))
     }
 
-    /// The request's expression, compiled if the group does not know it.
+    /// The request's expression, compiled if the group does not have it yet.
     fn expression(&self, request: &ConsumerGroupHeartbeatRequest) -> Result<Asked, Refusal> {
         let text = match request.subscribed_topic_regex.as_deref() {
             None => return Ok(Asked::Unchanged),
@@ -167,7 +167,7 @@ impl ConsumerGroup {
         Ok(Asked::Some(text.to_owned(), Some(compiled)))
     }
 
-    /// Creates or updates the member. Whether its subscription is another than before.
+    /// Creates or updates the member. Returns whether its subscription has changed.
     fn enter(
         &mut self,
         context: &mut Context<'_>,
@@ -218,7 +218,7 @@ impl ConsumerGroup {
         self.members.get(member_id).is_some_and(|member| (&member.names, &member.expression) != (&before.0, &before.1))
     }
 
-    /// Tells the planner of the member.
+    /// Passes the member and its subscription to the planner.
     fn inform(
         &mut self,
         request: &ConsumerGroupHeartbeatRequest,
@@ -228,7 +228,7 @@ impl ConsumerGroup {
     ) -> Result<(), CoordinatorError> {
         let member_id = request.member_id.as_str();
         let Some(member) = self.members.get(member_id) else { return Ok(()) };
-        // A broker looks at the names in the order of the request.
+        // A broker reads the names in the order of the request.
         let names: Vec<&str> = match &request.subscribed_topic_names {
             Some(names) => names.iter().map(String::as_str).collect(),
             None => member.names.iter().map(String::as_str).collect(),
@@ -249,7 +249,7 @@ impl ConsumerGroup {
         if let Some(member) = self.members.remove(old) {
             self.members.insert(new.to_owned(), Member { previous_epoch: 0, ..member });
         }
-        // One that has not left gives its target up now. The planner has the same members, so it cannot refuse.
+        // A member that has not left gives its target up now. The planner has the same members, so it cannot refuse.
         let _ = self.planner.leave(old, true, When::Later);
     }
 
@@ -260,7 +260,7 @@ impl ConsumerGroup {
         (may_plan, if may_plan { When::Now } else { When::Later })
     }
 
-    /// Raises the group's epoch if something happened since the planner had counted `before`, and plans.
+    /// Raises the group's epoch if the planner counts more changes than `before`, and plans.
     pub(super) fn plan_after(
         &mut self,
         context: &Context<'_>,

@@ -1,4 +1,4 @@
-//! Heartbeats that leave: for good, or for a static member until it returns.
+//! Heartbeats that leave: for good (epoch -1), or as a static member for a while (epoch -2).
 
 use super::ConsumerGroup;
 use super::request::Refusal;
@@ -33,7 +33,7 @@ impl ConsumerGroup {
         })
     }
 
-    /// A static member keeps its partitions until its session ends.
+    /// A static member leaves for a while. It keeps its partitions until its session ends.
     fn leave_to_return(&mut self, context: &mut Context<'_>, member_id: &str) {
         self.change_member(member_id, |member| {
             member.epoch = LEAVE_STATIC_EPOCH;

@@ -6,22 +6,22 @@ use crate::protocol::consumer_group_heartbeat::HeartbeatTopicPartitions;
 use crate::protocol::join_group::JoinGroupProtocol;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Partitions by topic, each with the epoch in which its member got it.
+/// Partitions by topic, each with the epoch in which it was assigned to the member.
 pub(in crate::embedded::coordinator) type Partitions = BTreeMap<TopicId, BTreeMap<i32, i32>>;
 
 /// How far a member is on the way to its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemberState {
-    /// It has its target.
+    /// The member has its target.
     #[default]
     Stable,
-    /// It was told to give partitions up, and has not acknowledged that yet.
+    /// The member must give partitions up, and has not acknowledged that yet.
     UnrevokedPartitions,
-    /// Some partitions of its target still belong to other members.
+    /// Some partitions of the member's target still belong to other members.
     UnreleasedPartitions,
 }
 
-/// What a member joined with that speaks the classic protocol.
+/// The fields of JoinGroup of a member that speaks the classic protocol.
 #[derive(Debug, Clone)]
 pub(in crate::embedded::coordinator) struct Classic {
     pub(super) session_timeout_ms: u64,
@@ -43,9 +43,9 @@ pub(in crate::embedded::coordinator) struct Member {
     pub(super) expression: Option<String>,
     /// The assignor for which it votes.
     pub(super) vote: Option<Assignor>,
-    /// The epoch that it knows, or -2 for a static member that has left to return.
+    /// The epoch in the last answer to the member, or -2 for a static member that has left for a while.
     pub(super) epoch: i32,
-    /// The epoch before. A request with it is accepted if the answer with the present one may have been lost.
+    /// The epoch before. The coordinator accepts a request with it if the answer with the present epoch may have been lost.
     pub(super) previous_epoch: i32,
     pub(super) state: MemberState,
     pub(super) assigned: Partitions,
@@ -60,19 +60,19 @@ pub(super) fn each_of(owned: &[HeartbeatTopicPartitions]) -> impl Iterator<Item 
     owned.iter().flat_map(|topic| topic.partitions.iter().map(move |&partition| (&topic.topic_id, partition)))
 }
 
-/// Whether `partitions` has this one.
+/// Whether `partitions` contains this partition.
 pub(super) fn has(partitions: &Partitions, topic: &TopicId, partition: i32) -> bool {
     partitions.get(topic).is_some_and(|held| held.contains_key(&partition))
 }
 
-/// Whether a member has not acknowledged that it gave all of `partitions` up. A request that does not name what its member
-/// holds acknowledges nothing.
+/// Whether a member has not acknowledged that it gave all of `partitions` up. A request without owned partitions acknowledges
+/// nothing.
 pub(super) fn still_owns(owned: Option<&[HeartbeatTopicPartitions]>, partitions: &Partitions) -> bool {
     owned.is_none_or(|owned| each_of(owned).any(|(topic, partition)| has(partitions, topic, partition)))
 }
 
 impl Member {
-    /// Whether the member has nothing but what is assigned to it. A request without partitions proves nothing.
+    /// Whether the member owns only partitions that are assigned to it. A request without owned partitions does not show that.
     pub(super) fn holds_only_its_own(&self, owned: Option<&[HeartbeatTopicPartitions]>) -> bool {
         owned.is_some_and(|owned| each_of(owned).all(|(topic, partition)| has(&self.assigned, topic, partition)))
     }
@@ -86,7 +86,7 @@ impl Member {
         self.assigned.iter().chain(&self.pending).flat_map(each)
     }
 
-    /// Since which epoch the member has a partition that it has not given up.
+    /// The epoch since which the member has had a partition that it has not given up.
     pub(super) fn has_since(&self, topic: &TopicId, partition: i32) -> Option<i32> {
         let since = |partitions: &Partitions| partitions.get(topic)?.get(&partition).copied();
         since(&self.assigned).or_else(|| since(&self.pending))

@@ -1,4 +1,4 @@
-//! Groups of KIP-848: the coordinator plans, and everything travels in heartbeats.
+//! Groups of KIP-848: the coordinator plans, and heartbeats carry subscriptions, assignments and acknowledgements.
 //!
 //! The group's epoch rises with every change of its members, their subscriptions or their topics. A plan is made in some
 //! member's heartbeat as soon as the group's epoch is above the plan's; its targets are those of
@@ -34,9 +34,9 @@ pub(super) use request::{Refusal, validate};
 pub enum ConsumerGroupState {
     /// No members.
     Empty,
-    /// Something changed that is not planned yet.
+    /// The group has a change that is not planned yet.
     Assigning,
-    /// Some member has not reached its target.
+    /// At least one member has not reached its target.
     Reconciling,
     /// Every member has its target.
     Stable,
@@ -79,19 +79,19 @@ pub struct ConsumerMemberView {
     pub member_id: String,
     /// Set for static members.
     pub instance_id: Option<String>,
-    /// The client's name for itself.
+    /// The client's `client.id`.
     pub client_id: String,
-    /// The last epoch that it was given; -2 for a static member that has left to return.
+    /// The epoch in the last answer to the member; -2 for a static member that has left for a while.
     pub epoch: i32,
-    /// How far it is on the way to its target.
+    /// How far the member is on the way to its target.
     pub state: MemberState,
     /// Its partitions, by topic.
     pub assigned: BTreeMap<TopicId, Vec<i32>>,
-    /// The partitions that it was told to give up, by topic.
+    /// The partitions that the member must give up, by topic.
     pub pending: BTreeMap<TopicId, Vec<i32>>,
-    /// The partitions that it should have, by topic.
+    /// The partitions that the member should have, by topic.
     pub target: BTreeMap<String, Vec<i32>>,
-    /// Whether it speaks the classic protocol.
+    /// Whether the member speaks the classic protocol.
     pub classic: bool,
 }
 
@@ -105,12 +105,12 @@ pub(super) struct ConsumerGroup {
     /// Instance id to member id.
     statics: BTreeMap<String, String>,
     planner: ServerSideGroup,
-    /// The partitions that some member has or has not given up yet.
+    /// The partitions that are assigned to a member or that a member has not given up yet.
     held: BTreeSet<(TopicId, i32)>,
     expressions: BTreeMap<String, Resolved>,
-    /// The version of the topics that the planner knows.
+    /// The version of the topics that were last passed to the planner.
     topics_version: u64,
-    /// The version of the topics with which the expressions were resolved, and when that was.
+    /// The version of the topics with which all expressions were last resolved, and the time of that.
     resolved_version: u64,
     resolved_at: u64,
     /// The time of the last plan.
@@ -122,7 +122,7 @@ impl ConsumerGroup {
     pub(super) fn new(id: String, config: &Config) -> Self {
         Self {
             id,
-            // The first member raises it to 2, as on brokers from 4.3 on (KAFKA-20268).
+            // The first member raises the epoch to 2, as on brokers from 4.3 on (KAFKA-20268).
             epoch: 1,
             assignment_epoch: 0,
             members: BTreeMap::new(),
@@ -159,7 +159,7 @@ impl ConsumerGroup {
         member.epoch == self.assignment_epoch
     }
 
-    /// The assignor for which most members vote; of equal numbers `uniform`, and without votes the first of the settings.
+    /// The assignor with the most votes. With equal numbers of votes it is `uniform`, without votes the first of the settings.
     fn elected(&self, config: &Config) -> Assignor {
         let votes = |wanted| self.members.values().filter(|member| member.vote == Some(wanted)).count();
         match (votes(Assignor::Uniform), votes(Assignor::Range)) {
@@ -169,7 +169,7 @@ impl ConsumerGroup {
         }
     }
 
-    /// Changes a member, and what is held by it. Returns what `change` returns.
+    /// Changes a member, and updates `held`. Returns the result of `change`.
     fn change_member<T>(&mut self, member_id: &str, change: impl FnOnce(&mut Member) -> T) -> Option<T> {
         let member = self.members.get_mut(member_id)?;
         for one in member.held() {
@@ -180,7 +180,7 @@ impl ConsumerGroup {
         Some(result)
     }
 
-    /// Removes a member for good: it left, or its time is over.
+    /// Removes a member for good: it left, or one of its timers has expired.
     fn remove(&mut self, context: &mut Context<'_>, member_id: &str) {
         self.change_member(member_id, |member| {
             member.assigned.clear();
@@ -196,14 +196,15 @@ impl ConsumerGroup {
         let _ = self.planner.leave(member_id, false, crate::planning::server_side::When::Later);
         self.forget_expressions();
         self.cancel_timers(context, member_id);
-        // If the group becomes a classic one now, its members know its generation still, and can commit before they join.
+        // If the group becomes a classic one now, the epoch stays: it is the generation of the members, with which they can still
+        // commit before they join.
         if member.classic.is_some() || !self.may_become_classic(context.config) {
             self.raise_epoch();
         }
     }
 
     fn raise_epoch(&mut self) {
-        // It is an int32 on the wire.
+        // The epoch is an int32 on the wire.
         self.epoch = self.epoch.saturating_add(1);
     }
 

@@ -9,8 +9,9 @@ use crate::protocol::offsets::{OffsetCommitRequest, OffsetFetchGroup};
 const MEMBER_EPOCH_FROM: i16 = 9;
 
 impl ConsumerGroup {
-    /// Whether a commit is valid. With an older epoch than the member's it is, if the member has had all its partitions since then
-    /// (KIP-1251, brokers from 4.3 on). At the present epoch a member may also commit partitions that are not its own.
+    /// Whether a commit is valid. A commit with an older epoch than the member's is valid if the member has had all partitions of
+    /// the commit since that epoch (KIP-1251, brokers from 4.3 on). At the present epoch a member may also commit partitions that
+    /// it does not own.
     pub(in crate::embedded::coordinator) fn validate_commit(
         &self,
         request: &OffsetCommitRequest,
@@ -22,7 +23,7 @@ impl ConsumerGroup {
         }
         let member = self.members.get(&request.member_id).ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
         if member.classic.is_some() {
-            // Its generation is its epoch.
+            // The generation of a classic member is its epoch.
             return if request.generation_id == member.epoch { Ok(()) } else { Err(ErrorCode::ILLEGAL_GENERATION) };
         }
         if version < MEMBER_EPOCH_FROM {
@@ -45,7 +46,7 @@ impl ConsumerGroup {
         Err(ErrorCode::STALE_MEMBER_EPOCH)
     }
 
-    /// Whether a fetch of offsets is valid. One from outside the group has no member.
+    /// Whether a fetch of offsets is valid. A fetch from outside the group contains no member id.
     pub(in crate::embedded::coordinator) fn validate_fetch(&self, request: &OffsetFetchGroup) -> Result<(), ErrorCode> {
         if request.member_id.is_none() && request.member_epoch < 0 {
             return Ok(());

@@ -1,4 +1,5 @@
-//! The steps of a member towards its target: it gives up before others get, and gets what nobody has.
+//! The steps of a member towards its target: it gives partitions up before other members are assigned them, and it is assigned
+//! partitions that no member has.
 
 use super::ConsumerGroup;
 use super::member::{MemberState, Partitions, has, still_owns};
@@ -7,11 +8,11 @@ use crate::protocol::consumer_group_heartbeat::HeartbeatTopicPartitions;
 use std::collections::BTreeMap;
 
 impl ConsumerGroup {
-    /// Brings a member one step nearer to its target. `owned` is what its request says it has. Its target can
-    /// differ from what it had also if it `resubscribed` and the new plan is put off. Whether its assigned partitions
-    /// changed.
+    /// Brings a member one step nearer to its target. `owned` are the owned partitions in its request. If the member
+    /// `resubscribed`, its target can change before the new plan is made. Returns whether its assigned partitions changed.
     ///
-    /// A partition that some member has, or has not acknowledged as given up, is never assigned: so it never has two owners.
+    /// A partition that a member has, or has not acknowledged as given up, is not assigned to another member. So a partition
+    /// never has two owners.
     pub(super) fn reconcile(
         &mut self,
         member_id: &str,

@@ -20,7 +20,7 @@ impl Refusal {
     }
 }
 
-/// Whether a coordinator would look at the group for this request.
+/// Whether the request is valid by itself, so that a coordinator would read the group.
 pub(in crate::embedded::coordinator) fn validate(
     request: &ConsumerGroupHeartbeatRequest,
     version: i16,
@@ -66,7 +66,7 @@ pub(in crate::embedded::coordinator) fn validate(
     Ok(())
 }
 
-/// The assignor with this name, if the settings have it.
+/// The assignor with this name, if the settings allow it.
 pub(super) fn assignor_named(name: &str, config: &Config) -> Option<Assignor> {
     config.consumer_assignors.iter().copied().find(|assignor| assignor.name() == name)
 }

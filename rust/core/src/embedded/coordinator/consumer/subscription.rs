@@ -1,4 +1,4 @@
-//! What the members subscribe to: the topics that the planner has to know, and the regular expressions.
+//! The members' subscriptions: the topics that the planner needs, and the regular expressions.
 
 use super::ConsumerGroup;
 use crate::embedded::coordinator::config::Config;
@@ -7,24 +7,24 @@ use crate::expression::Expression;
 use crate::planning::server_side::{Uuid, When};
 use std::collections::BTreeSet;
 
-/// An expression of some member's subscription.
+/// An expression to which at least one member subscribes.
 #[derive(Debug)]
 pub(in crate::embedded::coordinator) struct Resolved {
     matcher: Expression,
-    /// Whether the topics are found. On a broker this takes a while, so the heartbeat that brings an expression is answered
-    /// before.
+    /// Whether the topics have been searched. On a broker the search takes a while, so the broker answers the heartbeat with a
+    /// new expression before it ends.
     done: bool,
     /// The topics that match.
     pub(super) topics: BTreeSet<String>,
 }
 
 impl ConsumerGroup {
-    /// Whether the group knows this expression.
+    /// Whether a member of the group already subscribes to this expression.
     pub(super) fn knows(&self, expression: &str) -> bool {
         self.expressions.contains_key(expression)
     }
 
-    /// An expression of a member that has just subscribed to it.
+    /// Adds the expression of a member that has just subscribed to it.
     pub(super) fn add_expression(&mut self, text: &str, matcher: Option<Expression>) {
         if let (false, Some(matcher)) = (self.knows(text), matcher) {
             let resolved = Resolved { matcher, done: false, topics: BTreeSet::new() };
@@ -38,17 +38,17 @@ impl ConsumerGroup {
         self.expressions.retain(|text, _| used.contains(text.as_str()));
     }
 
-    /// Tells the planner of the topics with these names.
+    /// Passes the topics with these names to the planner.
     pub(super) fn track<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, topics: &ClusterTopics) {
         for name in names {
             let Some(topic) = topics.get(name) else { continue };
             let (id, count) = (Uuid::from_bytes(topic.id), u32::try_from(topic.partitions).unwrap_or(0));
-            // A topic with which the cluster has more partitions than can be planned gets no owner.
+            // If the cluster has more partitions with this topic than can be planned, the topic gets no owner.
             let _ = self.planner.grow(name, count, Some(id), When::Later);
         }
     }
 
-    /// Tells the planner how its topics changed since the last heartbeat.
+    /// Passes the changes of topics since the last heartbeat to the planner.
     pub(super) fn refresh_topics(&mut self, topics: &ClusterTopics) {
         if self.topics_version == topics.version() {
             return;
@@ -62,7 +62,7 @@ impl ConsumerGroup {
             .map(|(name, ..)| name.to_owned())
             .collect();
         for name in gone {
-            // It was just listed.
+            // The planner has just listed the topic, so it cannot refuse.
             let _ = self.planner.delete(&name, When::Later);
         }
         let mut names: BTreeSet<String> =
@@ -71,8 +71,8 @@ impl ConsumerGroup {
         self.track(names.iter().map(String::as_str), topics);
     }
 
-    /// Finds the topics of the expressions that are new; of all expressions if the topics changed and the last search was long
-    /// enough ago. A broker does this in the background, after the answer to a heartbeat.
+    /// Finds the topics of new expressions. If the topics changed and the last search was long enough ago, finds those of all
+    /// expressions. A broker does this in the background, after the answer to a heartbeat.
     pub(super) fn resolve(&mut self, config: &Config, now: u64, topics: &ClusterTopics) {
         let is_due = now >= self.resolved_at.saturating_add(config.consumer_regex_refresh_ms);
         let all = self.resolved_version != topics.version() && is_due;

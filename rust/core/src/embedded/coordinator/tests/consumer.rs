@@ -1,4 +1,4 @@
-//! KIP-848 groups: joining, reconciling, subscriptions, offsets, and what is refused.
+//! KIP-848 groups: joining, reconciling, subscriptions, offsets, and refused requests.
 
 use super::harness::{Cluster, GROUP, topics};
 use crate::embedded::coordinator::{Config, ConsumerGroupState, ConsumerGroupView, MemberState};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// The partitions by the number of their topic, which is its id.
 pub(super) type Held = BTreeMap<u8, Vec<i32>>;
 
-/// A member, as a client that obeys.
+/// A member whose client follows the coordinator's assignments at once.
 #[derive(Debug, Clone)]
 pub(super) struct Consumer {
     pub(super) id: String,
@@ -43,7 +43,7 @@ impl Consumer {
         Self { instance: Some(instance.to_owned()), ..self }
     }
 
-    /// A request with everything.
+    /// A full request.
     pub(super) fn full(&self) -> ConsumerGroupHeartbeatRequest {
         ConsumerGroupHeartbeatRequest {
             rebalance_timeout_ms: 60_000,
@@ -55,7 +55,7 @@ impl Consumer {
         }
     }
 
-    /// A request in which nothing changed.
+    /// A request without changes.
     pub(super) fn steady(&self) -> ConsumerGroupHeartbeatRequest {
         ConsumerGroupHeartbeatRequest {
             group_id: GROUP.to_owned(),
@@ -67,7 +67,7 @@ impl Consumer {
         }
     }
 
-    /// Takes an answer over.
+    /// Takes epoch and assignment from an answer.
     pub(super) fn take(&mut self, response: &ConsumerGroupHeartbeatResponse) {
         assert_eq!(response.error_code, ErrorCode::NONE, "{:?}", response.error_message);
         assert_eq!(response.member_id.as_ref(), Some(&self.id));
@@ -90,14 +90,14 @@ impl Cluster {
         self.ask(7, 1, request)
     }
 
-    /// A full heartbeat, whose answer the member takes over. Whether the answer had an assignment.
+    /// Sends a full heartbeat and takes its answer. Returns whether the answer contained an assignment.
     pub(super) fn full(&mut self, consumer: &mut Consumer) -> bool {
         let response = self.beat(&consumer.full());
         consumer.take(&response);
         response.assignment.is_some()
     }
 
-    /// The same for a heartbeat without news.
+    /// The same for a heartbeat without changes.
     pub(super) fn steady(&mut self, consumer: &mut Consumer) -> bool {
         let response = self.beat(&consumer.steady());
         consumer.take(&response);
@@ -115,7 +115,7 @@ impl Cluster {
         self.coordinator.consumer_groups().into_iter().find(|group| group.group_id == GROUP).expect("the group")
     }
 
-    /// Beats in turn until nothing changes any more.
+    /// Sends full heartbeats of the members in turn until the group is stable.
     pub(super) fn converge(&mut self, consumers: &mut [Consumer]) {
         for _ in 0..20 {
             for consumer in consumers.iter_mut() {
@@ -152,7 +152,7 @@ fn a_partition_changes_hands_only_after_its_owner_acknowledged() {
     assert_eq!(cluster.consumers().state, ConsumerGroupState::Stable);
     assert!(!cluster.steady(&mut a));
 
-    // The newcomer has the group's epoch at once, and partitions when they are free.
+    // The new member gets the group's epoch at once, and partitions when they are free.
     assert!(cluster.full(&mut b));
     assert_eq!((b.epoch, &b.held), (3, &Held::new()));
     assert_eq!(cluster.consumers().state, ConsumerGroupState::Reconciling);
@@ -160,17 +160,17 @@ fn a_partition_changes_hands_only_after_its_owner_acknowledged() {
     let before = a.clone();
     assert!(cluster.steady(&mut a));
     assert_eq!((a.epoch, a.held[&1].len()), (2, 2));
-    // Not acknowledged yet: null partitions count as all.
+    // Member a has not acknowledged the revocation yet: a request with null partitions acknowledges nothing.
     for _ in 0..3 {
         assert!(!cluster.steady(&mut a));
         assert!(!cluster.steady(&mut b));
     }
-    // One of the two is still held.
+    // Member a still names one of the two revoked partitions.
     let mut one_left = a.clone();
     one_left.held.get_mut(&1).unwrap().push(*before.held[&1].iter().find(|one| !a.held[&1].contains(one)).unwrap());
     assert_eq!(cluster.beat(&one_left.full()).member_epoch, 2);
     assert!(!cluster.steady(&mut b));
-    // Acknowledged.
+    // Now member a acknowledges the revocation.
     cluster.full(&mut a);
     assert_eq!((a.epoch, a.held[&1].len()), (3, 2));
     assert!(cluster.steady(&mut b));
@@ -226,7 +226,7 @@ fn topics_that_grow_appear_and_go_raise_the_epoch_with_the_next_heartbeat() {
     let mut a = Consumer::new("a", &["orders", "payments"]);
     cluster.full(&mut a);
     assert_eq!(a.epoch, 2);
-    // A topic of nobody.
+    // No member subscribes to this topic.
     cluster.coordinator.set_topics(topics(&[("orders", 2), ("others", 1)]));
     assert!(!cluster.steady(&mut a));
     assert_eq!(a.epoch, 2);
@@ -240,7 +240,7 @@ fn topics_that_grow_appear_and_go_raise_the_epoch_with_the_next_heartbeat() {
     let epoch = a.epoch;
     cluster.full(&mut a);
     assert_eq!(a.epoch, epoch + 1);
-    // Made anew, a topic has another id.
+    // A topic that is deleted and created again has another id.
     let mut known = topics(&[("orders", 3)]);
     known.get_mut("orders").unwrap().id = [9; 16];
     cluster.coordinator.set_topics(known);
@@ -318,7 +318,7 @@ fn plans_keep_their_distance() {
     cluster.pass(1);
     cluster.steady(&mut b);
     assert_eq!((b.epoch, cluster.consumers().assignment_epoch), (3, 3));
-    // What a member unsubscribes goes at once, though the plan has to wait.
+    // A member loses topics that it no longer subscribes to at once, although the plan has to wait.
     a.names = vec![];
     cluster.full(&mut a);
     assert_eq!((cluster.consumers().state, &a.held), (ConsumerGroupState::Assigning, &Held::new()));
@@ -423,7 +423,7 @@ fn commits_and_fetches_have_the_member_epoch() {
     cluster.full(&mut a);
     cluster.full(&mut a);
     cluster.full(&mut b);
-    // The epoch moved on. What the member kept may still be committed with the one before, and nothing else.
+    // The epoch has risen. With the previous epoch a member may still commit the partitions that it kept, but no others.
     let (kept, lost) = (a.held[&1][0], b.held[&1][0]);
     assert_eq!(a.epoch, 3);
     assert_eq!(commit(&mut cluster, 9, "a", 2, 1, kept), ErrorCode::NONE);
@@ -438,7 +438,7 @@ fn commits_and_fetches_have_the_member_epoch() {
     for member in [&a, &b] {
         cluster.beat(&Consumer { epoch: -1, ..member.clone() }.steady());
     }
-    // Nobody is left: an admin may commit, and the offsets outlive a change of the protocol.
+    // The group has no members: an admin may commit, and the offsets outlive a change of the protocol.
     assert_eq!(commit(&mut cluster, 9, "", -1, 1, 0), ErrorCode::NONE);
     let asked = OffsetFetchTopic { topic_id: [7; 16], partition_indexes: vec![0], ..Default::default() };
     let group = OffsetFetchGroup {

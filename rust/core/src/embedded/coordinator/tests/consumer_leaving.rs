@@ -28,7 +28,7 @@ fn other_epochs_are_fenced_and_epoch_zero_returns() {
         cluster.refused(&Consumer { epoch: 3, ..Consumer::new("z", &[]) }.steady()),
         ErrorCode::UNKNOWN_MEMBER_ID
     );
-    // A fenced member joins anew with its id, and has its partitions again.
+    // A fenced member joins again with its member id, and gets its partitions back.
     let before = (a.epoch, a.held.clone());
     a.epoch = 0;
     a.held.clear();
@@ -43,7 +43,7 @@ fn a_lost_answer_is_asked_for_again_with_the_epoch_before() {
     cluster.full(&mut c);
     let loser = if cluster.consumers().members[0].target["t"].len() == 1 { &mut a } else { &mut b };
     cluster.full(loser);
-    // The acknowledgement arrives, and its answer gets lost.
+    // The acknowledgement arrives, but its answer is lost.
     let acknowledged = loser.full();
     assert_eq!(cluster.beat(&acknowledged).member_epoch, loser.epoch + 1);
     let without = ConsumerGroupHeartbeatRequest { topic_partitions: None, ..acknowledged.clone() };
@@ -132,7 +132,8 @@ fn a_static_member_keeps_its_partitions_until_it_returns() {
     cluster.converge(&mut members);
     let [a, b] = members;
     let epoch = cluster.consumers().epoch;
-    // While the old one lives, a new one is refused; so is the old one at epoch 0.
+    // While the static member is in the group, another member with its instance id is refused, and so is the member itself at
+    // epoch 0.
     let mut new = Consumer::new("new", &["t"]).instance("one");
     assert_eq!(cluster.refused(&new.full()), ErrorCode::UNRELEASED_INSTANCE_ID);
     let fenced = Consumer { epoch: 0, held: super::consumer::Held::new(), ..a.clone() };
@@ -144,18 +145,18 @@ fn a_static_member_keeps_its_partitions_until_it_returns() {
     assert_eq!((new.epoch, &new.held), (epoch, &a.held));
     assert_eq!(cluster.consumers().epoch, epoch);
     assert_eq!(cluster.refused(&a.steady()), ErrorCode::FENCED_INSTANCE_ID);
-    // With its own id, too.
+    // A static member may also return with its own member id.
     cluster.beat(&Consumer { epoch: -2, ..new.clone() }.steady());
     let before = new.held.clone();
     (new.epoch, new.held) = (0, super::consumer::Held::new());
     cluster.full(&mut new);
     assert_eq!((new.epoch, &new.held), (epoch, &before));
-    // With another subscription a plan begins.
+    // A return with another subscription needs a new plan.
     cluster.beat(&Consumer { epoch: -2, ..new.clone() }.steady());
     let mut other = Consumer::new("other", &["t", "u"]).instance("one");
     cluster.full(&mut other);
     assert_eq!(cluster.consumers().epoch, epoch + 1);
-    // Its session ends, and the other one gets all.
+    // The session of this member ends, and member b gets all partitions.
     cluster.beat(&Consumer { epoch: -2, ..other }.steady());
     cluster.pass(Config::default().consumer_session_timeout_ms);
     let mut b = Consumer { epoch: 0, held: super::consumer::Held::new(), ..b };

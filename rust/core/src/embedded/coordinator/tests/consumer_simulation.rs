@@ -1,5 +1,5 @@
 //! Random histories of KIP-848 groups: members that join, leave, restart, crash, are slow and lose answers, on topics that grow
-//! and go. At each step no partition has two readers, and in the end the members have their targets.
+//! and are deleted. At each step no partition has two readers, and in the end the members have their targets.
 
 use super::consumer::{Consumer, Held, cluster_with};
 use super::harness::{Cluster, GROUP, topics};
@@ -14,7 +14,7 @@ const NAMES: [&str; 4] = ["orders", "payments", "parcels", "refunds"];
 /// A client with a member.
 struct Client {
     consumer: Consumer,
-    /// What it reads: more than it holds, until it has done what a revocation needs.
+    /// The partitions that it reads: more than it is assigned, until its application has finished a revocation.
     reads: BTreeSet<(u8, i32)>,
     /// Whether the next request must have all fields, because an answer may be lost.
     unsure: bool,
@@ -27,7 +27,7 @@ struct Simulation {
     random: SplitMix64,
     clients: Vec<Client>,
     counts: BTreeMap<&'static str, i32>,
-    /// The same for all members, or none.
+    /// Whether all members subscribe to the same topics.
     equal: bool,
     started: usize,
     /// Whether every answer arrives.
@@ -61,7 +61,7 @@ impl Simulation {
         self.random.below(chances) == 0
     }
 
-    /// The id of a topic is the place of its name, so that it stays the same.
+    /// The id of a topic is the place of its name in `NAMES`, so that the id stays the same.
     fn set_topics(&mut self) {
         let known = topics(&NAMES.map(|name| (name, self.counts.get(name).copied().unwrap_or(0))));
         let existing = known.into_iter().filter(|(_, topic)| topic.partitions > 0);
@@ -87,7 +87,7 @@ impl Simulation {
     fn beat(&mut self, at: usize) {
         let lost = self.one_in(8) && !self.reliable;
         let client = &mut self.clients[at];
-        // A busy application still holds what it is to give up, so it does not say what it holds.
+        // A busy application still reads the partitions to give up, so its request must not name the owned partitions.
         let full = client.unsure || client.consumer.epoch == 0;
         let mut request = if full { client.consumer.full() } else { client.consumer.steady() };
         if request.member_epoch == 0 {
@@ -124,7 +124,7 @@ impl Simulation {
         }
     }
 
-    /// The application is done with what was revoked.
+    /// The application has finished the revocation.
     fn revoke(&mut self, at: usize) {
         let client = &mut self.clients[at];
         client.reads = one_by_one(&client.consumer.held);
@@ -159,7 +159,7 @@ impl Simulation {
                 self.start(instance);
             }
             2 => self.leave(at),
-            // A crash: its session has to end.
+            // The client crashes, so its session has to end.
             3 => drop(self.clients.swap_remove(at)),
             4 if !self.equal => {
                 let (names, expression) = self.subscription();
@@ -187,7 +187,7 @@ impl Simulation {
         self.check();
     }
 
-    /// No partition has two members, and none that is in the group reads what another one reads.
+    /// No partition has two owners, and no member of the group reads a partition of another member.
     fn check(&mut self) {
         let Some(view) = self.cluster.coordinator.consumer_groups().into_iter().find(|view| view.group_id == GROUP)
         else {
@@ -205,7 +205,7 @@ impl Simulation {
             }
         }
         for client in &self.clients {
-            // One that is not in the group any more reads on until it hears of it.
+            // A member that is not in the group any more reads on until an answer fences it.
             if view.members.iter().any(|member| member.member_id == client.consumer.id && member.epoch >= 0)
                 && client.consumer.epoch > 0
             {
@@ -222,8 +222,8 @@ impl Simulation {
         }
     }
 
-    /// Lets the sessions of those that crashed end, and everybody beat. In the second half no answer is lost: a static member
-    /// whose join was answered in vain may join again only after a whole session.
+    /// Lets the sessions of crashed members end, while all clients send heartbeats. In the second half no answer is lost: a
+    /// static member whose answer to a join was lost may join again only after a whole session.
     fn come_to_rest(&mut self) {
         for round in 0..40 {
             self.reliable = round >= 20;
@@ -287,7 +287,7 @@ fn simulate(seed: u64, equal: bool, assignment_interval_ms: u64) {
     }
 }
 
-/// Three static members' joins are answered in vain, one of them three times.
+/// The answers to the joins of three static members are lost, one of them three times.
 #[test]
 fn lost_answers_to_static_members_delay_the_group_and_no_more() {
     simulate(5_042_398_270_707_798_307, true, 0);

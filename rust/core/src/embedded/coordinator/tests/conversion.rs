@@ -13,7 +13,7 @@ use crate::protocol::topic_partitions::CanonicalPartitions;
 use crate::protocol::writer::Write;
 use std::collections::BTreeSet;
 
-/// A classic member of topic `t`, which obeys.
+/// A classic member that subscribes to topic `t` and follows the coordinator's assignments at once.
 #[derive(Debug)]
 struct Member {
     client: Client,
@@ -35,7 +35,7 @@ impl Member {
         member
     }
 
-    /// Its metadata for the next JoinGroup: an eager member gives everything up.
+    /// Writes the metadata for the next JoinGroup. An eager member first gives all its partitions up.
     fn subscribe(&mut self) {
         if !self.cooperative {
             self.held.clear();
@@ -63,7 +63,7 @@ fn bytes(numbers: &[i32], generation: Option<i32>) -> Vec<u8> {
 }
 
 impl Cluster {
-    /// SyncGroup of a member that names its protocol itself.
+    /// SyncGroup of a member that sends its protocol type and protocol.
     fn sync_alone(&mut self, member: &Member) -> SyncGroupResponse {
         let request = SyncGroupRequest {
             group_id: GROUP.to_owned(),
@@ -77,7 +77,7 @@ impl Cluster {
         self.ask(member.client.connection, 5, &request)
     }
 
-    /// What a classic member does in a group of the new protocol until nothing is asked of it.
+    /// A classic member in a group of the new protocol joins again until a heartbeat is answered with success.
     fn follow(&mut self, member: &mut Member) {
         while !member.client.id.is_empty() || member.client.instance.is_some() {
             match self.heartbeat(&member.client) {
@@ -126,7 +126,7 @@ impl Cluster {
     }
 }
 
-/// No partition has two owners.
+/// The number of owned partitions. Fails if a partition has two owners.
 fn owners(classic: &[&Member], new: &[&Consumer]) -> usize {
     let mut all: Vec<i32> = classic.iter().flat_map(|member| member.held.iter().copied()).collect();
     all.extend(new.iter().flat_map(|consumer| consumer.held.values().flatten().copied()));
@@ -159,7 +159,7 @@ fn there_and_back(cooperative: bool) {
     assert!(cluster.coordinator.groups().is_empty());
     assert_eq!(cluster.consumers().members.iter().filter(|member| member.classic).count(), 2);
     assert_eq!(cluster.coordinator.committed(GROUP)["t"].len(), 1);
-    // Nobody has lost anything yet, and commits with the old generation count.
+    // No member has lost a partition yet, and commits with the old generation are accepted.
     assert_eq!((new.held.len(), owners(&[&members[0], &members[1]], &[&new])), (0, 6));
     assert_eq!(commit(&mut cluster, &members[1], members[1].client.generation), ErrorCode::NONE);
     for _ in 0..4 {
@@ -180,7 +180,7 @@ fn there_and_back(cooperative: bool) {
     assert!(cluster.coordinator.consumer_groups().is_empty());
     assert_eq!(cluster.state(), State::PreparingRebalance);
     assert_eq!(cluster.coordinator.committed(GROUP)["t"].len(), 2);
-    // They keep their generation for a last commit.
+    // The members keep their generation for a last commit.
     assert_eq!(cluster.heartbeat(&members[0].client), ErrorCode::REBALANCE_IN_PROGRESS);
     let generation = members[0].client.generation;
     assert_eq!(commit(&mut cluster, &members[0], generation), ErrorCode::NONE);
@@ -248,7 +248,7 @@ fn with_the_policy_upgrade_a_group_stays_one_of_the_new_protocol() {
     }
     assert_eq!(owners(&[&members[0], &members[1]], &[]), 4);
     assert_eq!(cluster.consumers().state, ConsumerGroupState::Stable);
-    // They leave like others.
+    // Classic members leave this group with LeaveGroup, as they leave others.
     for member in &members {
         cluster.leave(5, &[(&member.client.id, None)]);
     }
@@ -299,7 +299,7 @@ fn a_static_member_takes_its_place_over_in_both_directions_and_moves_nothing() {
     assert_eq!(cluster.heartbeat(&members[0].client), ErrorCode::FENCED_INSTANCE_ID);
     assert_eq!(cluster.consumers().state, ConsumerGroupState::Stable);
     assert_eq!(cluster.heartbeat(&members[1].client), ErrorCode::NONE);
-    // And back: it was the last one of the new protocol.
+    // The classic member takes the place back. The member that it replaces was the last one of the new protocol.
     let mut back = Member::with_instance(3, "i");
     let call = cluster.join(&back.client);
     cluster.joined(&mut back.client, &call);
@@ -317,7 +317,7 @@ fn a_classic_member_that_does_not_come_back_loses_its_place() {
     cluster.classic(&mut members, &[&[0, 1], &[2, 3]], None);
     let mut new = Consumer::new("new", &["t"]);
     cluster.full(&mut new);
-    // It is told to join, and sends heartbeats only.
+    // The coordinator asks the first member to join again, but the member only sends heartbeats.
     for _ in 0..3 {
         assert_eq!(cluster.heartbeat(&members[0].client), ErrorCode::REBALANCE_IN_PROGRESS);
         cluster.heartbeat(&members[1].client);

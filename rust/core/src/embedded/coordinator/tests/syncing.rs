@@ -114,7 +114,7 @@ fn who_never_syncs_is_out_after_the_rebalance_timeout() {
     let call = cluster.sync(&leader, &[(&leader.id, b"all")]);
     cluster.synced(&call);
     assert_eq!(cluster.state(), State::Stable);
-    // It sends heartbeats, so its session does not end.
+    // The follower sends heartbeats, so its session does not end.
     for _ in 0..11 {
         cluster.pass(5_000);
         assert_eq!(cluster.heartbeat(&follower), ErrorCode::NONE);
