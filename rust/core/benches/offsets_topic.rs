@@ -58,7 +58,7 @@ fn commits() -> Records {
         string(&mut key, &format!("orders-service-{:04}", number % 2_000));
         string(&mut key, &format!("commerce.orders.{:03}", number % 300));
         key.extend((number as i32 % 64).to_be_bytes());
-        // Half as brokers write them today, half as older ones do.
+        // Half of the records have the form that brokers write today, half an older one.
         let flexible = number % 2 == 0;
         let mut value = (if flexible { 4i16 } else { 3i16 }).to_be_bytes().to_vec();
         value.extend((number as i64).to_be_bytes());

@@ -31,7 +31,7 @@ struct Case {
 }
 
 impl Case {
-    /// A topic without owners; `lag` is asked for each of its partitions.
+    /// A topic without owners; `lag` returns the lag of each of its partitions.
     fn topic(&mut self, partitions: u32, mut lag: impl FnMut(u32) -> u64) -> u32 {
         self.counts.push(partitions);
         self.lags.extend((0..partitions).map(&mut lag));
@@ -80,21 +80,22 @@ impl Random {
     }
 }
 
-/// Thousands of swaps of equal value. Before each come partitions that the heaviest member may not have.
+/// Thousands of swaps of equal value. Before each of them the search meets partitions to which the heaviest member does not
+/// subscribe.
 fn swaps() -> Case {
     let mut case = Case::default();
     let x = case.topic(5_200, |number| 1_000_000 - u64::from(number >= 5_000));
-    // Lighter by 400 in all.
+    // With these lags the second member is lighter by 400 in all.
     let y = case.topic(4_800, |number| if number == 0 { 1_009_398 } else { 999_998 });
     let (one, other) = (case.member(vec![x]), case.member(vec![x, y]));
     case.owner = (0..10_000).map(|partition| if partition < 5_000 { one } else { other }).collect();
     case
 }
 
-/// One member has all partitions that every member may have; each of the others has a topic of its own besides.
+/// One member has all partitions that every member may have; each of the other members also has a topic of its own.
 fn newcomers(members: u32, shared: u32, own: u32) -> Case {
     let (mut case, mut random) = (Case::default(), Random(5));
-    // A little heavier, so that it has a partition to give.
+    // The lags are a little higher than those of the own topics, so that the owner has a partition to give.
     let x = case.topic(shared, |_| 2_030 + random.below(1_000));
     let owner = case.member(vec![x]);
     case.owner.fill(owner);

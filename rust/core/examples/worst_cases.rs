@@ -1,9 +1,10 @@
 //! A search for the groups that cost a leader, or a verification, the most time: `worst_cases plan|verify SECONDS [SEED]`, or
 //! `worst_cases GROUP` to measure one group that a search printed.
 //!
-//! It climbs hills: of the worst groups so far it changes one and keeps the change if it costs more. Every group is one that
-//! members can make a leader plan with a record of a megabyte: so many bytes of metadata at most, on topics of a cluster of
-//! 200,000 partitions. All strategies and options take part. The time is CPU time, so a busy machine disturbs little.
+//! The search climbs hills: it changes one of the worst groups so far, and keeps the change if the new group costs more. Members
+//! can make a leader plan every such group with a record of a megabyte: the metadata have at most so many bytes, on topics of a
+//! cluster of 200,000 partitions. The search covers all strategies and options. The time is CPU time, so a busy machine disturbs
+//! little.
 
 mod process;
 

@@ -1,9 +1,9 @@
 //! The member's assignment: which of its partitions the member takes.
 //!
-//! A leader may have planned with topics that do not exist, or be hostile: a megabyte names 250,000 partitions of a topic that has
-//! six. For each of them the application would build objects, positions and claims, so the member leaves out partitions that do
-//! not exist. The leader may also have newer metadata, since topics grow. Before the member leaves a partition out, it asks for
-//! its topics once more.
+//! A leader may have planned with topics that do not exist, or be hostile: a megabyte names 250,000 partitions of a topic that
+//! has six. For each of them the application would build objects, positions and claims, so the member leaves out partitions that
+//! do not exist. The leader may also have newer metadata, since topics grow. Before the member leaves a partition out, it asks
+//! for its topics once more.
 
 use super::audit::Audit;
 use super::course::Trigger;

@@ -1,4 +1,4 @@
-//! `max.poll.interval.ms` (KIP-62): a member whose application asks for no records must not keep its partitions.
+//! `max.poll.interval.ms` (KIP-62): a member whose application does not poll must not keep its partitions.
 
 use super::course::Trigger;
 use super::event::Action;

@@ -1,5 +1,5 @@
-//! A model of the brokers' coordinator of consumer groups, written from the rules of `GroupMetadataManager` of Kafka 4.3.1, and not
-//! from the member. It plans for balance only.
+//! A model of the brokers' coordinator of consumer groups, written from the rules of `GroupMetadataManager` of Kafka 4.3.1, and
+//! not from the member. It plans for balance only.
 
 use kafka_assignors_core::protocol::ErrorCode;
 use kafka_assignors_core::protocol::consumer_group_heartbeat::*;
@@ -34,12 +34,12 @@ pub(crate) struct Member {
     session_end: u64,
 }
 
-/// What differs between releases.
+/// The rules that differ between Kafka's releases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// `group.consumer.assignment.interval.ms`: 1,000 from 4.3 on, before 0.
     pub(crate) plan_interval: u64,
-    /// Whether an older epoch may commit what the member has had since (4.3).
+    /// Whether a commit with an older epoch is accepted for partitions that the member has had since that epoch (4.3).
     pub(crate) older_epochs_commit: bool,
     /// Whether a known member may join again with epoch 0 (KAFKA-19233, 4.2).
     pub(crate) known_may_join: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Rules {
 pub(crate) struct Coordinator {
     pub(crate) rules: Rules,
     pub(crate) topics: BTreeMap<String, (Id, i32)>,
-    /// Of all topics that there were.
+    /// The names of all topics so far, including deleted ones.
     pub(crate) names: BTreeMap<Id, String>,
     pub(crate) members: BTreeMap<String, Member>,
     pub(crate) group_epoch: i32,
@@ -96,7 +96,7 @@ impl Coordinator {
         }
     }
 
-    /// Makes or grows a topic.
+    /// Creates a topic, or increases its partition count.
     pub(crate) fn topic(&mut self, name: &str, partitions: i32) {
         self.last_id += 1;
         let id = [self.last_id; 16];
@@ -117,7 +117,7 @@ impl Coordinator {
         }
     }
 
-    /// A member is out of the group, and does not know it.
+    /// Removes a member, which learns of it only from its next heartbeat.
     pub(crate) fn evict(&mut self, id: &str) {
         self.remove(id);
     }
@@ -175,7 +175,7 @@ impl Coordinator {
                 };
                 let owner = subscribers.iter().find(had).filter(|&&id| {
                     let had = count.get(id).copied().unwrap_or(0);
-                    // One more than the others, as long as that is left.
+                    // A member may keep one partition more than the least number, as long as there are such extra partitions.
                     let extra = had == least && extras > 0;
                     extras -= usize::from(extra);
                     had < least || extra
@@ -240,7 +240,7 @@ impl Coordinator {
         }
     }
 
-    /// Whether somebody leaves, and the answer.
+    /// Serves a request that leaves. Returns the epoch of the answer.
     fn leave(&mut self, request: &ConsumerGroupHeartbeatRequest) -> Result<i32, ErrorCode> {
         let Some(member) = self.members.get_mut(&request.member_id) else { return Err(ErrorCode::UNKNOWN_MEMBER_ID) };
         if request.member_epoch == LEAVE_STATIC_EPOCH && member.instance.is_some() {
@@ -251,7 +251,7 @@ impl Coordinator {
         Ok(request.member_epoch)
     }
 
-    /// Finds or makes the member of a request that joins.
+    /// Finds or creates the member of a request that joins.
     fn enter(&mut self, now: u64, request: &ConsumerGroupHeartbeatRequest) -> Result<(), ErrorCode> {
         let id = &request.member_id;
         let mut fresh = Member {
@@ -281,7 +281,7 @@ impl Coordinator {
                         Err(ErrorCode::UNRELEASED_INSTANCE_ID)
                     };
                 }
-                // It takes the other's place: its target and what it had.
+                // The new member takes the place of the other one: its target and its assigned partitions.
                 self.members.remove(&other);
                 let target = self.target.remove(&other).unwrap_or_default();
                 self.target.insert(id.clone(), target);
@@ -289,7 +289,7 @@ impl Coordinator {
                 fresh.names = member.names;
                 fresh.expression = member.expression;
                 fresh.resolved = member.resolved;
-                // The epochs of its partitions begin anew with the member.
+                // Each partition keeps the epoch since which the other member had it.
                 fresh.since = member.since;
                 self.members.insert(id.clone(), fresh);
                 return Ok(());
@@ -299,7 +299,7 @@ impl Coordinator {
             if member.previous != 0 && !self.rules.known_may_join {
                 return Err(ErrorCode::FENCED_MEMBER_EPOCH);
             }
-            // It says that it holds nothing.
+            // A request that joins names no owned partitions.
             member.epoch = 0;
             member.previous = 0;
             member.assigned = ByTopic::new();
@@ -357,7 +357,7 @@ impl Coordinator {
         if request.rebalance_timeout_ms > 0 {
             member.timeout = request.rebalance_timeout_ms as u64;
         }
-        // An expression takes until the next heartbeat.
+        // An expression is resolved only at the heartbeat after the one that contained it.
         let mut changed = !member.resolved && !member.expression.is_empty();
         member.resolved |= changed;
         if let Some(names) = &request.subscribed_topic_names {
@@ -400,7 +400,7 @@ impl Coordinator {
         }
     }
 
-    /// What a commit of this partition is answered with.
+    /// The code that answers a commit of this partition.
     pub(crate) fn commit(&mut self, now: u64, member_id: &str, epoch: i32, partition: (Id, i32)) -> ErrorCode {
         self.expire(now);
         let Some(member) = self.members.get(member_id) else { return ErrorCode::UNKNOWN_MEMBER_ID };

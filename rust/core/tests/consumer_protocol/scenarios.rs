@@ -10,7 +10,7 @@ pub(crate) const NEWEST: Rules =
     Rules { plan_interval: 1_000, older_epochs_commit: true, known_may_join: true, session: 10_000, interval: 5_000 };
 pub(crate) const OLDER: Rules = Rules { plan_interval: 0, older_epochs_commit: false, known_may_join: false, ..NEWEST };
 
-/// A group with so many members on `t` (5 partitions), in which everything is owned.
+/// A group with this number of members on `t` (5 partitions), in which every partition is owned.
 fn stable(rules: Rules, members: usize) -> World {
     let mut world = World::new(7, rules);
     world.group.topic("t", 5);
@@ -48,7 +48,7 @@ fn answer(member_epoch: i32, partitions: Option<&[i32]>) -> ConsumerGroupHeartbe
     }
 }
 
-/// A member whose heartbeats are answered as given, and then without news.
+/// A member whose heartbeats get the given answers, and then answers without changes.
 fn scripted(answers: impl IntoIterator<Item = ConsumerGroupHeartbeatResponse>) -> World {
     let mut world = World::new(7, NEWEST);
     world.group.topic("t", 5);
@@ -69,7 +69,7 @@ fn kip848_01_a_share_that_comes_in_pieces_is_waited_for_often() {
     world.run(5_000);
     let newcomer = world.start(config(3), &["t"], None);
     world.without_owner.clear();
-    // Half of the broker's interval.
+    // 2,500 ms are half of the broker's interval.
     world.run_until(2_500, "the newcomer has a share", |world| !held(world, newcomer).is_empty());
     settle(&mut world, 500);
     assert!(world.without_owner.iter().all(|&millis| millis <= 300), "{:?}", world.without_owner);
@@ -99,7 +99,7 @@ fn kip848_03_the_lost_answer_to_an_acknowledgement_is_asked_for_with_the_epoch_b
         world.run_until(5_000, "the first member gives something up", moved);
         world.lost_answers = 1;
         settle(&mut world, 15_000);
-        // It was not fenced: no partition was lost.
+        // The first member was not fenced: it lost no partition.
         assert!(world.hosts[0].notices.iter().all(|notice| !notice.lost));
     }
 }
@@ -212,10 +212,11 @@ fn kip848_09_a_callback_slower_than_the_rebalance_timeout_costs_the_membership()
 }
 
 /// ```text
-/// m0   0 s  polls for the last time      19.5 s  polls, and is busy with the revocation     20-25 s  gives up what is lost
-/// m1   0 s  joins: m0 is asked within 5 s for what m1 shall have              20-25 s  the coordinator removes m0, m1 has all
+/// m0   0 s  polls for the last time      19.5 s  polls, and begins the revocation     20-25 s  gives up all as lost
+/// m1   0 s  joins: within 5 s m0 must give partitions up for m1          20-25 s  the coordinator removes m0, m1 has all
 /// ```
-/// The session of m0 goes on, and `max.poll.interval.ms` begins anew with its poll. The world fails where both read.
+/// The session of m0 goes on, and `max.poll.interval.ms` begins anew with its poll. The simulation fails if both members read a
+/// partition at the same time.
 #[test]
 fn kip848_09_a_member_that_revokes_too_late_stops_before_another_begins() {
     let mut world = lone(ConsumerConfig { max_poll_interval_ms: 20_000, ..config(0) });
@@ -359,7 +360,7 @@ fn kip848_18_static_members() {
     let (code, message) = world.hosts[second].fatal.clone().unwrap();
     assert_eq!(code, ErrorCode::UNRELEASED_INSTANCE_ID);
     assert!(message.contains("'i'"), "{message}");
-    // It leaves for a while, and another process returns in its place: nobody else plans.
+    // The static member leaves for a while, and another process returns in its place: the group makes no new plan.
     let epoch = world.group.group_epoch;
     world.close(0);
     world.run(1_000);
@@ -381,7 +382,7 @@ fn kip848_19_a_static_member_whose_place_another_process_took_ends() {
     let heartbeats = world.hosts[0].heartbeats;
     world.run(30_000);
     assert_eq!(world.hosts[0].heartbeats, heartbeats, "it must not take the place back");
-    // The application gives up what it had, and nothing is committed: the other process may have it.
+    // The application gives its partitions up, and nothing is committed: the other process may own them.
     world.close(0);
     world.run_until(6_000, "it is closed", |world| world.hosts[0].closed);
     assert!(world.hosts[0].holds.is_empty());
@@ -479,7 +480,8 @@ fn neighbours_of_a_process_hear_of_a_rebalance_at_once() {
     world.run_until(600, "the newcomer has a share", |world| !held(world, newcomer).is_empty());
 }
 
-/// Whatever the bytes of answers are, the member neither panics nor asks without a pause. It is a member again, or has failed.
+/// With any bytes in the answers, the member neither panics nor sends heartbeats without a pause. Afterwards it is in the group
+/// again, or has failed.
 #[test]
 fn spoiled_answers_cost_a_pause() {
     for seed in 0..200 {
@@ -491,7 +493,7 @@ fn spoiled_answers_cost_a_pause() {
         assert!(world.hosts[0].heartbeats <= 110, "seed {seed}: {}", world.hosts[0].heartbeats);
         world.spoiled_one_in = 0;
         world.run(30_000);
-        // A changed number is believed, so it may hold something else than the group's plan.
+        // The member believes a changed number in an answer, so it may hold other partitions than the group's plan.
         let host = &world.hosts[0];
         assert!(host.fatal.is_some() || host.member.identity().1 > 0, "seed {seed}\n{}", world.describe());
         world.close(0);

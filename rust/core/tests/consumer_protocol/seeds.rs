@@ -112,7 +112,7 @@ fn simulate(seed: u64) {
         world.run(random.between(10, 2_500));
         fault(&mut world, &mut random, statics);
     }
-    // The calm after it: everybody polls, and a fresh member makes sure that the group is not empty.
+    // The calm after the faults: every application polls, and a new member makes sure that the group is not empty.
     world.cut_one_in = 0;
     world.delay = 5;
     world.unreachable.clear();
@@ -157,7 +157,7 @@ fn run(remainders: Range<u64>) {
     if let Ok(seed) = std::env::var("SEED") {
         let seed: u64 = seed.parse().expect("SEED is a number");
         let _naming = Naming(seed);
-        // One test runs it: the one that no `#[ignore]` leaves out.
+        // Only the test without `#[ignore]` runs this seed.
         if remainders.contains(&0) {
             simulate(seed);
         }

@@ -35,9 +35,9 @@ pub(crate) struct Host {
     pub(crate) alive: bool,
     pub(crate) closed: bool,
     pub(crate) fatal: Option<(ErrorCode, String)>,
-    /// What the application reads.
+    /// The partitions that the application reads.
     pub(crate) holds: BTreeSet<(String, i32)>,
-    /// What the application has given up, and no heartbeat has acknowledged: its last commits are on the way.
+    /// The partitions that the application has given up and no heartbeat has acknowledged yet: their last commits are on the way.
     given_up: BTreeSet<(String, i32)>,
     notice: Option<Notice>,
     busy: bool,
@@ -71,24 +71,24 @@ pub(crate) struct World {
     /// Which of the brokers 1 and 2 is the coordinator.
     pub(crate) coordinator: i32,
     pub(crate) loading_until: u64,
-    /// The longest way of a frame.
+    /// The longest delay of a frame.
     pub(crate) delay: u64,
-    /// One of how many frames breaks its connection; 0 for none.
+    /// One in so many frames breaks its connection; 0 for none.
     pub(crate) cut_one_in: u64,
-    /// One of how many answers is spoiled; 0 for none.
+    /// One in so many answers is spoiled; 0 for none.
     pub(crate) spoiled_one_in: u64,
     /// The hosts that reach no broker.
     pub(crate) unreachable: BTreeSet<usize>,
-    /// Names of topics that were made anew: two topics of one name have two owners.
+    /// Names of topics that were deleted and created again: the two topics of such a name may have two owners.
     pub(crate) anew: BTreeSet<String>,
-    /// The next heartbeats are answered with these.
+    /// The error codes that answer the next heartbeats.
     pub(crate) whims: VecDeque<ErrorCode>,
     pub(crate) heartbeat_versions: (i16, i16),
-    /// The next heartbeats are answered with these, and not by the group.
+    /// The answers to the next heartbeats, in place of the group's.
     pub(crate) script: VecDeque<ConsumerGroupHeartbeatResponse>,
-    /// The answers to so many heartbeats are lost with their connection.
+    /// The number of heartbeats whose answers will be lost with their connection.
     pub(crate) lost_answers: u32,
-    /// Whether answers to metadata have no ids yet for topics made since: brokers learn of topics late.
+    /// Until this time answers to Metadata do not contain the newest topics: brokers learn of topics late.
     pub(crate) stale_metadata_until: u64,
     /// When a partition was given up, and for how long it had no owner.
     gave_up: BTreeMap<(String, i32), u64>,
@@ -348,7 +348,7 @@ impl World {
         self.hosts[host].alive && self.hosts[host].conns.contains_key(&conn)
     }
 
-    /// Whether the application may deliver records of what it holds. One that does not poll delivers none.
+    /// Whether the application may deliver records of its partitions. An application that does not poll delivers none.
     fn reads(&self, host: usize) -> bool {
         let host = &self.hosts[host];
         host.alive
@@ -452,7 +452,8 @@ impl World {
         }
     }
 
-    /// Whether every partition that a live member subscribes to has one owner that reads it, and nobody holds anything else.
+    /// Whether every partition that a live member subscribes to has one owner that reads it, and no member holds any other
+    /// partition.
     pub(crate) fn settled(&self, wanted: &BTreeSet<(String, i32)>) -> bool {
         let mut held = BTreeSet::new();
         for (at, host) in self.hosts.iter().enumerate() {

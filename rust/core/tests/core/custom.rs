@@ -55,7 +55,7 @@ fn a_restricted_plan_is_certified_and_its_faults_are_noticed() {
     let mut full = outcome.clone();
     full.plan.owner[..4].fill(0);
     assert!(matches!(verify(&full), Err(PlanFault::OverCapacity { load: 4.., most: 2, .. })));
-    // Valid, and not the best: `c` could have the partition of `u`.
+    // A valid plan that is not the best: `c` could have the partition of `u`.
     let mut uneven = outcome.clone();
     uneven.plan.owner[..5].copy_from_slice(&[0, 1, 1, 1, 1]);
     assert!(!verify(&uneven).expect("a valid plan").is_optimal());

@@ -203,7 +203,7 @@ fn who_missed_the_answer_to_sync_group_still_has_what_it_had() {
     let next = plan(COOPERATIVE, &again, 6, &[&before]);
     assert_eq!(next.false_claims(), []);
     assert_eq!((next.of("c").len(), next.unread()), (20, 40), "nobody else gets what it still reads");
-    // Nor if it claims them with the generation whose assignment it did not receive.
+    // The same holds if `c` claims them with the generation whose assignment it did not receive.
     let again = [claimant("a", [], 5), claimant("b", [], 5), everything("c", 5)];
     let next = plan(COOPERATIVE, &again, 6, &[&before]);
     assert_eq!((next.false_claims(), next.of("c").len(), next.unread()), (vec![], 20, 40));
@@ -274,7 +274,7 @@ fn an_epoch_that_has_not_been_is_false() {
         assert_eq!(next.performed.generation, Some(epoch + 1), "it does not raise the epoch");
         assert_eq!(next.false_claims().len(), 1);
         assert_eq!(next.performed.outcome.kept_and_moved(), (45, 15), "{strategy:?}");
-        // Except after a generation that may have had another leader.
+        // After a generation that may have had another leader, the claim is not detected.
         let next = plan(strategy, &members, 7, &[&before]);
         assert_eq!(next.false_claims(), []);
     }

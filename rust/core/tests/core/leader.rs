@@ -95,7 +95,7 @@ fn the_generation_is_the_one_being_formed_where_it_is_known() {
     assert_eq!(generation(4, Strategy::RoundRobin, None), None);
     // The cooperative assignor reads sticky user data for its generation where the field is missing.
     assert_eq!(generation(4, COOPERATIVE, None), Some(5));
-    // The generation that cannot be claimed is not written, or all claims of the next rebalance would be false.
+    // The largest generation cannot be claimed, so it is not written. Otherwise all claims of the next rebalance would be false.
     assert_eq!(generation(i32::MAX - 1, STICKY, None), Some(0));
     assert_eq!(generation(i32::MAX, STICKY, None), Some(0), "a false claim is no newest one");
 }
@@ -369,7 +369,7 @@ fn sent() -> impl proptest::strategy::Strategy<Value = Sent> {
 }
 
 impl Sent {
-    /// The bytes with everything in the order in which it is here, sorted or not, as another client might write it.
+    /// The bytes, with all lists in the order of the fields here, sorted or not, as another client might write them.
     fn encode(&self, strategy: Strategy) -> Vec<u8> {
         let mut lists = (self.claims.len() as i32).to_be_bytes().to_vec();
         for (topic, numbers) in &self.claims {
@@ -462,7 +462,7 @@ proptest! {
         let certificate = verify_outcome(&performed.group, strategy.rules(), performed.forming, &performed.outcome).unwrap();
         prop_assert!(ClaimSource::of(strategy) == ClaimSource::None || certificate.is_optimal());
 
-        // The fast writer writes what the plain one writes.
+        // The fast writer writes the same bytes as the plain one.
         let group = &performed.group;
         let mut parts: Vec<BTreeMap<&str, Vec<i32>>> = vec![BTreeMap::new(); members.len()];
         for (partition, &owner) in (0..).zip(&performed.outcome.plan.owner) {
@@ -476,7 +476,7 @@ proptest! {
             prop_assert_eq!(bytes, assignment::encode(&CanonicalPartitions::new(part), performed.generation).unwrap());
         }
 
-        // The order of the input is nobody's advantage.
+        // The order of the members in the input has no effect.
         let reversed: Vec<_> = members.iter().rev().copied().collect();
         let again = perform_assignment(&reversed, ten_topics(&counts), strategy, None).unwrap();
         prop_assert_eq!(&again.assignments, &performed.assignments);

@@ -49,7 +49,7 @@ fn kip_315_d_leaves_and_only_its_two_move() {
     let (_, outcome) = planned(&def, EAGER);
     assert_eq!(numbers(&outcome), [0, 0, 0, 1, 1, 1, 2, 2, 2, 0]);
     assert_eq!(outcome.kept_and_moved(), (16, 0));
-    // And D comes back, with nothing: two numbers move, one of them from the member with four.
+    // D comes back without numbers: two numbers move, one of them from the member with four.
     def.members = vec![joined("A", [0, 1, 2, 9], 2), joined("B", 3..6, 2), joined("C", 6..9, 2), joined("D", [], 0)];
     let (_, outcome) = planned(&def, EAGER);
     assert_eq!(outcome.kept_and_moved(), (16, 4));
@@ -57,7 +57,8 @@ fn kip_315_d_leaves_and_only_its_two_move() {
     assert_eq!(sizes, [3, 3, 2, 2]);
 }
 
-/// The most numbers that any assignment with shares one apart keeps, by trying who has one more.
+/// The largest number of kept numbers, over all assignments whose shares differ by at most one. The function tries every choice
+/// of the members with one number more.
 fn most_kept(held: &[u32], count: u32) -> u32 {
     let members = held.len() as u32;
     let (q, r) = (count / members, count % members);
@@ -76,7 +77,7 @@ fn every_prior_of_5_members_and_12_numbers_is_kept_as_far_as_it_can_be() {
     assert_eq!(check_priors(5..=5), 18_564, "one of them has no number");
 }
 
-/// How many priors of so many members there are.
+/// Checks every prior of these numbers of members. Returns the number of priors.
 fn check_priors(members: RangeInclusive<usize>) -> u32 {
     let mut random = Random::new(315);
     let mut cases = 0;
@@ -130,7 +131,7 @@ fn check_prior(held: &[u32], count: u32, random: &mut Random) {
 
 #[test]
 fn different_subscriptions_leave_partitions_over_each_with_its_reason() {
-    // A alone subscribes to the new topic; it gets only its numbers of it.
+    // Only A subscribes to the new topic, and it gets only its own numbers of that topic.
     let mut members = vec![joined("A", 0..2, 3), joined("B", 2..4, 3)];
     members[0].topics.push("new".to_owned());
     let def = GroupDef::new(&[("clicks", 4), ("views", 5), ("new", 6), ("other", 1)], members);
@@ -182,9 +183,9 @@ fn the_newest_epoch_wins_and_equal_ones_void_the_claim() {
     let zombie = || joined("Z", 0..4, 2);
     assert_eq!(owners(vec![joined("A", 0..2, 3), zombie()]), [0, 0, 1, 1]);
     assert_eq!(owners(vec![joined("A", 0..2, 2), zombie()]), [NONE, NONE, 1, 1]);
-    // An older claim does not step in where the newest are contested.
+    // An older claim does not decide where the newest claims are contested.
     assert_eq!(owners(vec![joined("A", [0], 3), joined("B", [0], 3), zombie()]), [NONE, 2, 2, 2]);
-    // An epoch that could not be exceeded is false.
+    // A claim with the largest epoch is false, because no later epoch could exceed it.
     assert_eq!(owners(vec![joined("A", 0..2, i32::MAX), zombie()]), [1; 4]);
     assert_eq!(owners(vec![joined("A", 0..2, i32::MAX - 1), zombie()]), [0, 0, 1, 1]);
     // A negative epoch is none: it loses to epoch 0.
@@ -293,9 +294,9 @@ fn the_epoch_is_one_more_than_the_highest_that_may_be_true() {
     assert_eq!(epoch(&[metadata(None, &[], None)]), Some(1));
     assert_eq!(epoch(&[data(&[], 0), data(&[1], 6)]), Some(7));
     assert_eq!(epoch(&[data(&[0], i32::MAX), data(&[1], 6)]), Some(7));
-    // The epoch that cannot be claimed is not written: counting begins anew.
+    // The largest epoch cannot be claimed, so it is not written: counting begins anew.
     assert_eq!(epoch(&[data(&[0], i32::MAX - 1), data(&[1], 6)]), Some(1));
-    // The group's generation has nothing to do with it.
+    // The group's generation has no effect on the epoch.
     assert_eq!(epoch(&[metadata(None, &[("clicks", &[0])], Some(30)), data(&[], -9)]), Some(1));
 }
 
@@ -304,7 +305,7 @@ fn a_false_epoch_does_not_stay() {
     let liar = || data(&[0, 1, 2, 3], i32::MAX);
     let mut owned: Vec<Vec<i32>> = vec![vec![0, 1], vec![2, 3], vec![]];
     let mut epoch = 6;
-    // The liar repeats it in every rebalance, and the others keep their numbers.
+    // The liar repeats its claim in every rebalance, and the others keep their numbers.
     for _ in 0..4 {
         let result = performed(&[data(&owned[0], epoch), data(&owned[1], epoch), liar()], &BOTH, EAGER, None);
         assert_eq!(result.generation, Some(epoch + 1));

@@ -332,8 +332,9 @@ fn larger_groups_with_a_known_optimum() {
         for plan in [range::assign(&group), round_robin::assign(&group)] {
             let certificate = verify(&group, None, &ownership, &plan, Objective::default()).unwrap();
             assert_eq!(certificate.score_bound, Some(heavy * (members as u128 - 1 - heavy)), "{members} members");
-            // The 12 of the member that left go to the only other reader of its topic and are pushed on along the ring: the
-            // k-th member behind takes over what those from it on are to gain, most of it near the start.
+            // The 12 partitions of the member that left go to the only other reader of its topic. From there partitions are
+            // passed on along the ring: the k-th member behind takes over as many as it and all members behind it gain together.
+            // The members that gain one more are near the start, so that this sum is the least.
             let gain = |i: u64| 12 / (members as u64 - 1) + u64::from(u128::from(i) < heavy);
             let least: u64 = (1..members as u64 - 1).map(|k| (k..members as u64 - 1).map(gain).sum::<u64>()).sum();
             assert_eq!(certificate.moved_bound, Some(least), "{members} members");

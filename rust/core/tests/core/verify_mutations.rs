@@ -199,7 +199,7 @@ fn settle_wrongly(seeds: Range<u64>) {
                     continue;
                 }
                 let outcome = plan(&group, strategy, ownership, &Limit::default());
-                // Whether the claims are listed, or kept as a leader keeps them: as a difference to what was settled.
+                // The claims in two forms: as a list, and as a leader keeps them, as the difference to the settled owners.
                 let mut packed = group.clone();
                 packed.pack_claims(&outcome.ownership.owner, 0);
                 for group in [&group, &packed] {

@@ -1,4 +1,4 @@
-//! The weighted strategy: against all assignments of tiny groups, against its bound, against the sticky strategy, and against faults.
+//! The weighted strategy, compared with all assignments of tiny groups, with its bound and with the sticky strategy; and faults.
 
 use crate::oracle::brute::{Plain, Shape, random_group};
 use crate::oracle::{GroupDef, Random, member, seeds, verified};
@@ -30,7 +30,7 @@ fn certified(group: &Group, outcome: &Outcome, cooperative: bool) -> Result<Load
     verify_weighted(group, weighed, cooperative, None, outcome, &Limit::default())
 }
 
-/// What a share is worth, in the units of the given weights.
+/// The ratio of two shares; 1 if the load of the second is 0.
 fn ratio(of: Share, to: Share) -> f64 {
     let value = |share: Share| share.load as f64 / share.capacity as f64;
     if to.load == 0 { 1.0 } else { value(of) / value(to) }
@@ -50,7 +50,7 @@ fn random_weights(random: &mut Random, partitions: usize) -> Vec<f64> {
     weights
 }
 
-/// `members` on one topic of so many partitions; nobody owns anything.
+/// `members` on one topic with this number of partitions, none of which has an owner.
 fn fresh(members: usize, partitions: usize) -> Group {
     let members = (0..members).map(|i| member(&format!("m{i:04}"), &["t"])).collect();
     GroupDef::new(&[("t", partitions as u32)], members).build()
@@ -121,7 +121,7 @@ fn tiny_groups_against_all_assignments() {
             certificate.moved_bound <= moves && moves <= certificate.moved,
             "seed {seed}: {certificate:?}, {moves}"
         );
-        // What is there may stay, if it is good enough.
+        // If the present plan is complete and good enough, no partition moves.
         if moves == 0
             && plain.owner.iter().zip(&plain.subscribers).all(|(owner, able)| owner.is_some() || able.is_empty())
         {
@@ -137,7 +137,7 @@ fn tiny_groups_against_all_assignments() {
     assert!(fewest * 100 >= cases * 97, "the fewest moves in only {fewest} of {cases}");
 }
 
-/// Equal capacities and subscriptions, nobody owns anything: at most 4/3 of the bound, for weights of every kind.
+/// Equal capacities and subscriptions, no partition has an owner: at most 4/3 of the bound, for weights of every kind.
 #[test]
 fn fresh_groups_are_within_four_thirds_of_the_bound() {
     deal_fresh_groups(0..300);
@@ -157,7 +157,7 @@ fn deal_fresh_groups(seeds: Range<u64>) {
         let group = fresh(members, partitions);
         let mut given = random_weights(&mut random, partitions);
         if random.chance(30) {
-            // Of the kind for which placing by weight is worst: all weights between a third and two thirds of the largest load.
+            // The kind of weights for which placing by weight is worst: all between a third and two thirds of the largest load.
             given = (0..partitions).map(|_| (members + random.below(members + 1)) as f64).collect();
         }
         let weights = Weights::new(&given, &vec![1.0; members], 0.0).expect("weights");
@@ -263,17 +263,17 @@ fn joined(weights: &[f64], tolerance: f64) -> (Group, Weights) {
 
 #[test]
 fn what_is_good_enough_stays() {
-    // One partition outweighs the rest: no plan is better than what is there.
+    // One partition outweighs the rest: no plan is better than the present one.
     let (group, weights) = joined(&[90.0, 1.0, 2.0, 3.0, 4.0, 5.0], TOLERANCE);
     let (outcome, certificate) = planned(&group, &weights, false);
     assert_eq!(outcome.plan.owner, [0, 0, 0, 1, 1, 1]);
     assert!(certificate.is_optimal() && certificate.moved_bound == 0, "{certificate:?}");
-    // Without a tolerance the heaviest is left alone, by one move: the least worst load is 90.
+    // Without a tolerance, one move leaves the heaviest partition alone on its member: the least worst load is 90.
     let (group, weights) = joined(&[90.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0.0);
     let (outcome, certificate) = planned(&group, &weights, false);
     assert_eq!(outcome.plan.owner, [2, 0, 0, 1, 1, 1]);
     assert!(certificate.is_optimal() && certificate.moved == 1, "{certificate:?}");
-    // 40, 40 and nothing: a third of 80 is not reached, 30 is, and one move of each is enough.
+    // The loads are 40, 40 and 0. A third of 80 cannot be reached, but 30 can, with one move from each owner.
     let (group, weights) = joined(&[20.0, 10.0, 10.0, 20.0, 10.0, 10.0], TOLERANCE);
     let (_, certificate) = planned(&group, &weights, false);
     assert_eq!((weights.given_share(certificate.worst), certificate.moved), (30.0, 2), "{certificate:?}");
@@ -289,7 +289,7 @@ fn partitions_without_weight_go_by_number() {
     let mut loads = outcome.plan.loads(4);
     loads.sort_unstable();
     assert_eq!(loads, [10, 10, 10, 11]);
-    // By capacity, too.
+    // The same with unequal capacities.
     let weights = Weights::new(&given, &[1.0, 1.0, 1.0, 2.0], TOLERANCE).expect("weights");
     let loads = planned(&group, &weights, false).0.plan.loads(4);
     assert!((15..=18).contains(&loads[3]), "{loads:?}");
@@ -370,7 +370,7 @@ fn the_verification_notices_faults() {
     assert!(matches!(certified(&group, &claimed, false), Err(PlanFault::Settlement { .. })));
 }
 
-/// What is valid and not the best has the figures that say so; what belongs to another group or protocol is a fault.
+/// A valid plan that is not the best gets figures that show it; a plan for another group or protocol is a fault.
 #[test]
 fn the_verification_tells_what_a_plan_is_worth() {
     let (group, weights) = joined(&[9.0, 8.0, 7.0, 6.0, 5.0, 5.0], TOLERANCE);
@@ -392,7 +392,7 @@ fn the_verification_tells_what_a_plan_is_worth() {
     assert_eq!((renamed.worst, renamed.kept), (certificate.worst, 6 - renamed.moved));
     assert!(!renamed.is_optimal());
 
-    // The bound of the moves is for the load that was reached, without the tolerance: 24 is more than 23.
+    // The bound of the moves is computed for the worst load of this plan (23), without the tolerance: the present 24 is above it.
     let heavy = changed(&[0, 0, 1, 1, 1, 1]);
     assert_eq!((weights.given_share(heavy.worst), heavy.moved, heavy.moved_bound), (23.0, 1, 1));
 
@@ -401,12 +401,12 @@ fn the_verification_tells_what_a_plan_is_worth() {
         let weighed = Some(Box::new(Weighed { weights, bound }));
         fault(&Outcome { weighed, plan: Plan { owner }, ..outcome.clone() }, false)
     };
-    // Topics that count twice would prove twice the load; here some plan has even more.
+    // A topic that is listed twice would prove twice the load. The plan here has an even larger load, so only the proof is wrong.
     let sum: u64 = weights.of_partitions().iter().sum();
     let double = Share { load: 2 * sum, capacity: 3 * weights.capacities()[0] };
     let twice = LoadBound { share: double, proof: LoadProof::Crowd { topics: vec![0, 0] } };
     assert!(matches!(with(weights.clone(), twice, vec![0; 6]), PlanFault::Unproven { .. }));
-    // Members with room for exactly three of three partitions.
+    // Three members have room for three partitions, one each, so no member needs to take two.
     let share = Share { load: 2 * weights.of(2), capacity: weights.capacities()[0] };
     let room = LoadBound { share, proof: LoadProof::Slots { topics: vec![0], count: 3 } };
     assert!(matches!(with(weights.clone(), room, outcome.plan.owner.clone()), PlanFault::Unproven { .. }));

@@ -1,4 +1,4 @@
-//! The partitions that a member takes of its share.
+//! Which of its assigned partitions a member takes.
 
 use crate::config;
 use crate::script::{Asked, Script, owned, share};
@@ -15,13 +15,13 @@ fn warnings(script: &Script) -> Vec<&str> {
     warnings.collect()
 }
 
-/// A member in generation 1 whose share names these partitions. `t` has four as far as it knows.
+/// A member in generation 1 whose assignment names these partitions. In its metadata, `t` has four partitions.
 fn given(partitions: &[(&str, &[i32])]) -> Script {
     let mut script = Script::new(config(1, &["sticky"]));
     let asked = script.joining();
     script.answer(&asked, &script.follows(1));
     script.actions.clear();
-    // The member's metadata is older than the share.
+    // The member's metadata is older than the assignment.
     script.pass(1);
     script.sync(share(partitions, 1));
     script
@@ -37,7 +37,7 @@ fn what_does_not_exist_is_left_out_in_one_line() {
     let notice = script.obey();
     assert_eq!((notice.kind, &notice.owned), (NoticeKind::Assign, &owned(&[("t", &[0, 1, 2, 3])])));
     assert_eq!(script.member.owned(), owned(&[("t", &[0, 1, 2, 3])]));
-    // The assignor makes its next claims of these bytes, so they are without those partitions; the user data stays.
+    // The assignor makes its next claims from these bytes, so they do not contain the missing partitions; the user data stays.
     let read = Assignment::read(&notice.assignment).unwrap();
     assert_eq!((read.partitions.partitions(), read.generation()), (4, Some(1)));
     let [line] = warnings(&script)[..] else { panic!("{:?}", warnings(&script)) };
@@ -126,7 +126,7 @@ fn of_a_topic_whose_size_is_not_known_nothing_is_taken_until_it_is() {
     assert_eq!((notice.kind, &notice.owned), (NoticeKind::Assign, &owned(&[("t", &[0])])));
     let [line] = warnings(&script)[..] else { panic!("{:?}", warnings(&script)) };
     assert!(line.contains("250000 of \"new\", whose size is not known"), "{line}");
-    // Once it is known, the group plans anew.
+    // Once the size is known, the member joins again for a new plan.
     script.topics.insert("new".to_owned(), 2);
     script.pass(1_000);
     script.describe();

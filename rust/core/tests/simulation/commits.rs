@@ -11,16 +11,16 @@ use kafka_assignors_core::protocol::offsets::{
 };
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
 
-/// What a commit's error does.
+/// The member's reaction to the error of a commit.
 #[derive(Debug, PartialEq)]
 enum Reaction {
     /// Tried again until it succeeds.
     Retried,
-    /// Told to the application, and the member is what it was.
+    /// The application gets the error; the member stays in its generation.
     Told,
-    /// Told, and the generation is over.
+    /// The application gets the error; the member leaves its generation.
     Expelled,
-    /// The end.
+    /// The member fails for good.
     Fatal,
 }
 
@@ -91,14 +91,14 @@ fn scenario_35_commits_before_during_and_after_a_rebalance() {
     let mut script = Script::new(config(1, &["sticky"]));
     script.stable(&[("t", &[0, 1])]);
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
-    // Before it joins, in the callback: with the old generation; JoinGroup waits for it.
+    // A commit in the callback, before JoinGroup: it is sent with the old generation, and JoinGroup waits for it.
     script.commit(1, &[("t", 0, 5)]);
     let notice = script.obey();
     assert_eq!(notice.revoked, owned(&[("t", &[0, 1])]));
     assert!(!script.asks(ApiKey::JoinGroup));
     assert_eq!(script.committed(ErrorCode::NONE).generation_id, 1);
     let joining: Asked<JoinGroupRequest> = script.asked();
-    // Between JoinGroup and SyncGroup: of what was given up, nothing at all.
+    // A commit between JoinGroup and SyncGroup: no offset of a given-up partition is sent.
     script.commit(2, &[("t", 0, 6)]);
     assert!(!script.asks(ApiKey::OffsetCommit));
     let joined = script.follows(2);
@@ -107,7 +107,7 @@ fn scenario_35_commits_before_during_and_after_a_rebalance() {
     script.sync(share(&[("t", &[0])], 2));
     script.obey();
     assert_eq!(script.ended(2), Some(ErrorCode::NONE), "dropped");
-    // Afterwards: with the new one, and what was given away is dropped here.
+    // A commit after the rebalance: it is sent with the new generation, and the member drops the partition that it lost.
     script.commit(3, &[("t", 0, 7), ("t", 1, 7)]);
     let body = script.committed(ErrorCode::NONE);
     assert_eq!((body.generation_id, body.topics[0].partitions.len()), (2, 1));
@@ -135,8 +135,8 @@ fn scenario_35_what_a_cooperative_member_keeps_is_committed_after_the_rebalance(
     assert_eq!(script.ended(1), Some(ErrorCode::NONE));
 }
 
-/// A commit is in flight when the application commits in the callback in which it gives partitions up: the second one waits, and
-/// the application is done before.
+/// A first commit is in flight when the application commits again, in the callback in which it gives partitions up. The second
+/// commit waits, and the application returns the notice before it is sent.
 fn in_a_callback(script: &mut Script) {
     let notice = script.notice().unwrap();
     assert!(script.member.begin(notice.ticket));
@@ -153,21 +153,21 @@ fn in_a_callback(script: &mut Script) {
 
 #[test]
 fn scenario_35_a_last_commit_that_waits_for_another_one_is_sent_before_the_member_joins_or_leaves() {
-    // What an eager member gives up before it joins.
+    // The partitions that an eager member gives up before it joins.
     let mut script = Script::new(config(1, &["sticky"]));
     script.stable(&[("t", &[0, 1])]);
     script.commit(1, &[("t", 0, 5)]);
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     in_a_callback(&mut script);
     let joining: Asked<JoinGroupRequest> = script.asked();
-    // From then on nothing of it is committed.
+    // After JoinGroup no offset of these partitions is committed.
     script.commit(3, &[("t", 0, 7)]);
     script.answer(&joining, &script.follows(2));
     script.sync(share(&[("t", &[1])], 2));
     script.obey();
     assert!(!script.asks(ApiKey::OffsetCommit));
 
-    // What a member gives up that leaves.
+    // The partitions that a member gives up before it leaves.
     for strategy in ["sticky", "cooperative-sticky"] {
         let mut script = Script::new(config(1, &[strategy]));
         script.stable(&[("t", &[0, 1])]);
@@ -238,7 +238,7 @@ fn late_for_its_generation(settings: Config) {
     let slow: Asked<OffsetCommitRequest> = script.asked();
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     script.obey();
-    // The commit is waited for, but not for ever.
+    // JoinGroup waits for the commit, but not for ever.
     for _ in 0..2 {
         script.tell(Event::Poll);
         script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
@@ -273,7 +273,7 @@ fn late_for_its_generation(settings: Config) {
     assert_eq!(script.member.stage(), Stage::Stable, "the stale refusal expels nobody");
 }
 
-/// Lets time pass until JoinGroup is asked; heartbeats are told to join.
+/// Lets time pass until the member sends JoinGroup; heartbeats are answered with REBALANCE_IN_PROGRESS.
 fn until_joining(script: &mut Script) -> Asked<JoinGroupRequest> {
     for _ in 0..400 {
         if script.asks(ApiKey::JoinGroup) {
@@ -292,7 +292,7 @@ fn until_joining(script: &mut Script) -> Asked<JoinGroupRequest> {
 fn scenario_35_a_commit_of_what_was_away_in_between_is_dropped() {
     let mut script = Script::new(config(1, &["cooperative-sticky"]));
     script.stable(&[("t", &[0, 1])]);
-    // The commit finds no connection for as long as partition 1 goes to somebody else and comes back.
+    // The commit has no connection while partition 1 goes to another member and comes back.
     script.connects = false;
     script.cut(Role::Offsets);
     script.commit(1, &[("t", 0, 5), ("t", 1, 5)]);
@@ -388,7 +388,7 @@ fn scenario_35_an_eager_member_commits_what_came_straight_back() {
 
 #[test]
 fn scenario_35_a_commit_of_what_was_given_up_is_not_waited_for() {
-    // An eager member that has given everything up cannot take its share while its application waits for a commit.
+    // An eager member that has given everything up cannot take its assignment while its application waits for a commit.
     let mut script = Script::new(config(1, &["sticky"]));
     script.stable(&[("t", &[0])]);
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
@@ -417,7 +417,7 @@ fn scenario_36_a_zombies_commit_is_refused_and_the_new_owners_stays() {
         world.run(10_000);
         world.freeze(0);
         world.run(30_000);
-        // It wakes with positions that are long behind, and commits at once.
+        // The frozen application wakes with old positions, and commits at once.
         let keys: Vec<_> = world.hosts[0].held.keys().cloned().collect();
         assert!(!keys.is_empty());
         let (id, event) = world.hosts[0].commit_event(keys.into_iter(), 5_000).unwrap();
@@ -430,7 +430,7 @@ fn scenario_36_a_zombies_commit_is_refused_and_the_new_owners_stays() {
             matches!(code, ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION | ErrorCode::REQUEST_TIMED_OUT),
             "{code}"
         );
-        // That no committed offset went back is checked here.
+        // This checks, among others, that no committed offset went back.
         world.check();
     }
 }
@@ -482,7 +482,7 @@ fn scenario_37_a_commit_in_flight_is_waited_for_when_the_coordinator_moves() {
     script.pass(500);
     script.discover();
     script.pass(500);
-    // The coordinator is known again, but nothing newer is sent before the older one is answered.
+    // The coordinator is known again, but the newer commit is not sent before the older one is answered.
     assert!(script.conns.contains_key(&first.conn));
     assert!(!script.asks(ApiKey::OffsetCommit));
     let partition = kafka_assignors_core::protocol::offsets::OffsetCommitPartitionResponse::default();
@@ -528,7 +528,7 @@ fn scenario_38_what_may_not_be_committed_is_dropped_here() {
         _ => None,
     });
     assert_eq!(code, Some(ErrorCode::OFFSET_METADATA_TOO_LARGE));
-    // After it has left.
+    // A commit after the member has left.
     script.tell(Event::Close { timeout_ms: 0 });
     script.obey();
     script.pass(1);

@@ -1,4 +1,4 @@
-//! Scenarios 6 to 16: into a generation, and every way in which that fails.
+//! Scenarios 6 to 16: joining a generation, and every failure of that.
 
 use crate::script::{Asked, Script, owned, share};
 use crate::world::World;
@@ -18,7 +18,7 @@ fn refuse_sync(script: &mut Script, error_code: ErrorCode) {
     script.answer(&asked, &SyncGroupResponse { error_code, ..Default::default() });
 }
 
-/// Stable, then told by a heartbeat to join again; the request.
+/// A heartbeat of a stable member is answered with REBALANCE_IN_PROGRESS. Returns the JoinGroup request that follows.
 fn rejoining(script: &mut Script) -> Asked<JoinGroupRequest> {
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     script.obey();
@@ -100,7 +100,7 @@ fn scenario_08_a_cut_while_joining_or_syncing_keeps_the_member_id() {
         assert_eq!(again.body.member_id, "me", "syncing {syncing}");
         assert_eq!(script.notices().len(), 1, "prepared once");
     }
-    // And nobody is in the group twice.
+    // No process is in the group twice.
     let mut world = group(8, 3, &["sticky"], &[("t", 6)]);
     world.subscribe(0, &[]);
     world.run_until_so(10_000, "a join is parked", |world| {
@@ -123,7 +123,7 @@ fn scenario_09_an_unknown_member_begins_anew_and_an_illegal_generation_keeps_its
         let joined = script.follows(2);
         script.answer(&asked, &joined);
         refuse_sync(&mut script, code);
-        // What it kept through a cooperative rebalance may be anybody's now.
+        // The partitions that it kept through a cooperative rebalance may belong to other members now.
         let notice = script.obey();
         assert!(notice.lost);
         assert_eq!(notice.revoked, owned(&[("t", &[0, 1])]));
@@ -136,7 +136,7 @@ fn scenario_09_an_unknown_member_begins_anew_and_an_illegal_generation_keeps_its
     refuse_join(&mut script, &asked, ErrorCode::UNKNOWN_MEMBER_ID);
     let again: Asked<JoinGroupRequest> = script.asked();
     assert_eq!(again.body.member_id, "", "at once, without an id");
-    // A second time in a row is not for free.
+    // The second time in a row the member waits for a back-off.
     refuse_join(&mut script, &again, ErrorCode::UNKNOWN_MEMBER_ID);
     assert!(!script.asks(ApiKey::JoinGroup));
     script.pass(300);
@@ -152,8 +152,8 @@ fn scenario_09_an_answer_to_an_old_generation_changes_nothing() {
     script.commit(1, &[("t", 0, 3)]);
     script.committed(ErrorCode::REBALANCE_IN_PROGRESS);
     script.obey();
-    // The heartbeat of generation 1 is answered after the join of generation 2, as nothing on one connection is, but a
-    // test can: the join waits on the same connection.
+    // The heartbeat of generation 1 is answered late, when the JoinGroup for generation 2 already waits behind it on the same
+    // connection.
     let body = kafka_assignors_core::protocol::heartbeat::HeartbeatResponse {
         error_code: ErrorCode::NONE,
         ..Default::default()

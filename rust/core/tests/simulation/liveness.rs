@@ -87,7 +87,7 @@ fn beats_of(place: u32, count: u32, heartbeat_interval_ms: u64) -> Vec<u64> {
 
 #[test]
 fn neighbours_spread_their_heartbeats_over_the_interval() {
-    // The last one beats as those do that are alone in their processes; the others between its beats.
+    // The last member sends heartbeats at the times of a member that is alone in its process; the others in between.
     //            0    500      1,500     2,500     3,500
     // place 0    |166            1,500               4,500
     // place 1    |  333                    2,500
@@ -314,7 +314,7 @@ fn rejoining() -> (Script, Asked<JoinGroupRequest>) {
     (script, asked)
 }
 
-/// The callback of the member that leaves commits, with this generation, and the member leaves.
+/// The member leaves. Its callback commits before, with this generation.
 fn leaves_with_a_commit(script: &mut Script, generation: i32) {
     let leave = script.notice().unwrap();
     assert_eq!((leave.kind, leave.lost), (NoticeKind::Leave, false));
@@ -331,7 +331,7 @@ fn leaves_with_a_commit(script: &mut Script, generation: i32) {
 
 #[test]
 fn scenario_22_closing_during_a_rejoin_commits_what_was_read() {
-    // A group with a leader, and one that a broker plans: nobody leads it, and its answers come at once.
+    // A group with a leader, and a group for which the broker plans: that group has no leader, and the broker answers at once.
     for leader in ["boss", ""] {
         let (mut script, asked) = rejoining();
         let joined = JoinGroupResponse { leader: leader.to_owned(), ..script.follows(2) };
@@ -343,7 +343,8 @@ fn scenario_22_closing_during_a_rejoin_commits_what_was_read() {
 
 #[test]
 fn scenario_22_closing_during_a_rejoin_that_begins_again_commits_what_was_read() {
-    // While a group is converted, its JoinGroups and SyncGroups are answered so: the generation is still the one that is known.
+    // While a group is converted, the broker answers JoinGroup and SyncGroup with this code, and the member's generation stays
+    // valid.
     let again = ErrorCode::REBALANCE_IN_PROGRESS;
     let (mut script, asked) = rejoining();
     script.answer(&asked, &JoinGroupResponse { error_code: again, ..Default::default() });

@@ -1,4 +1,4 @@
-//! Scenarios 23 to 30: who has what while the group changes.
+//! Scenarios 23 to 30: which member has which partitions while the group changes.
 
 use crate::host::flat;
 use crate::script::{Asked, Script, owned, share};
@@ -19,7 +19,7 @@ fn scenario_23_a_cooperative_group_rebalances_twice_and_nobody_shares() {
     world.start(config(9, &["cooperative-sticky"]), &["t"]);
     world.run_until_so(30_000, "settled", World::settled);
     for (host, (kept, revoked)) in world.hosts.iter().zip(kept) {
-        // Four to three each: three of the four stayed where they were, untouched.
+        // Each member goes from four partitions to three, which it keeps without a new notice.
         assert_eq!(host.held.len(), 3);
         assert!(host.held.iter().all(|(key, held)| kept.get(key).is_some_and(|before| before.ticket == held.ticket)));
         assert_eq!(host.counts.revoked, revoked + 1);
@@ -159,7 +159,7 @@ fn scenario_25_what_expressions_match_does_not_keep_a_member_that_unsubscribes()
     script.tell(Event::Subscribe { topics: vec!["t".to_owned()], all_topics: true });
     script.stable(&[("t", &[0])]);
     script.tell(Event::Unsubscribe);
-    // The answer to Metadata was on its way.
+    // The answer to Metadata was on its way when the application unsubscribed.
     for topics in [vec!["t".to_owned()], vec!["t".to_owned(), "u".to_owned()]] {
         script.tell(Event::Matched { topics });
     }
@@ -182,7 +182,7 @@ fn scenario_25_a_topic_is_deleted() {
 #[test]
 fn scenario_26_claims_of_a_member_that_missed_a_rebalance_count_for_nothing() {
     let mut world = group(28, 3, &["cooperative-sticky"], &[("t", 9)]);
-    // It stands still past its session, the others share what it had, and it comes back with its old claims.
+    // The member is frozen for longer than its session, the others get its partitions, and it comes back with its old claims.
     world.freeze(0);
     world.run_until_so(60_000, "the others have everything", |world| {
         world.hosts[1..].iter().map(|host| host.held.len()).sum::<usize>() == 9
@@ -203,7 +203,7 @@ fn scenario_26_what_a_member_has_that_missed_a_plan_is_lost() {
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
     script.obey();
     let asked: Asked<JoinGroupRequest> = script.asked();
-    // It is told of no error: the claims that it joined generation 1 with were good enough for 2.
+    // The coordinator reports no error: for the plan of generation 2 it gave the leader this member's JoinGroup for generation 1.
     let joined = script.follows(3);
     script.answer(&asked, &joined);
     script.commit(1, &[("t", 0, 5)]);
@@ -265,7 +265,7 @@ fn scenario_27_an_offset_fetch_goes_on_across_a_rebalance() {
     script.answer(&second, &OffsetFetchResponse::default());
     let fetched = script.actions.iter().filter(|action| matches!(action, Action::OffsetsFetched { id: 4, .. })).count();
     assert_eq!(fetched, 1);
-    // And a connection that breaks under it.
+    // A fetch whose connection breaks is sent again.
     script.tell(Event::FetchOffsets { id: 5, partitions: owned(&[("t", &[1])]), timeout_ms: 60_000 });
     script.cut(kafka_assignors_core::member::Role::Offsets);
     script.pass(500);
@@ -302,7 +302,8 @@ fn scenario_28_a_rolling_upgrade_from_eager_to_cooperative_and_back() {
 
 #[test]
 fn scenario_28_a_member_of_both_kinds_gives_everything_up() {
-    // Its list has an eager assignor, so it must not keep anything, even where the cooperative one was chosen.
+    // The member's list contains an eager assignor, so the member must not keep any partition, even where the group chose the
+    // cooperative one.
     let mut script = Script::new(config(1, &["cooperative-sticky", "sticky"]));
     script.stable(&[("t", &[0, 1])]);
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
@@ -314,7 +315,7 @@ fn scenario_28_a_member_of_both_kinds_gives_everything_up() {
 
 #[test]
 fn scenario_29_a_callback_that_raises_is_the_hosts_and_the_member_goes_on() {
-    // Whatever a callback does, the host says done: the next generation begins from a whole state.
+    // The host returns the notice with Done even if a callback raises, so the next generation begins with a consistent state.
     let mut script = Script::new(config(1, &["sticky"]));
     script.stable(&[("t", &[0])]);
     script.heartbeat(ErrorCode::REBALANCE_IN_PROGRESS);
@@ -322,7 +323,7 @@ fn scenario_29_a_callback_that_raises_is_the_hosts_and_the_member_goes_on() {
     assert!(script.member.begin(notice.ticket));
     script.heartbeat(ErrorCode::UNKNOWN_MEMBER_ID);
     script.done(&notice);
-    // What was given up in the callback is not lost a second time.
+    // The partitions that were given up in the callback are not given up a second time as lost.
     assert_eq!(script.notices().len(), 1);
     let asked: Asked<JoinGroupRequest> = script.asked();
     assert_eq!(asked.body.member_id, "");

@@ -304,7 +304,7 @@ impl Script {
         self.actions.clear();
     }
 
-    /// The next heartbeat is answered with this.
+    /// Answers the next heartbeat with this code.
     #[track_caller]
     pub(crate) fn heartbeat(&mut self, error_code: ErrorCode) {
         if !self.asks(ApiKey::Heartbeat) {
@@ -325,7 +325,7 @@ impl Script {
         self.tell(Event::Commit { id, offsets: offsets.iter().map(offset).collect(), timeout_ms: 60_000 });
     }
 
-    /// Answers the commit in flight: the same code to each partition. What was committed.
+    /// Answers the commit in flight with the same code for each partition. Returns the request.
     #[track_caller]
     pub(crate) fn committed(&mut self, error_code: ErrorCode) -> OffsetCommitRequest {
         let asked: Asked<OffsetCommitRequest> = self.asked();
@@ -346,7 +346,7 @@ impl Script {
         asked.body
     }
 
-    /// How the commit with this id ended.
+    /// The result of the commit with this id.
     pub(crate) fn ended(&self, id: u64) -> Option<ErrorCode> {
         self.actions.iter().find_map(|action| match action {
             Action::CommitDone { id: other, code, .. } if *other == id => Some(*code),

@@ -154,7 +154,7 @@ impl Drop for Naming {
 fn seeds(remainders: Range<u64>) -> Vec<u64> {
     if let Ok(seed) = std::env::var("SEED") {
         let seed: u64 = seed.parse().expect("SEED is a number");
-        // One test runs it: the one that no `#[ignore]` leaves out.
+        // Only the test without `#[ignore]` runs this seed.
         return if remainders.contains(&0) { vec![seed] } else { Vec::new() };
     }
     let factor: u64 = std::env::var("SEED_FACTOR").map_or(1, |factor| factor.parse().expect("SEED_FACTOR is a number"));

@@ -145,7 +145,7 @@ fn stable_static() -> Script {
     script.sync(share(&[("t", &[0, 1, 2, 3])], 1));
     script.obey();
     script.discover();
-    // It looks whether the plan fits, and may not.
+    // The member checks with DescribeGroups whether the plan fits, but the broker does not allow that.
     let asked: Asked<DescribeGroupsRequest> = script.asked();
     let group = DescribedGroup {
         group_id: "g".to_owned(),

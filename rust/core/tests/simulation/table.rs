@@ -1,4 +1,4 @@
-//! `docs/fault-scenarios.md` names every scenario and every test of it, and no test that is not there.
+//! `docs/fault-scenarios.md` names every scenario and all of its tests, and no test that does not exist.
 
 use std::collections::BTreeSet;
 use std::fs;

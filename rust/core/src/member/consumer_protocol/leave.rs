@@ -123,7 +123,7 @@ impl ConsumerMembership {
             .then(|| self.liveness.end(self.config.max_poll_interval_ms))
     }
 
-    /// A member whose application asks for no records leaves, a static one too (for a while), and joins again after the next poll.
+    /// A member whose application does not poll leaves, a static one too (for a while), and joins again after the next poll.
     pub(super) fn drive_liveness(&mut self) -> Progress {
         if self.liveness_due().is_none_or(|due| self.network.now < due) {
             return false;

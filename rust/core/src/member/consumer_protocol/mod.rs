@@ -1,4 +1,5 @@
-//! A member of the consumer protocol (KIP-848), in which the broker assigns, as a sans-I/O state machine: `(now, event) -> actions`.
+//! A member of the consumer protocol (KIP-848), in which the broker assigns, as a sans-I/O state machine: `(now, event) ->
+//! actions`.
 //!
 //! It takes the events and returns the actions of the classic [`Membership`](super::Membership), so that one host drives either.
 //! [`Event::Planned`], [`Event::Matched`] and their like have no effect: the broker plans, and matches expressions.
@@ -9,12 +10,13 @@
 //! ```text
 //! no epoch ── join (epoch 0) ──► epoch e ──┬─ assignment ── notice ── acknowledgement ─┐
 //!     ▲                                    └───────────────◄───────────────────────────┘
-//!     └── fenced, silent for a session, max.poll.interval.ms, a late revocation, unsubscribed: the partitions are lost or given up first
+//!     └── fenced, no answer for a session, max.poll.interval.ms, a late revocation, unsubscribed:
+//!         the partitions are lost or given up first
 //! ```
 //!
 //! # Guarantees
-//! - One heartbeat is in flight at a time, except the one that leaves. An answer counts only in the membership (from join to loss) in
-//!   which its request was sent.
+//! - One heartbeat is in flight at a time, except the one that leaves. An answer counts only in the membership (from join to
+//!   loss) in which its request was sent.
 //! - After a heartbeat that failed the next is a full request. Otherwise an assignment in a lost answer would be lost for good.
 //! - A heartbeat names the partitions that the application holds at this moment, including those that it is giving up, and those
 //!   that it may take before the answer. The coordinator hands a partition on only after a heartbeat without it.
@@ -65,8 +67,8 @@ struct Subscription {
     number: u64,
 }
 
-/// A member of the consumer protocol. All times are milliseconds on the caller's clock; if it runs backwards, the latest time seen
-/// counts.
+/// A member of the consumer protocol. All times are milliseconds on the caller's clock; if it runs backwards, the latest time
+/// seen counts.
 #[derive(Debug)]
 pub struct ConsumerMembership {
     config: ConsumerConfig,

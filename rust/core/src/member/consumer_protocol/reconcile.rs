@@ -101,8 +101,8 @@ impl ConsumerMembership {
         self.network.actions.push(Action::Notify(notice));
     }
 
-    /// The application's thread takes a notice. If the answer is false, the notice has been overtaken: nothing of it must be done,
-    /// and it needs no [`Event::Done`](crate::member::Event::Done).
+    /// The application's thread takes a notice. If the result is false, an event has overtaken the notice: the application must
+    /// not carry it out, and it needs no [`Event::Done`](crate::member::Event::Done).
     pub fn begin(&mut self, ticket: u64) -> bool {
         let Some(outstanding) = self.notice.as_mut().filter(|outstanding| outstanding.ticket == ticket) else {
             return false;

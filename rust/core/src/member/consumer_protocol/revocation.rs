@@ -1,4 +1,4 @@
-//! How long the coordinator waits until a member has given partitions up: the rebalance timeout, `max.poll.interval.ms` of the member.
+//! How long the coordinator waits until a member has given partitions up: its rebalance timeout, which is `max.poll.interval.ms`.
 //!
 //! The coordinator removes a member that takes longer, and gives its partitions to others at once. The member learns of its
 //! removal from its next heartbeat, which may be seconds later. Therefore the member counts the time itself, from the moment at

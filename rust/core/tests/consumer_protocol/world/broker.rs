@@ -1,4 +1,4 @@
-//! The brokers of the simulated world: what they serve, and what is checked of each request.
+//! The brokers of the simulated world: the requests that they serve, and the checks of each request.
 
 use super::{Happens, World};
 use kafka_assignors_core::member::{MOST_HEARTBEATS, WINDOW_MS};
@@ -17,7 +17,7 @@ impl World {
         }
         let mut frame = write_response(header, body).unwrap();
         if self.spoiled_one_in > 0 && self.random.one_in(self.spoiled_one_in) {
-            // Not the correlation id: such a frame is refused at once.
+            // The correlation id stays as it is: the member refuses a frame with a wrong one at once.
             let place = 4 + self.random.below(frame.len() as u64 - 4) as usize;
             match self.random.below(3) {
                 0 => frame.truncate(place),
@@ -32,7 +32,7 @@ impl World {
     pub(super) fn serve(&mut self, host: usize, conn: u64, frame: &[u8]) {
         let mut reader = Reader::of_frame(frame);
         let header = RequestHeader::read(&mut reader).unwrap();
-        // The number of a connection that the member has closed is gone; its broker was the coordinator or not.
+        // The broker of a connection that the member has closed is not known any more: take the coordinator.
         let node = self.hosts[host].conns.get(&conn).copied().unwrap_or(self.coordinator);
         if self.unreachable.contains(&host) || self.cut_one_in > 0 && self.random.one_in(self.cut_one_in) {
             self.happens(self.now + self.delay, Happens::Broken(host, conn));
@@ -115,7 +115,7 @@ impl World {
             };
             partitions.extend(topic.partitions.iter().map(|partition| (id, partition.partition_index)));
         }
-        // One refused partition refuses all of the request.
+        // One refused partition refuses the whole request.
         for &partition in &partitions {
             if code.is_none() {
                 code = self.group.commit(self.now, &request.member_id, request.generation_id, partition);
@@ -136,8 +136,8 @@ impl World {
         OffsetCommitResponse { topics: topics.collect(), ..Default::default() }
     }
 
-    /// A commit is sent only for what the application holds, or has given up without an acknowledgement. A broker accepts any
-    /// partition at the member's epoch.
+    /// A member may commit only partitions that its application holds, or has given up without an acknowledgement. This check is
+    /// needed because a broker accepts any partition at the member's epoch.
     pub(super) fn check_request(&mut self, host: usize, frame: &[u8]) {
         let mut reader = Reader::of_frame(frame);
         let header = RequestHeader::read(&mut reader).unwrap();
@@ -161,14 +161,14 @@ impl World {
         }
     }
 
-    /// The rate, the epochs, and what must be given.
+    /// Checks the rate, the epochs, and the fields that must be present.
     fn check_heartbeat(&mut self, host: usize, request: &ConsumerGroupHeartbeatRequest) {
         let now = self.now;
         let member = &mut self.hosts[host];
         member.heartbeats += 1;
         member.sent.push(request.clone());
         if let Some(held) = &request.topic_partitions {
-            // What it still names is not acknowledged.
+            // A partition that the request still names is not acknowledged.
             let names = |topic: &HeartbeatTopicPartitions, name: &str| {
                 self.group.names.get(&topic.topic_id).is_some_and(|known| known == name)
             };
