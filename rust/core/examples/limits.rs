@@ -95,7 +95,7 @@ fn swaps() -> Case {
 /// One member has all partitions that every member may have; each of the other members also has a topic of its own.
 fn newcomers(members: u32, shared: u32, own: u32) -> Case {
     let (mut case, mut random) = (Case::default(), Random(5));
-    // The lags are a little higher than those of the own topics, so that the owner has a partition to give.
+    // The lags are a little higher than those of the members' own topics, so that the owner has a partition to give.
     let x = case.topic(shared, |_| 2_030 + random.below(1_000));
     let owner = case.member(vec![x]);
     case.owner.fill(owner);

@@ -46,8 +46,8 @@ impl Trigger {
 pub struct Course {
     /// Since when the member has wanted to join; `None` if no rebalance is under way.
     pub began_at: Option<u64>,
-    /// When the coordinator answered the member's JoinGroup request: by then every member had given up the partitions that it had
-    /// to.
+    /// When the coordinator answered the member's JoinGroup request: by then every member had given up the partitions that it
+    /// must not own while it joins.
     pub joined_at: Option<u64>,
     /// How many JoinGroup requests were sent (KIP-848: heartbeats that join), without the one that only asks for a member id.
     pub attempts: u32,

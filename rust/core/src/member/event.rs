@@ -338,7 +338,7 @@ pub enum Action {
     },
     /// To be raised in the application's thread; the member carries on.
     Error {
-        /// Kafka's code, or UNKNOWN_SERVER_ERROR for what has none.
+        /// Kafka's code, or UNKNOWN_SERVER_ERROR for an error without a code.
         code: ErrorCode,
         /// The subscribed topic that the error is about, if it is about one.
         topic: Option<String>,

@@ -214,8 +214,8 @@ impl Membership {
                 if response.member_id.is_empty() {
                     return Err(Broken("JoinGroup asks for a member id and gives none".to_owned()));
                 }
-                // The broker asks a member for an id that has sent one. Kafka's brokers do not do that, so the member must not
-                // repeat JoinGroup at once.
+                // The broker asks for a member id although the member has sent one. Kafka's brokers do not do that, so the member
+                // must not repeat JoinGroup at once.
                 let repeated = !self.member_id.is_empty();
                 self.member_id = response.member_id;
                 self.generation.phase = Phase::Unjoined;
@@ -257,7 +257,8 @@ impl Membership {
     /// or whose answer got lost, in the group with the metadata of its last JoinGroup, and reports no error. Partitions that the
     /// member has taken since may belong to others: it must neither commit nor read them on in the generation that it enters.
     ///
-    /// An eager member has given everything up before JoinGroup. A broker that plans itself (KIP-848) waits for the owners.
+    /// A missed plan does no harm to an eager member, which has given all its partitions up before JoinGroup, nor in a group for
+    /// which the broker plans (KIP-848): the broker waits until the owner has given a partition up.
     fn missed_a_plan(&self, response: &JoinGroupResponse) -> bool {
         self.config.rebalance_protocol() == RebalanceProtocol::Cooperative
             && !self.ownership.is_empty()

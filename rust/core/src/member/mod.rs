@@ -6,8 +6,8 @@
 //!
 //! # How it decides
 //! An event changes the state. After each event `drive` runs all steps on the whole state: find the coordinator, connect,
-//! prepare, join, plan, sync, send a heartbeat, commit, leave. A step does its part if it is possible now and says whether it
-//! changed anything; `drive` ends with a round that changed nothing. No step is remembered as the next one, so an event at an
+//! prepare, join, plan, sync, send a heartbeat, commit, leave. A step does its part if that is possible now and returns whether
+//! it changed anything; `drive` ends with a round that changed nothing. No step is remembered as the next one, so an event at an
 //! unexpected moment can neither skip a step nor repeat one.
 //!
 //! # Connections
@@ -16,10 +16,10 @@
 //! Heartbeat) and those about offsets (OffsetCommit, OffsetFetch, LeaveGroup) have a connection each.
 //!
 //! # The application's thread
-//! It runs the callbacks and everything that touches the data path. The member asks for such work with a [`Notice`], one at a
-//! time. The application takes a notice with [`Membership::begin`] and returns it with [`Event::Done`]. An event may overtake a
-//! notice before it is begun (the group expels the member, for example); then `begin` returns false, and the application must not
-//! carry out any part of the notice.
+//! The application's thread runs the callbacks and everything that touches the data path. The member asks for such work with a
+//! [`Notice`], one at a time. The application takes a notice with [`Membership::begin`] and returns it with [`Event::Done`]. An
+//! event may overtake a notice before it is begun (the group expels the member, for example); then `begin` returns false, and the
+//! application must not carry out any part of the notice.
 //!
 //! # Guarantees
 //! - An answer counts only if its request was sent with the present member id and generation.
@@ -148,7 +148,7 @@ impl Default for Generation {
 enum Leaves {
     /// The generation: the member joins again under its member id.
     Generation,
-    /// The member id too: the coordinator does not know it any more.
+    /// The member id too: the coordinator does not accept it any more.
     MemberId,
     /// The group: the member unsubscribed, closed, expired or failed. The metadata prepared for the next JoinGroup goes too.
     Group,

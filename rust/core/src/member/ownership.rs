@@ -24,7 +24,7 @@ pub(super) struct OwnedPartitions {
     acquisitions: u64,
     /// The generation whose assignment was taken last; -1 for none.
     pub(super) taken_in: i32,
-    /// The newest generation whose leader knows what this member owns; -1 for none.
+    /// The newest generation that this member entered with a JoinGroup that names its owned partitions; -1 for none.
     pub(super) claimed_in: i32,
 }
 

@@ -1,4 +1,5 @@
-//! Plans of the user's own assignors, and plans under restrictions: what is refused, and what a verification notices.
+//! Plans of the user's own assignors, and plans under restrictions: the refused plans, and the faults that a verification
+//! notices.
 
 use crate::oracle::{GroupDef, member};
 use kafka_assignors_core::planning::budget::Limit;

@@ -1,4 +1,4 @@
-//! Planning within a limit: under any limit the plan is valid, and the outcome says whether a better one may exist.
+//! Planning within a limit: under any limit the plan is valid, and the outcome shows whether a better one may exist.
 
 use crate::oracle::brute::{Shape, random_group};
 use crate::oracle::{GroupDef, Random, member, verified};

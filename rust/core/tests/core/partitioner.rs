@@ -326,7 +326,7 @@ fn a_draw_takes_the_first_entry_that_is_greater() {
     assert_eq!(drawn(&load, &topic(2, &[]), 2), [0, 1]);
 }
 
-/// The table of weights is made again for other leaders and for another load, and is gone with the load.
+/// The table of weights is computed again for other leaders and for another load, and is dropped with the load.
 #[test]
 fn weights_follow_leaders_and_load() {
     let (adaptive, all, some) = (Adaptive::new(1), led(4), topic(4, &[1, 2]));
@@ -353,7 +353,7 @@ fn adaptive_leaves_after_twice_the_size_regardless() {
     for _ in 0..3 {
         assert_eq!(adaptive.peek(60), Some(2));
     }
-    // 240 of 200 bytes. Any partition may follow, the same one too.
+    // The partition has received 240 bytes, more than twice the batch size. Any partition may follow, also the same one.
     assert_eq!(adaptive.peek(60), None);
     assert_eq!(adaptive.partition(150, &partitions, &mut Script::new(&[(4, 2)])), 2);
     assert_eq!(adaptive.peek(49), Some(2));
@@ -368,12 +368,13 @@ fn adaptive_leaves_after_the_size_once_the_batch_is_finished() {
     assert_eq!(adaptive.partition(400, &partitions, &mut Script::new(&[(4, 1)])), 1);
     assert!(adaptive.keeps(1));
     assert_eq!(adaptive.peek(400), Some(1));
-    // 461 with the batch's header; 961; the batch is full, and 461 + 500 is not enough yet.
+    // The partition has received 461 bytes with the batch's header, then 961. The next record finds the batch full, but 961 is
+    // below 1,000.
     assert_eq!(adaptive.peek(500), Some(1));
     assert_eq!(adaptive.peek(100), Some(1));
     assert!(adaptive.keeps(1), "the record of 100 bytes opens a batch, and went nowhere yet");
     assert_eq!(adaptive.peek(100), Some(1));
-    // 961 + 61 + 100 = 1,122: left as soon as the batch is finished, not before.
+    // 961 + 61 + 100 = 1,122: the partition changes as soon as the batch is finished, not before.
     assert_eq!(adaptive.peek(10), Some(1));
     assert!(adaptive.keeps(0), "stale");
     assert!(!adaptive.keeps(1));

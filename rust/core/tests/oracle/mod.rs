@@ -19,13 +19,13 @@ pub fn seeds(count: u64) -> Range<u64> {
     more_seeds(0..count)
 }
 
-/// The seeds of a test that goes on where another one of [`seeds`] ends.
+/// The seeds of a test that continues where the [`seeds`] of another test end.
 pub fn more_seeds(seeds: Range<u64>) -> Range<u64> {
     let factor: u64 = std::env::var("SEED_FACTOR").map_or(1, |factor| factor.parse().expect("SEED_FACTOR is a number"));
     seeds.start * factor..seeds.end * factor
 }
 
-/// Verifies what a strategy returned; the search for the bounds starts near an optimum.
+/// Verifies the outcome of a strategy; the search for the bounds starts near an optimum.
 pub fn verified(
     group: &Group,
     strategy: Strategy,

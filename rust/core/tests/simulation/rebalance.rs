@@ -19,7 +19,7 @@ fn scenario_23_a_cooperative_group_rebalances_twice_and_nobody_shares() {
     world.start(config(9, &["cooperative-sticky"]), &["t"]);
     world.run_until_so(30_000, "settled", World::settled);
     for (host, (kept, revoked)) in world.hosts.iter().zip(kept) {
-        // Each member goes from four partitions to three, which it keeps without a new notice.
+        // Each member goes from four partitions to three, which it keeps without a break.
         assert_eq!(host.held.len(), 3);
         assert!(host.held.iter().all(|(key, held)| kept.get(key).is_some_and(|before| before.ticket == held.ticket)));
         assert_eq!(host.counts.revoked, revoked + 1);

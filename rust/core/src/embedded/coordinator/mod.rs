@@ -183,8 +183,8 @@ impl Coordinator {
     }
 
     /// Sets the existing topics. Then commits for other topics are refused, the offsets of deleted topics are removed, and
-    /// KIP-848 groups make a plan for the changed topics with their next heartbeats. Before the first call, offsets of any topic
-    /// may be committed, and KIP-848 groups have no partitions.
+    /// KIP-848 groups make a new plan with their next heartbeats if topics of their subscriptions changed. Before the first call,
+    /// offsets of any topic may be committed, and KIP-848 groups have no partitions.
     pub fn set_topics(&mut self, topics: BTreeMap<String, Topic>) {
         for group in self.groups.iter_mut() {
             group.offsets_mut().retain(|topic, _| topics.contains_key(topic));

@@ -68,7 +68,7 @@ impl ConsumerConfig {
     /// Refuses the first setting with which no member can be made.
     ///
     /// # Errors
-    /// An empty list or name, a time outside what the protocol or its rules allow, a name too long.
+    /// An empty list or name, a time that the protocol or its rules do not allow, a name too long.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.bootstrap.is_empty() {
             return Err(ConfigError::Empty("bootstrap.servers"));

@@ -23,7 +23,7 @@ pub(super) struct Beats {
     full: bool,
     /// Whether the next heartbeat must name the partitions that the application holds.
     pub(super) owes_acknowledgement: bool,
-    /// Whether a join was lost with its connection: the coordinator may know the member.
+    /// Whether a join was lost with its connection: the coordinator may have added the member to the group.
     pub(super) unanswered_join: bool,
     /// The number of the subscription that was last sent, perhaps in the heartbeat in flight.
     reported: Option<u64>,

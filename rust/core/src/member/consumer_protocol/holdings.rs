@@ -1,4 +1,4 @@
-//! The partitions that the member holds, by topic id: a topic that was deleted and made anew has its old name and another id.
+//! The partitions that the member holds, by topic id: a topic that was deleted and created again has its old name and another id.
 
 use crate::member::event::Partitions;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Leaving: for good (-1), or for a while (-2) as a static member, whose partitions nobody else gets before its session ends.
+//! Leaving: for good (-1), or for a while (-2) as a static member, whose partitions no other member gets before its session ends.
 
 use super::ConsumerMembership;
 use crate::member::Progress;

@@ -1,5 +1,5 @@
-//! A member of the consumer protocol (KIP-848), in which the broker assigns, as a sans-I/O state machine: `(now, event) ->
-//! actions`.
+//! A member of the consumer protocol (KIP-848), in which the broker assigns, as a sans-I/O state machine:
+//! `(now, event) -> actions`.
 //!
 //! It takes the events and returns the actions of the classic [`Membership`](super::Membership), so that one host drives either.
 //! [`Event::Planned`], [`Event::Matched`] and their like have no effect: the broker plans, and matches expressions.

@@ -1,7 +1,7 @@
 //! When the next heartbeat is sent.
 //!
-//! The broker accepts more heartbeats than one in each of its intervals. A member learns of a rebalance only from a heartbeat, so
-//! it sends them more often, and most often while it waits for partitions.
+//! The broker's interval is no lower limit: a broker accepts heartbeats that come sooner. A member learns of a rebalance only
+//! from a heartbeat, so it sends them more often, and most often while it waits for partitions.
 
 use std::collections::VecDeque;
 

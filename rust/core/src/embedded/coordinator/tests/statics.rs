@@ -100,7 +100,7 @@ fn before_version_9_a_restarted_leader_sees_its_old_id_lead() {
         let response = cluster.joined(&mut again, &call);
         assert_eq!((&response.leader, response.members.len()), (&clients[0].id, 0));
         assert!(!response.skip_assignment);
-        // The coordinator knows it as the leader: its next JoinGroup starts a rebalance.
+        // To the coordinator this member is the leader: its next JoinGroup starts a rebalance.
         assert_eq!(cluster.view().leader.as_ref(), Some(&again.id));
         let call = cluster.join(&again);
         assert!(cluster.is_waiting(&call));
