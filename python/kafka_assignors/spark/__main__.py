@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """The entry point; without its libraries, one sentence and exit status 2."""
+    """Runs the commands. Without typer or rich it prints one sentence and exits with status 2."""
     try:
         from kafka_assignors.spark.app import app
     except ImportError as error:

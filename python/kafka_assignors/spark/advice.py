@@ -38,7 +38,7 @@ _KEYS = ("cluster", "group_id")
 
 
 def by_group(rebalances: DataFrame, events: DataFrame | None = None) -> DataFrame:
-    """One row for each group, with a list of its strategies, and with the strategy that it runs."""
+    """One row for each group: the figures of each strategy in a list, and the strategy that the group runs."""
     import pyspark.sql.functions as f
 
     # Rows without figures are left out. A strategy with no other rows failed for the group; a row without a strategy
@@ -71,7 +71,8 @@ def by_group(rebalances: DataFrame, events: DataFrame | None = None) -> DataFram
 def _in_use(events: DataFrame) -> DataFrame:
     """The strategy of each group: the last captured protocol, and whether it is a KIP-848 group.
 
-    A capture has snapshots of classic groups, and joins and leaves of KIP-848 groups only.
+    The kind of a captured event shows the type of its group: `snapshot` is of a classic group, `join` and `leave` of a
+    KIP-848 group.
     """
     import pyspark.sql.functions as f
 

@@ -68,14 +68,14 @@ def autoscale(
     Args:
         snapshots: the table `offset_snapshots`.
         policies: texts as for `kafka_assignors.autoscale.parse_policy`, or policies.
-        events: the table `membership_events`: how many members a group had. Without it every group begins with one, and
-            what one member reads is what all of them read.
+        events: the table `membership_events`, for the number of members of a group. Without it every group counts as a
+            group of one member: a replay begins with one, and the measured rate of the group is the rate of a member.
         strategies: texts as for `kafka_assignors.strategies.parse_strategy`, with commas in one string, or assignors.
         memberships: some of `MEMBERSHIPS`.
         groups: the ids of the groups; none means all of them.
         rate: how many records a second one member reads; None measures it in each group from its commits.
         reset: the groups' `auto_offset_reset`.
-        timing: what takes how long; the defaults if None.
+        timing: how long a rebalance, a start, and so on take; the defaults if None.
         tasks: the number of tasks; None leaves it to Spark.
 
     Raises:
@@ -154,7 +154,7 @@ def _of_group(
     import pyarrow
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    # A worker has no session, which reading the columns needs.
+    # Converted here and not in `run`: `schema` needs a Spark session, and a worker has none.
     wanted = to_arrow_schema(schema("autoscale"))
 
     def run(offsets: Any, events: Any) -> Any:
@@ -222,11 +222,11 @@ def autoscale_report(
 ) -> AutoscalePage:
     """The page about a table `autoscale`, for `kafka_assignors.report.autoscale.autoscale_page`.
 
-    Spark sums up; the lines of the shown groups alone reach the driver.
+    Spark computes the sums; only the rows of the shown groups reach the driver.
 
     Args:
         rows: the table.
-        deadline: within how many seconds a record had to be read in these replays.
+        deadline: the seconds within which a record had to be read in these replays.
         top: how many groups are shown one by one: those for which the policies differ most in late records, and then in
             member-hours.
         groups: the ids of groups to show instead.

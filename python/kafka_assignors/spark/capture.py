@@ -1,8 +1,8 @@
 """Streams the history of consumer groups from the broker's topic `__consumer_offsets` to Parquet.
 
 The broker compacts the topic to the latest record of each group; the capture's tables keep the earlier ones. Each
-micro-batch is written to folders of its own, which a repetition overwrites. A note says that a batch is complete once
-all its tables are. So each record is in the tables once, also after a crash.
+micro-batch is written to folders of its own. When all its tables are written, a note marks the batch as complete. After
+a crash Spark repeats a batch without a note, and overwrites its folders. So each record is in the tables once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Capture", "TopicNames", "capture"]
 TopicNames: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Topic ids, as Kafka prints them, with the topics' names; a function is called for each micro-batch."""
 
-# Seconds between two looks at the notes of complete batches, each of which lists a folder.
+# Seconds between two checks for new notes of complete batches; each check lists a folder.
 _POLL = 0.5
 
 
@@ -102,7 +102,7 @@ def capture(
     failures: list[Exception] = []
 
     def write_or_tell(batch: DataFrame, batch_id: int) -> None:
-        # The gateway turns an exception of this function into text.
+        # Java returns an exception of this function as text only, and `_failure` needs the exception.
         try:
             write(batch, batch_id)
         except Exception as error:
@@ -203,8 +203,8 @@ class Capture:
         """
         held = self._describe()
         idle = self._idle()
-        # A busy cluster writes before every trigger: its stream is never idle, and `idle` alone would wait forever. A
-        # source that passes over partitions never has their records: the offsets alone would be waited for forever.
+        # Either condition ends the wait, since each of them may never hold. On a busy cluster new records come before
+        # every trigger: the stream is never idle. A source that skips partitions never reaches the offsets in `held`.
         while not self._has(held) and not futures.wait([idle], _POLL).done:
             pass
         if idle.done():
@@ -213,12 +213,12 @@ class Capture:
             self._check()
 
     def _has(self, held: SourceTopic) -> bool:
-        """Whether complete batches have all records of this description. The first batch makes the tables."""
+        """Whether the complete batches, one at least, contain all records up to the offsets of this description."""
         last = self._ledger.last()
         return last is not None and not held.unread(self._ledger.reached(last).get(held.name, {}))
 
     def _idle(self) -> futures.Future[bool | None]:
-        """Ends when a trigger finds nothing new, or with the query."""
+        """A future that is done when a trigger finds no new records, or when the query has ended."""
         idle: futures.Future[bool | None] = futures.Future()
 
         def wait() -> None:
@@ -245,9 +245,9 @@ class Capture:
         return self._ledger.batches(after)
 
     def share_read(self, batch_id: int) -> float:
-        """The part of the offsets that the topic had at the start, up to and with this batch: 0 to 1.
+        """The share that is read after this batch, of the offsets that the topic had at the start: 0 to 1.
 
-        1 if the topic was empty. 0 if the checkpoint does not have the batch any more: it keeps the last hundred.
+        1 if the topic was empty. 0 if the batch is no longer in the checkpoint, which keeps the last hundred.
         """
         return self.topic.share_read(self._ledger.reached(batch_id).get(self.topic.name, {}))
 

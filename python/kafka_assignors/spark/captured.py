@@ -38,7 +38,8 @@ def captured(spark: SparkSession, path: str, table: str) -> DataFrame:
 def with_matched_topics(events: DataFrame, matches: DataFrame) -> DataFrame:
     """Membership events with topics for the members that subscribe to a regular expression (KIP-848).
 
-    The broker writes the matching topics after the member. When they change, such a member gets an event `subscribe`.
+    The broker writes the record of the matching topics after the record of the member. Each later record of matching
+    topics becomes an event `subscribe` of the member.
     Other events stay unchanged.
 
     Args:

@@ -63,7 +63,7 @@ def _fetch(pom: bytes, folder: Path, names: list[str]) -> None:
             f"the jars of Spark's Kafka connector are not in {folder}, and Maven, which fetches them, is not on PATH; "
             f"install it (Debian: apt-get install maven), {by_hand}"
         )
-    # A folder is renamed when it is complete, so that two processes that fetch at once see no half of it.
+    # The folder gets its name when it is complete. Otherwise a second process could use it before it has all jars.
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
     try:
         unfinished.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,8 @@ __all__ = ["DECODED", "decode", "decode_wide", "hand_over_by_count", "records_of
 # The records of a batch. As many of the largest records (`message.max.bytes`, 1 MiB by default) fit in a buffer of
 # 1 GiB, the largest size to which Arrow's Java doubles a buffer.
 _RECORDS = 1_000
-# The least number of rows for one call of the core: wide rows cost much for each batch, and little for each row.
+# Batches are joined up to this number of rows, or of bytes, for one call of the core: a call costs much for each batch,
+# because the rows have many columns, and little for each row.
 _GATHERED_ROWS, _GATHERED_BYTES = 10_000, 64 << 20
 
 # The columns of the core's answer, in the order of its schema (`_core.OffsetsTopic`): those of commits, which most
@@ -53,7 +54,8 @@ _REST = {
 # Columns that are null, and left out, by default.
 _CLIENTS, _BYTES = {"client_id", "client_host"}, {"key", "value"}
 
-# By the number in the column `table`: a table and its columns. A name after a colon is that of the wide row.
+# Tables with their columns, in the order of the numbers in the column `table`. `kind:record_kind` is the column `kind`,
+# from the column `record_kind` of the wide row.
 _SOURCE = "src_partition src_offset row"
 DECODED: dict[str, tuple[str, ...]] = {
     "membership_events": tuple(
@@ -115,8 +117,8 @@ def decode_wide(
 ) -> DataFrame:
     """As `decode`, all tables in one, with the table's number in the column `table`.
 
-    It has the columns of commits, and a struct `rest` of the other tables' columns, which is null for commits. Columns
-    of `clients` and `keep_bytes` are there if these are true.
+    It has the columns of commits, and a struct `rest` of the other tables' columns, which is null for commits. The
+    columns that `clients` and `keep_bytes` fill are missing if these options are false.
 
     Raises:
         TableError: columns are missing or have another type.

@@ -321,7 +321,7 @@ class SynthGroup:
         options = self.options
         swing = members * random.uniform(0.2, 0.6)
         phase = random.uniform(0, 2 * math.pi)
-        # The number does not change at every time.
+        # At some of these times the number stays the same: half as many again are drawn.
         times = np.sort(random.integers(options.start + MINUTE, options.end, budget + budget // 2))
         present = members
         for ts in times.tolist():
@@ -384,7 +384,7 @@ class SynthGroup:
         """The events of its members, in order. The first members join in one rebalance."""
         options = self.options
         random = options.random(_STORY, self.number)
-        random.random()  # `topics` draws from the same generator
+        random.random()  # the draw of `topics`, whose generator has the same seed
         _, members, _, _, racks = self._plan
         names = [topic.name for topic in self.topics]
         # In some groups not every member subscribes to every topic.
@@ -511,6 +511,6 @@ def _steps(events: Sequence[MembershipEvent]) -> Iterator[list[MembershipEvent]]
 
 
 def _without_gaps(events: list[MembershipEvent]) -> list[MembershipEvent]:
-    """Numbers the rebalances without gaps: some times lose all their events."""
+    """Numbers the rebalances without gaps. A change without a present member has no event, and leaves a gap."""
     numbers = {seq: number for number, seq in enumerate(dict.fromkeys(event.seq for event in events), 1)}
     return [event._replace(seq=numbers[event.seq]) for event in events]

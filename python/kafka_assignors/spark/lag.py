@@ -50,7 +50,7 @@ def offset_snapshots(commits: DataFrame, offsets: DataFrame, events: DataFrame |
     asked = offsets.join(followed, topic).where(col("ts") >= col("since"))
     key = ["cluster", "group_id", "topic", "partition"]
     nothing = lit(None).cast("bigint")
-    # A commit at the time of the snapshot counts; of several at one time the last in the log.
+    # A commit at the time of the snapshot counts. Of several commits at one time, the last one in the log counts.
     timeline = commits.select(
         *key,
         "ts",

@@ -89,7 +89,7 @@ class Ledger:
         self._write(f"_batches/{batch_id}.json", {"batch_id": batch_id, **counts})
 
     def batches(self, after: int = -1) -> dict[int, dict[str, Any]]:
-        """The complete batches behind this one, with their numbers of records and rows, in order."""
+        """The complete batches with a number above `after`, in order, with their numbers of records and rows."""
         return {batch_id: self._read(f"_batches/{batch_id}.json") for batch_id in self._ids() if batch_id > after}
 
     def last(self) -> int | None:

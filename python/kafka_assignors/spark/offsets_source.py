@@ -26,7 +26,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 # The old method reads offsets as a member of a group of this name. It commits nothing, but needs READ on the group.
 GROUP_PREFIX = "kafka-assignors-capture"
 
-# The reader of offsets with consumers, which does not skip internal topics.
+# The setting for the old method, which reads offsets with consumers and does not skip internal topics.
 DEPRECATED_OFFSETS = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 _WANTED = {
     "isolation.level": "read_committed",
@@ -42,7 +42,7 @@ _PROBLEMS = {
     "SaslAuthenticationException": "it does not accept the credentials: {detail}",
     "SslAuthenticationException": "TLS fails: {detail}",
     "ConfigException": "its settings are refused: {detail}",
-    # A timeout says least: it is the reason only if there is no other.
+    # The last, since a timeout explains least: it is the reason only if the chain of causes has no other.
     "TimeoutException": "no broker answers there in time; see bootstrap.servers, and the settings of security",
 }
 
@@ -66,7 +66,7 @@ class SourceTopic:
     end: tuple[int, ...]
 
     def unread(self, reached: Mapping[str, int]) -> list[int]:
-        """The partitions that held records, but none of which a source with these next offsets has read.
+        """The partitions that held records, and whose records a source with these next offsets has not read to the end.
 
         Args:
             reached: by partition number, as text, the next offset.
@@ -214,7 +214,7 @@ def stream(spark: SparkSession, kafka: Mapping[str, str], topic: SourceTopic, mo
     assigned = {topic.name: list(range(len(topic.end)))}
     reader: DataStreamReader = (
         spark.readStream.format("kafka")
-        # With named partitions its consumers join no group, which would write a record to the topic that they read.
+        # With named partitions Spark's consumers join no group. A join would write a record to the topic that they read.
         .option("assign", json.dumps(assigned))
         .option("startingOffsets", "earliest")
         .option("groupIdPrefix", GROUP_PREFIX)

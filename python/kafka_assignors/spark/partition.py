@@ -55,7 +55,7 @@ def partition_for(keys: Column | str, partitions: int, *, hash: str = "murmur2")
 
     # PySpark chooses the kind of function by its type hints, and does not evaluate hints that are text.
     place.__annotations__ = {"batch": pyarrow.Array, "return": pyarrow.Array}
-    # Its stub has no signature without the kind.
+    # The stub of `arrow_udf` has no signature without the kind of the function.
     arrow: Any = arrow_udf
     place_batches = arrow(place, IntegerType())
     try:

@@ -66,7 +66,7 @@ class Steps:
             what: the step's name.
             weight: its duration, relative to the other steps.
             spark: the session.
-            printed: whether a line says that it is over. An error of a step that prints none stands alone.
+            printed: whether a finished step prints a line with its name and its seconds.
         """
         import time
 

@@ -32,7 +32,7 @@ LARGE = 100_000
 """The default of `large`: a group with more rows in the input tables does not become one row of Spark."""
 
 MOST_LARGE = 1_000
-"""The most groups that workers put together: the names of these groups go through the driver."""
+"""The largest number of groups that workers put together (see `large`). Their keys go through the driver."""
 
 _KEY = ("cluster", "group_id")
 _INTERVALS = Intervals()
@@ -97,9 +97,9 @@ def replay(
             or assignors. A `CustomAssignor` goes to the workers, and gets members without racks and data; where it
             fails, `error` says so and the figures are those of the sticky plan.
         tasks: the number of tasks; None leaves it to Spark.
-        large: a worker puts a group with more rows in all tables together, since Spark holds a row in its heap as a
-            whole, up to 2 GiB. To find such groups Spark counts rows once, during this call. None: there is no such
-            group, and nothing is counted.
+        large: the number of rows, over all tables, above which a worker puts a group together. Spark would hold the
+            group in its heap as one row, up to 2 GiB. To find such groups Spark counts rows once, during this call.
+            None: there is no such group, and nothing is counted.
         intervals: of the members' heartbeats, for `ownerless_ms`.
 
     Raises:
@@ -265,7 +265,7 @@ def _by_batch(
         kernel = _core.Replay(options, intervals._in_ms())
         wanted = history_schema()
         for batch in batches:
-            # A setting of Spark makes it write strings with 64-bit offsets.
+            # With `spark.sql.execution.arrow.useLargeVarTypes` Spark writes strings with 64-bit offsets.
             fitting = batch if batch.schema.equals(wanted) else batch.cast(wanted)
             for part in _parts(fitting, len(options)):
                 yield from what(kernel, part)

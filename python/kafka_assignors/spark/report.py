@@ -128,8 +128,8 @@ def report(
 ) -> Report:
     """The report of a replay, from its tables.
 
-    Spark reads `rebalances` about six times: persist it if reading is slow. What reaches the driver does not grow with
-    the fleet.
+    Spark reads `rebalances` about six times: persist it if reading is slow. The number of rows that reach the driver
+    does not grow with the fleet.
 
     Args:
         rebalances: the table of that name.
@@ -265,8 +265,8 @@ _DISTRIBUTIONS = {"spread": "max_count - min_count", "score": "balance_score", "
 def _totals(rows: DataFrame, tally: Mapping[str, int]) -> list[StrategyTotals]:
     """Every strategy over the fleet: `observed` first, then by moves.
 
-    Sums go by way of the groups, and percentiles by way of the different values: both are few, and Spark adds up what
-    follows each other in a file before it distributes anything.
+    Spark sums up each group first, and computes percentiles from the count of each different value. Both intermediate
+    results are small, and Spark adds up neighbouring rows of a file before the shuffle.
     """
     import pyspark.sql.functions as f
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["groups_shown"]
 
 _KEYS = ("cluster", "group_id")
-# More does not fit a picture that people can read; so few rows cost a driver almost nothing.
+# A timeline of more partitions is not readable. The rows of this number cost a driver almost nothing.
 _MOST_PARTITIONS = 4_000
-# The heap holds what the driver collects at once, several times over: of 300 groups more than two gigabytes.
+# The driver's heap holds several copies of the rows of one query: for 300 groups at once more than two gigabytes.
 _GROUPS_AT_ONCE = 40
 
 
@@ -36,7 +36,7 @@ def groups_shown(
     *,
     by_member: int,
 ) -> list[GroupReport]:
-    """What the page shows of each of these groups, in their order.
+    """The figures, timelines and lags of these groups for the page, in their order.
 
     Args:
         rows: `rebalances`, at least of these groups. It is read several times.
@@ -73,7 +73,7 @@ def groups_shown(
     table = None if callable(assignments) else assignments
     if callable(assignments):
         wanted = spark.createDataFrame(list(small), "cluster string, group_id string") if small else None
-        # All groups at once: what the tables have of a few groups costs as much to find as what they have of many.
+        # All groups in one query: it reads the whole tables, for a few groups as for many.
         names = {name for key in small for name in compared[key]}
         names |= {name for key in with_lag for name in figures[key].strategies}
         table = assignments(wanted, sorted(names)) if wanted is not None else None
@@ -116,7 +116,7 @@ def _instances(events: DataFrame) -> dict[tuple[str, str], dict[str, str]]:
 
 
 def _lags_at(lags: DataFrame, last: Mapping[tuple[str, str], tuple[int, int]]) -> dict[tuple[str, str], _Lags]:
-    """The last known lag of each partition of these groups at the time of each: one row for a partition."""
+    """The last known lag of each partition of these groups, at the time in `last` of its group."""
     import pyspark.sql.functions as f
 
     if not last:
@@ -235,7 +235,7 @@ class _Assignments:
 
 
 def _tuples(frame: DataFrame) -> Iterator[Any]:
-    """The rows as tuples. They come as Arrow, which takes a fraction of the time of Spark's rows."""
+    """The rows as tuples, by way of Arrow, which takes a fraction of the time of Spark's `collect`."""
     table = frame.toArrow()
     return zip(*(column.to_pylist() for column in table.columns), strict=True)
 

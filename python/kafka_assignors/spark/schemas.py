@@ -95,8 +95,8 @@ TABLES: dict[str, tuple[TableColumn, ...]] = {
         "cluster string, ts bigint, kind int, reason string, group_id? string, member_id? string, detail? string, "
         "key? binary, value? binary, src_partition int, src_offset bigint, row? int"
     ),
-    # A row for each rebalance and strategy; strategy "observed" is the group's real assignment. Only weighted ones have
-    # loads.
+    # A row for each rebalance and strategy; strategy "observed" is the group's real assignment. Only weighted
+    # strategies have loads.
     "rebalances": _columns(
         "cluster string, group_id string, strategy string, seq bigint, ts bigint, generation int, cause string, "
         "members int, partitions int, assigned int, min_count int, max_count int, balance_score bigint, moved bigint, "

@@ -119,7 +119,7 @@ def opened(
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stops a session. If its JVM is gone, there is nothing to stop: the call that lost it has raised."""
+    """Stops a session. An error of a JVM that is gone is ignored: the call that failed first has raised it already."""
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError, OSError):
@@ -127,7 +127,7 @@ def _stop(spark: SparkSession) -> None:
 
 
 def _submitted() -> dict[str, str]:
-    """The settings that `spark-submit` has given to this process; none if it did not start it."""
+    """The settings from `spark-submit`; none if `spark-submit` did not start this process."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     from pyspark import SparkConf, SparkContext

@@ -114,9 +114,9 @@ def three_digits(value: Column) -> Column:
 
 
 def load_ratio() -> Column:
-    """What the heaviest member carries, divided by the bound, in a rebalance.
+    """The load of the heaviest member in a rebalance, divided by the bound.
 
-    1 is the least possible, and counts where there is nothing to carry. Null without a weighted plan.
+    1 is the least possible, and the value for a plan without load. Null for a strategy without weights.
     """
     from pyspark.sql.functions import col, lit, when
 
@@ -157,7 +157,7 @@ def _figures(rounded: Callable[[Column], Column] = lambda value: value) -> list[
         coalesce(when(partitions > 0, (partitions - assigned) / partitions), lit(0.0)).alias("share_unassigned"),
     ]
     for name in SUMMED:
-        # What was observed has no expected time without an owner, and no total of it.
+        # `observed` has no `ownerless_ms` in any row. Its total must be null, and not 0.
         sum_ = when(count(name) > 0, summed(name)) if name == "ownerless_ms" else summed(name)
         columns += [sum_.alias(f"{name}_total"), *half_and_most(name)]
     return [*columns, *half_and_most("lag_skew"), *load_ratios()]

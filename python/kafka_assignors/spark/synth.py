@@ -31,7 +31,7 @@ TABLES = ("membership_events", "topic_partitions", "offset_snapshots", "observed
 
 # The rows of a batch; a batch of offsets is then about a megabyte.
 _ROWS = 16_384
-# The events of one call of the core. It starts a thread for each, and keeps the plans of at most one batch.
+# The events of one call of the core. Each call starts a thread, and at most one finished batch of plans waits in it.
 _EVENTS = 8_192
 
 # The values of a column: one for each row, or one for all rows.
@@ -258,8 +258,8 @@ def _histories(groups: Sequence[SynthGroup]) -> pyarrow.RecordBatch:
 def _lives(group: SynthGroup) -> Iterator[tuple[Any, ...]]:
     """The events, with another instance id for a static member that left and comes back.
 
-    To the core it would still be the same member, and would get its former partitions if the group was empty meanwhile.
-    A member that left remembers nothing.
+    With the same instance id it would be the same member to the core, which would give it its former partitions if the
+    group was empty meanwhile. A real member that joins again after it left owns no partitions.
     """
     lives: dict[str, int] = {}
     for event in group.events:

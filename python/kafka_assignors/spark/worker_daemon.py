@@ -1,4 +1,4 @@
-"""Spark's daemon for Python workers, which takes a socket that the JVM has closed for the normal end of a worker.
+"""Spark's daemon for Python workers, which treats a socket that the JVM has closed as the normal end of a worker.
 
 The JVM closes the socket of a worker that is idle for a minute, or whose session ends. Over TCP the worker's last
 write seems to succeed; over a Unix domain socket it fails at once, and Spark's own daemon prints a traceback for every

@@ -54,7 +54,7 @@ def exit_on_error() -> Iterator[None]:
         typer.echo(f"kafka-assignors: {needs_pyspark()}", err=True)
         raise typer.Exit(BAD_INPUT) from error
     except OutputError:
-        # Its cause is a closed pipe. `too_small` would take it for the end of a JVM without memory.
+        # The cause of an OutputError is a closed pipe, which `too_small` would take for a JVM that ran out of memory.
         raise
     except Exception as error:
         sentence = too_small(error)

@@ -56,7 +56,7 @@ def autoscale(
         from kafka_assignors.spark.files import check_target, write_texts
         from kafka_assignors.spark.session import opened
 
-        # Before a JVM is started.
+        # Wrong options fail here, before the slow start of a JVM.
         wanted = settings(conf)
         timing = Timing(deadline=deadline)
         memberships = membership or list(MEMBERSHIPS)

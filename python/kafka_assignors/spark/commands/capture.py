@@ -63,7 +63,7 @@ def capture(
         from kafka_assignors.spark.snapshot import topic_names
 
         kafka = client_settings(bootstrap, single, file_given(config, old_config))
-        # Before a JVM is started.
+        # Before the slow start of a JVM, since the jars may be missing.
         jars = jar or connector_jars()
         names = None if snapshots is None else lambda: topic_names(snapshots)
         with opened(master, jars, **settings(conf)) as spark:
@@ -85,8 +85,8 @@ def capture(
 def _until_the_end(running: Capture, once: bool) -> None:
     """Waits until the capture ends by itself or is interrupted.
 
-    A signal only sets a flag. An exception out of a call to Java would leave the connection to Java in the middle of an
-    answer, and the query could not be stopped over it.
+    A signal only sets a flag. If its handler raised an exception during a call to Java, the answer would stay unread in
+    the connection, and the query could not be stopped over this connection.
     """
     interrupted = threading.Event()
     progress = _CaptureProgress(running, on_stderr())
@@ -110,7 +110,7 @@ def _until_the_end(running: Capture, once: bool) -> None:
 
 
 class _CaptureProgress:
-    """What a capture has done so far: a line for each batch, and on a terminal a bar until it is caught up."""
+    """The progress of a capture: a line for each batch, and on a terminal a bar until the capture is caught up."""
 
     def __init__(self, running: Capture, console: Console) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -130,7 +130,7 @@ class _CaptureProgress:
         self._progress.stop()
 
     def look(self) -> None:
-        """Tells of the batches that were finished since the last look."""
+        """Prints a line for each batch that was finished since the last call."""
         for number, counts in self._running.batches(self._last).items():
             self._last = number
             share = self._running.share_read(number)

@@ -79,7 +79,7 @@ def replay(
         from kafka_assignors.strategies import split_strategies
 
         asked = split_strategies(strategies)
-        # Before a JVM is started.
+        # Wrong options fail here, before the slow start of a JVM.
         kernel_options(asked)
         intervals = Intervals.of_client(client, heartbeat=heartbeat, consumer_heartbeat=consumer_heartbeat, apart=apart)
         given = sources(

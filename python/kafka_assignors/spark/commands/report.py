@@ -70,7 +70,7 @@ def report(
         from kafka_assignors.spark.report import report as reported
         from kafka_assignors.spark.session import opened
 
-        # Before a JVM is started.
+        # Wrong options fail here, before the slow start of a JVM.
         wanted = settings(conf)
         limits = Limits(lag_skew, lag, gain)
         check_options(top, joined, sections)

@@ -33,7 +33,7 @@ def synth(
         from kafka_assignors.spark.session import opened
         from kafka_assignors.spark.synth import synth as made
 
-        # Before a JVM is started.
+        # Wrong options fail here, before the slow start of a JVM.
         wanted = settings(conf)
         FleetOptions(seed, groups, cluster, days, events, snapshots)
         there = target(out, into)

@@ -41,8 +41,8 @@ class Source:
 
     Attributes:
         at: the folder, or the name in a catalog.
-        option: the option that said so.
-        named: whether it is a name.
+        option: the option that gave the place, for errors.
+        named: whether `at` is a name in a catalog.
     """
 
     at: str
@@ -83,12 +83,12 @@ def named_tables(given: list[str] | None) -> dict[str, str]:
 def sources(
     given: list[str] | None, folders: Mapping[str, tuple[str, str | None]], needed: tuple[str, ...] = ()
 ) -> dict[str, Source]:
-    """Where each table is that was given.
+    """The place of each given table.
 
     Args:
         given: the values of `--table`.
         folders: the tables that the command reads: name to its option, and the folder that this option gave.
-        needed: the tables that it cannot do without.
+        needed: the tables that the command needs.
 
     Raises:
         OptionError: a table that is given twice, that is missing, or that the command does not read.
