@@ -214,7 +214,7 @@ def stream(spark: SparkSession, kafka: Mapping[str, str], topic: SourceTopic, mo
     assigned = {topic.name: list(range(len(topic.end)))}
     reader: DataStreamReader = (
         spark.readStream.format("kafka")
-        # With named partitions Spark's consumers join no group. A join would write a record to the topic that they read.
+        # With named partitions Spark's consumers join no group. A join would write a record to the topic that is read.
         .option("assign", json.dumps(assigned))
         .option("startingOffsets", "earliest")
         .option("groupIdPrefix", GROUP_PREFIX)
