@@ -43,13 +43,13 @@ class Child:
         self._process.stdin.flush()
 
     def kill(self) -> None:
-        """Kills the process. It does not leave its group, which notices only when the session ends."""
+        """Kills the process. Its member sends no LeaveGroup: the group keeps the member until its session expires."""
         self._asked_to_end = True
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """Tells it to stop."""
+        """Writes the command `stop`."""
         self._asked_to_end = True
         self.tell("stop")
 

@@ -2,8 +2,8 @@
 
     make figures
 
-The plans are computed, and the pictures show nothing else. One picture for each strategy, so that a narrow page shows
-the second below the first.
+The pictures show computed plans. Each strategy has a picture of its own, so that a narrow page shows the second below
+the first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Rebalance:
     Attributes:
         name: The strategy's name on the wire.
         before: The plan for `MEMBERS`.
-        after: The plan with `JOINS`, made from what the members owned.
+        after: The plan with the member `JOINS`, where the others own their partitions of `before`.
     """
 
     name: str
@@ -98,7 +98,7 @@ text { font-family: system-ui, sans-serif; fill: #1f2328; font-size: 14px }
 .digit { fill: #fff; font-size: 13px; text-anchor: middle }
 .moved { fill: none; stroke: #d00000; stroke-width: 3 }
 </style>"""
-# Of its own, so that a dark page shows dark text on light ground, too.
+# The picture has a light background of its own: otherwise its dark text would not be readable on a dark page.
 BACKGROUND = '<rect width="100%" height="100%" rx="8" fill="#f6f8fa"/>'
 
 

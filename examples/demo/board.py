@@ -66,7 +66,7 @@ class Board:
         return self.rebalances[-1].members
 
     def killed(self, name: str) -> None:
-        """Removes a member that died. The group may not know yet."""
+        """Removes a member that was killed. Its session in the group may not have expired yet."""
         row = self.rows[name]
         row.status, row.leader = "killed", False
         row.owned, row.gained, row.lost = {}, {}, row.owned

@@ -25,7 +25,7 @@ SETTINGS: dict[str, Any] = {
     "group_id": "demo",
     "auto_offset_reset": "earliest",
     "enable_auto_commit": False,
-    # Short, since the demo waits until the group notices a dead member.
+    # Short, since the demo waits until the session of a killed member expires.
     "session_timeout_ms": 3000,
     "heartbeat_interval_ms": 300,
     "max_poll_records": 200,
@@ -46,7 +46,7 @@ class Voice:
             print(dump(event), flush=True)
 
     def rebalanced(self, report: RebalanceReport) -> None:
-        """The consumer's `on_rebalance`. Its client only logs an error in it, and the demo must report it."""
+        """The consumer's `on_rebalance`. The client only logs an error of this callback, and the demo must report it."""
         try:
             self._tell(report)
         except Exception as error:
@@ -78,7 +78,7 @@ class Voice:
     def read(self, before: int, offsets: Mapping[tuple[str, int], Sequence[int]]) -> None:
         """Writes an event for the result of a poll that began in generation `before`: offsets by topic and partition.
 
-        A rebalance may come during the poll. Partitions that the member did not own before it are read after it.
+        If a rebalance came during the poll, records of partitions that were not owned before were read after it.
         """
         after = self.generation
         ranges: dict[int, list[tuple[str, int, int, int]]] = {}

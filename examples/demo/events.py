@@ -43,7 +43,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Failed:
-    """A consumer process saw an error that it cannot go on from, or ended without being asked to."""
+    """A consumer process failed with this error, or ended without the command `stop`."""
 
     member: str
     error: str
@@ -67,5 +67,5 @@ def lists(partitions: Mapping[str, Iterable[int]]) -> Owned:
 
 
 def name_of(member_id: str) -> str:
-    """Brokers make member ids of the client id and a UUID. The demo's client ids are its names, without a hyphen."""
+    """The name of a member. A member id is the client id, a hyphen and a UUID; the demo's client ids are the names."""
     return member_id.partition("-")[0]

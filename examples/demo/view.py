@@ -40,7 +40,7 @@ class View:
             self._live.stop()
 
     def say(self, line: str, style: str = "") -> None:
-        """A line that stays, above the table."""
+        """Prints a line that stays above the live table."""
         self.console.print(Text(line, style=style), soft_wrap=not self.console.is_terminal)
 
     def rebalanced(self, rebalance: Rebalance) -> None:

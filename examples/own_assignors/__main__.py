@@ -1,4 +1,4 @@
-"""`make example-own`: exit status 0 if every group came to rest after every step."""
+"""`make example-own`: exit status 0 if all members had partitions of one plan after every step."""
 
 import sys
 

@@ -20,11 +20,11 @@ PATIENCE = 60.0
 
 
 class SceneError(Exception):
-    """The group did not come to rest in time."""
+    """The members did not have the partitions of one plan in time."""
 
 
 class Troupe:
-    """The members of one scene. Everything runs on one thread, but for the consumers' own."""
+    """The members of one scene. One thread polls all of them; only the consumers have further threads."""
 
     def __init__(self, bootstrap: str, scene: Scene) -> None:
         self._bootstrap = bootstrap
@@ -41,7 +41,7 @@ class Troupe:
             consumer.close()
 
     def play(self) -> Iterator[tuple[Joins | Leaves, Plan]]:
-        """Each step, and the plan after it. Afterwards `assigned` has what each member reads."""
+        """Carries out each step, and yields it with the plan after it; `assigned` then returns a member's partitions."""
         for step in self._scene.steps:
             if isinstance(step, Joins):
                 self._join(step)

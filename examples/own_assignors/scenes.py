@@ -1,4 +1,4 @@
-"""Who comes and goes in each scene, and why each member has what it has."""
+"""The scenes: the members that join and leave, and the reason why a member has its partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table after each step: who has what, and why."""
+"""A table after each step: the partitions of each member, and the reason."""
 
 from __future__ import annotations
 

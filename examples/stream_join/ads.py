@@ -55,7 +55,7 @@ def campaign(seed: int, impressions: int, batches: int) -> Campaign:
         for _ in range(2):
             if chance.random() >= _CLICKED:
                 break
-            # One in six of these is later than the window.
+            # One click in six is later than the window.
             delay = int(chance.random() * window * 1.2)
             click = f"click-{clicks:06}"
             clicks += 1

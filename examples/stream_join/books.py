@@ -31,12 +31,12 @@ class Row:
 
 @dataclass
 class Account:
-    """One group. Partitions are topic-partitions; they count from the moment when the group has first settled.
+    """One group. Partitions are topic-partitions. The counts begin when the group has settled for the first time.
 
     Attributes:
         came: partitions that a member gained, according to its client's assignments.
         rebuilt: partitions whose state a member read again, because the diff listener reported them.
-        records: the number of records read for that.
+        records: the number of records read for the rebuilt state.
     """
 
     strategy: str

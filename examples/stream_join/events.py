@@ -12,7 +12,7 @@ class Changed:
         member: its name.
         generation: the group's.
         continuous: whether it has been in the group without a gap since its last assignment.
-        held: the numbers that its client assigned to it, as the client says.
+        held: the partition numbers in the assignment of its client.
         gained: topic-partitions that the diff listener reported as gained.
         given_up: topic-partitions that the diff listener reported as lost.
         records: the number of records read again for the gained ones.
@@ -37,7 +37,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Failed:
-    """A member saw an error that it cannot go on from, or ended without being asked to."""
+    """A member failed with this error, or ended without the command to stop."""
 
     member: str
     error: str

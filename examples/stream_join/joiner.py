@@ -45,7 +45,7 @@ class NumberJoin:
         self.times[topic] = max(self.times[topic], timestamp)
         found = self._show(key, value, timestamp) if topic == IMPRESSIONS else self._click(key, value, timestamp)
         self._forget()
-        # One by one, since a click that was read twice waits twice.
+        # One by one, since a click that was read twice is in the waiting list twice.
         new = []
         for match in found:
             if match.click not in self._emitted:
@@ -58,7 +58,7 @@ class NumberJoin:
         self._emitted[click] = timestamp
 
     def committed(self) -> None:
-        """All records so far are committed: no member will read them again as new ones.
+        """Forgets emitted clicks when all records so far are committed: no member will read them again as new ones.
 
         From now on, only a click that is not older than the slower topic could be found twice.
         """

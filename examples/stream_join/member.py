@@ -1,8 +1,8 @@
 """A member process: `python -m stream_join.member NAME GROUP STRATEGY BOOTSTRAP WINDOW_MS`.
 
-It joins the records of its assigned partitions and writes the results to the topic `joined-GROUP`, until it is told to
-stop. The output topic tells a new owner which results its predecessor wrote but did not commit: no click is matched
-twice. On a broker with transactions, a transaction would do that.
+It joins the records of its assigned partitions and writes the results to the topic `joined-GROUP`, until a line arrives
+on its standard input. A new owner reads from the output topic the results that its predecessor wrote but did not
+commit: otherwise a click could be matched twice. On a broker with transactions, a transaction would prevent that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STRATEGIES: dict[str, Callable[[], Any]] = {
     "sticky-join": StickyStreamJoinAssignor,
     "cooperative-sticky-join": partial(StickyStreamJoinAssignor, protocol="cooperative"),
 }
-# Short, since the example waits until the group notices a dead member. Long enough for a busy machine.
+# Short, since the example waits until the session of a crashed member expires. Long enough for a busy machine.
 SESSION_MS = 6000
 HEARTBEAT_MS = 300
 
@@ -119,7 +119,7 @@ class Member:
         self._producer.close()
 
     def _settle(self) -> None:
-        """Drops the state of partitions that went, and rebuilds that of new ones before they are joined."""
+        """Drops the state of given-up partitions, and rebuilds that of gained ones before their records are joined."""
         held = sorted({partition.partition for partition in self._consumer.assignment()})
         if not self._changes.pending and held == self._held:
             return
@@ -206,8 +206,8 @@ class Member:
                     )
             commits[partition] = OffsetAndMetadata(messages[-1].offset + 1, str(state.times[partition.topic]), -1)
         self._producer.flush()
-        # The next owner, or this member, reads the records again if the commit fails. Their results are not
-        # written again.
+        # If the commit fails, the next owner or this member reads the records again. Their results are not written
+        # again.
         with suppress(CommitFailedError, RebalanceInProgressError):
             self._consumer.commit(commits)
             for number in {partition.partition for partition in commits}:
