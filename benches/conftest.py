@@ -1,4 +1,4 @@
-"""The benchmarks share `ratios`, and not this module: mypy would find a second module `conftest`, the tests'."""
+"""Fixtures of the benchmarks. They import `ratios`, not this module: mypy allows one module `conftest`, the tests'."""
 
 import sys
 from collections.abc import Iterator

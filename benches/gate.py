@@ -14,7 +14,7 @@ by a third is above it: 0.9 x 4/3 > 1.1. A smaller count must be committed, or a
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: two times in seconds (or sizes in bytes, or counts), their ratio, and what that is held to."""
+    """One comparison: two times in seconds (or sizes in bytes, or counts), their ratio, and its bound."""
 
     against: str
     name: str

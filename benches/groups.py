@@ -141,7 +141,7 @@ def joined(name: str) -> JoinGroup:
 
 
 def chain(members: int, largest: int) -> tuple[dict[str, int], JoinGroup]:
-    """Each member reads two neighbouring topics, of which each has 1 to `largest` partitions. Nobody has any so far."""
+    """Each member reads two neighbouring topics with 1 to `largest` partitions each. No partition has an owner yet."""
     pick = random.Random(5)
     topics = {name: pick.randint(1, largest) for name in names(members + 1)}
     listed = list(topics)
@@ -149,7 +149,7 @@ def chain(members: int, largest: int) -> tuple[dict[str, int], JoinGroup]:
 
 
 def scattered(topics: int, partitions: int, members: int, each: int) -> tuple[dict[str, int], JoinGroup]:
-    """Members read topics at random, and each partition was one of its subscribers' at random."""
+    """Each member reads random topics, and each partition was owned by a random subscriber."""
     pick = random.Random(6)
     counts = dict.fromkeys(names(topics), partitions)
     read = {member: sorted(pick.sample(range(topics), each)) for member in ids(members)}
@@ -170,7 +170,7 @@ def scattered(topics: int, partitions: int, members: int, each: int) -> tuple[di
             + struct.pack(f">i{len(has)}i", len(has), *has)
             for topic, has in owned[member].items()
         ]
-        # As an assignment has them: see `subscription`.
+        # In the layout of an assignment, which `subscription` copies.
         assignment = b"".join((bytes(2), struct.pack(">i", len(elements)), *elements, bytes(8)))
         joined.append((member, subscription([listed[topic] for topic in of_member], assignment)))
     return counts, joined

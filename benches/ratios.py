@@ -40,7 +40,7 @@ _FORGET: list[Callable[[], None]] = []
 def measured_once(measure: Callable[..., Result]) -> Callable[..., Result]:
     """Keeps the results of a measurement that several tests read, until a ratio is beyond its bound.
 
-    Without that end, a test that is repeated would compare the same figures again.
+    If the results were kept longer, a repeated test would compare the same figures again.
     """
     kept = cache(measure)
     _FORGET.append(kept.cache_clear)

@@ -23,10 +23,10 @@ EVENTS = ("one joins", "one leaves", "three join at once")
 
 SECONDS = 1.0
 PHASES = 8
-"""Events are spread over an interval of so many seconds, at so many moments."""
-# Of an eager group whose heartbeats come at the same moment only the time of the requests is expected, which a busy
-# machine multiplies; and one member that is late is apart from then on. So eager groups are measured with heartbeats
-# that are apart.
+"""Events are spread over an interval of `SECONDS`, at `PHASES` moments."""
+# Eager groups are not here: they are measured with heartbeats that are apart. If their heartbeats came at the same
+# moment, the prediction would be only the time of the requests, which a busy machine multiplies. And once a member is
+# late, its heartbeats are apart from then on.
 WAYS: dict[str, Way] = {COOPERATIVE: "cooperative", CONSUMER: "consumer"}
 # Members and partitions of the groups, and how many members join and leave at once.
 GROUPS = {
@@ -55,7 +55,7 @@ def quick_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         tmp_path_factory.mktemp("handover") / "quick",
         group_consumer_min_heartbeat_interval_ms=millis,
         group_consumer_heartbeat_interval_ms=millis,
-        # As short beside the interval as by default.
+        # A fifth of the heartbeat interval, as by default.
         group_consumer_assignment_interval_ms=millis // 5,
     )
     try:

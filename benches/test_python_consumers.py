@@ -12,7 +12,7 @@ from ratios import Ratio, check_bounds, measured_once, rounds_of
 from support.broker import Kafka, unique
 
 MESSAGES, ROUNDS = 1_000_000, 7
-# What a reader keeps, in each of the partitions, and how often its share changes.
+# The records in each kept partition, and how often the reader's assignment changes.
 KEPT, CHANGES = 8_000, 200
 MEMBERS, PARTITIONS = 50, 3_000
 # Groups of each contender, and how often a member joins and leaves in each.
@@ -23,7 +23,7 @@ IDLE_SECONDS = 60.0
 
 CLIENTS = ("kafka-python", "aiokafka")
 REREADING = {f"{way}, {protocol}": (way, protocol) for way in rereading.WAYS for protocol in rereading.PROTOCOLS}
-# By ours, the client's own with the same strategy.
+# For each contender of ours, the client's own coordinator with the same strategy.
 OWN = {
     "kafka-python: our range": "kafka-python: its range",
     "kafka-python: our cooperative-sticky": "kafka-python: its cooperative-sticky",

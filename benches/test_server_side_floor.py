@@ -1,4 +1,4 @@
-"""What a broker would plan, against the codec floor of the same bytes, though no member leads with it."""
+"""The broker's `uniform` assignor against the codec floor of the same bytes. No member leads with this assignor."""
 
 import groups
 import pytest

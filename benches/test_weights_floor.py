@@ -40,7 +40,7 @@ def weights(exponent: float) -> dict[str, list[float]]:
 
 @cache
 def states(exponent: float, fresh: bool) -> dict[str, MemberState]:
-    """What the members remember: of a group that was planned with the same weights, before one more joined."""
+    """The members' states: empty in a fresh group, else of a plan with the same weights, before one more joined."""
     ids = groups.ids(1_000)
     if fresh:
         return {member: MemberState() for member in ids}

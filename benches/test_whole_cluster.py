@@ -1,5 +1,5 @@
 """`kafka-assignors fleet` as a process, on an embedded Kafka: its time, its peak memory, and its requests. And the
-exporter of the same groups: what a scrape takes."""
+exporter of the same groups: the time and the series of a scrape."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def kafka() -> Iterator[EmbeddedKafka]:
         yield made
 
 
-# The peak of this process after the call of `exec`: what `wait4` tells is at least that of the process that forked it.
+# The process prints its own peak since `exec`. The peak from `wait4` is at least that of the process that forked it.
 _PROGRAM = """
 import atexit, sys
 from pathlib import Path
@@ -117,7 +117,7 @@ def test_requests(kafka: EmbeddedKafka, benchmark: BenchmarkFixture, ratio: Rati
 
 
 def test_a_scrape(kafka: EmbeddedKafka, benchmark: BenchmarkFixture, ratio: Ratio) -> None:
-    """Of the exporter's cache, over HTTP, while a thread looks at the cluster again and again."""
+    """A scrape over HTTP reads the exporter's cache, while a thread looks at the cluster again and again."""
     settings = Settings({"bootstrap.servers": kafka.bootstrap_servers}, interval=1.0)
     exporter = Exporter(settings)
     assert exporter.look()

@@ -1,4 +1,4 @@
-"""A partition changes hands while records arrive: how long until its new owner hands out the first one."""
+"""How long it takes, while records arrive, until the new owner of a partition returns the first record of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["compare", "typical"]
 
 PARTITIONS = 12
-# One record in each partition so often, in seconds.
+# The seconds between two records of a partition.
 INTERVAL = 0.01
 
 Delays = dict[str, list[float]]
@@ -54,9 +54,9 @@ def written(kafka: Kafka, topic: str) -> Iterator[None]:
 
 
 def measure(spec: Spec, phases: Phases) -> Delays:
-    """A group of one, which another member joins and leaves once for each pair of phases.
+    """Measures a group of one member, which a second member joins and leaves once for each pair of phases.
 
-    Half of the partitions go to the one that joins, and come back when it leaves.
+    Half of the partitions move to the second member, and back when it leaves.
     """
     delays: Delays = defaultdict(list)
     interval = spec.heartbeat_ms / 1000
@@ -97,12 +97,12 @@ def compare(kafka: Kafka, contenders: Sequence[str], heartbeat_ms: int, rounds: 
 def typical(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
     """A delay of ours and one of theirs, of delays with the same phases of the heartbeat interval.
 
-    Most of a delay is the wait for the next heartbeat, which the phase sets. A client adds one hundredth of it. A join
-    just before a heartbeat may catch that one or the next, by chance, which moves the median of
-    twenty delays by several hundredths. The median of the differences at the same phase does not move.
+    Most of a delay is the wait for the next heartbeat, which the phase sets; the client adds one hundredth of it. After
+    a join just before a heartbeat, chance decides whether this heartbeat or only the next one reports the rebalance.
+    That moves the median of twenty delays by several hundredths, but not the median of the differences at the same phase.
 
     Returns:
-        Theirs is their median, and ours is that plus the median difference; in seconds.
+        Ours and theirs, in seconds: theirs is the median of `theirs`, ours is this median plus the median difference.
 
     >>> typical([0.5, 0.375, 0.25], [0.0, 0.25, 0.125])
     (0.25, 0.125)

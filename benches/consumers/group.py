@@ -48,9 +48,9 @@ class Times:
 def waited(change: str, heartbeat_ms: int, processes: int) -> float:
     """The mean seconds of a rebalance in which a member waits for the heartbeat from which it learns of the rebalance.
 
-    The heartbeats of a generation begin together, and a member leaves at any moment between two of them: that is half
-    an interval. Members of one process signal each other, so with few processes hardly any waits. Joins are compared
-    whole.
+    The heartbeats of a generation begin together, and a member leaves at any moment between two of them: the mean wait
+    is half an interval. Members of one process signal each other, so with few processes hardly any member waits. For joins
+    nothing is subtracted.
 
     Args:
         change: `joins` or `leaves`.
@@ -63,7 +63,7 @@ def waited(change: str, heartbeat_ms: int, processes: int) -> float:
 class Group:
     """The processes of a group, and the number of partitions that each member reports.
 
-    The members are spread evenly over the processes. The one that joins and leaves has its own process.
+    The members are spread evenly over the processes. The member that joins and leaves has its own process.
     """
 
     def __init__(self, spec: Spec, members: int, partitions: int, processes: int) -> None:
@@ -105,21 +105,21 @@ class Group:
             process.join(PATIENCE)
 
     def join(self) -> float:
-        """Starts one more member: the seconds from the creation of its consumer until all have their assignments."""
+        """Starts one more member; returns the seconds from the creation of its consumer until all have assignments."""
         self._changed_at = time.monotonic()
         self._command(self._count, "start", 1)
         return self._settle(self._members + 1) - self._changed_at
 
     def leave(self) -> float:
-        """Stops that member: the seconds from the call of its `close` until the others have their assignments."""
+        """Stops that member; returns the seconds from the call of its `close` until the others have assignments."""
         self._command(self._count, "stop", 1)
         return self._settle(self._members) - self._changed_at
 
     def first_records(self, gained: int) -> list[float]:
-        """Waits for the first record of each of so many partitions that were gained by the latest change.
+        """Waits until the first record of `gained` partitions was read, which the latest change has moved.
 
         Returns:
-            For each the seconds since that change began.
+            For each of these partitions the seconds since the change began.
         """
         late = time.monotonic() + PATIENCE
         while len(self._reads) < gained:
@@ -143,7 +143,7 @@ class Group:
         self._pipes[process].send((command, count))
 
     def _settle(self, members: int) -> float:
-        """Waits until this number of members have all partitions, evenly; the time at which they had them."""
+        """Waits until this number of members have all partitions, evenly; returns the time of the last assignment."""
         late = time.monotonic() + PATIENCE
         latest = 0.0
         while True:
@@ -168,7 +168,7 @@ class Group:
             self._reads.append(event.at)
         else:
             assert event.what == CLOSES
-            # aiokafka's listeners hear nothing of the end.
+            # aiokafka calls no listener when a consumer closes.
             self._counts[event.member] = 0
             self._changed_at = event.at
         return event

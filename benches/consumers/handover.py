@@ -39,12 +39,12 @@ LIBRDKAFKA: dict[str, dict[str, Any]] = {
 }
 
 Report = tuple[str, float, tuple[int, ...], tuple[int, ...]]
-"""A member, the time, the partitions that it has got, and those that it has given up."""
+"""A member, the time, the partitions that it has gained, and those that it has given up."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What the members of a group share. `heartbeat_ms` is of the classic protocol; 0 leaves the default."""
+    """The settings of all members of a group. `heartbeat_ms` is of the classic protocol; 0 leaves the default."""
 
     contender: str
     bootstrap: str
@@ -56,12 +56,12 @@ class Spec:
 
 @dataclass
 class Handover:
-    """What was measured in one event.
+    """The measured times of one event, in seconds.
 
     Attributes:
         seconds: from its beginning until every member had its share.
-        gaps: for each partition that was without an owner, for how long, in seconds.
-        moved: the same for those that another member got.
+        gaps: for each partition that was without an owner, how long it was without one.
+        moved: the same for the partitions that moved to another member.
     """
 
     seconds: float = 0.0
@@ -139,7 +139,7 @@ class _Member(threading.Thread):
         self._tell(set(), gone)
 
     def _leaves(self) -> None:
-        """From now on nobody reads its partitions."""
+        """Reports all partitions as given up, since the member does not poll any more."""
         self._tell(set(), set(self._owned))
         self._owned = set()
 
@@ -219,9 +219,10 @@ class Group:
             self.tell(self.members, 0)
 
     def scatter(self, seconds: float, chance: random.Random) -> None:
-        """Has members of librdkafka send their heartbeats, of that interval, at moments of their own, as after hours.
+        """Spreads the heartbeats of librdkafka's members over their interval of `seconds`, as they are after hours.
 
-        All stand still until their heartbeats are overdue. Each is sent at the moment at which its process goes on.
+        All processes are stopped until their heartbeats are overdue. Then each process continues at a random moment,
+        and its member sends the heartbeat at once.
         """
         pids = [process.pid for process in self._processes if process.pid is not None]
         for pid in pids:
@@ -235,7 +236,7 @@ class Group:
         time.sleep(seconds)
 
     def tell(self, stops: Sequence[str], starts: int) -> float:
-        """Stops these members and starts so many; returns the time."""
+        """Stops these members and starts this number of new ones; returns the time before."""
         start = time.monotonic()
         for name in stops:
             self._place_of.pop(name).send(("stop", name))
@@ -244,7 +245,7 @@ class Group:
         return start
 
     def settle(self, start: float) -> Handover:
-        """Waits until each member has its share, and tells how long partitions were without an owner since `start`."""
+        """Waits until each member has its share; returns how long partitions were without an owner since `start`."""
         late = time.monotonic() + PATIENCE
         found = Handover()
         free: dict[int, tuple[float, str]] = {}
@@ -257,7 +258,7 @@ class Group:
                 raise TimeoutError(f"{self._spec.contender}: no share for each after {PATIENCE} s: {sizes}") from None
             latest = max(latest, at)
             if name not in self._place_of:
-                # It leaves now, as soon as its poll has returned.
+                # A stopped member leaves only when its poll has returned: the event begins then.
                 start = max(start, at)
             for number in lost:
                 self._shares[name].discard(number)

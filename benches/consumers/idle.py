@@ -53,7 +53,7 @@ class _Clock:
         return Idle(thread / 1e9, time.process_time(), time.perf_counter())
 
     def left(self, seconds: float) -> float:
-        """What is left of so many seconds."""
+        """The rest of this number of seconds since the beginning."""
         return max(0.0, self._began.elapsed + seconds - time.perf_counter())
 
     def found(self) -> Idle:

@@ -75,7 +75,7 @@ class MemberEvent(NamedTuple):
 
     Attributes:
         member: its name.
-        at: when it was so, in seconds (`time.monotonic`, which all processes share).
+        at: the time, in seconds (`time.monotonic`, which all processes share).
         what: `HOLDS` a number of partitions, `READS` the first record of a partition since it was gained, or `CLOSES`:
             the member is about to call `close`.
         number: of partitions, or of the partition; 0 if it closes.
@@ -97,7 +97,7 @@ class Spec:
         group: its id.
         topic: what its members read.
         heartbeat_ms: between two heartbeats.
-        commits: whether positions are committed before partitions go.
+        commits: whether positions are committed before partitions are given up.
     """
 
     contender: str
@@ -134,20 +134,20 @@ class Member(threading.Thread):
     ) -> None:
         super().__init__(name=name, daemon=True)
         self.spec, self.settings = spec, settings
-        # Of its group.
+        # Whether this is the first member of its group.
         self.is_first = is_first
         self.contender = CONTENDERS[spec.contender]
         self._events = events
         self._is_eager = not self.contender.strategy.startswith("cooperative")
         self._owned: set[int] = set()
-        # As assigned last. An eager revocation takes everything, and most of it comes back.
+        # The partitions of the last assignment. An eager revocation removes all of them, and most are assigned again.
         self._had: set[int] = set()
         # Partitions that were gained, and of which no record has been read.
         self._unread: set[int] = set()
         self._stopped = threading.Event()
 
     def assigned(self, partitions: Iterable[int]) -> None:
-        """The listener: an eager assignment names all partitions, a cooperative one those that come."""
+        """Called by the listener: an eager assignment names all partitions, a cooperative one the gained partitions."""
         named = set(partitions)
         self._owned = named if self._is_eager else self._owned | named
         self._unread = (self._unread | (named - self._had)) & self._owned
@@ -155,20 +155,20 @@ class Member(threading.Thread):
         self._report(HOLDS, len(self._owned))
 
     def revoked(self, partitions: Iterable[int]) -> None:
-        """The listener."""
+        """Called by the listener."""
         self._owned -= set(partitions)
         if not self._is_eager:
             self._had = set(self._owned)
         self._report(HOLDS, len(self._owned))
 
     def reads(self, partition: int) -> None:
-        """A record has been handed out."""
+        """Called when the client has returned a record of the partition."""
         if partition in self._unread:
             self._unread.discard(partition)
             self._report(READS, partition)
 
     def closes(self) -> None:
-        """It is about to call `close`."""
+        """Called before the member calls `close`."""
         self._report(CLOSES, 0)
 
     def _report(self, what: str, number: int) -> None:

@@ -32,8 +32,8 @@ class KafkaPythonMember(Member):
             own = [_OWN[self.contender.strategy]]
             consumer = kafka.KafkaConsumer(**settings | {"partition_assignment_strategy": own})
             if self.is_first:
-                # The client's leader (3.0.12) does not wait for the metadata of its topics. A leader that plans before
-                # they come assigns nothing, and never rebalances again. No other member of the group leads.
+                # The client's leader (3.0.12) does not wait for the metadata of its topics. A leader that plans without
+                # metadata assigns nothing, and never rebalances again. No other member of the group leads.
                 consumer.partitions_for_topic(self.spec.topic)
         consumer.subscribe([self.spec.topic], listener=_Listener(self))
         while not self.is_stopped:

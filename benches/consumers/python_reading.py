@@ -36,7 +36,7 @@ class Cost:
 
 
 class _Count:
-    """Counts the records down. The clocks start with the first of them, so that connecting and joining cost nothing."""
+    """Counts the records down. The clocks start with the first of them, so that connecting and joining do not count."""
 
     def __init__(self, records: int) -> None:
         self.left = records

@@ -1,7 +1,8 @@
-"""What a consumer fetches again of partitions that it keeps, while its share of the group changes again and again.
+"""The bytes that a consumer fetches again of kept partitions, while its assignment changes again and again.
 
-The reader keeps one topic, and what it has of the other one changes whenever a second member joins or leaves. The bytes
-that arrive on its connections are compared with those of the client's own consumer, which reads the first topic once.
+The reader keeps the partitions of one topic. Its partitions of the other topic change whenever a second member joins or
+leaves. The bytes that arrive on its connections are compared with those of the client's own consumer, which reads the
+first topic once.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ __all__ = ["PARTITIONS", "PROTOCOLS", "SIZE", "WAYS", "bytes_of_ours", "bytes_of
 PARTITIONS = 6
 SIZE = 2_000
 PATIENCE = 120.0
-# The most records of one call: few, with a rest, while a change is awaited, so that most of what was fetched is not
-# handed out yet.
+# The most records of one call. During the wait for a change, the calls are for few records, with a rest between them:
+# then the client still holds most of the fetched records when the assignment changes.
 FEW, MANY = 5, 100
 REST = 0.01
 
@@ -67,7 +68,7 @@ class Exchange(CustomAssignor):
         shares: dict[str, dict[str, list[int]]] = {name: {exchanged: []} for name in ids}
         shares[reader][kept] = list(range(group.partitions(kept)))
         for number in range(group.partitions(exchanged)):
-            # The ids of members are random, so that every generation has another share.
+            # Member ids are random: the shares differ from generation to generation.
             shares[ids[zlib.crc32(f"{number} {ids}".encode()) % len(ids)]][exchanged].append(number)
         return shares
 
@@ -83,10 +84,10 @@ PROTOCOLS: dict[str, type[Exchange]] = {"eager": Exchange, "cooperative": Cooper
 
 
 class Reader(Protocol):
-    """A consumer and its way of reading."""
+    """A consumer, with the call by which it reads."""
 
     def read(self, most: int) -> Records:
-        """At most so many records; none if there is none for a moment."""
+        """At most this number of records; none if no record arrives for a moment."""
         ...
 
     def rest(self) -> None:
@@ -242,7 +243,7 @@ def received(port: int) -> int:
                 continue
             with socket.socket(fileno=os.dup(int(name))) as each:
                 if each.family == socket.AF_INET and each.getpeername()[1] == port:
-                    # struct tcp_info has tcpi_bytes_received there since Linux 4.1.
+                    # The offset of tcpi_bytes_received in struct tcp_info, since Linux 4.1.
                     info = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136)
                     total += struct.unpack_from("<Q", info, 128)[0]
         except OSError:
@@ -251,7 +252,7 @@ def received(port: int) -> int:
 
 
 def fill(kafka_: Kafka, topic: str, records: int) -> None:
-    """Writes so many records to each partition."""
+    """Writes this number of records to each partition."""
     _write(_producer(kafka_), topic, records, SIZE)
 
 
@@ -273,9 +274,9 @@ def _write(producer: confluent_kafka.Producer, topic: str, records: int, size: i
 
 
 def bytes_of_the_client(kafka_: Kafka, topic: str, records: int, way: str) -> int:
-    """What arrives while the client's own consumer reads all records of the topic, so many in each partition.
+    """The bytes that arrive while the client's own consumer reads the topic, with `records` in each partition.
 
-    It reads in batches: kafka-python's iteration fetches some of what it has got again, whenever it is left.
+    It reads in batches: whenever a loop over kafka-python's consumer is left, the client fetches some records again.
     """
     reader = WAYS["kafka-python: poll()" if way.startswith("kafka-python") else "aiokafka: getmany()"](
         kafka_, [topic], None, None
@@ -287,12 +288,12 @@ def bytes_of_the_client(kafka_: Kafka, topic: str, records: int, way: str) -> in
 
 
 def bytes_of_ours(kafka_: Kafka, topic: str, records: int, way: str, protocol: str, changes: int) -> int:
-    """What arrives while ours reads the same, and its share changes so often.
+    """The bytes that arrive while our consumer reads the same records, and its assignment changes `changes` times.
 
     Raises:
         AssertionError: a record of the topic was not read, or read twice.
     """
-    # In the order of their names, the kept one first.
+    # The name puts this topic after the kept one: `Exchange` sorts the topics.
     exchanged = kafka_.create_topic(unique("zz-exchanged"), PARTITIONS)
     group, topics, producer = unique("bench"), [topic, exchanged], _producer(kafka_)
     other = Other(kafka_, topics, group, PROTOCOLS[protocol]())
@@ -301,7 +302,7 @@ def bytes_of_ours(kafka_: Kafka, topic: str, records: int, way: str, protocol: s
     try:
         _until(lambda: reader.held() == 2 * PARTITIONS, "the reader has everything", reader, read)
         for change in range(changes):
-            # A little is to be read of what comes.
+            # A small record in each partition, so that the reader also reads exchanged partitions.
             _write(producer, exchanged, 1, 10)
             if change % 2 == 0:
                 other.join()

@@ -25,7 +25,7 @@ Span = tuple[float, float]
 
 
 def planning_times(log: Iterable[str]) -> list[Span]:
-    """The times of a librdkafka member, from its log with `debug=protocol`; a response needs a request."""
+    """The times of a librdkafka member, from its log with `debug=protocol`; a response without a request is dropped."""
     spans: list[Span] = []
     replied: float | None = None
     for line in log:

@@ -2,10 +2,10 @@
 
 It follows Java's producer, and calls the partitioner as `Partitioner` documents:
 
-- A record is appended to the last batch of its partition. If that has no room, it is closed. Then, and if no batch is
-  open, `on_new_batch` is called and the partitioner called again.
-- A batch is full when its bytes reach the batch size or an append failed. It is not full because the next record would
-  not fit: such a batch waits for one more record in the real producer.
+- A record is appended to the last batch of its partition. If this batch has no room, it is closed. After that, or if no
+  batch is open, `on_new_batch` is called and the partitioner is called again.
+- A batch is full when its bytes reach the batch size, or when a record did not fit. As in the real producer, a batch
+  without room for the next record is not full before this record comes.
 - A batch may be sent when it is full, when another waits behind it, or when its linger is over. The request with such a
   batch also takes the first batch of each other partition of the broker.
 - A broker answers its requests one after the other, each after its delay, and has at most `in_flight` of them.
@@ -29,7 +29,7 @@ __all__ = ["Cluster", "Outcome", "Setting", "run"]
 
 TOPIC = "t"
 
-# What the format (version 2) takes for a batch, and about what for a record without key and headers besides its value.
+# The bytes of a batch in the format (version 2), and about those of a record without key and headers, less its value.
 BATCH_OVERHEAD = 61
 RECORD_OVERHEAD = 9
 

@@ -34,7 +34,7 @@ class Row:
         load: of one producer; the rest is the same in all rows.
         p99: bounds of sticky's p99 over the other's.
         broker_cpu: a bound of the broker's processor time, likewise; None is no bound.
-        before: the other partitioner. Records with keys went by their hash before, too.
+        before: the other partitioner, as before KIP-480: round robin, or the hash of the key for records with keys.
     """
 
     name: str

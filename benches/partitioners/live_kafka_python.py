@@ -104,7 +104,7 @@ def run(loads: Sequence[Load], brokers: Sequence[ApacheKafka]) -> Measured:
     )
 
 
-# Brokers that are warm.
+# The addresses of brokers that are warm.
 _warm: set[str] = set()
 
 

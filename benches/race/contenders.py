@@ -115,8 +115,8 @@ def _go(client: str) -> Callable[[], list[str]]:
             if not program.exists():
                 unfinished = program.with_suffix(f".{os.getpid()}")
                 try:
-                    # A quarter of the processor time of a build is the collection of garbage, and an eighth is debug
-                    # information and the parts of Go's library that are written in C.
+                    # Without these options a build takes a quarter of its processor time for the collection of garbage,
+                    # and an eighth for debug information and for the parts of Go's library that are written in C.
                     lean = ("-ldflags=-w", "-gcflags=all=-dwarf=false")
                     go_build = ("env", "GOGC=off", "CGO_ENABLED=0", go, "build", "-C", HERE / "go", *lean)
                     command = (*go_build, "-o", unfinished, ".")

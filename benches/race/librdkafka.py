@@ -1,8 +1,9 @@
 """`python -m race.librdkafka`: a librdkafka consumer that leads a group on the embedded Kafka, timed by the broker.
 
 The consumer runs in its own process and is alone in its group. The broker answers its JoinGroup with all members of the
-point, the consumer as the first of them. The time of the consumer ends with its SyncGroup, without the time that the
-broker takes for Metadata in between. Then the broker answers that the group rebalances again.
+point, the consumer as the first of them. The measured time runs from this answer to the consumer's SyncGroup, without
+the time that the broker takes for Metadata in between. The broker answers SyncGroup with REBALANCE_IN_PROGRESS, so that
+the consumer joins again.
 """
 
 from __future__ import annotations

@@ -106,11 +106,11 @@ Timed = tuple[int, int, "Mapping[str, bytes]"]
 
 
 def measure(timed: Callable[[], Timed], request: dict[str, Any], plans: Plans) -> dict[str, Any]:
-    """Calls as often as the request says; the content of the event `done`."""
+    """Calls as often as the request says; returns the content of the event `done`."""
     begin = perf_counter()
     wall, cpu, plan = timed()
     tell("called")
-    # A second call would take as long as the first.
+    # A second call would take as long as the first one, and not end within the budget.
     if 2 * (perf_counter() - begin) > request["budget"]:
         plans.add(plan)
         return {"cold": True, "wall": [wall], "cpu": [cpu]}

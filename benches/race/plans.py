@@ -27,7 +27,7 @@ class InvalidPlanError(ValueError):
 
 @dataclass(frozen=True)
 class Quality:
-    """The criteria of a plan, in this order; a missing rack is worse than a lost partition."""
+    """The criteria of a plan, in this order; a rack miss is worse than a moved partition."""
 
     score: int
     """KIP-54's balance score."""

@@ -63,7 +63,7 @@ def _kafka_python(point: Loaded, call: str) -> Callable[[], Mapping[str, bytes]]
 
 
 def _prefixed(metadata: bytes) -> bytes:
-    """The same metadata with user data in kafka-python's form, which has an INT16 in front. It reads no other."""
+    """The same metadata with an INT16 before the user data. kafka-python reads user data in this form only."""
     count, at = int.from_bytes(metadata[2:6], "big"), 6
     for _ in range(count):
         at += 2 + int.from_bytes(metadata[at : at + 2], "big")

@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// franz-go's balancers, through kgo.GroupBalancer, as its client calls them when it leads a group. A balancer learns of racks
-// only from a client with brokers, so here it knows of none.
+// franz-go's balancers, through kgo.GroupBalancer, as its client calls them when it leads a group. A balancer reads racks only
+// from a client with brokers; therefore racks have no effect here.
 func franzGo(strategy string, group *point) (func() (plan, error), error) {
 	balancer, known := map[string]kgo.GroupBalancer{
 		"sticky":             kgo.StickyBalancer(),

@@ -52,7 +52,7 @@ type point struct {
 // By member id, the assignment as SyncGroup carries it.
 type plan = map[string][]byte
 
-// What is called and timed, made of the name of a strategy and a point. The preparation itself is not timed.
+// Returns the call that is timed, for the name of a strategy and a point. This preparation itself is not timed.
 type client func(strategy string, group *point) (func() (plan, error), error)
 
 var clients = map[string]client{"franz-go": franzGo, "sarama": saramaClient}

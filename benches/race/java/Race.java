@@ -175,7 +175,7 @@ public final class Race {
         return (System.nanoTime() - start) / 1e9;
     }
 
-    /** Calls as often as the request says; whether the first call counts. */
+    /** Calls as often as the request says; returns whether the first call counts. */
     private boolean measure(JsonNode request, Plans plans) throws IOException {
         double budget = request.get("budget").asDouble();
         long begin = System.nanoTime();
