@@ -99,7 +99,7 @@ def typical(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, floa
 
     Most of a delay is the wait for the next heartbeat, which the phase sets; the client adds one hundredth of it. After
     a join just before a heartbeat, chance decides whether this heartbeat or only the next one reports the rebalance.
-    That moves the median of twenty delays by several hundredths, but not the median of the differences at the same phase.
+    This moves the median of twenty delays by several hundredths, but not the median of the differences at one phase.
 
     Returns:
         Ours and theirs, in seconds: theirs is the median of `theirs`, ours is this median plus the median difference.

@@ -49,8 +49,8 @@ def waited(change: str, heartbeat_ms: int, processes: int) -> float:
     """The mean seconds of a rebalance in which a member waits for the heartbeat from which it learns of the rebalance.
 
     The heartbeats of a generation begin together, and a member leaves at any moment between two of them: the mean wait
-    is half an interval. Members of one process signal each other, so with few processes hardly any member waits. For joins
-    nothing is subtracted.
+    is half an interval. Members of one process signal each other, so with few processes hardly any member waits. For
+    joins nothing is subtracted.
 
     Args:
         change: `joins` or `leaves`.

@@ -6,7 +6,7 @@ from kafka_assignors import CustomAssignor, Group, Member
 
 
 class ActiveStandby(CustomAssignor):
-    """Who reads goes on; else the first member by id begins."""
+    """The member that owns partitions stays active; if no member owns any, the first one by id becomes active."""
 
     name = "active-standby"
 

@@ -1,4 +1,4 @@
-"""Caps: no member reads more partitions than it says it can; what is left waits for another member."""
+"""Caps: no member reads more partitions than its cap; the partitions left over wait for another member."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from kafka_assignors import CustomAssignor, Group, Member, sticky_within
 
 @dataclass(frozen=True)
 class Caps(CustomAssignor):
-    """Each consumer gives its own number of partitions."""
+    """Each consumer sends its own cap in its data."""
 
     most: int = 4
     name: ClassVar[str] = "caps"

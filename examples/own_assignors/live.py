@@ -41,7 +41,7 @@ class Troupe:
             consumer.close()
 
     def play(self) -> Iterator[tuple[Joins | Leaves, Plan]]:
-        """Carries out each step, and yields it with the plan after it; `assigned` then returns a member's partitions."""
+        """Yields each step with the plan after it. Between two steps `assigned` returns the partitions of a member."""
         for step in self._scene.steps:
             if isinstance(step, Joins):
                 self._join(step)

@@ -9,7 +9,7 @@ from kafka_assignors import CustomAssignor, Group, Member, sticky_within
 
 @dataclass(frozen=True)
 class Priorities(CustomAssignor):
-    """A topic is gold by the beginning of its name, and a member says of itself that it is big."""
+    """A topic is gold if its name begins with `gold`, and a member sends in its data whether it is big."""
 
     big: bool = False
     gold: str = "gold."

@@ -1,4 +1,4 @@
-"""Zones: a topic is read in its zone. A zone without members is read by those that take the overflow."""
+"""Zones: a topic is read in its zone. Overflow members read the topics of a zone without members."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
