@@ -46,7 +46,7 @@ class Voice:
             print(dump(event), flush=True)
 
     def rebalanced(self, report: RebalanceReport) -> None:
-        """The consumer's `on_rebalance`. The client only logs errors of this callback, and the demo must report them."""
+        """The consumer's `on_rebalance`. The client only logs errors of this callback; the demo must report them."""
         try:
             self._tell(report)
         except Exception as error:

@@ -1,4 +1,5 @@
-//! A group whose assignor is the user's own: read for Python, planned there, and written with what Python planned.
+//! A group whose assignor is the user's own, in Python: this module reads the group, Python plans it, and this module writes
+//! the assignments of Python's plan.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -26,7 +27,7 @@ use crate::interrupt::interruptible;
 use crate::leader::{Member, Remembered, read_members, to_dict, write_error};
 use crate::plan::{Fault, Plan};
 
-/// Id, topics, owned partitions, generation, instance id, rack, and what the assignor says of the member.
+/// Id, topics, owned partitions, generation, instance id, rack, and the data that the assignor of the member sent.
 type MemberFields<'py> = (
     Bound<'py, PyString>,
     Vec<Bound<'py, PyString>>,
@@ -37,7 +38,7 @@ type MemberFields<'py> = (
     Bound<'py, PyBytes>,
 );
 
-/// The members as JoinGroup listed them, and the rest of the rebalance that they are in.
+/// The members as JoinGroup listed them, and the group that was read from their metadata.
 struct Joined {
     members: Vec<Member>,
     opened: Opened,
@@ -48,7 +49,7 @@ struct Joined {
 pub(crate) struct CustomGroup {
     cooperative: bool,
     forming: Option<i32>,
-    /// The group; that of `joined` where it was read from bytes.
+    /// The group of Python objects; `None` if `joined` contains the group, read from metadata.
     group: Option<Group>,
     joined: Option<Joined>,
     ownership: Ownership,
@@ -68,7 +69,7 @@ impl CustomGroup {
         Strategy::Custom { cooperative: self.cooperative }
     }
 
-    /// The plan of an outcome, and the bytes of its assignments where the members were bytes.
+    /// The plan of an outcome. If the group was read from metadata, also the bytes of the assignments.
     fn close<'py>(&self, py: Python<'py>, outcome: Outcome) -> PyResult<(Option<Bound<'py, PyDict>>, Plan)> {
         let strategy = self.strategy();
         let Some(Joined { members, opened }) = &self.joined else {
@@ -91,7 +92,7 @@ impl CustomGroup {
     }
 }
 
-/// What Python planned, checked.
+/// Reads and checks the plan that Python made.
 fn read_plan(group: &Group, partitions: &Bound<'_, PyDict>) -> PyResult<CorePlan> {
     let mut draft = Draft::new(group);
     for (member, topics) in partitions {
@@ -105,8 +106,8 @@ fn read_plan(group: &Group, partitions: &Bound<'_, PyDict>) -> PyResult<CorePlan
     Ok(draft.finish())
 }
 
-/// Plans a group of a replay with a function of Python: of the partition counts and the members, as [`CustomGroup::members`]. It
-/// returns the partitions, and what the heaviest member carries with a bound of it, or None.
+/// Plans a group of a replay with a Python function. Its arguments are the partition counts, and the members in the form of
+/// [`CustomGroup::members`]. It returns the partitions of each member, and the largest load with a lower bound, or None.
 pub(crate) fn plan_with(
     py: Python<'_>,
     planner: &Bound<'_, PyAny>,
@@ -122,7 +123,7 @@ pub(crate) fn plan_with(
     Ok(Planned { plan: read_plan(group, &partitions)?, loads: loads.map(|(worst, bound)| Loads { worst, bound }) })
 }
 
-/// The members with what they own, in byte order of their ids; `data` has what the assignor says of each.
+/// The members with their owned partitions, in byte order of their ids; `data` returns the data of a member.
 fn member_fields<'py, 'a>(
     py: Python<'py>,
     group: &Group,
@@ -169,8 +170,8 @@ impl CustomGroup {
         })
     }
 
-    /// The plan that gives each member these partitions, and the bytes of the assignments where the members were bytes.
-    /// Partitions that another member still holds are withheld, where the assignor is cooperative.
+    /// The plan that gives each member these partitions. If the group was read from metadata, also the bytes of the
+    /// assignments. A cooperative assignor withholds partitions that another member still owns.
     fn finish<'py>(
         &self,
         py: Python<'py>,
@@ -179,7 +180,7 @@ impl CustomGroup {
         self.close(py, self.outcome(partitions)?)
     }
 
-    /// What the assignor says of each member that it says anything of, in byte order of their ids.
+    /// The data of each member whose assignor sent any, in byte order of their ids.
     fn data<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyBytes>)> {
         let Some(joined) = &self.joined else { return Vec::new() };
         let data = joined.opened.group.member_ids().iter().zip(&joined.opened.order).map(|(id, &position)| {
@@ -190,8 +191,8 @@ impl CustomGroup {
     }
 
     /// The weighted plan, as `finish`, and how many weights were unknown. `weights` has a list for each topic, by partition
-    /// number, with None for an unknown weight; without it every partition weighs the same. `capacities` are of members that
-    /// have not the capacity 1.
+    /// number, with None for an unknown weight; without it every partition weighs the same. `capacities` contains the
+    /// members whose capacity is not 1.
     #[pyo3(signature = (weights, capacities, tolerance, seconds=None))]
     fn finish_weighted<'py>(
         &self,
@@ -217,7 +218,8 @@ impl CustomGroup {
     }
 }
 
-/// The weights by flat partition. Topics and partitions that have none are unknown, and others than those of the group do not count.
+/// The weights by flat partition; `None` for a partition without a weight. Weights of topics and partitions that the group does
+/// not have are ignored.
 fn read_weights(group: &Group, weights: &Bound<'_, PyDict>) -> PyResult<Vec<Option<f64>>> {
     let topics = group.topics();
     let mut flat = vec![None; topics.partitions()];
@@ -259,8 +261,9 @@ fn weights_error(group: &Group, error: &WeightsError) -> PyErr {
 
 /// Plans a group of Python objects by the sticky strategy under restrictions.
 ///
-/// `sets` are sets of member ids; `set_of` has for each restricted topic the number of the set of each partition, negative where
-/// every subscriber may have it; `capacity` is the most partitions of each limited member.
+/// `sets` are sets of member ids. `set_of` maps each restricted topic to a number for each partition: the index of the set of
+/// the members that may own it, negative if every subscriber may. `capacity` maps each limited member to its largest number of
+/// partitions.
 #[pyfunction]
 pub(crate) fn assign_restricted(
     py: Python<'_>,
@@ -283,7 +286,7 @@ pub(crate) fn assign_restricted(
     })
 }
 
-/// The restrictions by numbers. Names that the group does not have restrict nothing; Python has refused them.
+/// Converts the names in the restrictions to numbers. Unknown names are skipped: Python has refused them before.
 fn read_restrictions(
     group: &Group,
     sets: &[Vec<PyBackedStr>],

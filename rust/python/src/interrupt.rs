@@ -15,7 +15,7 @@ struct Watch {
     until: Option<Instant>,
     /// The time of the next check for signals. `None` outside the main thread: Python handles signals only there.
     next: Cell<Option<Instant>>,
-    /// The handler's error. Work of several searches asks again in each of them: all of them must end.
+    /// The error of the signal handler. Work with several searches checks again in each search, and all of them must end.
     raised: RefCell<Option<PyErr>>,
 }
 

@@ -61,8 +61,8 @@ pub(crate) fn write_error(error: WriteError) -> PyErr {
     GroupError::new_err(error.to_string())
 }
 
-/// The assignments by member id. `order` has the position of each member in `members`: their own strings are the keys, whose
-/// hashes Python may know already.
+/// The assignments by member id. `order` has the position of each member in `members`. The keys are the strings of `members`
+/// and not copies, since Python may have computed their hashes already.
 pub(crate) fn to_dict<'py>(
     py: Python<'py>,
     members: &[Member],

@@ -62,8 +62,9 @@ pub(crate) fn lag_strategy(scope: &str, max_skew: Option<u32>, threshold: Option
     Ok(Strategy::Lag(lag::Options { scope, max_skew, keep }))
 }
 
-/// Intervals in milliseconds: of heartbeats in the classic protocol, until the first one of a generation, of heartbeats in the
-/// consumer protocol, of those of a member that waits, and of a round trip; and whether members send theirs apart.
+/// The fields of [`Intervals`], in milliseconds: the interval of heartbeats in the classic protocol, the time until the first
+/// heartbeat of a generation, the interval of heartbeats in the consumer protocol, the same for a member that waits for
+/// partitions, and the round trip. Last, whether the members send their heartbeats apart.
 pub(crate) type IntervalsInMs = (f64, f64, f64, f64, f64, bool);
 
 pub(crate) fn read_intervals(
@@ -72,8 +73,8 @@ pub(crate) fn read_intervals(
     Intervals { heartbeat, first_heartbeat, apart, consumer_heartbeat, waiting_heartbeat, round_trip }
 }
 
-/// The expected partitions × milliseconds without an owner. `changes` are the numbers of members that stay, that lose
-/// partitions, and that join, and of partitions held by members that stay, given up by them, taken by them, and taken by members that join.
+/// The expected partitions × milliseconds without an owner. `changes` are first the numbers of members that stay, lose partitions
+/// and join. Then come the numbers of partitions that the staying members hold, give up and take, and that joining members take.
 #[pyfunction]
 pub(crate) fn ownerless_ms(
     protocol: &str,

@@ -27,13 +27,13 @@ pub(crate) type Fault = (String, String);
 type Move<'py> = (Bound<'py, PyString>, u32, Option<Bound<'py, PyString>>, Option<Bound<'py, PyString>>);
 
 /// Topic, partition number, kind of the reason, and two names that depend on the kind. First the member that will get
-/// the partition, or whose number it is. Then the member that must revoke it first, or the topic that prevents the
-/// assignment.
+/// the partition, or in a stream join the member that owns its number. Then the member that must revoke it first, or the
+/// topic that prevents the assignment.
 type Unassigned<'py> =
     (Bound<'py, PyString>, u32, &'static str, Option<Bound<'py, PyString>>, Option<Bound<'py, PyString>>);
 
-/// Balance score, moved, kept, rack misses, optimal, the search that ended early, how many partitions an assignor of the user's left
-/// out, and the worst relative load of a weighted plan. A pair is a value and its bound.
+/// Balance score, moved, kept, rack misses, optimal, the search that ended early, the number of partitions that a user's own
+/// assignor left out, and the worst relative load of a weighted plan. A pair is a value and its bound.
 type Certificate =
     ((u128, Option<u128>), (u64, Option<u64>), u64, (u64, Option<u64>), bool, Option<String>, u64, Option<(f64, f64)>);
 
@@ -275,7 +275,7 @@ impl Plan {
         moves
     }
 
-    /// Every partition that no member gets: topic, number, kind of reason, and two names that depend on it.
+    /// Every partition that no member gets: topic, number, kind of reason, and two names that depend on the kind.
     fn unassigned<'py>(&self, py: Python<'py>) -> Vec<Unassigned<'py>> {
         let (topics, members) = (self.topic_names(py), self.member_names(py));
         let mut unassigned = Vec::new();
@@ -328,8 +328,8 @@ impl Plan {
 
     /// Settles the claims again and checks the plan, with code that shares nothing with the solver. Other Python
     /// threads run meanwhile. Returns balance score and its bound, moved and its bound, kept, rack misses and their
-    /// bound, whether the plan is proven optimal, the search for a bound that ended early, how many partitions an assignor of
-    /// the user's left out, and the worst relative load of a weighted plan and its bound.
+    /// bound, whether the plan is proven optimal, the search for a bound that ended early, the number of partitions that a
+    /// user's own assignor left out, and the worst relative load of a weighted plan and its bound.
     fn verify(&self, py: Python<'_>) -> PyResult<Certificate> {
         if let Some(weighed) = &self.outcome.weighed {
             return self.verify_weighted(py, weighed);
@@ -370,7 +370,7 @@ impl Plan {
         self.has_lags().then(|| interruptible(py, None, bound)).transpose()
     }
 
-    /// The weight that each member has once withheld partitions are handed out; None if the plan is not weighted.
+    /// The load of each member after the withheld partitions are assigned too; None if the plan is not weighted.
     fn load_by_member(&self) -> Option<Vec<f64>> {
         let Weighed { weights, .. } = self.outcome.weighed.as_deref()?;
         let loads = weights.loads(&self.outcome.target().owner);

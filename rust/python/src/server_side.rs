@@ -128,12 +128,12 @@ impl ServerSideGroup {
         py.detach(|| self.core.plan()).map_err(refused)
     }
 
-    /// Whether something happened that is not planned.
+    /// Whether the group has changes that are not planned yet.
     fn pending(&self) -> bool {
         self.core.is_pending()
     }
 
-    /// The members in the order in which the assignor saw them.
+    /// The members in the order in which the assignor received them last, then the new ones.
     fn members(&self) -> Vec<&str> {
         self.core.members().collect()
     }

@@ -59,7 +59,7 @@ pub(crate) fn decode_sticky_user_data(data: Option<&[u8]>) -> PyResult<(Lists, i
     Ok((lists(read.partitions), read.generation))
 }
 
-/// Reads the user data of a member whose assignor is the user's own: partitions, generation, and what the assignor says of it.
+/// Reads the user data of a member whose assignor is the user's own: partitions, generation, and the data of the assignor.
 #[pyfunction]
 pub(crate) fn decode_custom_user_data(data: Option<&[u8]>) -> PyResult<(Lists, i32, &[u8])> {
     let read = CustomUserData::read(data).map_err(unreadable)?;

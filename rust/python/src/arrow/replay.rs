@@ -37,7 +37,7 @@ enum Options {
     Named(String, (String, String, String)),
     /// Scope, skew and threshold of the lag-based strategy.
     Lag(String, (String, Option<u32>, Option<u64>)),
-    /// Whether cooperative, and the function that plans, of a user's own.
+    /// Whether a user's own assignor is cooperative, and its function that plans.
     Custom(String, (bool, Py<PyAny>)),
 }
 
@@ -45,13 +45,13 @@ enum Options {
 struct Strategies {
     labels: Vec<String>,
     strategies: Vec<Strategy>,
-    /// The functions of the users' own.
+    /// The functions of users' own assignors that plan; `None` for other strategies.
     planners: Vec<Option<Py<PyAny>>>,
     intervals: Intervals,
 }
 
 impl Strategies {
-    /// Plans with a user's own assignor; what it raises is the error.
+    /// Plans with a user's own assignor. Its exception becomes the error.
     fn plan(&self, index: usize, group: &Group, ownership: &Ownership) -> Result<Planned, String> {
         Python::attach(|py| {
             let planner = self.planners[index].as_ref().ok_or("it has no function that plans")?;
