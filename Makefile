@@ -2,8 +2,8 @@
 # Kafka broker need Java 17 and Maven too. `make help` lists the targets.
 
 PYTHON ?= python3
-# Most tests that take long wait: for a session to expire, or for a broker. Without a broker they compute less, so that two
-# cores carry more of them.
+# Most long tests wait for a session to expire, or for a broker. Tests without a broker compute less, so that two cores can run
+# more of them at a time.
 WORKERS ?= 7
 QUICK_WORKERS ?= 10
 PYTEST_ARGS ?=
@@ -12,7 +12,7 @@ DEMO_ARGS ?=
 # For test-long: cases of each property in Rust, broker releases, chaos (seconds, and records a second), seconds for each fuzz
 # target.
 CASES ?= 20000
-# How many times as many seeds the oracle tests of test-long go through.
+# The factor by which test-long multiplies the seeds of the oracle tests.
 SEED_FACTOR ?= 20
 KAFKA_LONG ?= 3.9.2
 CHAOS_SECONDS ?= 600
@@ -21,14 +21,14 @@ FUZZ_SECONDS ?= 300
 # For pipeline: --groups, --seed, --master.
 PIPELINE_ARGS ?=
 
-# Without make's job server, which is not open to what a recipe starts and only makes cargo warn.
+# Without the variables of make's job server: programs of a recipe cannot use it, and cargo would warn.
 CARGO := env -u MAKEFLAGS -u MFLAGS cargo
 VENV := .venv
 BIN := $(VENV)/bin
 WHEELS := target/wheels
-# Every file that comes from an index has one of the committed hashes, and so has what builds those that come as sources. PySpark
-# is one of these: its jars are compressed already, and compressing them again for a wheel that is unpacked at once takes a
-# processor 18 seconds.
+# Every file from an index must have one of the committed hashes, also the build tools of packages that come as sources. PySpark
+# comes as sources: its jars are compressed already, and compressing them again for a wheel that is unpacked at once would take
+# 18 seconds of a processor.
 INSTALL := $(BIN)/uv pip install --quiet --require-hashes --constraint requirements/constraints.txt --build-constraints requirements/constraints.txt --config-settings-package pyspark:--build-option=--compression=stored
 # A busy machine may stretch one of two times: a ratio that is beyond its bound is measured twice more before it fails.
 AGAIN := --reruns 2 --only-rerun RatioError
@@ -38,7 +38,7 @@ SPREAD := --dist loadgroup --max-worker-restart 0
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
   $(shell find rust python -type f \( -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name '*.j2' -o -name '*.css' -o -name '*.js' -o -name '*.json' -o -name '*.yml' -o -name py.typed -o -name Cargo.toml \) -not -path '*/target/*')
 
-# What cargo keeps to compile a part again makes a first build a fifth longer. A build after it, by the next `make`, keeps it.
+# cargo's files for incremental builds make a first build a fifth longer. So only later builds, by the next `make`, write them.
 ifeq ($(wildcard target/debug),)
 export CARGO_INCREMENTAL ?= 0
 endif
@@ -72,9 +72,9 @@ $(VENV)/.frameworks: $(VENV)/.stamp
 	@touch $@
 
 # The wheel in three builds of the same sources, each as cargo's profile of that name has it. `dev` compiles in a fraction of the
-# time: it is for what shows that something works. `release` is optimised as what is published: whatever measures runs on it.
-# `optimized` is nearly as fast, and takes a third less to compile: CI runs on it. All have the feature `bench`, the floors that
-# benchmarks divide by. A published wheel has not: `make release` builds it.
+# time: tests that measure nothing run on it. `release` is optimised like the published wheel: measurements run on it.
+# `optimized` is nearly as fast, and takes a third less to compile: CI runs on it. All three have the feature `bench`, the floors
+# that benchmarks divide by. Published wheels do not have this feature: `make release` builds them.
 $(WHEELS)/%/.stamp: $(VENV)/.stamp $(SOURCES)
 	@echo "=== build: wheel ($*)"
 	@rm -rf $(@D) && mkdir -p $(@D)
@@ -92,30 +92,32 @@ WORKS := $(VENV)/.installed-$(WORKING)
 MEASURES := $(VENV)/.installed-$(MEASURED)
 .PRECIOUS: $(WHEELS)/%/.stamp
 
-# The real broker and the Java test member, in .cache. The tests make them too, where they are missing; asked for here, Maven
-# downloads while something else compiles.
+# The real broker and the Java test member, in .cache. Tests that miss them would make them, too. With a target of their
+# own Maven downloads while something else compiles.
 jars: $(VENV)/.stamp
 	@echo "=== set-up: Apache Kafka from Maven"
 	@PYTHONPATH=tests $(BIN)/python -P -m support.jars
 
-# What the JVMs of Spark, of the brokers and of the Java members load in each of their 150 starts, in .cache, so that they do
-# not read and verify it again.
+# Archives in .cache of the classes that the JVMs of Spark, of the brokers and of the Java members load. Without them each of 150
+# starts would read and verify the classes again.
 class-archives: $(WORKS)
 	@echo "=== set-up: archives of Java's classes"
 	@PYTHONPATH=tests $(BIN)/python -P -m support.class_archives
 
-# What tests with needs would compile themselves: the programs of the race's peers, and what lists the core's public names.
+# Programs that the tests of `test-needs` would compile themselves: those of the race's peers, and the one that lists the core's
+# public names.
 programs: jars
 	@echo "=== set-up: programs of the race's peers, and the core's public names"
 	@PYTHONPATH=benches:tests $(BIN)/python -P -m race.contenders
 	@PYTHONPATH=tests $(BIN)/python -P -m support.core_names >/dev/null
 
-# The tests look at the report in it. Installed as root from Debian where there is none; else one sentence says what to do.
+# Chromium, in which tests open the report. If there is none, root installs it from Debian; other users get one sentence with
+# what to do.
 browser: $(VENV)/.stamp
 	@echo "=== set-up: Chromium"
 	@PYTHONPATH=tests $(BIN)/python -P -m support.browser
 
-# The dashboard and the alert rules are tried with it. Installed as Chromium is.
+# Prometheus, with which tests try the dashboard and the alert rules. It is installed like Chromium.
 prometheus: $(VENV)/.stamp
 	@echo "=== set-up: Prometheus"
 	@PYTHONPATH=tests $(BIN)/python -P -m support.prometheus
@@ -159,11 +161,11 @@ test: ## the tests a newcomer needs: all that needs no real broker, browser or o
 	@$(MAKE) -j2 --output-sync=target test-python test-rust
 	@$(MAKE) gate-counts
 
-# Everything runs on one wheel, since a second one would be one more to compile. Its last two crates take one core two minutes:
-# `beside-wheel` needs no wheel, and has the rest of the time. Clippy needs the macros that the wheel has compiled, so it runs
-# beside `make test`, whose tests wait for a third of their time. Ratios are measured on one core; the other one, at the lowest
-# priority, goes through seeds. Pytest's closing lines stand before the gate's. Make keeps the lines of a target together only
-# where it may run two jobs.
+# Everything runs on one wheel, since a second wheel would have to be compiled, too. The last two crates of the wheel take two
+# minutes of one core. Meanwhile the other core runs `beside-wheel`, whose targets need no wheel. Clippy needs the macros that the
+# build of the wheel has compiled; therefore it runs beside `make test`, whose tests wait for a third of their time. At the end
+# one core measures the ratios, and the other core runs seeds at the lowest priority. The last lines of pytest stand before those
+# of the gate. make keeps the lines of a target together only if it may run two jobs.
 check: export WORKING := optimized
 check: export MEASURED := optimized
 check: ## everything that CI runs: `make test`, then all that it leaves out
@@ -180,7 +182,7 @@ beside-wheel: jars browser prometheus
 	@nice $(MAKE) other-seeds
 	@nice $(MAKE) lint-sources
 
-# The last one waits for sessions to expire, for most of its time.
+# `matrix-ends` spends most of its time waiting for sessions to expire.
 beside-tests:
 	@$(MAKE) class-archives
 	@$(MAKE) lint-rust
@@ -190,12 +192,12 @@ beside-tests:
 
 lint: lint-rust lint-sources lint-module ## formatting, clippy, ruff, mypy, the stub against the built module
 
-# Clippy in the profile of the wheel finds its macros and build scripts compiled.
+# In the profile of the wheel, clippy uses the macros and build scripts that the wheel has compiled.
 lint-rust:
 	@echo "=== lint: cargo fmt, clippy"
 	@$(CARGO) fmt --all --check
 	@$(CARGO) clippy --quiet --profile $(WORKING) --workspace --exclude kafka-assignors-seeds --all-targets --features kafka-assignors-python/bench --locked -- -D warnings
-	@# What is published.
+	@# The features of the published wheels.
 	@$(CARGO) clippy --quiet --profile $(WORKING) --package kafka-assignors-python --locked -- -D warnings
 
 lint-sources: $(VENV)/.stamp
@@ -221,7 +223,8 @@ test-rust:
 
 test-seeds: simulated-seeds other-seeds ## the seeds that `test` leaves out: of the simulated groups 15 of 16
 
-# The simulated groups take five times as long in a core without optimisation. rust/seeds has the core that the wheel has.
+# The simulated groups take five times as long in a core without optimisation. rust/seeds uses the core as it is
+# compiled for the wheel.
 simulated-seeds:
 	@echo "=== test: cargo test, the other seeds of the simulated groups"
 	@$(CARGO) test --quiet --profile optimized --package kafka-assignors-seeds --locked -- --ignored
@@ -239,8 +242,8 @@ other-seeds:
 # What a test needs is computed from the test itself: tests/support/needs.py.
 test-python: $(WORKS) ## only pytest, without what `check` adds: make test-python PYTEST_ARGS='-k name'
 	@echo "=== test: pytest"
-	@# Python keeps what it compiles here; the processes, which start at once, would each compile it themselves: 39 s of CPU
-	@# time. The next line shows an error of collection.
+	@# This first run writes Python's compiled files. Otherwise all test processes, which start at the same time, would compile
+	@# every module: 39 s of CPU time. An error of collection is hidden here, and shown by the next command.
 	@$(PYTEST) --collect-only -qq -m "not needs" >/dev/null || true
 	@$(PYTEST) -n $(QUICK_WORKERS) $(SPREAD) --durations=30 -m "not needs" $(PYTEST_ARGS)
 
@@ -258,7 +261,7 @@ matrix-ends: $(WHEELS)/$(WORKING)/.stamp ## the clients' tests on the oldest rel
 	@echo "=== test: pytest, the oldest release of each client"
 	@$(MATRIX) --wheel $(WHEELS)/$(WORKING)/*-abi3-*.whl --ends --write-nothing
 
-# Their jars are for an older Spark than the newest, which gets an environment of its own.
+# The jars of Iceberg and Delta are for an older Spark than the newest, so this Spark gets an environment of its own.
 lakes: $(WHEELS)/$(WORKING)/.stamp ## the Spark pipeline on tables of Iceberg and Delta, beside folders
 	@PYTHONPATH=tests $(BIN)/python -P -m support.lakes --wheel $(WHEELS)/$(WORKING)/*-abi3-*.whl
 
@@ -283,13 +286,13 @@ peers: $(VENV)/.stamp ## what `make bench` measures beside ours, where it is ins
 bench: $(MEASURES) ## all benchmarks, beside the peers
 	@$(PYTEST) benches --benchmark-only $(AGAIN) $(PYTEST_ARGS)
 
-# Wants a quiet machine. One of them: make bench-partitioners BENCH_ARGS='--only simulated-*'; --list names them, --quick
+# Needs a quiet machine. One scenario: make bench-partitioners BENCH_ARGS='--only simulated-*'; --list names them, --quick
 # shows that they work.
 bench-partitioners: $(MEASURES) ## the published results of the sticky partitioners, reproduced
 	@PYTHONPATH=benches:tests $(BIN)/python -P -m partitioners $(BENCH_ARGS)
 
-# Wants a quiet machine for about two hours; parts of it add up: make race BENCH_ARGS='--part 1/4'. Java and Maven, Go and
-# librdkafka take part where they are installed; --list names points and peers, --quick shows that it works.
+# Needs a quiet machine for about two hours; the results of parts are merged: make race BENCH_ARGS='--part 1/4'. Java and Maven,
+# Go and librdkafka take part where they are installed; --list names points and peers, --quick shows that it works.
 race: $(MEASURES) ## our sticky assignors beside every peer's, on the same bytes
 	@PYTHONPATH=benches:tests $(BIN)/python -P -m race $(BENCH_ARGS)
 
@@ -335,8 +338,8 @@ $(RELEASE)/.stamp: $(VENV)/.stamp requirements/release.txt
 # Some of the release: make wheels PLATFORMS='sdist manylinux-x86_64'. .github/release/platforms.py lists them.
 PLATFORMS ?=
 ABI ?=
-# RECORD=yes writes down what was built or ran, in docs/figures/releases and on docs/releases.md. `make publish` wants the
-# sources as they were committed, so it is not the usual way.
+# RECORD=yes writes down what was built or ran, in docs/figures/releases and on docs/releases.md. `make publish` refuses
+# sources that differ from HEAD; therefore RECORD is off by default.
 RECORD ?=
 RECORDS := docs/figures/releases
 wheels: $(RELEASE)/.stamp ## every wheel of a release, cross-built and checked, and the sdist, in dist/: PLATFORMS='macos-arm64 sdist'
@@ -349,7 +352,7 @@ check-wheels: $(RELEASE)/.stamp ## the checks of `make wheels` on what is in dis
 	@$(RELEASE_PYTHON) .github/release/check_wheels.py dist/*
 	@$(RELEASE_PYTHON) .github/release/check_files.py $(if $(PLATFORMS),,--release) dist/*
 
-# Unpacks Debian's Pythons of several versions and processors, and builds what Debian has not, in target/pythons:
+# Unpacks Debian's Pythons of several versions and processors, and builds the Pythons that Debian lacks, in target/pythons:
 # TRY='3.13-arm64 3.13-musl'.
 TRY ?=
 try-wheels: $(RELEASE)/.stamp ## the wheels in dist/ on every Python that this machine can run, arm64 under qemu

@@ -3,14 +3,14 @@
     python .github/release/build_wheels.py --out dist                          all
     python .github/release/build_wheels.py --out dist macos-arm64 sdist        some
 
-maturin compiles, and zig links: for an old C library, for musl, for macOS and for Windows. What takes part is pinned:
+maturin compiles, and zig links: for an old C library, for musl, for macOS and for Windows. The tools are pinned:
 maturin and zig by hash (requirements/release.txt), the crates by Cargo.lock, the compiler by toolchain.toml. Two builds
 of one commit give the same bytes wherever the repository lies: times are the commit's, and this machine's paths are
 replaced.
 
 The last half of a build is one thread, which optimises all crates as one. So two platforms are built at a time, each in
 a folder of cargo's own: a second build in the same folder would wait for its lock. The wheels of one platform are built
-in one folder one after the other, so that the second takes the crates that do not know Python from the first.
+in one folder one after the other, so that the second build reuses the crates that do not depend on Python.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ SDIST = "sdist"
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A wheel, and what it took to build it.
+    """A wheel, and the times of its build.
 
     Attributes:
         path: The file.
-        seconds: How long it took.
-        processor_seconds: The processor time of it, in seconds, which other work on the machine hardly changes.
+        seconds: The elapsed time.
+        processor_seconds: The processor time, which other work on the machine hardly changes.
     """
 
     path: Path
@@ -61,17 +61,17 @@ class Built:
 
 
 def remapped_paths(root: Path, home: Path, cargo: Path, target: Path) -> list[str]:
-    """What rustc writes in place of this machine's folders. Of several prefixes that fit, rustc takes the last."""
+    """rustc's options to replace this machine's folders. Of several prefixes that fit, rustc takes the last."""
     folders = {home: "/home", cargo: "/cargo", root: "/kafka-assignors"}
     # A registry's folder has the name of its host, so that a mirror would give other bytes.
     folders |= dict.fromkeys(sorted((cargo / "registry" / "src").glob("*")), "/crates")
-    # Sources that a crate generates lie there. Which of the folders a platform is built in is chance.
+    # Crates generate sources below this folder, and chance decides in which folder a platform is built.
     folders[target] = "/target"
     return [f"--remap-path-prefix={folder}={name}" for folder, name in folders.items()]
 
 
 def environment(root: Path, target: Path, cargo_target: Path) -> dict[str, str]:
-    """The environment of a build: nothing of the machine's own that would reach a wheel.
+    """The environment of a build, without those variables of the machine that would change a wheel.
 
     Args:
         root: The repository.
@@ -107,7 +107,7 @@ def environment(root: Path, target: Path, cargo_target: Path) -> dict[str, str]:
 
 
 def add_targets(platforms: list[Platform]) -> None:
-    """Have the pinned compiler with the standard libraries of these platforms, by rustup.
+    """Install the pinned compiler and the standard libraries of these platforms, with rustup.
 
     Raises:
         SystemExit: rustup is missing, or cannot have one of them.
@@ -153,7 +153,7 @@ def build(
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=target) as folder:
         process = subprocess.Popen([*command, "--out", folder], cwd=root, env=environ)
-        # With what it started and waited for: cargo, the compiler, zig.
+        # The usage includes the children that the process has waited for: cargo, the compiler, zig.
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
@@ -166,10 +166,10 @@ def build(
 def build_all(
     platforms: list[Platform], abis: list[Abi], out: Path, target: Path, root: Path, *, profile: str, streams: int
 ) -> list[Built]:
-    """Build the wheels of these platforms and ABIs, some platforms at a time; say of each what it took.
+    """Build the wheels of these platforms and ABIs, some platforms at a time; print the times of each build.
 
     Raises:
-        CalledProcessError: as `build`. What else runs then ends first.
+        CalledProcessError: as `build`. It is raised when the other running builds have ended.
     """
     free: queue.SimpleQueue[int] = queue.SimpleQueue()
     for each in range(streams):
@@ -217,8 +217,9 @@ def build_sdist(out: Path, target: Path, root: Path) -> Path:
 def finished_wheel(wheel: Path, out: Path, root: Path) -> Path:
     """A copy of the wheel as it is published.
 
-    README's links are addresses. No list names where the sources lay: maturin writes the crates of this repository as
-    `path+file://` and their folder. An extension for macOS has nothing of chance. RECORD gets the new hashes.
+    README's links become addresses. In the list of crates, where maturin writes `path+file://` and the folder of the
+    sources, the folder is replaced. In an extension for macOS, the bytes that depend on chance are replaced, too
+    (reproducible_mach_o.py). RECORD gets the new hashes.
     """
     folder = f"file://{root}/".encode()
     copy = out / wheel.name
@@ -255,7 +256,7 @@ def finished_sdist(sdist: Path, out: Path, root: Path) -> Path:
     with (
         tarfile.open(sdist) as source,
         copy.open("wb") as file,
-        # Without a name and a time of its own.
+        # Without a file name and a time in the header, so that two builds give the same bytes.
         gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as target,
     ):

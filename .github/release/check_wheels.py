@@ -4,7 +4,7 @@
 
 Each file passes `twine check --strict`, each stable-ABI wheel `abi3audit --strict`, each Linux wheel `auditwheel`. The
 extension module is for the platform, the libraries and the oldest system of the wheel's tag (extension_files.py). No
-file has a path of this machine, and no link of the description leads nowhere. Prints the faults and exits with 1.
+file has a path of this machine, and every link of the description leads somewhere. Prints the faults and exits with 1.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def dead_links_in(path: Path) -> Iterator[str]:
 def audited(path: Path, tag: str) -> Iterator[str]:
     """What auditwheel finds: the oldest systems on which a Linux wheel runs are those of its tag."""
     with tempfile.TemporaryDirectory() as nowhere:
-        # This machine's libraries are of one C library and one processor, and the wheel's may be of others.
+        # An empty folder of libraries: this machine's may be of another C library or processor than the wheel.
         command = [sys.executable, "-m", "auditwheel", "show", "--json", "--ldpaths", nowhere, str(path)]
         run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 0:
@@ -83,7 +83,7 @@ def audited(path: Path, tag: str) -> Iterator[str]:
     said = json.loads(run.stdout)
     if said["sym_tag"] != tag:
         yield f"auditwheel gives it {said['sym_tag']} instead of {tag}"
-    # It takes musl itself for a foreign library, since it looks for it among the machine's.
+    # auditwheel takes musl itself for a foreign library, since it looks for musl among the libraries of this machine.
     foreign = set(said["external_libs"]) - ({"libc.so"} if tag.startswith("musl") else set())
     yield from (f"auditwheel: it needs {name}" for name in sorted(foreign))
 

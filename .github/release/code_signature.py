@@ -1,4 +1,4 @@
-"""The hashes in the ad-hoc signature of a Mach-O file: macOS kills a process over a page that has another hash.
+"""The hashes in the ad-hoc signature of a Mach-O file: macOS kills a process that loads a page with another hash.
 
 The layout is that of Apple's cs_blobs.h: a super blob with its parts, of which part 0 is the code directory.
 """

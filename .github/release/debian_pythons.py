@@ -19,7 +19,7 @@ from pathlib import Path
 # The release of Debian that has each Python.
 SUITES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "forky"}
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-# The program that starts a program of a folder on this machine, with the folder's libraries; qemu has its own way.
+# The loader that starts a program of a folder with the folder's libraries. For arm64 qemu starts the program.
 LOADERS = {"amd64": "lib64/ld-linux-x86-64.so.2", "musl": "lib/ld-musl-x86_64.so.1"}
 LIBRARIES = {"amd64": ("usr/lib/x86_64-linux-gnu", "usr/lib"), "musl": ("usr/lib/x86_64-linux-musl",)}
 
@@ -56,14 +56,14 @@ class Repository:
             "Dir::Etc::sourcelist": f"{self.folder}/sources.list",
             "Dir::Etc::sourceparts": "/dev/null",
             "Dir::State::lists": f"{self.folder}/lists",
-            # Nothing is installed, so that apt counts everything that a package depends on.
+            # An empty list of installed packages, so that apt downloads everything that a package depends on.
             "Dir::State::status": f"{self.folder}/status",
         }
         set_up = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
         subprocess.run(["apt-get", "-qq", *set_up, *arguments], cwd=cwd, check=True, stdout=subprocess.DEVNULL)
 
     def update(self) -> None:
-        """Have the lists of the repository."""
+        """Download the lists of the repository."""
         for name in ("lists/partial", "cache/archives/partial"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "status").touch()
@@ -169,7 +169,7 @@ def write_program(program: Path, name: str, kind: str) -> None:
     else:
         libraries = ":".join(f"{root}/{each}" for each in LIBRARIES[kind])
         start = f'"{root}/{LOADERS[kind]}" --argv0 "$0" --library-path "{libraries}"'
-    # Python takes the name that it was started with for its own, and starts further Pythons by it.
+    # The name is passed on, since Python starts further Pythons by the name with which it was started.
     program.unlink(missing_ok=True)
     program.write_text(f'#!/bin/sh\nexec {start} "{program.parent}/{name}" "$@"\n')
     program.chmod(0o755)

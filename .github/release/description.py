@@ -1,8 +1,8 @@
 """The description of a release on an index: README, with links that lead somewhere from there.
 
 In the repository README's links are relative, as GitHub and the documentation site resolve them. An index shows the
-same text on a page of its own, where `docs/clients.md` is nothing: each such link gets the address of the file at the
-tag of the release, and each picture that of its content.
+same text on a page of its own, where `docs/clients.md` does not exist: each such link gets the address of the file at
+the tag of the release, and each picture the address of its content.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What an extension module says of itself, for the platforms on which this machine cannot load it.
+"""Checks of the headers of an extension module, for the platforms on which this machine cannot load it.
 
-An ELF, Mach-O or PE file names its processor, the libraries that it wants, the oldest system that it runs on, and what
+An ELF, Mach-O or PE file names its processor, the libraries that it needs, the oldest system that it runs on, and what
 it exports. Each reader returns the faults against the promise of the wheel's tag.
 """
 
@@ -34,7 +34,7 @@ Reader: Any = MachO
 Symbols: Any = SymbolTable
 Dll: Any = pefile.PE
 
-# What Python asks of an extension module, and all that one has to export.
+# The symbol that Python looks up in an extension module. The module needs to export no other symbol.
 INIT = "PyInit__core"
 
 # The libraries of a system, which are there wherever Python is. Python's own symbols come from the process.
@@ -44,7 +44,7 @@ MACOS = re.compile(
     r"/usr/lib/lib(System\.B|iconv\.2|charset\.1)\.dylib"
     r"|/System/Library/Frameworks/CoreFoundation\.framework/(Versions/A/)?CoreFoundation"
 )
-# The ordinal of a symbol that any library may have.
+# The library ordinal of a symbol that the loader looks up in all libraries.
 DYNAMIC_LOOKUP = 0xFE
 # Windows 10 and later have these, the C library under the names of api-ms-win-crt. On Windows an extension also names
 # Python's library: python3.dll, or that of one version where there is no stable ABI.

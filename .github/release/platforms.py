@@ -65,7 +65,7 @@ class Abi:
     Attributes:
         name: Its part of the wheel's name: Python and ABI tag.
         interpreter: The Python that maturin builds for.
-        arguments: What maturin is told beyond that.
+        arguments: Further arguments of maturin.
     """
 
     name: str

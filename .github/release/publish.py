@@ -26,10 +26,10 @@ STATEMENTS = statements.ROOT / "target" / "statements"
 
 
 def of_another_commit(path: Path, seconds: int) -> bool:
-    """Whether a wheel is not of the commit of this time: what is in it has the time of the commit (build_wheels.py)."""
+    """Whether a wheel is of another commit: all files in a wheel have the time of its commit (build_wheels.py)."""
     year, month, day, hour, minute, second = time.gmtime(seconds)[:6]
     with zipfile.ZipFile(path) as wheel:
-        # The format counts in steps of two seconds.
+        # A zip file stores times in steps of two seconds.
         return {each.date_time for each in wheel.infolist()} != {(year, month, day, hour, minute, second // 2 * 2)}
 
 

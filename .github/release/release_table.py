@@ -1,10 +1,10 @@
-"""The tables of docs/releases.md: what was built, by what it was checked, and on which Pythons it ran.
+"""The tables of docs/releases.md: the wheels that were built, their checks, and the Pythons on which they ran.
 
     python .github/release/release_table.py            writes them into the page
     python .github/release/release_table.py --show     prints them
 
-They are made from two records, which `make wheels RECORD=yes` and `make try-wheels RECORD=yes` write: what no record
-has is "not yet" on the page.
+They are made from two records, which `make wheels RECORD=yes` and `make try-wheels RECORD=yes` write. A wheel
+without a record is shown as "not yet".
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Built:
     Attributes:
         wheel: Its platform and its ABI.
         profile: cargo's profile. Another than `release` shows that the platform builds, and is not what is published.
-        size: Its bytes; None if that was not written down.
-        processor_seconds: The processor time of the build; the crates that do not know Python count for the first ABI.
-            None if that was not written down.
+        size: Its bytes; None if the size was not recorded.
+        processor_seconds: The processor time of the build; the crates that do not depend on Python count for the first
+            ABI. None if the time was not recorded.
     """
 
     wheel: str
@@ -56,7 +56,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What ran: a wheel, a Python, and the number of tests that passed.
+    """A test run: a wheel, a Python, and the number of tests that passed.
 
     Attributes:
         wheel: The platform and the ABI of the wheel that uv chose.
@@ -104,7 +104,7 @@ def record_built(path: Path, wheels: list[tuple[Path, float]], profile: str) -> 
 
 
 def record_tried(path: Path, results: list[Tried]) -> None:
-    """Write into a record what ran."""
+    """Write test runs into a record."""
     record(path, results, Tried)
 
 
@@ -148,7 +148,7 @@ def built_rows(built: Path = BUILT, tried: Path = TRIED) -> list[str]:
 
 
 def tried_rows(path: Path = TRIED) -> list[str]:
-    """The rows of what ran."""
+    """The rows of the test runs."""
     return [
         f"| `{each.wheel}` | {each.python} | {each.by[0].upper()}{each.by[1:]} | {each.passed} |"
         for each in read(path, Tried)

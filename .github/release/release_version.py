@@ -1,4 +1,4 @@
-"""The version of a release: where it stands, whether all places agree, and its tag.
+"""The version of a release: its places in the files, whether all of them agree, and its tag.
 
     python .github/release/release_version.py                    prints it, or what disagrees
     python .github/release/release_version.py --set 0.2.0        writes it into every place, and dates the changelog
@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMBER = re.compile(r"\d+\.\d+\.\d+")
-# What a version is written with, in each file: the number is the group.
+# The place of the version in each file: the first group is the number.
 PLACES = {
     "Cargo.toml": re.compile(r'(?<=\[workspace\.package\]\nversion = ")([^"]+)'),
     "rust/python/Cargo.toml": re.compile(r'(?<=kafka-assignors-core = \{ path = "\.\./core", version = "=)([^"]+)'),
@@ -36,11 +36,12 @@ def version(root: Path = ROOT) -> str:
 
 
 def faults_of(root: Path = ROOT, *, released: bool = False) -> list[str]:
-    """Where another version stands, one per line.
+    """The places that do not have the version, one per line.
 
     Args:
         root: The repository.
-        released: Whether the changelog must have a section of this version; until a release it stands under Unreleased.
+        released: Whether the changelog must have a section of this version. Until a release its changes are under
+            Unreleased.
     """
     wanted, wrong = version(root), []
     if not NUMBER.fullmatch(wanted):

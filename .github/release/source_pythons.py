@@ -68,8 +68,8 @@ def zig_settings(folder: Path) -> dict[str, str]:
         "CC": f"{zig} cc -target {TRIPLE}",
         "AR": f"{zig} ar",
         "RANLIB": f"{zig} ranlib",
-        # Without optimisation zig adds checks that end the program at undefined behaviour. Python tells when it was
-        # built, which zig takes for an error. The OpenSSL of the wheel compresses nothing.
+        # Without optimisation zig adds checks that end the program at undefined behaviour. Python uses
+        # `__DATE__`, which zig takes for an error. The OpenSSL of the wheel has no compression.
         "CFLAGS": "-O1 -fPIC -fno-sanitize=undefined -fwrapv -Wno-date-time -DOPENSSL_NO_COMP",
         "ZIG_GLOBAL_CACHE_DIR": str(caches / "global"),
         "ZIG_LOCAL_CACHE_DIR": str(caches / "local"),
@@ -91,7 +91,7 @@ def libraries(folder: Path, settings: Mapping[str, str]) -> Path:
     subprocess.run([*install, "--requirement", str(ROOT / "requirements" / "musl.txt")], check=True)
     for name in ("libssl", "libcrypto"):
         (found,) = (out / "wheels" / "psycopg_binary.libs").glob(f"{name}-*.so.3")
-        # Where the linker looks for `-lssl`. What it links then names the library as the wheel does.
+        # The linker finds `-lssl` by the link; the linked file then names the library as the wheel does.
         shutil.copy(found, out / "lib" / found.name)
         (out / "lib" / f"{name}.so").symlink_to(found.name)
     headers = folder / "openssl-headers"
@@ -119,7 +119,7 @@ def musl(folder: Path) -> Path:
     built = libraries(folder, settings)
     sources = source(folder, f"python{VERSION}")
     Repository(folder / "apt-musl", SUITE, "amd64").unpack(root, "musl", alone=True)
-    # This machine runs no program for musl by itself, so that the build takes it for another machine.
+    # This machine cannot run programs for musl by itself. Therefore the build is configured as one for another machine.
     options = (
         f"--host={TRIPLE}",
         "--build=x86_64-linux-gnu",
@@ -128,26 +128,26 @@ def musl(folder: Path) -> Path:
         f"--with-openssl={built}",
         "--without-ensurepip",
         "--disable-test-modules",
-        # What configure finds out by programs that it runs.
+        # The results of programs that configure would run.
         "ac_cv_file__dev_ptmx=yes",
         "ac_cv_file__dev_ptc=no",
         "ac_cv_buggy_getaddrinfo=no",
     )
     settings |= {
-        # configure knows musl by a name in its stdarg.h. zig has clang's, and without the name Python's modules have no
-        # platform in their names: it would not find those in wheels for musl.
+        # configure recognises musl by a name in its stdarg.h, but zig has the stdarg.h of clang. Without the name,
+        # Python would expect no platform in the file names of modules, and not find the modules in wheels for musl.
         "CPP": f"{settings['CC']} -E -D__DEFINED_va_list",
         # A program that loads modules: by itself zig links statically for musl.
         "LDFLAGS": "-dynamic",
         "OPT": "-DNDEBUG",
-        # It would name the machine's libraries.
+        # pkg-config would name the libraries of this machine.
         "PKG_CONFIG": "false",
         "ZLIB_CFLAGS": f"-I{built}/include",
         "ZLIB_LIBS": f"-L{built}/lib -lz",
     }
     run(("./configure", *options), sources, settings)
     run(("make", f"-j{os.cpu_count() or 1}"), sources, settings)
-    # The bytes of .pyc files would take longer than the compiler; Python compiles the few modules that tests import.
+    # No .pyc files: to write all of them takes longer than the compiler does, and tests import few modules.
     run(("make", "install", "COMPILEALL_OPTS=-x ."), sources, settings)
     for found in (built / "lib").glob("*.so.*"):
         shutil.copy(found, root / "usr" / "lib" / TRIPLE / found.name)

@@ -1,4 +1,4 @@
-"""What a release says of its files: their hashes, what is in them, and what they were built from.
+"""The statements of a release about its files: their hashes, their materials, and their sources.
 
     python .github/release/statements.py dist target/statements
 
@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY: str = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["repository"]
-# What decides the bytes of a wheel, beside the sources: the crates, the compiler, maturin and zig.
+# The files that determine the bytes of a wheel, beside the sources: the crates, the compiler, maturin and zig.
 LOCKS = ("Cargo.lock", ".github/release/toolchain.toml", "requirements/release.txt")
 
 

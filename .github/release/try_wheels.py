@@ -1,4 +1,4 @@
-"""Run the wheels of a release on every Python that this machine can run, and write down what ran.
+"""Run the wheels of a release on every Python that this machine can run, and record the runs.
 
     python .github/release/try_wheels.py dist                                 all
     python .github/release/try_wheels.py dist 3.13-arm64 3.14                 some
@@ -45,11 +45,11 @@ class Source:
 
     Attributes:
         what: One line for people.
-        program: What finds, unpacks or builds it, below the folder for Pythons.
-        platform: uv's name of the platform, where uv does not see it by itself: it looks for musl in the program that
-            it starts, and that is a script here.
-        installer: A Python of the same version for this machine's C library, which uv starts then.
-        slower: How many times the usual limits its tests may take.
+        program: The function that finds, unpacks or builds it, below the folder for Pythons.
+        platform: uv's name of the platform, if uv cannot find it out: uv looks for musl in the program that it starts,
+            and this program is a script here.
+        installer: A Python of the same version for this machine's C library, which uv starts in that case.
+        slower: The factor by which its tests may exceed the usual limits.
     """
 
     what: str
@@ -130,7 +130,7 @@ def tried(name: str, dist: Path, pythons: Path, *, profile: str = "release") -> 
     program = source.program(pythons)
     with tempfile.TemporaryDirectory() as folder:
         wheel = installed(source, pythons, dist, Path(folder))
-        # Hypothesis knows CI: it has no deadlines there, which an emulated processor would miss.
+        # With CI set, Hypothesis has no deadlines, which an emulated processor would miss.
         environ = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
         environ.pop("PYTHONHOME", None)
         run = partial(subprocess.run, cwd=tempfile.gettempdir(), env=environ, text=True, timeout=LIMIT * source.slower)

@@ -3,8 +3,8 @@
     python .github/release/verify_published.py dist
 
 pip downloads each file as a user of its platform would, and refuses it unless it has the hash of the file here. The
-index is the one that pip is configured for. It may need minutes to know a new release: each file is asked for until
---wait seconds are over.
+index is the one that pip is configured for. It may need minutes to list a new release: pip asks for each file
+again until --wait seconds are over.
 """
 
 from __future__ import annotations
