@@ -51,7 +51,7 @@ def tables(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
         rows, happened = drawn(group)
         offsets += rows
         events += happened
-    # One moment alone is no rate.
+    # A group with one snapshot only, from which no rate follows.
     offsets.append(("c", "once", 0, "t", 0, 0, 5, 1))
     random.Random(1).shuffle(offsets)
     return spark.createDataFrame(offsets, OFFSETS), spark.createDataFrame(events, EVENTS)

@@ -155,7 +155,7 @@ def test_what_cannot_be_told_is_kept_aside_with_the_reason() -> None:
 
 
 def test_the_first_record_of_a_classic_group_is_of_no_other_kind() -> None:
-    """A coordinator writes it before it knows the protocol type. The first record of a Connect group is the same."""
+    """A coordinator writes this record before a member sends the protocol type. Connect groups have the same record."""
     first = group_value(0, None, [], protocol_type="")
     found = decoded(records([(key(2, "g"), first)]))
     assert found["rejected_records"] == []

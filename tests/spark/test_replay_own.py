@@ -1,4 +1,4 @@
-"""A replay with users' own assignors: as by hand, after a way to a worker, and what happens when one fails."""
+"""A replay with users' own assignors, pickled as for a worker: it equals the replay by hand. And failing assignors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNLIKE = {"cluster", "group_id", "strategy", "kernel_ns", "error"}
 
 
 def rows(options: Any, histories: dict[Any, Any]) -> list[dict[str, Any]]:
-    # As Spark sends them to its workers.
+    # Pickled, as Spark sends the options to its workers.
     found: list[dict[str, Any]] = _core.Replay(pickle.loads(pickle.dumps(options))).run(batch(histories)).to_pylist()
     return found
 

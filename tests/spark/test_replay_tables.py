@@ -98,7 +98,7 @@ def test_rows_are_those_of_the_core_whatever_the_parallelism(spark: SparkSession
 
 
 def test_own_assignors_go_to_the_workers(spark: SparkSession) -> None:
-    """By value: no worker can import what a function has made."""
+    """The class is pickled by value, since a worker cannot import a class that a function has made."""
 
     class Last(CustomAssignor):
         name = "last"
@@ -183,7 +183,7 @@ def test_bad_groups_and_bad_events(spark: SparkSession) -> None:
 
 
 def test_what_has_no_figures_counts_in_no_total(spark: SparkSession) -> None:
-    """A capture that began before the first snapshot of counts. Each rebalance and strategy has at most one error."""
+    """A capture that began before the first partition counts. Each rebalance and strategy has at most one error."""
     events = [*(event(1, "join", f"m{number}", ["t"]) for number in range(10)), event(3, "leave", "m0")]
     late = {"late": History(events=events, counts=[count(250, "t", 18)])}
     late["never"] = History(events=events)
@@ -289,7 +289,7 @@ def test_summaries(spark: SparkSession) -> None:
             key=lambda r: (r.balance_score_total, r.moved_total, r.lag_skew_p95, r.strategy),
         )
         assert [strategy for strategy, row in candidates.items() if row.best] == [best.strategy]
-    # Some strategy would otherwise have won by unassigned partitions.
+    # Without the rule about unassigned partitions, a strategy that leaves some would have won.
     assert any(
         min(rows_of, key=lambda r: (r.balance_score_total, r.moved_total)).share_unassigned > 0
         for rows_of in ([row for (id, _), row in found.items() if id == group_id] for group_id in GROUPS)

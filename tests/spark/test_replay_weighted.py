@@ -14,13 +14,13 @@ LOADS = {"worst_load", "load_bound"}
 
 
 def rows(options: Any, histories: dict[Any, Any]) -> list[dict[str, Any]]:
-    # As Spark sends them to its workers.
+    # Pickled, as Spark sends the options to its workers.
     found: list[dict[str, Any]] = _core.Replay(pickle.loads(pickle.dumps(options))).run(batch(histories)).to_pylist()
     return found
 
 
 def weigh(topics: Any) -> dict[str, list[float]]:
-    """More for the first partitions of a topic."""
+    """Larger weights for the first partitions of a topic."""
     return {topic: [100.0 / (1 + number) for number in range(50)] for topic in topics}
 
 

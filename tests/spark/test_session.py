@@ -105,7 +105,7 @@ def test_a_session_that_is_there_is_used(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_a_small_persisted_table_is_read_by_few_tasks(spark: SparkSession) -> None:
-    """Spark cuts a shuffle into 256 parts. Kept by the table, each of them costs a task of every query."""
+    """Spark cuts a shuffle into 256 parts. If a persisted table kept them, each would cost a task of every query."""
     counted = spark.range(1_000).selectExpr("id % 100 as key").groupBy("key").count().persist()
     try:
         assert counted.count() == 100

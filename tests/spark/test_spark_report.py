@@ -156,7 +156,7 @@ def test_lags_of_members_add_up(made: Report) -> None:
 def test_the_driver_gets_the_end_of_a_history_only(
     tables: dict[str, DataFrame], made: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last rebalances of the two strategies that are compared; of the others, only the one with shown lags."""
+    """The last rebalances of the two compared strategies; of other strategies, only the rebalance with shown lags."""
     most = 5
     monkeypatch.setattr(groups_module, "COLUMNS_SHOWN", most)
     seen: list[Any] = []
@@ -224,7 +224,7 @@ def test_every_group_that_should_change_has_a_section(tables: dict[str, DataFram
     assert set(below) == set(changing) - above
     assert [changing[each] for each in below] == sorted((changing[each] for each in below), reverse=True)
     assert all(each.changes and each.lag is None for each in made.changes)
-    # Those of a strategy that the table of assignments has.
+    # Timelines are drawn for strategies that are in the table of assignments.
     drawn = [each for each in made.changes if each.ownership]
     assert drawn
     for group in drawn:
@@ -333,7 +333,7 @@ def test_what_the_heaviest_member_carries_is_of_weighted_strategies(spark: Spark
         row("g", 1, "weighted", 3.0, 2.0),
         row("g", 2, "weighted", 2.0, 2.0),
         row("h", 1, "weighted", 4.0, 2.0),
-        # Nothing to carry, and weights that could not be used.
+        # A plan without load, and a plan whose weights could not be used.
         row("h", 2, "weighted", 0.0, 0.0),
         row("h", 3, "weighted", None, None),
         *(row(group_id, 1, "sticky", None, None) for group_id in "gh"),
@@ -410,7 +410,7 @@ def test_a_group_without_a_name_is_a_failure_and_no_crash(tables: dict[str, Data
 
 
 def test_an_expression_that_takes_forever_to_backtrack_takes_no_time(tables: dict[str, DataFrame]) -> None:
-    """They match in linear time. The expression is RE2's, which has no look-around."""
+    """Expressions match in linear time. Their syntax is RE2's, which has no look-around."""
     long = "a" * 40
     one = tables["rebalances"].where("group_id like 'join-%'").replace({"synthetic": "c"}, subset=["cluster"])
     from pyspark.sql.functions import lit
@@ -462,7 +462,7 @@ def test_the_command_leaves_page_figures_and_table(
 def test_who_asks_for_one_group_gets_it(
     tables: dict[str, DataFrame], made: Report, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Also a group that gains nothing; and the page about autoscalers is beside this one where its table is there."""
+    """Also a group that gains nothing. With a table `autoscale`, the page about autoscalers is written, too."""
     tables["rebalances"].write.parquet(str(tmp_path / "rebalances"))
     steady = Workload.steady("g", {"t": 4}, rate=10.0, arrivals=20.0, lag=500, members=1)
     done = replay(steady, parse_policy("fixed(replicas=2)"), by_name("sticky"))

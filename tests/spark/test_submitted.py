@@ -32,7 +32,7 @@ def block(*words: str) -> str:
 
 
 def submit(folder: Path, line: str, environment: dict[str, str], status: int = 0) -> str:
-    """Runs a line of the page in a folder that has its program; returns what it said."""
+    """Runs a line of the page in a folder with the program of the page; returns the output."""
     import pyspark
 
     (program,) = [text for kind, text in BLOCKS if kind == "py"]
