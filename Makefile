@@ -239,7 +239,7 @@ other-seeds:
 	@echo "=== test: cargo test, the other seeds"
 	@$(CARGO) test --quiet --package kafka-assignors-core --locked --lib $(addprefix --test ,$(OTHERS)) -- --ignored
 
-# What a test needs is computed from the test itself: tests/support/needs.py.
+# tests/support/needs.py finds the needs of a test in the test itself.
 test-python: $(WORKS) ## only pytest, without what `check` adds: make test-python PYTEST_ARGS='-k name'
 	@echo "=== test: pytest"
 	@# This first run writes Python's compiled files. Otherwise all test processes, which start at the same time, would compile
@@ -327,7 +327,7 @@ site: $(VENV)/.stamp ## the documentation as a web site, in target/site; strict,
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --strict --quiet
 	@echo "the site is in target/site/index.html"
 
-# What builds and checks a release: maturin, zig and the readers of other platforms' files, by hash.
+# The tools that build and check a release: maturin, zig and the readers of other platforms' files, by hash.
 RELEASE := target/release-venv
 RELEASE_PYTHON := $(RELEASE)/bin/python -B
 $(RELEASE)/.stamp: $(VENV)/.stamp requirements/release.txt

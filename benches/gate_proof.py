@@ -9,7 +9,7 @@ from rich.table import Table
 
 
 def main() -> int:
-    """Returns 0 if the gate tells the two builds apart at every case."""
+    """Returns 0 if the gate accepts the normal build and refuses the slowed one in every case."""
     bounds, table = Bounds.committed(), Table(title="Instructions of a rebalance")
     for column in ("case", "committed", "as it is", "slower by a third"):
         table.add_column(column, justify="left" if column == "case" else "right")

@@ -105,7 +105,7 @@ def test_converges(kafka: Kafka, benchmark: BenchmarkFixture, ratio: Ratio, even
 
 
 def predicted(intervals: Intervals, way: Way, members: int, partitions: int, count: int) -> float:
-    """The predicted partition-seconds of a join and a leave of so many members.
+    """The predicted partition-seconds of a join and a leave of `count` members.
 
     In groups of these sizes every member gives up something in a join.
     """

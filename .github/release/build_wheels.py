@@ -132,7 +132,7 @@ def build(
         platform: Where the wheel runs.
         abi: For which Pythons.
         out: The folder for the wheel.
-        target: The folder for caches and what is compiled.
+        target: The folder for caches and compiled files.
         root: The repository.
         profile: cargo's profile.
         stream: Which of the folders of cargo; builds at the same time have different ones.

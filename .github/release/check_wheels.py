@@ -72,7 +72,7 @@ def dead_links_in(path: Path) -> Iterator[str]:
 
 
 def audited(path: Path, tag: str) -> Iterator[str]:
-    """What auditwheel finds: the oldest systems on which a Linux wheel runs are those of its tag."""
+    """The faults that auditwheel finds: a Linux wheel must run on the oldest systems of its tag."""
     with tempfile.TemporaryDirectory() as nowhere:
         # An empty folder of libraries: this machine's may be of another C library or processor than the wheel.
         command = [sys.executable, "-m", "auditwheel", "show", "--json", "--ldpaths", nowhere, str(path)]
@@ -89,7 +89,7 @@ def audited(path: Path, tag: str) -> Iterator[str]:
 
 
 def faults(path: Path) -> Iterator[str]:
-    """What is wrong with one file, one per line."""
+    """The faults of one file, one per line."""
     yield from paths_in(path, machine_folders())
     yield from dead_links_in(path)
     if path.suffix != ".whl":
@@ -109,7 +109,7 @@ def faults(path: Path) -> Iterator[str]:
 
 
 def tools(paths: list[Path]) -> Iterator[str]:
-    """What twine and abi3audit find."""
+    """The faults that twine and abi3audit find."""
     commands = [["twine", "check", "--strict", *map(str, paths)]]
     commands += [["abi3audit", "--strict", "--verbose", str(path)] for path in paths if "-abi3-" in path.name]
     for command in commands:

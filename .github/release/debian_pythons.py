@@ -159,7 +159,7 @@ def write_program(program: Path, name: str, kind: str) -> None:
     """Write the program `usr/bin/python` of a folder, which starts another program beside it.
 
     Args:
-        program: What is written.
+        program: The file to write.
         name: The program that it starts.
         kind: amd64, arm64 (by qemu) or musl.
     """

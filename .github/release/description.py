@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY: str = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["repository"]
-# A link of Markdown whose target is a path: `](docs/clients.md#releases)`, and for a picture what stands before it.
+# A link of Markdown whose target is a path: `](docs/clients.md#releases)`, and for a picture the text before it.
 LINK = re.compile(r"(?P<picture>!\[[^\]\n]*)?\]\((?P<path>[\w./-]+)(?P<place>#[^)\s]*)?\)")
 
 

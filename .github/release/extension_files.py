@@ -1,7 +1,7 @@
 """Checks of the headers of an extension module, for the platforms on which this machine cannot load it.
 
-An ELF, Mach-O or PE file names its processor, the libraries that it needs, the oldest system that it runs on, and what
-it exports. Each reader returns the faults against the promise of the wheel's tag.
+An ELF, Mach-O or PE file names its processor, the libraries that it needs, the oldest system that it runs on, and its
+exports. Each reader returns the faults against the promise of the wheel's tag.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ WINDOWS = re.compile(r"(kernel32|ntdll|advapi32|bcrypt|bcryptprimitives|ws2_32|u
 
 
 def faults_of(platform: Platform, abi: Abi, content: bytes) -> list[str]:
-    """What is wrong with an extension module for this platform and these Pythons, one per line."""
+    """The faults of an extension module for this platform and these Pythons, one per line."""
     readers = {"elf": _elf, "mach-o": _mach_o, "pe": _pe}
     try:
         return list(readers[platform.format](platform, abi, content))

@@ -37,7 +37,7 @@ class Built:
 
     Attributes:
         wheel: Its platform and its ABI.
-        profile: cargo's profile. Another than `release` shows that the platform builds, and is not what is published.
+        profile: cargo's profile. A wheel of another profile than `release` only shows that the platform builds.
         size: Its bytes; None if the size was not recorded.
         processor_seconds: The processor time of the build; the crates that do not depend on Python count for the first
             ABI. None if the time was not recorded.
@@ -50,7 +50,7 @@ class Built:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What it is the result of: a later result of the same takes its place."""
+        """The key of the result: a later result with the same key replaces it."""
         return (self.wheel,)
 
 
@@ -74,7 +74,7 @@ class Tried:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What it is the result of: a later result of the same takes its place."""
+        """The key of the result: a later result with the same key replaces it."""
         return (self.wheel, self.python, self.by)
 
 

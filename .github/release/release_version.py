@@ -59,7 +59,7 @@ def faults_of(root: Path = ROOT, *, released: bool = False) -> list[str]:
 
 
 def set_version(new: str, today: datetime.date, root: Path = ROOT) -> None:
-    """Write a version into every place; what the changelog has under Unreleased becomes the section of this version.
+    """Write a version into every place; the changelog's section Unreleased becomes the section of this version.
 
     Raises:
         ValueError: the version is not of the form 1.2.3, or the changelog has nothing unreleased.

@@ -50,7 +50,7 @@ def digests(path: Path) -> dict[str, str]:
 
 
 def differences(first: Path, second: Path) -> Iterator[str]:
-    """What is not equal in the files of two folders. Each file of the second has to be in the first."""
+    """The differences between the files of two folders. Each file of the second has to be in the first."""
     for path in sorted(second.iterdir()):
         other = first / path.name
         if not other.exists():

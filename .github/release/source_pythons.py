@@ -2,8 +2,8 @@
 
     python .github/release/source_pythons.py target/pythons
 
-zig builds it (requirements/release.txt), with zlib; Debian's musl is the loader. OpenSSL for musl is what a wheel of
-psycopg-binary carries (requirements/musl.txt), and Debian has its headers: the tests use no TLS, but kafka-python
+zig builds it (requirements/release.txt), with zlib; Debian's musl is the loader. OpenSSL for musl comes from a wheel
+of psycopg-binary (requirements/musl.txt), and its headers come from Debian: the tests use no TLS, but kafka-python
 imports the module `ssl`. As in debian_pythons.py nothing is installed, and `usr/bin/python` of the folder starts
 Python. It is not optimised, and lacks what the tests do not need.
 """

@@ -1,4 +1,4 @@
-"""Compare what an index has with the files of a release.
+"""Compare the files in an index with the files of a release.
 
     python .github/release/verify_published.py dist
 
@@ -37,7 +37,7 @@ def download(path: Path, folder: Path) -> list[str]:
 
 
 def fault(path: Path) -> str | None:
-    """What is wrong with the published counterpart of a file; None if it is the same."""
+    """The fault of the published counterpart of a file; None if both are the same."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", *download(path, Path(folder))]
         run = subprocess.run(command, capture_output=True, text=True)

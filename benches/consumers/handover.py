@@ -176,7 +176,7 @@ def _run(spec: Spec, commands: Pipe, events: Any) -> None:
 
 
 class Group:
-    """A group, its processes, and what its members have reported.
+    """A group, its processes, and the reports of its members.
 
     Args:
         spec: the settings of its members.

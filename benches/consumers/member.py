@@ -71,7 +71,7 @@ CONTENDERS: dict[str, Contender] = {
 
 
 class MemberEvent(NamedTuple):
-    """What happens to a member.
+    """An event of a member.
 
     Attributes:
         member: its name.
@@ -95,7 +95,7 @@ class Spec:
         contender: a key of `CONTENDERS`.
         bootstrap: the broker's address.
         group: its id.
-        topic: what its members read.
+        topic: the topic that its members read.
         heartbeat_ms: between two heartbeats.
         commits: whether positions are committed before partitions are given up.
     """

@@ -39,7 +39,7 @@ STATISTICS_MS = 50
 
 @dataclass(frozen=True)
 class Load:
-    """What one producer sends.
+    """The load of one producer.
 
     Attributes:
         linger_ms: as librdkafka's.

@@ -51,7 +51,7 @@ WINDOW = 5_000
 
 @dataclass(frozen=True)
 class Load:
-    """What one producer sends.
+    """The load of one producer.
 
     Attributes:
         contender: one of `CONTENDERS`.

@@ -78,7 +78,7 @@ class Account:
 
     @property
     def figures(self) -> tuple[int, int, int]:
-        """The partitions that came, those that were rebuilt, and the number of records for that."""
+        """The numbers of partitions that came, of rebuilt partitions, and of records read for the rebuilt ones."""
         return self.came, self.rebuilt, self.records
 
     @property

@@ -1,4 +1,4 @@
-"""A replay with the weighted strategy: as text and by object, as by hand, and what its weights change."""
+"""A replay with the weighted strategy, as text and as an object: it equals the replay by hand. Effects of weights."""
 
 from __future__ import annotations
 

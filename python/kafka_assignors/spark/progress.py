@@ -18,7 +18,7 @@ _EVERY = 0.2
 
 
 def on_stderr() -> Console:
-    """A console for progress: standard output has what other programs read."""
+    """A console for progress, on standard error, since other programs read standard output."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)

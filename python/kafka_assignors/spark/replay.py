@@ -94,8 +94,8 @@ def replay(
             `observed`, for events with a generation.
         reset: for `offset_snapshots`, the groups' `auto_offset_reset`, as for `kafka_assignors.lag.partition_lag`.
         strategies: texts as for `kafka_assignors.strategies.parse_strategy`, such as `"lag(scope=group, max_skew=2)"`,
-            or assignors. A `CustomAssignor` goes to the workers, and gets members without racks and data; where it
-            fails, `error` says so and the figures are those of the sticky plan.
+            or assignors. A `CustomAssignor` is sent to the workers, and receives members without racks and data. If
+            it fails, the row has an `error` and the figures of the sticky plan.
         tasks: the number of tasks; None leaves it to Spark.
         large: the number of rows, over all tables, above which a worker puts a group together. Spark would hold the
             group in its heap as one row, up to 2 GiB. To find such groups Spark counts rows once, during this call.

@@ -35,7 +35,8 @@ def session(master: str | None = None, jars: Iterable[str | os.PathLike[str]] = 
 
     It has no web page and logs errors only. A local session has one shuffle partition for each core, since each costs a
     task of a Python worker, and more if a partition would be larger than 64 MiB; a cluster keeps Spark's number.
-    Workers run this interpreter, or the one that `PYSPARK_PYTHON` names; on a cluster that one must have this package.
+    Workers run this interpreter, or that of `PYSPARK_PYTHON`; on a cluster, the interpreter of the workers must have
+    this package.
 
     Args:
         master: `local[N]`, `local[*]`, or the address of a cluster, `spark://host:7077`. None: that of the session that
@@ -171,8 +172,8 @@ def _sized(master: str) -> dict[str, object]:
         # Most of the pipeline's data goes to Python workers and back. A Unix domain socket is faster for it than TCP.
         "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
         "spark.python.daemon.module": "kafka_assignors.spark.worker_daemon",
-        # Two tasks share a heap of a gigabyte. These limit what one task holds: a batch of rows for Python, groups that
-        # are aggregated before Spark sorts them instead, and a block of Parquet.
+        # Two tasks share a heap of a gigabyte. These settings limit the memory of a task: a batch of rows for Python,
+        # groups that are aggregated before Spark sorts them instead, and a block of Parquet.
         "spark.sql.execution.arrow.maxBytesPerBatch": 16 << 20,
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": 8,
         "spark.hadoop.parquet.block.size": 32 << 20,

@@ -67,7 +67,7 @@ type OffsetRow = (String, i32, i64, i32, Option<String>);
 ///   - `"assign"`: call on_revoke for `revoked` (after the commit, if auto-commit is on) and release them; store
 ///     `owned` and `generation` (the assignor's `on_assignment(assignment, generation, state)`); call on_assign for
 ///     `added`; then call `done(ticket)`. Starting offsets come from `fetch_offsets`. Both lists may be empty.
-///     `began_ms`, `joined_ms`, `attempts` and `trigger` say how the rebalance went, for a report.
+///     `began_ms`, `joined_ms`, `attempts` and `trigger` describe the rebalance, for a report.
 ///   - `"leave"`: before leaving, or after `fatal`: as "prepare", but `done(ticket)` without metadata.
 ///   Call `done` even if a callback raises: without it the rebalance waits. Heartbeats continue during a callback.
 ///   Lists of partitions are `[(topic, [numbers])]`, ascending.

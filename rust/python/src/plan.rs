@@ -73,7 +73,7 @@ impl Plan {
     }
 
     /// The plan as an entry of a leader's memory.
-    /// If the assignments were sent `bare`, without user data, members know the group's generation only.
+    /// If the assignments were sent `bare`, without user data, members claim their partitions with the group's generation.
     pub(crate) fn handed_out(&self, generation: Option<i32>, bare: bool) -> HandedOut<'_> {
         let written = if bare { generation } else { self.written };
         HandedOut { generation, written, group: &self.group, outcome: &self.outcome }

@@ -40,7 +40,7 @@ OldConfigFile = Annotated[str | None, typer.Option("--config-file", hidden=True)
 
 
 def file_given(config: str | None, old_config: str | None) -> str | None:
-    """The file of `--config`, or that of its earlier spelling, with a line that says so."""
+    """The file of `--config`, or of its earlier spelling, for which a warning is printed."""
     if old_config is None:
         return config
     typer.echo("kafka-assignors: --config-file is deprecated; give the file with --config", err=True)

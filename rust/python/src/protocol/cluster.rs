@@ -150,7 +150,7 @@ pub(crate) fn decode_metadata(py: Python<'_>, version: i16, correlation_id: i32,
     })
 }
 
-/// Asks who coordinates a group.
+/// Requests the coordinator of a group.
 #[pyfunction]
 pub(crate) fn encode_find_coordinator(
     py: Python<'_>,
