@@ -10,15 +10,15 @@ from kafka_assignors.partitioners import Cluster
 _JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
 # Scope, skew, and the threshold if owners are to keep what they have.
 _LagOptions: TypeAlias = tuple[str, int | None, int | None]
-# A leader's earlier plans with the generation of each; whether its client keeps instance ids to itself; and whether
-# their assignments had no user data, so that members know the group's generation only.
+# A leader's earlier plans with the generation of each; whether its client does not pass on instance ids; and whether
+# their assignments had no user data, so that claims can carry the group's generation only.
 _EarlierPlans: TypeAlias = tuple[list[tuple[int | None, Plan]], bool, bool]
-# Topic to partitions. A dict cannot be both without saying so.
+# Topic to partitions. The values of a dict are invariant: `dict[str, int | Topic]` alone would refuse a dict[str, int].
 _Counts: TypeAlias = dict[str, int] | dict[str, int | Topic]
 _Lags: TypeAlias = dict[str, list[int]] | dict[str, Sequence[int]]
 
 # Milliseconds between heartbeats, until the first one, in the new protocol, while waiting, and of a round trip; whether
-# members send theirs apart.
+# members send their heartbeats at different moments.
 _Intervals: TypeAlias = tuple[float, float, float, float, float, bool]
 
 _Reason: TypeAlias = Literal[
@@ -289,7 +289,7 @@ def decode_stream_join_user_data(data: bytes | None) -> tuple[list[int], int]: .
 # frame without that length, and the version and correlation id of the request that it answers. Both raise
 # `ProtocolError`: for a version without codec, for a value without form, for a correlation id that is not the
 # request's, and for bytes that are not exactly the response. Then close the connection. No length in a frame is
-# believed: work and memory are linear in its bytes. Names are those of Kafka's message definitions; fields that a
+# trusted: work and memory are linear in its bytes. Names are those of Kafka's message definitions; fields that a
 # version lacks have their defaults. Linear in the bytes; reading releases the GIL.
 
 # What ApiVersions answers: key -> (lowest, highest version). A broker that does not know the version asked with answers
@@ -390,7 +390,7 @@ class _ConsumerMember(TypedDict):
     subscribed_topic_regex: str | None
     assignment: list[tuple[str, list[int]]]
     target_assignment: list[tuple[str, list[int]]]
-    member_type: int  # 0: of the classic protocol, 1: of the new one, -1: not told
+    member_type: int  # 0: of the classic protocol, 1: of the new one, -1: unknown
 
 class _ConsumerGroup(TypedDict):
     error_code: int
@@ -454,7 +454,7 @@ def decode_sasl_handshake(version: int, correlation_id: int, frame: bytes) -> _S
 def encode_sasl_authenticate(version: int, correlation_id: int, client_id: str | None, auth_bytes: bytes) -> bytes: ...
 def decode_sasl_authenticate(version: int, correlation_id: int, frame: bytes) -> _SaslAuthenticate: ...
 
-# topics=None asks for all of them. No topic is ever created (from version 4 on).
+# topics=None asks for all topics. From version 4 on, the request creates no topic.
 def encode_metadata(
     version: int, correlation_id: int, client_id: str | None, topics: Sequence[str] | None
 ) -> bytes: ...
@@ -463,7 +463,8 @@ def encode_find_coordinator(version: int, correlation_id: int, client_id: str | 
 def decode_find_coordinator(version: int, correlation_id: int, frame: bytes) -> _FindCoordinator: ...
 
 # topics: (topic, [(partition, timestamp, current leader epoch or -1)]). The timestamp is in milliseconds since 1970, -1
-# for the end, -2 for the start. isolation_level: 0 reads uncommitted, 1 committed. To each partition's leader.
+# for the end, -2 for the start. isolation_level: 0 reads uncommitted, 1 committed. Send it to the
+# leader of the partitions.
 def encode_list_offsets(
     version: int,
     correlation_id: int,
@@ -582,7 +583,7 @@ class RoundRobinPartitioner:
     ) -> int: ...
     def on_new_batch(self, topic: str, cluster: Cluster, prev_partition: int) -> None: ...
 
-# Exactly this type. The attribute has {topic: {partition: anything}}.
+# For exactly this type, and no subclass. The attribute is {topic: {partition: anything}}.
 def register_cluster_type(cluster_type: type, attribute: str) -> None: ...
 def murmur2(key: bytes | bytearray | memoryview) -> int: ...
 
@@ -621,13 +622,13 @@ class _Notify(TypedDict):
     revoked: _Partitions
     added: _Partitions
     owned: _Partitions
-    generation: int  # -1: in none
+    generation: int  # -1: none
     member_id: str
     protocol: str
     assignment: bytes
     topics: list[str]
     # Of an assignment: when this member began to join and when JoinGroup was answered (milliseconds, None if unknown),
-    # how often it asked, and what made it join.
+    # the number of its JoinGroup requests, and why it joined.
     began_ms: int | None
     joined_ms: int | None
     attempts: int
@@ -767,9 +768,10 @@ class Membership:
     def fetch_offsets(
         self, now_ms: int, id: int, partitions: Sequence[tuple[str, Sequence[int]]], timeout_ms: int
     ) -> list[_Action]: ...
-    # Which of the members of the group in this process this one is, from 0, and how many they are: spreads heartbeats.
+    # The index of this member among the members of the group in this process, from 0, and their number: members of one
+    # process spread their heartbeats by it.
     def neighbours(self, now_ms: int, place: int, count: int) -> list[_Action]: ...
-    # A neighbour's action "group-rebalances": the next heartbeat is sent now. Another generation's is ignored.
+    # A neighbour's action "group-rebalances": the next heartbeat is sent now. That of another generation is ignored.
     def group_rebalances(self, now_ms: int, generation: int) -> list[_Action]: ...
     # Forces a rebalance from any member, since the lags have changed, for example. Nothing happens during a rebalance.
     def rejoin(self, now_ms: int, reason: str) -> list[_Action]: ...

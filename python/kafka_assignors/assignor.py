@@ -24,7 +24,7 @@ JoinedMember: TypeAlias = tuple[str, bytes] | tuple[str, str | None, bytes]
 # whether the assignments were sent without user data.
 EarlierPlans: TypeAlias = "tuple[list[tuple[int | None, _core.Plan]], bool, bool]"
 
-# The part of the broker's default limit from which on the size of a group's record is a warning.
+# A group's record of at least this part of the broker's default limit causes a warning.
 _NEAR = 0.9
 
 
@@ -51,8 +51,8 @@ class Assignor:
 
         Args:
             group: the members and the topics.
-            generation: the generation being formed, if known: a claim that is not older than it is false and does not
-                count.
+            generation: the generation being formed, if known. A claim of this generation, or of a newer one, is false
+                and does not count.
 
         Returns:
             The plan. It depends on the values of the group only: not on the order of members, topics or partitions, nor
@@ -86,8 +86,8 @@ class Assignor:
                 coordinator's answer; `metadata` are ConsumerProtocolSubscription bytes. A repeated member counts once.
             partitions: the partition count, or the `Topic` with racks, of every topic that members name and that
                 exists.
-            generation: the generation being formed, if known: a claim that is not older than it is false and does not
-                count.
+            generation: the generation being formed, if known. A claim of this generation, or of a newer one, is false
+                and does not count.
 
         Returns:
             Member id to ConsumerProtocolAssignment bytes, also for a member without partitions.
@@ -124,7 +124,7 @@ class Assignor:
         earlier: EarlierPlans | None = None,
         seconds: float | None = None,
     ) -> tuple[dict[str, bytes], Plan]:
-        """As `plan_assignment`, without its warning: inside a client, `-W error` would make that fail a rebalance.
+        """As `plan_assignment`, without its warning: under `-W error` the warning would fail a client's rebalance.
 
         Claims that the leader's `earlier` plans show to be false do not count. The search for the best plan ends after
         so many `seconds`; then `Plan.limited` is set.
@@ -144,7 +144,7 @@ class Assignor:
 
         Args:
             topics: the topics that the consumer subscribes to; order and repeats carry no meaning.
-            state: the consumer's.
+            state: the state of the consumer.
 
         Raises:
             GroupTypeError: `topics` is not a collection of strings.

@@ -216,14 +216,14 @@ class StickyStreamJoinAssignor(Assignor):
 
         Args:
             assignment: the ConsumerProtocolAssignment bytes as received in SyncGroup; the epoch is in their user data.
-            generation: of the group. It is the epoch if the assignment has no user data, as of a leader that leaves a
-                broker free to convert the group; else it does not count.
+            generation: the group's generation. It is taken as the epoch if the assignment has no user data, which a
+                leader leaves out so that a broker can convert the group; otherwise it is ignored.
             state: is changed only if the bytes can be read.
 
         Raises:
             UserDataError: the bytes are no assignment.
         """
-        # Not by `super()`: a dataclass with slots is a second class, which the `super()` of this method does not know.
+        # `super()` fails here: `slots=True` creates a second class, and `super()` still refers to the first one.
         has_epoch = Assignment.decode(assignment).generation >= 0
         Assignor.on_assignment(self, assignment, None if has_epoch else generation, state)
 
@@ -253,27 +253,29 @@ class LagBasedAssignor(Assignor):
     to the one with the least lag of the topic, of these to the smallest member id. On the wire it is `lag`, as in Java,
     and eager.
 
-    In a rebalance the leader asks `lags` for the lags. When it cannot tell them in time, members keep what they own and
+    In a rebalance the leader asks `lags` for the lags. If this source fails or is late, members keep what they own and
     new partitions are balanced by number; the reason is logged, and the rebalance goes on.
 
     Args:
         lags: where lags come from: a mapping of topic to the lag of each partition by number, a
             [`LagSource`][kafka_assignors.lag.LagSource], or a function with its arguments. None: they are given to
             `assign`.
-        scope: over what numbers and lags are added up. `"topic"`: nothing is carried from topic to topic. `"group"`:
-            over all topics, all partitions in decreasing lag; so 100 topics of one partition do not all go to one
-            member.
+        scope: the topics over which a member's numbers and lags are added up. `"topic"`: each topic begins at 0.
+            `"group"`: all topics together, all partitions in decreasing lag; so 100 topics of one partition do not all
+            go to one member.
         max_skew: how far the numbers of partitions of a topic's subscribers may be apart for the sake of lag. 0: the
             number comes before the lag, which leaves a difference of at most one. `k`: the lag comes first, up to a
             difference of `k`. None: only lag counts. Partitions without lag go by number first in any case.
-        keep: `"none"`: the past does not count. `"owners"`: partitions stay with the members that own them, but for
-            moves and swaps that take more than `threshold` off the heaviest member's lag. None of them can be undone
-            without making a member heavier than the heaviest, and no further one is worth as much.
-        threshold: for `"owners"`: how many records changes must be worth, all that are made together. If all lags are
-            the same, `scope` is `"group"`, `max_skew` None and subscriptions are equal, the heaviest lag is within it
-            of the least possible, with the fewest moves; in general that is too hard to find (docs/lag.md).
+        keep: `"none"`: the past does not count. `"owners"`: partitions stay with the members that own them, unless
+            moves and swaps together reduce the lag of the heaviest member by more than `threshold`. If a moved
+            partition went back to its owner, some member would be heavier than the heaviest one now is; and no further
+            move or swap reduces the heaviest lag by more than `threshold`.
+        threshold: for `"owners"`: the number of records by which all changes together must reduce the heaviest lag. If
+            all lags are the same, `scope` is `"group"`, `max_skew` None and subscriptions are equal, the heaviest lag
+            is at most `threshold` above the least possible one, with the fewest moves; in general that is too hard to
+            find (docs/lag.md).
         deadline: how many seconds a rebalance waits for a source other than a mapping.
-        group_id: what a source is asked with.
+        group_id: the group id that is passed to the source.
 
     Raises:
         OptionError: an unknown value.
@@ -324,15 +326,15 @@ class LagBasedAssignor(Assignor):
 
         Args:
             group: the members and the topics.
-            generation: the generation being formed, if known: a claim that is not older than it is false and does not
-                count.
+            generation: the generation being formed, if known. A claim of this generation, or of a newer one, is false
+                and does not count.
             lags: topic to the lag of each partition by number, for every topic of the group; other topics are ignored.
                 None asks the assignor's own source.
 
         Raises:
             GroupError: lags that are missing, too many or negative; and as for every assignor.
             GroupTypeError: lags that are not integers (`nan` is not one); and as for every assignor.
-            LagError: there are no lags, or the assignor's source could not tell them in time.
+            LagError: there are no lags, or the assignor's source failed or was late.
         """
         if not isinstance(group, Group):
             raise GroupTypeError(f"group is of type {type(group).__name__}; give a Group")
@@ -429,7 +431,7 @@ _NAMED: dict[str, Assignor] = {
 
 
 def register(assignor: Assignor, *classes: str) -> None:
-    """Makes `by_name` know an assignor of this package that is built on this module.
+    """Adds an assignor to those of `by_name`. For the assignors of this package whose modules import this module.
 
     Args:
         assignor: with its default options.
@@ -439,7 +441,7 @@ def register(assignor: Assignor, *classes: str) -> None:
 
 
 def by_name(name: str) -> Assignor:
-    """The strategy with this name, with default options: what configuration files and other clients call it.
+    """The strategy with this name, as configuration files and other clients write it, with default options.
 
     Args:
         name: the wire name (`sticky`, `cooperative-sticky`, `sticky-join`, `cooperative-sticky-join`, `lag`, `range` or

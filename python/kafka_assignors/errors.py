@@ -105,7 +105,7 @@ class ClusterError(KafkaAssignorsError, RuntimeError):
 
 
 class WeightError(KafkaAssignorsError, RuntimeError):
-    """The weights of partitions are not known: a source failed, was late, or gave what are no weights."""
+    """The weights of partitions are not known: a source failed, was late, or returned values that are no weights."""
 
 
 class LagError(KafkaAssignorsError, RuntimeError):

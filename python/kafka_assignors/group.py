@@ -42,7 +42,7 @@ def _check_text(value: object, what: str, *, optional: bool = False) -> None:
         raise GroupTypeError(f"{what} is of type {_type_name(value)}; give {wanted}")
 
 
-# What fits a member's metadata: `CustomUserData.MOST`.
+# The most bytes of a member's `data`, as `CustomUserData.MOST`.
 _MOST_DATA = 65_536
 
 
@@ -108,12 +108,13 @@ class Member:
         topics: the topics that it subscribes to; order and repeats do not matter.
         owned: topic to the partition numbers that it held so far; None and an empty mapping mean the same. A partition
             that no longer exists, or whose topic it no longer subscribes to, does not count; it is no error.
-        generation: the generation in which it got them; None, or a negative number, if it does not know. If two members
-            claim one partition, the claim with the newer generation counts; of equal generations neither does.
+        generation: the generation in which it got these partitions; None, or a negative number, if unknown. If two
+            members claim one partition, the claim with the newer generation counts; with equal generations neither
+            claim counts.
         instance_id: `group.instance.id` of a static member.
         rack: the rack where it runs, for assignors that prefer replicas nearby.
-        data: what the member's own [`CustomAssignor`][kafka_assignors.own.CustomAssignor] says of it: see its
-            `member_data`; at most 65,536 bytes. Other assignors ignore it.
+        data: the bytes that `member_data` of the member's own
+            [`CustomAssignor`][kafka_assignors.own.CustomAssignor] returns, at most 65,536. Other assignors ignore them.
 
     Raises:
         GroupError: `data` is too long.
@@ -192,8 +193,8 @@ class Group:
         GroupError: a negative partition count, or a member id given twice.
         GroupTypeError: a field has the wrong type.
 
-    A topic that a member subscribes to and that `topics` lacks is left out. A leader does the same with topics that the
-    cluster does not know.
+    A topic that a member subscribes to and that `topics` lacks is left out. A leader does the same with topics that do
+    not exist.
 
     >>> Group(topics={"orders": 3}, members=[Member("c0", ["orders"]), Member("c0", ["orders"])])
     Traceback (most recent call last):
@@ -474,10 +475,10 @@ class Plan(Mapping[str, dict[str, list[int]]]):
     def unassigned(self) -> list[Unassigned]:
         """Every partition without a new owner, by topic and partition, with the reason.
 
-        `"no subscriber"`; `"not-planned"` if a `CustomAssignor` left it out; what restrictions of
-        `sticky_within` leave out, and why; in cooperative rebalancing, which member must revoke it before it can be
-        handed out; in a stream join, which topic is too small for its number, or who owns its number but is not
-        subscribed.
+        The reason is `"no subscriber"`; `"not-planned"` if a `CustomAssignor` left the partition out; the restriction
+        of `sticky_within` that leaves it out; in cooperative rebalancing, the member that must revoke it before it can
+        be handed out; in a stream join, the topic that is too small for its number, or the member that owns its number
+        but is not subscribed.
         """
         reasons: dict[tuple[str, str | None, str | None], str] = {}
         unassigned = []
@@ -508,7 +509,7 @@ class Plan(Mapping[str, dict[str, list[int]]]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the plan of a [`CustomAssignor`][kafka_assignors.own.CustomAssignor], as sentences."""
+        """Warnings about the plan of a [`CustomAssignor`][kafka_assignors.own.CustomAssignor], a sentence each."""
         return self._warnings
 
     @property

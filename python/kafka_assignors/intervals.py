@@ -1,4 +1,4 @@
-"""When the members of a group hear of a rebalance: what their time without partitions depends on.
+"""The heartbeat intervals of the members of a group, on which the time without an owner in a rebalance depends.
 
 >>> Intervals.of_client("java") == Intervals(heartbeat=3.0, first_heartbeat=3.0, consumer_heartbeat=5.0)
 True
@@ -18,20 +18,20 @@ from kafka_assignors.options import check_seconds
 __all__ = ["CLIENTS", "OURS", "Changes", "Handover", "Intervals"]
 
 Handover = Literal["eager", "cooperative", "consumer"]
-"""How partitions change hands: in one of the two ways of the classic protocol, or in the new one (KIP-848)."""
+"""How partitions change hands: eager or cooperative in the classic protocol, or as in the new protocol (KIP-848)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one rebalance changes. Partitions that nobody has after it do not count.
+    """The changes of one rebalance. Partitions that have no owner after it do not count.
 
     Attributes:
         staying: the members that were there before and are there after it.
-        losing: those of them that give a partition to another member.
+        losing: the staying members that give a partition to another member.
         joining: the members that are there after it only.
         held: the partitions that staying members had before it.
-        given_up: those of them that get another owner.
-        taken: the partitions of members that left, or of nobody, that staying members get.
+        given_up: the held partitions that get another owner.
+        taken: the partitions that staying members get and that had no owner, or belonged to a member that left.
         taken_by_joining: the same for members that join.
     """
 
@@ -48,7 +48,8 @@ class Changes:
 class Intervals:
     """The intervals of heartbeats, in seconds; the defaults are those of librdkafka and of brokers.
 
-    A member hears of a rebalance at a heartbeat only, so nearly all of the time without an owner is waiting for them.
+    A member learns of a rebalance only from the answer to a heartbeat. So partitions without an owner mostly wait for
+    heartbeats.
 
     Attributes:
         heartbeat: between two heartbeats in the classic protocol: `heartbeat.interval.ms`.
@@ -56,9 +57,10 @@ class Intervals:
         consumer_heartbeat: between two heartbeats in the new protocol: `group.consumer.heartbeat.interval.ms` of the
             broker; members of this package ask more often.
         waiting_heartbeat: the same while a member waits for partitions.
-        round_trip: from a request to what the application does about its answer.
-        apart: whether the members send their heartbeats at moments of their own. Those of a generation begin together.
-            In a group that does not rebalance for long they drift apart, except those of this package.
+        round_trip: from a request until the application has acted on the answer.
+        apart: whether the members send their heartbeats at different moments. At the beginning of a generation they
+            send them together. If the group does not rebalance for long, the moments drift apart, except with members
+            of this package.
 
     Raises:
         OptionError: an interval that is no positive number.
@@ -88,8 +90,8 @@ class Intervals:
 
         Args:
             client: a key of `CLIENTS`.
-            heartbeat: `heartbeat.interval.ms` of its members in seconds, if it is another one.
-            consumer_heartbeat: the broker's interval in the new protocol in seconds, if it is another one.
+            heartbeat: `heartbeat.interval.ms` of its members in seconds, if it is not the default.
+            consumer_heartbeat: the broker's interval in the new protocol in seconds, if it is not the default.
             apart: whether the group has not rebalanced for long. It does not count for members of this package.
 
         Raises:
@@ -100,13 +102,13 @@ class Intervals:
         found = CLIENTS[client]
         if heartbeat is not None:
             check_seconds("heartbeat", heartbeat)
-            # A client whose first heartbeat comes after an interval does so with any interval.
+            # A client that waits a whole interval before its first heartbeat does so with any interval.
             early = found.first_heartbeat < found.heartbeat
             first = min(found.first_heartbeat, heartbeat) if early else heartbeat
             found = replace(found, heartbeat=heartbeat, first_heartbeat=first)
         if consumer_heartbeat is not None:
             check_seconds("consumer_heartbeat", consumer_heartbeat)
-            # What the broker says is the longest interval: a member of this package asks more often by itself.
+            # The broker's interval is an upper limit: a member of this package sends heartbeats more often by itself.
             ours = client == OURS
             interval = min(found.consumer_heartbeat, consumer_heartbeat) if ours else consumer_heartbeat
             waiting = min(found.waiting_heartbeat, consumer_heartbeat) if ours else consumer_heartbeat
@@ -121,9 +123,9 @@ class Intervals:
             changes: what the rebalance changes.
 
         Raises:
-            OptionError: a way of handing over that is not known.
+            OptionError: `handover` is not known.
 
-        Members that stop are assumed to leave the group. One that is killed keeps its partitions until its session
+        Members that stop are assumed to leave the group. A killed member would keep its partitions until its session
         ends. O(1).
         """
         counts = (

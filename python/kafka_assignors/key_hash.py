@@ -26,8 +26,8 @@ HASHES = ("murmur2", "crc32", "fnv1a")
 """The hashes by name, for n partitions:
 
 - `murmur2`: `(murmur2 & 0x7fffffff) % n`, as Java, and as librdkafka with `murmur2_random`;
-- `crc32`: zlib's CRC-32 `% n`, as librdkafka with `consistent_random`, its default, except that this puts an empty key
-  anywhere;
+- `crc32`: zlib's CRC-32 `% n`, as librdkafka with `consistent_random`, its default, except that librdkafka puts an
+  empty key into a random partition;
 - `fnv1a`: `|FNV-1a| % n` of the hash as a signed 32-bit number, as librdkafka with `fnv1a_random`, and Sarama.
 """
 
@@ -37,7 +37,7 @@ def partitions_of(keys: Iterable[bytes | None], partitions: int, *, hash: str = 
 
     Args:
         keys: serialized keys, bytes or None.
-        partitions: the partition count of the topic, 1 to 2**31 - 1, with those that have no leader.
+        partitions: the partition count of the topic, 1 to 2**31 - 1, including those that have no leader.
         hash: one of `HASHES`.
 
     Returns:

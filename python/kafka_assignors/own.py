@@ -1,4 +1,4 @@
-"""Your own assignor: ten lines of Python, and what makes the others safe around them.
+"""Your own assignor: ten lines of Python, with checks and a fallback that protect the group from its faults.
 
 >>> class Failover(CustomAssignor):
 ...     name = "failover"
@@ -45,7 +45,7 @@ LONGEST_NAME = 249
 """The most bytes of an assignor's name."""
 
 # Names of the assignors of Kafka Streams, Faust, Kafka Connect, KafkaJS and kafka-go, and of ours that are registered
-# later than this module is imported. A member of such an assignor reads other user data.
+# later than this module is imported. Members with such an assignor send other user data.
 _TAKEN = frozenset(
     (
         "stream",
@@ -60,9 +60,9 @@ _TAKEN = frozenset(
     )
 )
 
-# A leader compares so many of its plans with a second one of the same group.
+# For so many of its first plans, a leader calls `plan` a second time with the same group, and compares the two.
 _COMPARED = 3
-# A plan that takes longer is not made twice.
+# If a call of `plan` takes longer, there is no second one.
 _QUICK_SECONDS = 1.0
 
 
@@ -102,7 +102,7 @@ def checked_name(name: object, of: str) -> str:
 
 @dataclass(slots=True)
 class _Watch:
-    """What one assignor object has been seen to do as a leader, so that it is said once. Thread-safe."""
+    """The comparisons and log messages of one assignor object, so that no message is logged twice. Thread-safe."""
 
     compared: int = 0
     logged: set[str] = field(default_factory=set)
@@ -120,7 +120,7 @@ class _Watch:
             self.compared = _COMPARED
 
     def first(self, what: str) -> bool:
-        """Whether this has not been said before."""
+        """Whether this text was not logged before; from now on it counts as logged."""
         with self.lock:
             known = what in self.logged
             self.logged.add(what)
@@ -131,20 +131,21 @@ class CustomAssignor(Assignor, ABC):
     """The base class of your own assignor: override `plan`, and give it a `name`.
 
     An assignor is a value: its options and nothing else. One object may serve several consumers and threads, and is
-    pickled for Spark. What `plan` returns is checked before it is used: members, topics and partitions exist, members
-    subscribe to what they get, and nothing is given twice. What it leaves out is unassigned, with the reason
-    `"not-planned"`.
+    pickled for Spark. The returned plan is checked before it is used: its members, topics and partitions exist, members
+    subscribe to the topics that they get, and no partition is given twice. A partition that the plan leaves out is
+    unassigned, with the reason `"not-planned"`.
 
     A leader in a group never stops for a bug: for an exception or a wrong plan the error is logged once with its
-    traceback, `Plan.error` has it, and `fallback` plans. `assign`, without a client, raises instead.
+    traceback, `Plan.error` contains it, and `fallback` plans. `assign`, without a client, raises instead.
 
     Attributes:
-        name: what the members of the group agree on, at most 249 bytes. Names of this package's assignors and of those
-            of the clients are refused.
+        name: the name on which the members of the group agree, at most 249 bytes. Names of this package's assignors and
+            of those of the clients are refused.
         cooperative: whether members keep their partitions during a rebalance (KIP-429). The two phases are done for
-            you: `plan` says who is to have what in the end.
-        fallback: plans if `plan` fails; None lets the rebalance fail, and the group tries it again. A client with a
-            plug-in raises the error from the call that waits for the rebalance, and tries again in the next one.
+            you: `plan` returns the final owners.
+        fallback: the assignor that plans if `plan` fails; None lets the rebalance fail, and the group tries it again. A
+            client with a plug-in raises the error from the call that waits for the rebalance, and tries again in the
+            next one.
 
     Raises:
         OptionError: a name or a fallback that cannot be used; when the class is made, or at the first use.
@@ -164,19 +165,19 @@ class CustomAssignor(Assignor, ABC):
 
     @abstractmethod
     def plan(self, group: Group) -> Mapping[str, Mapping[str, Sequence[int]]]:
-        """Who gets what: member id to topic to partition numbers. Members that get nothing may be left out.
+        """The plan: member id to topic to partition numbers. Members that get nothing may be left out.
 
         Give the same plan for the same group, or another leader moves partitions for nothing; a leader checks this
         with its first plans.
 
         Args:
             group: the members with their subscriptions, instance ids, racks and `data`, in byte order of their ids.
-                What they own is settled: by the newest generation, and without what nobody may keep. A member whose
-                metadata cannot be read has no topics.
+                Their claims are settled: of each partition only the claim of the newest generation is left, if a single
+                member makes it and still subscribes to the topic. A member whose metadata cannot be read has no topics.
         """
 
     def member_data(self) -> bytes:
-        """What the leader's `plan` is to know of this member, as `Member.data`: its capacity, zone, version, …
+        """Facts about this member for the leader's `plan`, as `Member.data`: its capacity, zone, version, …
 
         It is called before each JoinGroup. If it changes, so does the metadata, and the group rebalances. At most
         65,536 bytes; if it raises, or returns anything else, the error is logged once and the member has no data.
@@ -195,7 +196,7 @@ class CustomAssignor(Assignor, ABC):
         Raises:
             GroupError: claims, partition counts or generations that cannot be represented.
             GroupTypeError: `group` is not a `Group`, or holds values of wrong types.
-            PlanError: what `plan` returned is no plan of this group.
+            PlanError: `plan` returned a value that is no plan of this group.
             Exception: whatever `plan` raised.
         """
         if not isinstance(group, Group):
@@ -232,7 +233,8 @@ class CustomAssignor(Assignor, ABC):
                     f"plan() of {self._shown()} gives another plan for the same group when it is called again: with "
                     "each new leader partitions would move for nothing"
                 )
-        # Also SystemExit and what else is no Exception: it would end the thread that plans, and with it the group.
+        # Also SystemExit and the like, which are no Exception: they would end the thread that plans, and with it the
+        # group.
         except BaseException as raised:
             pass_on(raised)
             error = self._failed(raised)
@@ -242,7 +244,7 @@ class CustomAssignor(Assignor, ABC):
         return assignments, Plan(core, error=error, warnings=tuple(warnings))
 
     def _timed(self, opened: _core.CustomGroup, topics: dict[str, int | Topic]) -> tuple[PlannedPartitions, float]:
-        # A group of its own for each call: `plan` may change the lists in it.
+        # Each call gets a new group: `plan` may change the lists in it.
         group = _settled(opened, topics, {})
         started = time.perf_counter()
         returned = self.plan(group)
@@ -277,13 +279,13 @@ class CustomAssignor(Assignor, ABC):
             raise PlanError(f"{error}, and failed as well ({described(also)})") from also
 
     def _loads(self, made: object) -> tuple[float, float] | None:
-        """Worst load and load bound of what `plan` returned; None if the assignor does not weigh partitions."""
+        """Worst load and load bound of the returned plan; None if the assignor does not weigh partitions."""
         return None
 
     def _fallback(self) -> Assignor | None:
         found = _checked_fallback(self.fallback, type(self).__qualname__)
         if isinstance(found, CooperativeStickyAssignor):
-            # It would withhold partitions, and so does the caller.
+            # The core withholds partitions when it finishes the plan, so the fallback must not withhold them as well.
             return StickyAssignor(found.mode, found.racks)
         return found
 
@@ -298,7 +300,7 @@ class CustomAssignor(Assignor, ABC):
         return Subscription(topics, user_data, rack=state.rack)
 
     def _data_of_member(self) -> bytes:
-        """What `member_data` says; nothing if it fails, with an error in the log."""
+        """The bytes that `member_data` returns; none if it fails, with an error in the log."""
         try:
             said = self.member_data()
             if not isinstance(said, bytes | bytearray | memoryview):
@@ -332,7 +334,7 @@ class CustomAssignor(Assignor, ABC):
 
     @property
     def _watch(self) -> _Watch:
-        # In the object, and not a field of it: it is no option, and is neither compared nor pickled.
+        # An attribute and no dataclass field: it is no option of the assignor, and is neither compared nor pickled.
         found: _Watch = self.__dict__.get("_seen") or self.__dict__.setdefault("_seen", _Watch())
         return found
 
@@ -348,7 +350,7 @@ class CustomAssignor(Assignor, ABC):
 
 @dataclass(frozen=True, slots=True)
 class PlanOf:
-    """What the core calls in a replay: the plan of an assignor for partition counts and members, and its loads.
+    """The function that the core calls in a replay: plans partition counts and members, and returns plan and loads.
 
     Args:
         assignor: the assignor, which goes to the workers with this object.
@@ -399,7 +401,7 @@ def _left_out(core: _core.Plan) -> list[str]:
 
 
 def described(raised: BaseException) -> str:
-    """An exception in one line; its text is the user's."""
+    """An exception in one line. The `str` of a user's exception may fail."""
     try:
         text = printable(raised, SENTENCE)
     except Exception:

@@ -1,7 +1,8 @@
-"""What the `plan` of a user's own assignor returns, checked before anything of it is used.
+"""The checks of the value that `plan` of a user's own assignor returns, before any part of it is used.
 
-It may be anything: the user wrote it. Its types are checked here, and bounded, so that an endless iterator ends; names
-and numbers are checked in the core (`planning/custom.rs`), which writes only plans that passed.
+The value may be anything, since the user wrote `plan`. Its types are checked here, and only a bounded number of entries
+is read, so that an endless iterator ends. Names and numbers are checked in the core (`planning/custom.rs`), which
+writes only plans that passed.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def checked_plan(returned: object, group: Group) -> PlannedPartitions:
 
 
 def _entries(value: object, most: int, what: str, key: str) -> Iterable[tuple[str, object]]:
-    """The entries of a mapping whose keys are distinct names, at most so many."""
+    """The entries of a mapping whose keys are distinct names; it has at most `most` of them."""
     if not isinstance(value, Mapping):
         raise PlanError(f"{what} a {type(value).__name__}; give a mapping with each {key} as a key")
     seen: set[str] = set()
@@ -54,7 +55,7 @@ def _entries(value: object, most: int, what: str, key: str) -> Iterable[tuple[st
         name, item = entry
         if not isinstance(name, str):
             raise PlanError(f"{what} a mapping with a {type(name).__name__} as a key; give a {key}")
-        # A subclass of str may compare as it likes.
+        # A subclass of str may have a comparison of its own.
         plain = str.__str__(name)
         if plain in seen:
             raise PlanError(f"{what} a mapping with {printable(plain)!r} twice")

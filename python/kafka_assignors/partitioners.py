@@ -167,7 +167,7 @@ class UniformStickyPartitioner(_core.UniformStickyPartitioner, Partitioner):
 
 
 class AdaptivePartitioner(_core.AdaptivePartitioner, Partitioner):
-    """KIP-794, the default of Java's producer since 3.3: a partition is left by bytes, and the next is chosen by load.
+    """KIP-794, the default of Java's producer since 3.3: after some bytes the next partition is chosen, by its load.
 
     - Keys are hashed as by `DefaultPartitioner`, unless `ignore_keys`.
     - A partition gets `batch_size` bytes. Then it is left with the next `on_new_batch`, when its last batch is full or
@@ -215,7 +215,7 @@ class AdaptivePartitioner(_core.AdaptivePartitioner, Partitioner):
 
 
 class RoundRobinPartitioner(_core.RoundRobinPartitioner, Partitioner):
-    """One partition with a leader after the other, also for records with a key; of all partitions if none has a leader.
+    """All partitions with a leader in turn, also for records with a key; all partitions if none of them has a leader.
 
     A client that opens a new batch calls `partition` twice for one record (`on_new_batch`). The second answer is the
     same, so that no partition is skipped (KAFKA-17632).
@@ -231,7 +231,7 @@ def murmur2(key: bytes | bytearray | memoryview) -> int:
     >>> murmur2(b"21"), murmur2(b"foobar")
     (-973932308, -790332482)
 
-    The partition is `(murmur2(key) & 0x7fffffff) % n`. Takes `bytes` or anything with their buffer.
+    The partition is `(murmur2(key) & 0x7fffffff) % n`. Takes `bytes`, or another object with a buffer of bytes.
 
     Raises:
         PartitionerTypeError: if the key is none of these.
@@ -245,7 +245,7 @@ def murmur2_column(keys: Any) -> Any:
     >>> murmur2_column([b"21", None, b"foobar"]).to_pylist()
     [-973932308, None, -790332482]
 
-    [`kafka_assignors.key_hash`][kafka_assignors.key_hash] has their partitions, by this and by other hashes.
+    [`kafka_assignors.key_hash`][kafka_assignors.key_hash] computes partitions of keys, by this and by other hashes.
 
     Linear in the bytes. Arrow data takes a few nanoseconds for each key, and is neither copied nor turned into objects.
 

@@ -1,7 +1,7 @@
 """What a broker would plan: the assignors of the new protocol (KIP-848), as brokers from 4.0.0 to 4.4 compute them.
 
-`UniformAssignor` and `ServerSideRangeAssignor` plan a group at a glance, beside the strategies of clients. All of them
-are for reading: members of a group cannot choose them.
+`UniformAssignor` and `ServerSideRangeAssignor` plan a group in one call, as the strategies of clients do. Their plans
+are for comparison only: members of a group cannot choose these assignors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Topic(Protocol):
 
 
 class _Member(Protocol):
-    """A member of a snapshot's group. One of a group of the classic protocol has no target."""
+    """A member of a snapshot's group. Members of the classic protocol have no target."""
 
     @property
     def id(self) -> str: ...
@@ -76,9 +76,9 @@ class ServerSideAssignor(Assignor):
     """The base class of the broker's assignors; use one of the subclasses.
 
     `assign` takes the partitions that members own as their targets so far, lets the members join in the order of their
-    ids, and plans once. Topic ids, which no group has, are made from the names: so numbers of partitions, moves and
-    spreads are the broker's, and which partitions of which topic is one of the broker's possibilities.
-    `ServerSideGroup` is exact.
+    ids, and plans once. A `Group` has no topic ids, so they are made from the names. Therefore the numbers of
+    partitions, moves and spreads are the broker's, but the partitions and topics themselves may differ: a broker's
+    choice among them depends on the real ids. `ServerSideGroup` is exact.
     """
 
     __slots__ = ()
@@ -162,7 +162,7 @@ class ServerSideRangeAssignor(ServerSideAssignor):
     """The broker's `range` (KIP-848): of each topic, each subscriber gets a run of consecutive partitions.
 
     It is not sticky: a new member shifts all that come after it. Static members come first, by instance id. Racks do
-    not count, other than in the client's `RangeAssignor`.
+    not count; in the client's `RangeAssignor` they do.
 
     Args:
         broker: the broker's release, from `"4.0.0"` to `"4.4"`; all of them plan alike.
@@ -178,11 +178,12 @@ class ServerSideRangeAssignor(ServerSideAssignor):
 
 
 class ServerSideGroup:
-    """A group of the new protocol as its coordinator sees it: events in, the broker's target out, exactly.
+    """A group of the new protocol at its coordinator: it takes events, and its target is exactly the broker's.
 
-    Each event is planned at once, as by a broker with `group.consumer.assignment.interval.ms=0`. With `later=True` it
-    waits for the next event without, or for `plan`, as several events within that interval share one plan. Regular
-    expressions are resolved at once too, with a plan of their own, as the broker does at the next heartbeat.
+    Each event is planned at once, as by a broker with `group.consumer.assignment.interval.ms=0`. With `later=True` the
+    event waits for the next event without it, or for `plan`: on a broker, all events within that interval share one
+    plan. Regular expressions are resolved at once too, with a plan of their own; a broker does so at the next
+    heartbeat.
 
     Args:
         assignor: `"uniform"` or `"range"`.
@@ -191,7 +192,7 @@ class ServerSideGroup:
     Raises:
         OptionError: another assignor, or a release whose assignors are not known.
 
-    Events raise `GroupError`, and change nothing, where the broker would refuse them or they cannot be: an unknown
+    An event that the broker would refuse, or that is impossible, raises `GroupError` and changes nothing: an unknown
     member or topic, fewer partitions than before, an instance id of a member that has not left; `GroupTypeError` for
     values of wrong types. An event costs O(partitions + subscription entries), but for the levelling of different
     subscriptions.
@@ -238,12 +239,12 @@ class ServerSideGroup:
 
     @property
     def pending(self) -> bool:
-        """Whether something happened that is not planned."""
+        """Whether there are events that are not planned yet."""
         return self._core.pending()
 
     @property
     def exact(self) -> bool:
-        """Whether the group began with nothing missing: no topic ids made up, no orders lost on the way."""
+        """Whether the group began with complete information: no topic id is made up, and no order is unknown."""
         return self._exact
 
     def copy(self) -> ServerSideGroup:
@@ -258,8 +259,8 @@ class ServerSideGroup:
         Args:
             topic: its name.
             partitions: how many it has now.
-            id: its id, 22 characters of base64 as Kafka's tools print it. None makes one up from the name: numbers of
-                partitions and moves are right then, and which ones is one of the broker's possibilities.
+            id: its id, 22 characters of base64 as Kafka's tools print it. None makes an id from the name: then the
+                numbers of partitions and moves are the broker's, but the partitions themselves may differ.
             later: put the plan off.
 
         Returns:
@@ -275,7 +276,7 @@ class ServerSideGroup:
         return self._resolve_all(later=later) or planned
 
     def delete(self, topic: str, *, later: bool = False) -> bool:
-        """A topic is deleted. One that is made anew under its name has another id. Returns whether it was planned."""
+        """A topic is deleted. If its name is used again, that topic has another id. Returns whether it was planned."""
         planned = self._core.delete(_text("topic", topic), later)
         return self._resolve_all(later=later) or planned
 
@@ -288,18 +289,20 @@ class ServerSideGroup:
         expression: str | None = None,
         later: bool = False,
     ) -> bool:
-        """A member joins, or asks anew with the epoch 0.
+        """A member joins, or sends a heartbeat with the epoch 0 again.
 
         Args:
             member: its id.
             topics: the names of topics, in the order of its request (librdkafka sends them in descending order); they
                 need not exist.
-            instance_id: `group.instance.id`. With that of a member that left to return, it takes over its target.
+            instance_id: `group.instance.id`. If a member with this id left and is to return, the new member takes over
+                that member's target.
             expression: a regular expression of the broker (RE2), which must match the whole name of a topic.
             later: put the plan off.
 
         Returns:
-            Whether it was planned. A static member that returns with the same subscription changes nothing.
+            Whether the target was planned anew. A static member that returns with the same subscription changes
+            nothing.
 
         Raises:
             OptionError: an expression that the broker refuses (INVALID_REGULAR_EXPRESSION, 128).
@@ -328,12 +331,12 @@ class ServerSideGroup:
             later: put the plan off.
 
         Returns:
-            Whether it was planned: not if nobody is left.
+            Whether the target was planned anew: not if no member is left.
         """
         return self._core.leave(_text("member", member), returning, later)
 
     def plan(self) -> bool:
-        """Plans what was put off. Returns whether there was anything."""
+        """Plans the events that were put off. Returns whether there were any."""
         return self._core.plan()
 
     @classmethod
@@ -345,7 +348,7 @@ class ServerSideGroup:
         assignor: ServerSideName | None = None,
         broker: str = BROKER,
     ) -> ServerSideGroup:
-        """Goes on from a live group.
+        """A group that begins in the state of a live group.
 
         Args:
             snapshot: of `kafka_assignors.cluster`. A group of the classic protocol goes on as if it were converted now.
@@ -374,12 +377,12 @@ class ServerSideGroup:
             group._resolve(expression, _matcher(expression), later=True)
         listed, places = [], [getattr(member, "place", None) for member in found.members]
         group._exact &= None not in places
-        # A coordinator's order, where the snapshot has it.
+        # The coordinator's order of the members, where the snapshot contains it.
         by_place = sorted(found.members, key=lambda member: getattr(member, "place", None) or 0)
         for member in by_place:
             target = getattr(member, "target", member.owned)
             expression = getattr(member, "topic_regex", None)
-            # A snapshot has the topics that an expression matches among the names.
+            # In a snapshot, the topics that match a member's expression are among its `topics`.
             names = [] if expression is not None else list(member.topics)
             # A topic that was deleted is in targets until the next plan.
             topics = [(topic, list(numbers)) for topic, numbers in target.items() if topic in existing]

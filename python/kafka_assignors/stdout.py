@@ -79,7 +79,7 @@ def guarded() -> Iterator[None]:
 
 
 def _discard(output: _Output) -> None:
-    """Empties the buffer into the null device: the interpreter would try to write it at its end, and complain."""
+    """Empties the buffer into the null device: when the interpreter ends, it would try to write it, and complain."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, output.fileno())
     os.close(null)

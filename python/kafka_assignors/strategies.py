@@ -5,10 +5,10 @@
     lag(scope=group, max_skew=none, keep=owners)
     my_module:Failover(zone=a)
 
-A name is one that [`by_name`][kafka_assignors.assignors.by_name] knows. Options stand in parentheses, each with its
-value; an option that is left out has its default. With a colon it is an assignor of your own: the module, which is
-imported, the class, and what its constructor gets by name. There a value that is written as a number, `true`, `false`
-or `none` is that, and anything else is text.
+A name is one that [`by_name`][kafka_assignors.assignors.by_name] accepts. Options stand in parentheses, each with its
+value; an option that is left out has its default. A text with a colon is an assignor of your own: the module, which is
+imported, the class, and the keyword arguments of its constructor. Among these, numbers, `true`, `false` and `none` are
+converted; any other value is text.
 
 | Strategy | Options |
 |---|---|
@@ -147,7 +147,7 @@ def _literal(value: str) -> str | int | float | bool | None:
 
 
 def _own_text(assignor: CustomAssignor) -> str:
-    """The text of an own assignor. Without a dataclass, what its constructor was given is not known."""
+    """The text of an own assignor. If it is no dataclass, the arguments of its constructor are not known."""
     kind = type(assignor)
     options: tuple[Field[Any], ...] = fields(assignor) if is_dataclass(assignor) else ()
     changed: list[str] = []

@@ -57,7 +57,7 @@ _INT32: Final = range(-(2**31), 2**31)
 
 @dataclass(frozen=True, slots=True)
 class StickyUserData:
-    """What a member of the `sticky` assignor says it held (KIP-54, KIP-341).
+    """The partitions that a member of the `sticky` assignor claims to have held (KIP-54, KIP-341).
 
     Args:
         assignments: topic to partition numbers. It is kept sorted, without repeats and without empty topics.
@@ -114,7 +114,7 @@ class StickyUserData:
 
 @dataclass(frozen=True, slots=True)
 class CooperativeStickyUserData:
-    """The user data of a `cooperative-sticky` member: the generation of what its subscription says it owns (KIP-429).
+    """The user data of a `cooperative-sticky` member: the generation of its subscription's owned partitions (KIP-429).
 
     Args:
         generation: any negative number means none.
@@ -140,7 +140,7 @@ class CooperativeStickyUserData:
     def decode(cls, data: bytes | None, *, strict: bool = False) -> Self:
         """Reads Java's four bytes, or the generation out of the sticky user data that librdkafka and franz-go send.
 
-        It counts only where the subscription has no generation of its own.
+        This generation counts only if the subscription has no generation of its own.
 
         Args:
             data: the user data; None and zero bytes are no generation.
@@ -225,10 +225,10 @@ class CustomUserData:
     | data | BYTES |
 
     Args:
-        data: what `member_data()` said of this member, at most `MOST` bytes.
-        assignments: what an eager member held; kept as in `StickyUserData`. A cooperative one has it in its
-            subscription.
-        generation: of what it held; any negative number means none.
+        data: the bytes that `member_data()` returned, at most `MOST`.
+        assignments: the partitions that an eager member held; kept as in `StickyUserData`. A cooperative member sends
+            them in its subscription.
+        generation: the generation of these partitions; any negative number means none.
 
     Raises:
         UserDataError: a number that does not fit 32 bits, or data that is no bytes or has more of them.
@@ -262,7 +262,7 @@ class CustomUserData:
 
     @classmethod
     def decode(cls, data: bytes | None, *, strict: bool = False) -> Self:
-        """Reads version 0, and what a newer version has of it.
+        """Reads version 0, and the fields of version 0 in a newer version.
 
         Args:
             data: the user data; None and zero bytes are neither history nor data.
@@ -340,17 +340,17 @@ class Subscription:
 
     @classmethod
     def decode(cls, metadata: bytes, *, strict: bool = False) -> Self:
-        """Reads versions 0 to 3, and what a newer version has of version 3.
+        """Reads versions 0 to 3, and the fields of version 3 in a newer version.
 
-        A field that the version promises but that the bytes end before has its default. A later field that is damaged
-        is left out with all that follows it.
+        If the bytes end before a field of their version, this field has its default. If a field after the topics is
+        damaged, it is left out with all that follow it.
 
         Args:
             metadata: the bytes.
-            strict: whether to raise also if a later field is damaged.
+            strict: whether to raise also if a field after the topics is damaged.
 
         Raises:
-            UserDataError: version or topics cannot be read; or a later field, if `strict` is set.
+            UserDataError: version or topics cannot be read; or, if `strict` is set, a field after them.
 
         >>> Subscription.decode(bytes.fromhex("000000000002000161000174000000020102"))
         Subscription(topics=('a', 't'), user_data=b'\\x01\\x02', owned={}, generation=-1, rack=None, version=0)
@@ -408,7 +408,7 @@ class Assignment:
         """Reads an assignment of any version.
 
         Args:
-            data: the bytes. A broker hands a member that the leader forgot zero bytes, which is an error.
+            data: the bytes. Zero bytes are an error: a broker sends them to a member that the leader left out.
             strict: whether to raise also if the user data is damaged; else it is left out.
 
         Raises:

@@ -44,7 +44,7 @@ _CAPACITY = struct.Struct(">hd")
 
 
 def encode_capacity(capacity: float) -> bytes:
-    """What a member of the weighted strategy says of itself: version 0 as INT16, and its capacity as FLOAT64.
+    """The data of a member of the weighted strategy: version 0 as INT16, and its capacity as FLOAT64.
 
     >>> encode_capacity(2.5).hex()
     '00004004000000000000'
@@ -83,8 +83,8 @@ class WeightedAssignor(CustomAssignor):
     """Balances weights instead of numbers of partitions, over members of different capacity.
 
     The objective, in this order: the load of the most loaded member relative to its capacity, the fewest moves, the
-    evenness of the rest. A worst load of at most `tolerance` above a proven lower bound counts as the least: until it
-    is exceeded, nothing moves for balance's sake. With equal weights and capacities the plan is that of
+    evenness of the rest. A worst load of at most `tolerance` above a proven lower bound counts as the least: unless the
+    worst load is higher, nothing moves for balance's sake. With equal weights and capacities the plan is that of
     `StickyAssignor`, exactly. Otherwise the problem is bin packing: the plan says how far it may be from the best one
     (`Plan.worst_load`, `Plan.load_bound`), and `Plan.verify()` repeats the proof of the bound. In fresh groups with
     equal capacities and subscriptions the worst load is at most 4/3 of the bound.
@@ -135,7 +135,7 @@ class WeightedAssignor(CustomAssignor):
         return b"" if self.capacity == 1 else encode_capacity(self.capacity)
 
     def plan(self, group: Group) -> Plan:
-        """Who is to have what in the end, as `CustomAssignor.plan`."""
+        """The plan with the final owners, as `CustomAssignor.plan`."""
         return self._planned(group, None, cooperative=False)
 
     def assign(self, group: Group, *, generation: int | None = None) -> Plan:
@@ -149,7 +149,7 @@ class WeightedAssignor(CustomAssignor):
             GroupError: weights that are negative or not finite; and as for every assignor.
             GroupTypeError: weights that are no numbers; and as for every assignor.
             OptionError: a member's data that is no capacity.
-            WeightError: the source failed, was late, or gave what are no weights.
+            WeightError: the source failed, was late, or returned values that are no weights.
         """
         if not isinstance(group, Group):
             raise GroupTypeError(f"group is of type {type(group).__name__}; give a Group")
@@ -190,7 +190,7 @@ class WeightedAssignor(CustomAssignor):
         try:
             weights = self._gathered(topics)
             assignments, core, unknown = opened.finish_weighted(weights, capacities, self.tolerance, seconds)
-        # Also what is no error of ours: numbers are objects of the user's, which may raise anything.
+        # Not only this package's errors: the weights are objects of the user's, which may raise anything.
         except BaseException as error:
             pass_on(error)
             # If the error is not about the weights, the same error is raised again here.
@@ -207,14 +207,14 @@ class WeightedAssignor(CustomAssignor):
         return made._core.worst_load() if isinstance(made, Plan) else None
 
     def _checked(self) -> None:
-        """The names are this package's own."""
+        """Nothing to check: both names are this package's own."""
 
     def __getstate__(self) -> Any:
         return {name: value for name, value in self.__dict__.items() if name != "_seen"}
 
 
 def _capacities(sent: list[tuple[str, bytes]]) -> tuple[dict[str, float], list[str]]:
-    """The capacities of the members that say one. One that cannot be read is 1, and is in a warning."""
+    """The capacities of the members that sent one, and a warning of those that cannot be read and count as 1."""
     found, wrong = {}, []
     for member, data in sent:
         try:

@@ -1,4 +1,4 @@
-"""What partitions weigh, and where that comes from: mappings, functions, and the rates of a live cluster.
+"""The weights of partitions and their sources: mappings, functions, and the rates of a live cluster.
 
 >>> known = {"orders": [90.0, 10.0], "audit": 1.5}
 >>> gathered(known, {"orders": 2, "audit": 2}, deadline=1.0)
@@ -68,12 +68,12 @@ def gathered(
     """The weights of these topics, from a mapping at once, or from another source before the deadline.
 
     Args:
-        source: where they come from.
+        source: a mapping, a `WeightSource`, or a function.
         topics: names and partition counts.
         deadline: in seconds.
 
     Raises:
-        WeightError: the source failed, was late, or gave what are no weights.
+        WeightError: the source failed, was late, or returned values that are no weights.
     """
     return _read(source, topics) if isinstance(source, Mapping) else _answer(source, topics, deadline)
 
@@ -86,7 +86,7 @@ def _read(found: object, topics: Mapping[str, int]) -> dict[str, list[float | No
     except WeightError:
         raise
     except Exception as error:
-        # A mapping or a list of the user's own may compute what it gives.
+        # A mapping or a list of the user's own may compute its values, and fail.
         raise _failed(error) from error
 
 
@@ -106,7 +106,7 @@ def _answer(
             future.set_exception(failed)
             return
         try:
-            # Read here: a list that computes its values may take as long as the source.
+            # Read on this thread: a list that computes its values may take as long as the source.
             future.set_result(_read(answer, topics))
         except BaseException as error:
             future.set_exception(error)
@@ -123,7 +123,7 @@ def _failed(error: BaseException) -> WeightError:
     try:
         reason = str(error) if isinstance(error, WeightError) else f"{type(error).__name__}: {error}"
     except Exception:
-        # The error is the user's, and so is its text.
+        # The error is the user's, and its `str` may fail.
         reason = type(error).__name__
     return WeightError(f"the source of weights failed: {printable(reason, SENTENCE)}")
 
@@ -136,12 +136,12 @@ def _of_topic(topic: str, given: object, count: int) -> list[float | None]:
             f"weights[{printable(topic)!r}] is of type {type(given).__name__}; give a number for all partitions, or a "
             "list of one for each"
         )
-    # Weights of partitions beyond the last count for nobody; those that are missing are unknown.
+    # Weights beyond the last partition are ignored; missing ones are unknown.
     return list(islice(given, count))
 
 
 class Cluster(Protocol):
-    """What a `RateSource` looks at: `kafka_assignors.lag.ConfluentLagSource` and the other clients' sources."""
+    """The reader of a `RateSource`: `kafka_assignors.lag.ConfluentLagSource` and the other clients' sources."""
 
     def look(self, topics: Iterable[str], *, sizes: bool = False) -> Look:
         """The end offsets of the topics' partitions and, with `sizes`, the mean size of their records."""
@@ -150,7 +150,7 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The rates so far, and the look before."""
+    """The rates so far, and the look that they were computed at."""
 
     look: Look
     rates: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -164,13 +164,12 @@ class RateSource:
     A partition that is new, or whose offsets went back, has no rate until the next look. Thread-safe.
 
     Args:
-        cluster: what reads the offsets, such as `kafka_assignors.lag.ConfluentLagSource({"bootstrap.servers": …})`. Its
-            requests are bounded in number and have a deadline. None is the cluster of the consumer that has the
-            assignor, in the drop-in consumers.
+        cluster: reads the offsets, such as `kafka_assignors.lag.ConfluentLagSource({"bootstrap.servers": …})`. Its
+            requests are bounded in number and have a deadline. In the drop-in consumers, None is the cluster of the
+            consumer that uses the assignor.
         unit: `"records"`, or `"bytes"`: each rate times the mean size of the records in the partition's log, by
-            DescribeLogDirs. The sources of kafka-python 3 and of aiokafka ask for it, and brokers ask them for the ACL
-            `Describe` on the cluster.
-            Where sizes are not to be had, the source fails with the reason.
+            DescribeLogDirs. Only the sources of kafka-python 3 and of aiokafka send this request, and it needs the ACL
+            `Describe` on the cluster. If the sizes cannot be read, the source fails with the reason.
         interval: in seconds; looks are at least so far apart.
         half_life: in seconds.
 
@@ -206,7 +205,7 @@ class RateSource:
         return f"RateSource(unit={self.unit!r}, interval={self.interval!r}, half_life={self.half_life!r})"
 
     def of(self, cluster: Cluster) -> Self:
-        """The same source for a cluster, if it has none: then itself, and else a new one."""
+        """This source if it has a cluster already; otherwise a new source with the same options for this cluster."""
         if self.cluster is not None:
             return self
         return type(self)(cluster, unit=self.unit, interval=self.interval, half_life=self.half_life)
@@ -215,7 +214,7 @@ class RateSource:
         """The rates per second of these topics' partitions.
 
         Raises:
-            WeightError: there is no cluster, or it does not say the sizes of the logs.
+            WeightError: there is no cluster, or the sizes of its logs cannot be read.
             LagError: the offsets could not be read.
         """
         if self.cluster is None:
@@ -258,7 +257,7 @@ class RateSource:
                 rate = known.rates.get((topic, number))
                 if rate is not None and sizes is not None:
                     size = sizes.get((topic, number))
-                    # Nobody writes to a partition whose records have no size.
+                    # Without a size, the weight is 0 if no records were written, and unknown otherwise.
                     rate = rate * size if size is not None else (None if rate else 0.0)
                 of_topic.append(rate)
             found[topic] = of_topic

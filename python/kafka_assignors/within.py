@@ -26,7 +26,7 @@ __all__ = ["Allowed", "Capacity", "sticky_within"]
 
 Allowed: TypeAlias = "Callable[[Member, str, int], bool] | Mapping[str | tuple[str, int], Collection[str]]"
 """Who may have what: a function of member, topic and partition number, or a mapping of a topic, or of a topic with a
-partition number, to member ids. What the mapping does not name, every subscriber may have."""
+partition number, to member ids. Every subscriber may have a partition that the mapping does not name."""
 
 Capacity: TypeAlias = "Callable[[Member], int | None] | Mapping[str, int] | int"
 """The most partitions of a member: one number for all, a mapping of member id to it, or a function of the member. A
@@ -36,7 +36,7 @@ _MOST = 2**32 - 2
 
 
 def sticky_within(group: Group, *, allowed: Allowed | None = None, capacity: Capacity | None = None) -> Plan:
-    """The best plan in which no member has what it may not have, nor more than it can take.
+    """The best plan in which each member has only partitions that it may have, and no more than its capacity.
 
     Of all such plans it assigns the most partitions; of these it has the least KIP-54 balance score, and of these it
     moves the fewest partitions. Exact and deterministic, as
@@ -54,7 +54,8 @@ def sticky_within(group: Group, *, allowed: Allowed | None = None, capacity: Cap
 
     Raises:
         GroupError: as for every assignor.
-        OptionError: restrictions that name what the group has not, or a capacity that is no number of partitions.
+        OptionError: restrictions with a topic, partition or member that the group does not have, or a capacity that is
+            no number of partitions.
 
     O(partitions + members x topics) and the searches of the sticky strategy.
     """
@@ -123,7 +124,7 @@ def _set_of_mapping(
             raise OptionError(f"allowed[{key!r}] has {sorted(map(printable, named - ids))[:3]}, which are no members")
         return sets.number(named)
 
-    # A partition's own entry counts, whatever the order of the mapping.
+    # An entry of a partition overrides that of its topic, whatever their order in the mapping.
     for key, members in allowed.items():
         if not isinstance(key, tuple):
             of_topic, number = numbers(key), able(members, key)
