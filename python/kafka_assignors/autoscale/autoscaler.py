@@ -1,8 +1,8 @@
 """The decisions of KEDA and of the HorizontalPodAutoscaler, as their pages describe them.
 
-KEDA looks every `pollingInterval`, and decides about 0 replicas only: from 0 to 1 (or to `minReplicaCount`) as soon as
-the trigger is active, and back to 0 when it has not been active for longer than `cooldownPeriod`. Everything else is an
-HPA's, which asks KEDA for the lag at each of its own decisions (keda.sh/docs/2.15/concepts/scaling-deployments).
+KEDA reads the lag every `pollingInterval`, and decides about 0 replicas only: from 0 to 1 (or to `minReplicaCount`) as
+soon as the trigger is active, and back to 0 when it has not been active for longer than `cooldownPeriod`. All else is
+decided by an HPA, which asks KEDA for the lag at each decision (keda.sh/docs/2.15/concepts/scaling-deployments).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Autoscaler", "kafka_metric"]
 
 
 def kafka_metric(policy: Policy, lags: Sequence[int]) -> int:
-    """The lag that the scaler tells, in records: that of all partitions, cut so that no consumer is idle.
+    """The lag that the scaler returns, in records: that of all partitions, cut so that no consumer is idle.
 
     An HPA without KEDA gets the plain sum.
 
@@ -48,7 +48,7 @@ class Autoscaler:
 
     Args:
         policy: the policy.
-        start: the time at which it starts to look. Its trigger counts as active then, as that of a group at work.
+        start: the time of its first look. The trigger counts as active before it, as that of a group that reads.
     """
 
     def __init__(self, policy: Policy, start: int) -> None:
@@ -90,7 +90,7 @@ class Autoscaler:
         return wanted
 
     def _stabilised(self, now: int, replicas: int, wanted: int) -> int:
-        """Between the lowest recommendation of the window up and the highest of the window down."""
+        """The replicas: raised to the lowest recommendation of the `up` window, or reduced to the highest of `down`."""
         up, down = self._policy.up.window_ms, self._policy.down.window_ms
         while self._recommended and self._recommended[0][0] <= now - max(up, down):
             self._recommended.popleft()

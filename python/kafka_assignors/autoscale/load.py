@@ -1,4 +1,4 @@
-"""What a group had to read over time, from offsets at several moments."""
+"""The records that a group had to read over time, from offsets at several moments."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Workload:
             included. Between two moments they arrive at a steady rate.
         rate: how many records a second one member reads, of all of its partitions together.
         members: how many members it has at the first moment.
-        notes: what was left out, or is not known, a sentence each.
+        notes: a sentence for each fact that is not known, and for each part that was left out.
     """
 
     group_id: str
@@ -149,7 +149,7 @@ class Workload:
         ]
 
     def continued(self, seconds: float) -> Workload:
-        """The same, with so many seconds more in which records arrive as between the last two moments."""
+        """The same workload, but longer: in the further seconds records arrive as between the last two moments."""
         more = round(1000 * seconds)
         if more <= 0:
             return self
@@ -177,14 +177,14 @@ def workload(
     Args:
         group_id: the group.
         offsets: of its partitions, at two moments at least.
-        rate: how many records a second one member reads; None measures it from the commits: the most that the members
-            of a moment read of partitions that still had lag at the next one.
+        rate: how many records a second one member reads. None measures it from the commits: it is the highest rate of
+            a member between two moments at both of which lag was waiting.
         members: how many members there were from a time on, as (milliseconds since 1970, number), ascending. Without
             any there is one.
         reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
 
     Raises:
-        GroupError: fewer than two moments, no known partition, or commits that do not tell what a member reads.
+        GroupError: fewer than two moments or no known partition; or `rate` is None, and the commits do not advance.
         OptionError: a rate that is not positive.
     """
     seen: dict[Partition, dict[int, Offsets]] = {}
@@ -258,7 +258,7 @@ def _measured(
     seen: Mapping[Partition, Mapping[int, Offsets]],
     members: Sequence[tuple[int, int]],
 ) -> tuple[float, bool]:
-    """What one member reads in a second, and whether lag waited all the time, so that it could not have read more."""
+    """The records that one member reads in a second, and whether lag was waiting: otherwise it might read more."""
     busy = idle = 0.0
     for before, after in itertools.pairwise(times):
         advance = lag_before = lag_after = 0
@@ -266,14 +266,14 @@ def _measured(
             first, last = of.get(before), of.get(after)
             if first is None or last is None or first.committed is None or last.committed is None:
                 continue
-            # A commit that goes back is a reset by hand, and tells nothing about a member.
+            # A commit that goes back is a reset by hand: it counts as no progress.
             advance += max(0, last.committed - first.committed)
             lag_before += max(0, (first.end or 0) - first.committed)
             lag_after += max(0, (last.end or 0) - last.committed)
         speed = 1000 * advance / (after - before)
         present = [count for ts, count in members if ts <= before][-1:] or [count for _, count in members[:1]] or [1]
         of_one = speed / max(1, present[0])
-        # What was read since the last commit looks like lag, too.
+        # Records that were read since the last commit still count as lag.
         if min(lag_before, lag_after) > COMMIT_S * speed:
             busy = max(busy, of_one)
         else:

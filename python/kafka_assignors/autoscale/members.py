@@ -41,12 +41,12 @@ class _Pod:
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """What a rebalance does to the partitions.
+    """The effect of a rebalance on the partitions.
 
     Attributes:
         rebalances: 1; 2 if a cooperative one needs its second step.
         moves: partitions that get a new owner.
-        until: until when partitions have no owner, for those that lose it for a time.
+        until: the time until which a partition has no owner, for each partition that loses its owner for a time.
     """
 
     rebalances: int
@@ -59,7 +59,7 @@ class Members:
 
     The newest replica goes first, as a Deployment and a StatefulSet remove them. A dynamic member leaves the group when
     it goes. A static one (KIP-345) stays a member until its session expires, and gets its partitions back if it returns
-    before; until then they have no owner. A rebalance for another cause waits for the session, as brokers do.
+    before; until then they have no owner. A rebalance for another cause waits until the session expires, as in Kafka.
 
     Attributes:
         owners: the owner of each partition; one that is gone is not in `present`.
@@ -123,7 +123,7 @@ class Members:
         while len(self._pods) > count:
             pod = self._pods.pop()
             if pod.joins is not None:
-                # It never joined; a static one may have left partitions behind, which `_gone` still has.
+                # It has not joined. If it is static, `_gone` may still have the pod before it, with its partitions.
                 continue
             if self._static:
                 pod.expires = now + self._session_ms
@@ -198,6 +198,6 @@ class Members:
         return final_owners(plan)
 
     def _new_id(self) -> str:
-        """An id that sorts anywhere among the others, as those do that clients get; the same in every run."""
+        """An id at an arbitrary place in the order, like the ids that brokers give; the same in every run."""
         self._started += 1
         return f"pod-{sha256(str(self._started).encode()).hexdigest()[:16]}"

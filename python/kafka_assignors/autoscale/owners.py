@@ -1,4 +1,4 @@
-"""Who has which partition once a rebalance is over."""
+"""The owners of the partitions once a rebalance is over."""
 
 from __future__ import annotations
 

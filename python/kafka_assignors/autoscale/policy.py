@@ -13,7 +13,7 @@ The parameters of `keda`, besides those of `hpa`'s behaviour, are from the pages
 |---|---|---|
 | `lagThreshold` | none | the records of lag for each replica; KEDA's page and its source have different defaults |
 | `activationLagThreshold` | 0 | the trigger is active while the lag is more than that |
-| `pollingInterval` | 30 | seconds between two looks of KEDA, which only decide about 0 replicas |
+| `pollingInterval` | 30 | seconds between two looks of KEDA, each of which decides about 0 replicas only |
 | `cooldownPeriod` | 300 | seconds without an active trigger before KEDA scales to 0 |
 | `allowIdleConsumers` | false | whether there may be more replicas than partitions |
 | `limitToPartitionsWithLag` | false | whether there may be at most as many replicas as partitions with lag |
@@ -28,8 +28,8 @@ The parameters of `keda`, besides those of `hpa`'s behaviour, are from the pages
 | `minReplicas`, `maxReplicas` | 1, none | |
 | `syncPeriod` | 15 | seconds between two decisions; also of the HPA that KEDA makes, as the parameters below |
 | `tolerance` | 0.1 | how far the lag for each replica may be from the threshold without a change |
-| `scaleUp.stabilizationWindowSeconds` | 0 | the lowest recommendation of so many seconds counts |
-| `scaleDown.stabilizationWindowSeconds` | 300 | the highest recommendation of so many seconds counts |
+| `scaleUp.stabilizationWindowSeconds` | 0 | the lowest recommendation of the last so many seconds counts |
+| `scaleDown.stabilizationWindowSeconds` | 300 | the highest recommendation of the last so many seconds counts |
 | `scaleUp.policies` | `Percent:100:15+Pods:4:15` | the most added replicas in so many seconds, as type:value:seconds |
 | `scaleDown.policies` | `Percent:100:15` | the most removed replicas |
 | `scaleUp.selectPolicy`, `scaleDown.selectPolicy` | `Max` | `Max`, `Min` or `Disabled` |
@@ -73,7 +73,7 @@ class ScalingRules:
 
     Attributes:
         window_ms: the stabilisation window in milliseconds.
-        policies: what limits the change.
+        policies: the limits of the change.
         select: which of them counts: `"Max"` the one that allows the largest change, `"Min"` the smallest,
             `"Disabled"` no change at all.
     """
@@ -168,7 +168,7 @@ def parse_policy(text: str) -> Policy:
 
 
 class _Read:
-    """The parameters of one text. What is left at the end is unknown."""
+    """The parameters of one text. A parameter that is never taken is an unknown one: `end` raises an error."""
 
     def __init__(self, text: str, given: dict[str, str]) -> None:
         self._text = text
@@ -193,7 +193,7 @@ class _Read:
         return int(value)
 
     def seconds(self, name: str, default: int, least: int = 0) -> int:
-        """In milliseconds."""
+        """A parameter in seconds, as milliseconds."""
         return 1000 * self.number(name, least, _LONGEST_S, default)
 
     def boolean(self, name: str) -> bool:

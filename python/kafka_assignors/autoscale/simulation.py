@@ -2,8 +2,9 @@
 
 Time goes in steps, of the greatest common divisor of the policy's two periods. At the beginning of a step KEDA and the
 HPA look and decide, replicas join and leave, and the group rebalances. In the step itself records arrive, and each
-member reads at most its rate, in equal parts of its partitions; what one does not need goes to the others. All sums are
-of whole millionths of records and whole milliseconds: a replay has the same figures on every machine.
+member reads at most its rate, divided equally among its partitions; the part that a partition does not need goes to the
+others. All sums are of whole millionths of records and whole milliseconds: a replay has the same figures on every
+machine.
 """
 
 from __future__ import annotations
@@ -31,21 +32,22 @@ __all__ = ["MOST_CELLS", "Replayed", "Timing", "replay"]
 MOST_CELLS = 50_000_000
 """The most steps times partitions of one replay: about a minute of computing."""
 
-# So many points of a line are drawn.
+# The most points of a line that is drawn.
 _POINTS = 240
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What takes how long, in seconds.
+    """The durations in a replay, in seconds.
 
     Attributes:
         rebalance: how long a partition has no owner in a rebalance: 3, the interval of heartbeats, within which the
-            members of a classic group learn of it. In an eager one all partitions, else those that move.
+            members of a classic group learn of it. In an eager rebalance this holds for all partitions, otherwise for
+            those that move.
         startup: how long a replica takes from the decision until it joins.
         session: the session timeout, after which the partitions of a static member that left get another owner: 45
             (KIP-735).
-        commit: how often members commit; the scaler sees as lag what was read since.
+        commit: how often members commit; records that were read since the last commit are lag for the scaler.
         deadline: within which time after its arrival a record has to be read; one that waits at the beginning counts as
             just arrived.
     """
@@ -63,13 +65,13 @@ class Timing:
                 raise OptionError(f"{name} is {value!r} seconds; give 0 to {7 * 86_400:,}")
 
     def ms(self, name: str) -> int:
-        """One of them in milliseconds."""
+        """One of the durations, in milliseconds."""
         return round(1000 * float(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a policy did with a group.
+    """The figures of a replay.
 
     Attributes:
         policy: its name.
@@ -119,11 +121,11 @@ def replay(
     """Replays a group. O(steps x partitions), and a plan for each rebalance.
 
     Args:
-        load: what it has to read.
-        policy: what decides about its replicas.
+        load: the records that it has to read.
+        policy: the policy that decides about its replicas.
         assignor: its strategy. Every member subscribes to every topic.
         static: whether its members are static.
-        timing: what takes how long; the defaults if None.
+        timing: the durations; the defaults if None.
 
     Returns:
         The figures; with `error` if the strategy cannot plan.
@@ -163,7 +165,7 @@ class _Run:
         count = len(self._partitions)
         self._arrived = load.arrived_by(self._start)
         self._lag = list(self._arrived)
-        # What was read in the last step and is not committed yet, as the scaler sees it.
+        # The records that were read in the last step and are not committed yet: they are lag for the scaler.
         self._uncommitted = [0] * count
         self._until = [0] * count
         # When every partition has an owner again.
@@ -256,7 +258,7 @@ class _Run:
         return [*places.values(), nobody]
 
     def _work(self, by_member: Sequence[Sequence[int]], now: int, until: int, *, empty: bool) -> None:
-        """What arrives and what is read from now on."""
+        """One step: the records that arrive, and those that the members read."""
         length = until - now
         arrived = self._load.arrived_by(until)
         lag = self._lag = [
@@ -269,7 +271,7 @@ class _Run:
         for places in read:
             own = [lag[place] for place in places]
             if self._all_back <= now:
-                # Nothing is stopped, so that each partition may be read for as long as its member.
+                # The member has all of its partitions for the whole step.
                 done = own if sum(own) <= every else _shared([min(count, every) for count in own], every)
             else:
                 done = self._stopped(places, own, now, length)
@@ -285,7 +287,7 @@ class _Run:
         self._count_late(arrived)
 
     def _stopped(self, places: Sequence[int], own: Sequence[int], now: int, length: int) -> Sequence[int]:
-        """What a member reads of its partitions, of which some have no owner for a part of the time."""
+        """The records that a member reads of its partitions, some of which have no owner for a part of the step."""
         present = [max(0, length - max(0, self._until[place] - now)) for place in places]
         self._unowned_ms += length * len(places) - sum(present)
         wanted = [min(count, self._rate * time // 1000) for count, time in zip(own, present, strict=True)]
@@ -302,7 +304,7 @@ class _Run:
 
 
 def _shared(wanted: Sequence[int], budget: int) -> Sequence[int]:
-    """What each partition gets of what a member can read: equal parts; what one does not need goes to the others."""
+    """The budget of a member, divided equally among its partitions; unneeded parts go to the other partitions."""
     if sum(wanted) <= budget:
         return wanted
     found = [0] * len(wanted)
@@ -315,7 +317,7 @@ def _shared(wanted: Sequence[int], budget: int) -> Sequence[int]:
 
 
 def _thinned(lag: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """At most so many points, each with the largest lag of its part of the time."""
+    """At most `_POINTS` points, each with the largest lag of its part of the time."""
     points = list(lag)
     size = -(-len(points) // _POINTS)
     parts = [points[at : at + size] for at in range(0, len(points), size)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["STEPS_S", "Ages"]
 
 STEPS_S = (60, 600, 3_600, 86_400)
-"""How many seconds ago the offsets are asked for. An age between two of them is interpolated; none is longer."""
+"""How many seconds ago the offsets are asked for. Ages between two of them are interpolated; no age is longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The reader of all groups of a live cluster. What cannot be read is named, and costs only itself.
+"""The reader of all groups of a live cluster. A part that cannot be read is named; the other parts are still read.
 
 A broker that lists a group coordinates it. So no request asks for a coordinator unless a group has moved meanwhile.
 """
@@ -31,7 +31,7 @@ _NOT_COORDINATOR, _GROUP_ID_NOT_FOUND, _UNSUPPORTED_VERSION = 16, 69, 35
 _DESCRIBED_AT_ONCE = 50
 # Requests whose answers are in memory at once.
 _REQUESTS_AT_ONCE = 100
-# The part of the time that is left which one kind of request may take: a silent broker leaves time for the others.
+# One kind of request may take this part of the time that is left, so that a silent broker leaves time for the others.
 _PART = 0.35
 _CONSUMER = "consumer"
 
@@ -61,7 +61,7 @@ class Look:
     Attributes:
         snapshot: its groups and topics.
         ages: when records were written; None if that was not asked for.
-        missing: what could not be read.
+        missing: the parts that could not be read.
     """
 
     snapshot: Snapshot
@@ -79,7 +79,7 @@ def read_fleet(
     settle: float = 2.0,
     progress: Progress | None = None,
 ) -> Look:
-    """Reads all groups of consumers, of both protocols; of a cluster that answers in part, that part.
+    """Reads all groups of consumers, of both protocols; if some brokers do not answer, the groups of the others.
 
     Args:
         config: settings as for `confluent_kafka`, `bootstrap.servers` among them.
@@ -317,7 +317,7 @@ class _FleetReader:
     # ---- topics -----------------------------------------------------------------------------------------------------
 
     def _offsets(self, questions: Sequence[Question], progress: Callable[[int], object]) -> list[Any]:
-        """Answers to ListOffsets; one that does not come has no partition."""
+        """Answers to ListOffsets; in place of an answer that does not come, one without partitions."""
         answers = []
         for question, answer in zip(questions, self._ask(questions), strict=True):
             if isinstance(answer, KafkaAssignorsError):
@@ -349,7 +349,7 @@ class _FleetReader:
             return None
 
     def ages(self, snapshot: Snapshot, isolation_level: str) -> Ages:
-        """When the records were written that wait."""
+        """When the records that wait were written."""
         waiting: dict[str, set[int]] = {}
         for group in snapshot.groups.values():
             for name, committed in group.committed.items():
@@ -375,7 +375,7 @@ class _FleetReader:
 
 
 def _ended(topic: TopicSnapshot, by_time: Sequence[array[int]]) -> Sequence[array[int]]:
-    """Offsets by time, with the end of a partition at times at which no record of it is as new."""
+    """Offsets by time. If no record of a partition is as new as a time, the end of the partition is the offset."""
     ends = topic.end or ()
     for offsets in by_time:
         for number, end in enumerate(ends[: len(offsets)]):

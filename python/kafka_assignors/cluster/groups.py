@@ -102,7 +102,7 @@ class ClassicMember:
             generation = Assignment.decode(self.assignment).generation
         except UserDataError:
             return None
-        # Another leader may write four bytes there with another meaning.
+        # The leader may be another client, whose first four bytes have another meaning.
         return generation if generation >= 0 else None
 
     @property
@@ -131,7 +131,7 @@ class ConsumerMember:
         topics: the topics that it subscribes to, by name or by regular expression, sorted.
         topic_regex: the regular expression, if there is one.
         rack: its rack.
-        epoch: the group's epoch up to which it has followed.
+        epoch: its member epoch: that of the last assignment that it has reached.
         owned: its partitions now.
         target: its target assignment, topics and partitions in the order in which the broker lists them.
         classic: whether it uses the classic protocol, which the broker translates; None before Kafka 4.1, where brokers
@@ -179,7 +179,7 @@ class GroupSnapshot:
         state: Kafka's name of it, such as `Stable`.
         assignor: the strategy of the members, or the broker's; empty without one.
         protocol_type: `consumer` for consumers; empty for a group that never had members.
-        epoch: of the group, if the broker assigns; None for the classic protocol, in which DescribeGroups has none.
+        epoch: of the group, if the broker assigns; None in the classic protocol: DescribeGroups returns no generation.
         members: of one protocol, in order of their ids.
         committed: topic to the committed offset of each partition by number, None without one.
         record_bytes: the size of the group's record on the broker; None if it is not known.

@@ -160,7 +160,7 @@ def _list(questions: Questions, brokers: list[Address]) -> list[ListedGroup]:
 
 
 class GroupReader:
-    """Reads groups. An answer that is not there, or is an error, is an error of its methods.
+    """Reads groups. Its methods raise an error if an answer is missing, or contains an error code.
 
     Args:
         questions: asks the brokers.
@@ -233,7 +233,7 @@ class GroupReader:
         return self.with_matched_topics(found)
 
     def _absent(self, group_id: str, address: Address) -> ClusterError:
-        """The error for a group that is no group of consumers: it does not exist, or is of another kind of Kafka's."""
+        """The error for a group that is no group of consumers: it does not exist, or has another of Kafka's types."""
         answer = self._questions.ask("ListGroups", [], address=address)
         kinds = {group["group_id"]: group["group_type"].lower() for group in answer["groups"]}
         kind = kinds.get(group_id, "")
@@ -310,7 +310,7 @@ class GroupReader:
         }
         if not expressions:
             return groups
-        # Kafka's internal topics as well, as on the broker.
+        # Expressions match Kafka's internal topics as well, as on the broker.
         every = [topic["name"] for topic in self._questions.ask("Metadata", None)["topics"]]
         matched = _matching(expressions, every, self._questions.left / 4)
 
@@ -326,7 +326,7 @@ class GroupReader:
         }
 
     def commits(self, groups: list[str]) -> dict[str, dict[str, Commits]]:
-        """By group and topic."""
+        """The commits of the groups, by group and topic."""
         of_broker = self._coordinators(groups)
         questions = self._questions.offset_fetches(
             {group_id: address for address, names in of_broker.items() for group_id in names}

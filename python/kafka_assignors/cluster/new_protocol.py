@@ -35,14 +35,14 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class NewProtocol:
-    """What the brokers of a cluster say of the new protocol.
+    """The support for the new protocol on the brokers of a cluster, and their settings of it.
 
     Attributes:
         brokers: how many brokers the cluster has.
         heartbeat: the highest version of ConsumerGroupHeartbeat that all brokers serve; -1 if one of them has none.
         group_version: the finalized level of the feature `group.version`; 0 without one.
-        settings: of `SETTINGS`, the value of each that a broker returned, once for all brokers that have the same.
-        unread: why settings could not be read, by broker; empty if all were.
+        settings: for each name of `SETTINGS`, the different values that brokers returned.
+        unread: by broker, why its settings could not be read; empty if all were read.
     """
 
     brokers: int

@@ -141,7 +141,7 @@ class Questions:
         """Questions for all commits of groups, for `ask_each` or `ask_all`: several groups in each, of one broker.
 
         Since Kafka 3.0 (version 8) a broker answers for several groups at once. An older one is asked for each group.
-        Of a broker that cannot be reached, the question fails when it is asked.
+        For a broker that cannot be reached there are questions too; they fail when they are asked.
 
         Args:
             groups: group id to the address of its coordinator.
@@ -185,7 +185,7 @@ class Questions:
     def ask_each(self, questions: Sequence[Question], patience: float) -> list[Any | KafkaAssignorsError]:
         """All answers that come, in the order of the questions; an error in the place of each that does not come.
 
-        A broker that cannot be reached, or does not answer, costs its own answers only, and is not tried again.
+        If a broker cannot be reached, or does not answer, only its own answers are lost, and it is not tried again.
 
         Args:
             questions: any number.
@@ -378,7 +378,7 @@ class Questions:
                         if progress is not None:
                             progress(len(questions) - left)
         except BaseException:
-            # Their answers are still to come, and would be taken for those of the next questions.
+            # Answers on these connections are still to come: they would be taken for those of the next questions.
             for connection, lane in lanes.items():
                 if lane.sent:
                     self._forget(connection)

@@ -25,7 +25,8 @@ class Snapshot:
     Attributes:
         cluster: the cluster's id; empty where it has none.
         taken_ms: when it was taken, in milliseconds since 1970.
-        topics: by name. A topic of a member that is not here did not exist, or the user could not see it.
+        topics: by name. If a member subscribes to a topic that is not here, the topic did not exist, or the user could
+            not see it.
         groups: by id.
         record_limit: the most bytes that a group's record may have on this cluster (`max.message.bytes` of
             `__consumer_offsets`); None where it could not be read.

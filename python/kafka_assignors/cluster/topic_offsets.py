@@ -56,15 +56,15 @@ def read_topic_offsets(
     isolation_level: str = "read_uncommitted",
     timeout: float = 30.0,
 ) -> ClusterOffsets:
-    """The partitions of topics with their first and next offsets: reads, joins no group.
+    """The partitions of topics with their first and next offsets. It joins no group and changes nothing.
 
     A partition without a leader costs only its own offsets, which are None then.
 
     Args:
         config: settings as for `confluent_kafka`, `bootstrap.servers` among them; docs/connections.md has those of
             TLS and SASL.
-        topics: which; all but Kafka's internal ones by default. One that does not exist is left out.
-        isolation_level: `"read_committed"` ends where the first open transaction begins.
+        topics: their names; all but Kafka's internal ones by default. One that does not exist is left out.
+        isolation_level: the end of a partition: `"read_committed"` stops at the first open transaction.
         timeout: the seconds that all requests together may take.
 
     Raises:

@@ -3,7 +3,7 @@
 An answer to Metadata or ListOffsets takes several times the memory of the values that are kept. So no answer outlives
 the function that asked, offsets are kept in arrays, and a request names a few thousand partitions.
 
-`kafka_assignors.lag.reader` is the other reader of offsets: it says why the two stay apart.
+`kafka_assignors.lag.reader` is the other reader of offsets; its docstring explains why the two stay apart.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ Progress: TypeAlias = Callable[[str, int, int], object]
 """Called with the kind of the values, the number of answers so far, and the number of all."""
 
 Ask: TypeAlias = Callable[[list[Question], Callable[[int], object]], list[Any]]
-"""Asks for offsets, and calls the function with the number of answers. One that does not come has no partition."""
+"""Asks for offsets, and calls the function with the number of answers. A missing answer is one without partitions."""
 
 _NO_LEADER = -1
 _UNKNOWN_TOPIC = 3
 _UNKNOWN = -1
 NO_RECORD = -2
-"""Stands for the offset at a time at which no record of a partition is as new."""
+"""The value in place of an offset if no record of the partition is as new as the time."""
 # Partitions that one request for offsets asks for.
 _OFFSETS_AT_ONCE = 5_000
 # Requests for offsets that one broker has at once.
 _BATCHES_AT_ONCE = 4
-# No cluster has more; beyond it an answer is hostile.
+# No cluster has more brokers; an answer with more is not believed.
 _MOST_BROKERS = 10_000
 
 
@@ -168,7 +168,7 @@ def brokers_of(metadata: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
 
 
 def address_of(broker: Mapping[str, Any]) -> Address:
-    """Where a broker of an answer listens."""
+    """The address of a broker in an answer."""
     return Address(broker["host"], broker["port"])
 
 
@@ -178,7 +178,7 @@ def known(offsets: array[int]) -> tuple[int | None, ...]:
 
 
 def progress_after(progress: Progress, kind: str, before: int, total: int) -> Callable[[int], object]:
-    """Reports the answers to a batch of requests, with as many answered before it."""
+    """A function that reports the answers to one batch of requests; `before` answers came before the batch."""
     return lambda answered: progress(kind, before + answered, total)
 
 
@@ -271,7 +271,7 @@ class _Led:
 
 
 def _by_leader(partitions: Iterable[tuple[int, int, int]]) -> dict[int, _Led]:
-    """By leader the partitions, which are given as place of the topic, number and leader."""
+    """The partitions of each leader; they are given as index of the topic, partition number and leader."""
     found: dict[int, _Led] = {}
     for at, number, leader in partitions:
         if leader not in found:

@@ -21,12 +21,13 @@ class ConfluentLagSource(ClusterLagSource):
 
     Each reading makes a client of its own, which joins no group, and sends at most one request for each kind of
     question to each broker and for each 10,000 partitions: the partitions, the committed offsets, the ends and,
-    for partitions without a commit unless `reset` is `"latest"`, the beginnings. Errors that pass are tried again.
+    for partitions without a commit unless `reset` is `"latest"`, the beginnings. After an error that may pass there is
+    another attempt.
 
     Args:
         config: settings of librdkafka, such as `{"bootstrap.servers": "localhost:9092"}`.
         reset: the consumers' `auto_offset_reset`, which counts for partitions without a commit.
-        isolation_level: the consumers' own: `"read_committed"` ends where the first open transaction begins.
+        isolation_level: as of the consumers: with `"read_committed"`, a partition ends at its first open transaction.
         timeout: the seconds that all requests together may take.
 
     Raises:

@@ -11,7 +11,7 @@ If a partition has no leader for now, or an error passes by itself, there is ano
 `kafka_assignors.cluster.topics` is the other reader of offsets, over connections of this package. The two stay apart
 for two reasons. A consumer's lags are read with a client of the consumer's own kind, since its settings, such as
 Kerberos, a TLS context or a token provider, cannot be handed to other connections. And a lag needs all of its offsets,
-or another attempt, while a snapshot of topics leaves out what no leader answers.
+or another attempt, while a snapshot of topics leaves out offsets that no leader returns.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ class Look:
         at: the time, by `time.monotonic`.
         counts: topic to its number of partitions, of the topics that exist.
         ends: the offset that the next record will get, of the partitions that have a leader.
-        sizes: the mean size of the records in each partition's log, in bytes, of the logs that have any; None where the
-            cluster does not say.
-        refusal: why there are no sizes; None if there are, or if nobody asked.
+        sizes: the mean size of the records in each partition's log, in bytes, of the logs that have any; None if the
+            sizes could not be read, or were not asked for.
+        refusal: why the sizes could not be read; None if they were, or were not asked for.
     """
 
     at: float
@@ -158,7 +158,7 @@ class ClusterLagSource(ABC):
         """Whether an error of the client may pass by itself, so that another attempt is of use."""
 
     def lags(self, topics: Iterable[str], group_id: str) -> dict[str, list[int]]:
-        """The lag of every partition of those of the topics that exist.
+        """The lag of every partition of the topics that exist.
 
         Raises:
             LagError: no group is named, or a request failed or was late.
@@ -176,8 +176,9 @@ class ClusterLagSource(ABC):
             raise LagError(f"the offsets of group {group_id!r} could not be read: {error!r}") from error
 
     def look(self, topics: Iterable[str], *, sizes: bool = False) -> Look:
-        """The end offsets of those of the topics that exist: one request for the partitions, and for each 10,000 of
-        them one to each broker that leads.
+        """The end offsets of the topics that exist.
+
+        This takes one request for the partitions and, for each 10,000 partitions, one request to each of their leaders.
 
         Args:
             topics: their names.
@@ -226,7 +227,7 @@ class ClusterLagSource(ABC):
         except self._errors as error:
             return Look(at, counts, ends, None, repr(error))
         if not logs and ends:
-            # Without the right to ask, brokers answer with nothing.
+            # To a user without this ACL, brokers return an empty answer and no error.
             why = "no broker says the size of any log; asking takes the ACL Describe on the cluster"
             return Look(at, counts, ends, None, why)
         begins = ask(reader.first_offsets)
@@ -244,7 +245,7 @@ class ClusterLagSource(ABC):
             try:
                 return self._attempt(reader, topics, group_id, deadline)
             except expected as error:
-                # That the time is up says less than the error that took it.
+                # The error of an earlier attempt explains more than this timeout.
                 if isinstance(error, TimeoutError) and reason is not None:
                     raise reason from None
                 # A LagError: an offset is missing, since a partition has no leader for now.
@@ -262,7 +263,7 @@ class ClusterLagSource(ABC):
                 if deadline.is_over:
                     raise LagError(f"the offsets of group {group_id!r} could not be read within {self._timeout:g} s")
                 answer = question(partitions[start : start + _PARTITIONS_AT_ONCE])
-                # A negative offset is none. librdkafka also answers with one, and no error, when its time is up.
+                # A negative offset means none. At its timeout librdkafka returns one, too, instead of an error.
                 found |= {partition: offset for partition, offset in answer.items() if offset >= 0}
             return found
 

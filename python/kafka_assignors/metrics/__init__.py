@@ -1,7 +1,8 @@
-"""Metrics: what each rebalance did, from a consumer, and how the groups of a cluster are, from the exporter.
+"""Metrics of a consumer about its rebalances; and, in the exporter, metrics of the groups of a cluster.
 
-`on_rebalance=prometheus_metrics()` or `on_rebalance=opentelemetry_metrics()` switches the first on. Before one of the
-two is called, nothing is counted, and neither library is imported. The second is `kafka-assignors exporter`.
+`on_rebalance=prometheus_metrics()` or `on_rebalance=opentelemetry_metrics()` switches the consumer's metrics on. Before
+one of the two is called, nothing is counted, and neither library is imported. The exporter is the command
+`kafka-assignors exporter`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "address_of"]
 
-# A client that sends no request, or takes no answer, for so long is left.
+# After so many seconds the connection of a client is closed that sends no request, or reads no answer.
 _PATIENCE_S = 10.0
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _HOME = b"""<!doctype html><title>kafka-assignors exporter</title>
@@ -51,13 +51,13 @@ class Endpoint(ThreadingHTTPServer):
         page: gives the newest metrics.
 
     Raises:
-        OptionError: the address cannot be used, as another process listens there.
+        OptionError: the address cannot be used: another process listens there, for example.
     """
 
     daemon_threads = True
     # A restarted exporter need not wait for the sockets of the old one.
     allow_reuse_address = True
-    # Or two exporters would listen at one address, and each scrape would get the answer of either.
+    # Otherwise two exporters could listen at one address, and a scrape would get the answer of one of them at random.
     allow_reuse_port = False
 
     def __init__(self, host: str, port: int, page: Callable[[], Page]) -> None:
@@ -73,13 +73,13 @@ class Endpoint(ThreadingHTTPServer):
             ) from None
 
     def server_bind(self) -> None:
-        """As a server of TCP: that of HTTP would ask for the name of the address, which may take long."""
+        """Binds as a `TCPServer`: an `HTTPServer` also looks the host name up, which may take long."""
         socketserver.TCPServer.server_bind(self)
         host, port = self.server_address[:2]
         self.server_name, self.server_port = str(host), int(port)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away is no error of the exporter."""
+        """Prints nothing: a client that goes away is no error of the exporter."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -118,4 +118,4 @@ class _Handler(BaseHTTPRequestHandler):
         return "kafka-assignors"
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """A scrape every few seconds is no news."""
+        """Logs nothing: there is a scrape every few seconds."""

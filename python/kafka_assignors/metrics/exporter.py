@@ -3,7 +3,8 @@
     one thread                                      as many as there are scrapes
     look ── describe ── text of all metrics ──►  cache  ──►  GET /metrics
 
-A scrape gets the text that is there: it reads nothing of the cluster and waits for nothing, however many ask at once.
+A scrape returns the text in the cache: it reads nothing of the cluster and waits for nothing, however many scrapes
+there are at once.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ __all__ = ["Exporter", "Page", "Settings", "wanted_groups"]
 logger = logging.getLogger("kafka_assignors")
 
 _HOUR_S = 3_600.0
-# The figures of the last look that succeeded are shown for so many intervals. Alerts would else be resolved by one look
-# that fails, and begin anew after the next.
+# The figures of the last look that succeeded are shown for so many intervals. Otherwise one look that fails would
+# resolve all alerts, and the next look would fire them again.
 _STALE_INTERVALS = 3
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the exporter looks at, and how often.
+    """The groups that the exporter reads, and how often.
 
     Attributes:
         connection: as for `read_fleet`.
@@ -91,7 +92,7 @@ class Settings:
 
 
 def wanted_groups(include: Iterable[str], exclude: Iterable[str]) -> Callable[[str], bool] | None:
-    """Which groups are looked at: those that an expression of `include` finds (all without one), and none of `exclude`.
+    """A function that chooses groups: those that any of `include` matches (if there is one), but none of `exclude`.
 
     Raises:
         OptionError: a text that is no regular expression.
@@ -157,7 +158,7 @@ class Exporter:
     """The metrics of a cluster. Its methods may be called from any thread.
 
     Args:
-        settings: what it looks at, and how often.
+        settings: the groups that it reads, and how often.
         read: reads the groups; `read_fleet` with the settings by default.
         clock: the present, in seconds; it never goes back.
 
@@ -259,7 +260,7 @@ class Exporter:
                 self._last = None
 
     def _complain(self, text: str) -> None:
-        """Logs what is wrong, once for each change of it."""
+        """Logs a problem, once until its text changes; an empty text is no problem."""
         if text and text != self._complaint:
             logger.warning("%s", printable(text, SENTENCE))
         elif self._complaint and not text:
@@ -290,7 +291,7 @@ class Exporter:
 
 
 class _Collected(Collector):
-    """What the exporter has, for one rendering."""
+    """The metrics of the exporter, for one rendering."""
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter

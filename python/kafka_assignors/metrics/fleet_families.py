@@ -22,7 +22,7 @@ __all__ = ["GROUP_GAUGES", "MISSING_KINDS", "Rebalances", "families", "label"]
 # A group's id may have 32,767 characters, and every series repeats it.
 _LONGEST = 200
 MISSING_KINDS = ("broker", "group", "gone", "offsets", "topic")
-"""What may be missing in a look, as `kafka_assignors.cluster.Missing` names it."""
+"""The kinds of parts that may be missing in a look, as in `kafka_assignors.cluster.Missing`."""
 
 
 def label(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What is measured of a rebalance, for every library of metrics: one table, from which each makes its own."""
+"""The measures of a rebalance, in one table, from which the metrics of each library are made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["BYTES", "MEASURES", "SECONDS", "Measure"]
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """The bounds of the buckets of a time: up to the five minutes for which a group waits for a member by default."""
 BYTES = (1e3, 1e4, 1e5, 2.5e5, 5e5, 7.5e5, 1e6, 2.5e6, 5e6, 1e7)
-"""Those of the size of a group's record, of which brokers take 1,048,588 bytes by default."""
+"""The bounds of the buckets of a record's size; brokers accept 1,048,588 bytes by default."""
 
 Kind: TypeAlias = Literal["counter", "histogram"]
 
@@ -25,13 +25,13 @@ class Measure:
     """Something that is measured of each rebalance.
 
     Attributes:
-        name: in the way of OpenTelemetry.
-        prometheus: in the way of Prometheus, without the ending of a counter.
-        kind: what becomes of the values.
-        unit: in UCUM, as OpenTelemetry has it.
+        name: its name in OpenTelemetry.
+        prometheus: its name in Prometheus, without the ending of a counter.
+        kind: the kind of the metric.
+        unit: in UCUM, as OpenTelemetry requires.
         description: one sentence.
-        values: of a report: each with the value of `label`, or an empty text without one.
-        label: what the values are told apart by; None if there is one.
+        values: reads the values of a report, each with the value of `label`, or with an empty text without a label.
+        label: the label that distinguishes the values of a report; None if there is only one value.
         leader: whether only the leader's report has it.
         buckets: of a histogram.
     """
@@ -165,4 +165,4 @@ MEASURES = (
         buckets=BYTES,
     ),
 )
-"""Everything that is measured. Each value also has the group and the strategy."""
+"""All measures. Each value also has the group and the strategy as labels."""

@@ -22,7 +22,7 @@ __all__ = ["recorder"]
 
 _COMMON = ("group", "assignor")
 
-# A registry takes each name once, so the consumers of a process share what was made for it.
+# A registry accepts each name only once, so the consumers of a process share one recorder for each registry.
 _made: WeakKeyDictionary[CollectorRegistry, Callable[[RebalanceReport], None]] = WeakKeyDictionary()
 _making = threading.Lock()
 
