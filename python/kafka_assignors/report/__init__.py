@@ -1,1 +1,1 @@
-"""What the planner and the pipeline show: tables, maps, plots and pages, made of plain values."""
+"""The output of the planner and the pipeline: tables, maps, plots and pages, made of plain values."""

@@ -22,7 +22,7 @@ __all__ = ["AutoscalePage", "AutoscaledGroup", "PolicyTotals", "autoscale_page",
 
 _WIDTH = 9.4
 _COLOURS = ("blue", "orange", "green", "muted")
-# People distinguish no more lines of one picture.
+# People cannot distinguish more lines in one picture.
 _MOST_LINES = 8
 
 
@@ -69,7 +69,7 @@ class AutoscaledGroup:
         partitions: how many it reads.
         rate: how many records a second one member reads.
         runs: its replays.
-        notes: what was left out, or is not known.
+        notes: sentences about parts that were left out, or are not known.
     """
 
     cluster: str

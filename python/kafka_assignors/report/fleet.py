@@ -43,8 +43,8 @@ class Cell:
     """A cell of the table.
 
     Attributes:
-        text: what is shown.
-        value: what it is sorted by, a number or a text; None for an unknown value, which is last.
+        text: the text that is shown.
+        value: the key for sorting, a number or a text; None for an unknown value, which is last.
     """
 
     text: str
@@ -60,7 +60,7 @@ class MapTopic:
         partitions: how many it has.
         owners: by partition number the row of the owner among the members, -1 without one; empty if only `counts` is
             given.
-        lags: by partition number the lag, -1 if it is not known or has no commit; empty if only `counts` is given.
+        lags: by partition number the lag, -1 if it is not known or there is no commit; empty if only `counts` is given.
         counts: for a topic of a large group: by row of the member how many partitions it has.
     """
 
@@ -73,7 +73,7 @@ class MapTopic:
 
 @dataclass(frozen=True, slots=True)
 class GroupMap:
-    """Who has what.
+    """The owners of the partitions of a group.
 
     Attributes:
         members: their names, a row each.
@@ -96,7 +96,7 @@ class GroupRow:
         bar: the length of its bar, from 0 to 1.
         cells: one for each heading.
         findings: sentences below its map.
-        map: who has what; None if it is left out.
+        map: the owners of its partitions; None if the map is left out.
     """
 
     name: str
@@ -148,7 +148,7 @@ def fleet_page(fleet: FleetPage) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Without the blanks after commas and colons, a fifth of what the script reads.
+    # Blanks after commas and colons would be a fifth of the data that the script reads.
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters |= {"name": lambda text: printable(text, NAME), "line": lambda text: printable(text, LINE)}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -162,7 +162,7 @@ def fleet_page(fleet: FleetPage) -> str:
 
 
 def _map(row: GroupRow) -> dict[str, object] | None:
-    """A map as JSON: `tojson` of the template escapes what could end a script."""
+    """A map as JSON: `tojson` of the template escapes the characters that could end a script."""
     if row.map is None:
         return None
     return {

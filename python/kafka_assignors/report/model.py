@@ -67,7 +67,7 @@ class StrategyTotals:
         copartition_violations: partition numbers whose topics have different owners.
         kernel_seconds: the computing time of the assignor.
         recommended: for how many groups it is recommended.
-        load_ratio_mean: of a weighted strategy, what the heaviest member carries (`Plan.worst_load`) divided by a lower
+        load_ratio_mean: of a weighted strategy, the load of the heaviest member (`Plan.worst_load`) divided by a lower
             bound of it (`Plan.load_bound`), in the mean of the rebalances; 1 is the least possible. None for others.
         load_ratio_max: the largest of these.
     """
@@ -117,7 +117,7 @@ class StrategyFigures:
         error: why the strategy failed; the other figures do not count then.
         assigned: the partitions handed out, summed over the rebalances.
         unassigned: the subscribed partitions without an owner, summed likewise.
-        load_ratio_mean: of a weighted strategy, what the heaviest member carries (`Plan.worst_load`) divided by a lower
+        load_ratio_mean: of a weighted strategy, the load of the heaviest member (`Plan.worst_load`) divided by a lower
             bound of it (`Plan.load_bound`), in the mean of the rebalances; 1 is the least possible. None for others.
         load_ratio_max: the largest of these.
     """
@@ -280,7 +280,7 @@ class Report:
         since: the first rebalance; None if there is none.
         until: the last one.
         strategies: over the whole fleet.
-        periods: the same over time, each as long as `period_ms`.
+        periods: the moves over time, each period as long as `period_ms`.
         period_ms: the length of a period.
         moved_today: the observed moves of all groups with observed assignments, as in the strategy `observed`.
         moved_recommended: the moves of the same groups with the recommended strategy of each.
@@ -288,8 +288,8 @@ class Report:
         recommendations: for how many groups each strategy is recommended; also `keep`, and `none` without a
             recommendation.
         worst: the groups that gain the most, the first one most; the page shows them with pictures.
-        changes: the groups that should change and gain the most after them, the first one most; the page has a folded
-            section for each.
+        changes: the groups that should change and gain the most after those of `worst`, the first one most; the page
+            has a folded section for each.
         failures: some of the groups that failed.
         failed_groups: how many failed for some strategy.
         notes: further notes, a sentence each.

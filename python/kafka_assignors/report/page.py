@@ -35,7 +35,7 @@ __all__ = ["check_libraries", "files", "local_folder", "page", "write"]
 
 # A table of lags has no more rows than a person reads.
 _LAG_ROWS = 12
-# A single letter is a drive of Windows.
+# A scheme has two letters at least: a single letter is a drive of Windows.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -80,7 +80,7 @@ def page(report: Report, json_name: str = "report.json") -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Without the blanks after commas and colons, a fifth of what the script reads.
+    # Blanks after commas and colons would be a fifth of the data that the script reads.
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters |= {
         "number": _number,
@@ -176,7 +176,7 @@ def _variables(which: int) -> str:
 
 
 def _cells(own: StrategyFigures, loads: bool) -> list[str]:
-    """The texts of a strategy's row in the table of a group; `loads` adds what the heaviest member carries."""
+    """The texts of a strategy's row in the table of a group; `loads` adds the load of the heaviest member."""
     ratios = [own.load_ratio_mean, own.load_ratio_max] if loads else []
     return [
         _number(own.rebalances),

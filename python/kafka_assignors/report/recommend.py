@@ -5,7 +5,7 @@
 | `unknown` | no strategy could be replayed | nothing |
 | `alone` | never more than one member | keep |
 | `joined` | the group joins its topics by partition number | the stream-join strategy |
-| `broker` | the broker assigns the group (KIP-848), and what it moved was not observed | keep |
+| `broker` | the broker assigns the group (KIP-848), and its moves were not observed | keep |
 | `lag` | the heaviest member has long had several times the mean lag, and `lag` evens that out | `lag` |
 | `sticky` | a strategy is as even as any and moves clearly less than today's, or is clearly more even | that strategy |
 | `keep` | no other rule, or the group runs that strategy already | keep |
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["KEEP", "Limits", "recommend", "saved", "today"]
 
-# The first of several equally good ones is recommended. With a cooperative one members work through a rebalance.
+# Of several equally good strategies the first is recommended. With a cooperative one members read during a rebalance.
 _PREFERRED = ("cooperative-sticky", "sticky", "range", "roundrobin", "lag", "cooperative-sticky-join", "sticky-join")
-# The broker's own, which no member can choose: they are figures to compare with. A KIP-848 group runs one of them.
+# The broker's assignors, which no member can choose: they serve for comparison. A KIP-848 group runs one of them.
 _OF_BROKER = {"uniform": "uniform", "range": "server-side-range"}
 # A change for fewer moves must save this many, and this part of today's.
 _LEAST_SAVED = 10
@@ -82,7 +82,7 @@ def today(figures: GroupFigures) -> str | None:
 
 
 def saved(figures: GroupFigures, recommendation: Recommendation) -> int:
-    """The partitions that the recommended strategy would not have moved, of those that the present one moved."""
+    """How many partitions fewer the recommended strategy moves than the present one; negative if it moves more."""
     present = today(figures)
     if recommendation.strategy in (None, KEEP) or present is None:
         return 0

@@ -49,7 +49,7 @@ def sections(
         value = _map([each for each in group.ownership if each.times and each.partitions], strategy)
         size = len(json.dumps(value, separators=(",", ":")))
         drawn: Any = value if size <= budget else False
-        # A timeline that does not fit does not make room for a later one: the order is that of the gain.
+        # After the first timeline that does not fit, all others are left out: groups with a larger gain come first.
         budget = budget - size if drawn is not False else 0
         found.append({"rows": rows, "map": drawn})
     return found

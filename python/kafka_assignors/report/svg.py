@@ -79,7 +79,7 @@ def _words(root: Element) -> Iterator[tuple[Element, int, str, tuple[str, ...]]]
 
 
 def _say_once(root: Element, shared: Element) -> None:
-    """A repeated word becomes a definition and its uses; a style of all uses goes to their group."""
+    """A repeated word becomes a definition and its uses; a style that all uses share moves to their group."""
     found = list(_words(root))
     often = Counter(word for *_, word in found)
     names: dict[tuple[str, ...], str] = {}

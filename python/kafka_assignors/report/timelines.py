@@ -1,6 +1,6 @@
 """Timelines of one group on one axis: the same rebalances from left to right, the same partitions from top to bottom.
 
-A strategy may lack rebalances that another one has: what was observed has none for a change of partition counts.
+A strategy may lack rebalances that another one has: the observed timeline has none for a change of partition counts.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PARTITIONS_SHOWN = 40
 
 
 def aligned(timelines: Sequence[Ownership]) -> list[Ownership]:
-    """The timelines with the same times and the same partitions, each on its own members.
+    """The timelines with the same times and the same partitions, each with its own members.
 
-    Where a timeline has no rebalance, it goes on with the owners that it has, and nothing moves. O(cells).
+    At a time at which a timeline has no rebalance, its owners stay the same, and nothing moves. O(cells).
     """
     moments = [_moments(each.times) for each in timelines]
     columns = sorted(set(itertools.chain.from_iterable(moments)))[-COLUMNS_SHOWN:]
@@ -34,7 +34,11 @@ def aligned(timelines: Sequence[Ownership]) -> list[Ownership]:
 
 
 def _moments(times: Sequence[int]) -> list[tuple[int, int]]:
-    """Each time with its place among equal times, counted from the last: an event comes after a change of counts."""
+    """Each time with its place among equal times: 0 for the last, -1 for the one before it, and so on.
+
+    Of two rebalances at one time, that for a change of counts comes first, and a timeline may lack it. Therefore the
+    places are counted from the last one.
+    """
     found: list[tuple[int, int]] = []
     for at, ts in enumerate(reversed(times)):
         after = found[-1] if at else None

@@ -55,7 +55,7 @@ class Column:
 
     @property
     def least(self) -> int:
-        """The width of the longest word, where words and names that may be shortened are."""
+        """The width of the longest word, once the words and names that may be shortened are shortened."""
         of_heading = max(map(cell_len, self.heading.split()), default=0)
         if self.name:
             return max(of_heading, _unique(self.cells, min(_NAME, max(map(cell_len, self.cells), default=0))))
@@ -69,9 +69,9 @@ class Layout:
     """A table that fits.
 
     Attributes:
-        columns: those that are shown.
-        widths: of each, without its frame; None if not even these fit side by side.
-        same: columns with the same text in every row, which is said once: heading and text.
+        columns: the columns that are shown.
+        widths: the width of each, without its frame; None if not even these fit side by side.
+        same: columns with the same text in every row, which is shown only once: heading and text.
         dropped: the headings of the columns that are left out.
     """
 
@@ -111,7 +111,7 @@ def fit(columns: Sequence[Column], width: int) -> Layout:
         return Layout(tuple(shown), None, with_text, tuple(dropped))
     widths = [least[column.heading] for column in shown]
     left = width - _framed(widths)
-    # First what fits on one line, the narrowest first, so that numbers and names are whole; then the sentences.
+    # Columns get the width that is left until they need one line, the narrowest first: sentences come after numbers.
     for place in sorted(range(len(shown)), key=lambda at: shown[at].longest):
         more = min(left, shown[place].longest - widths[place])
         widths[place] += more
@@ -132,7 +132,7 @@ def folded(layout: Layout, width: int) -> list[str]:
 
 
 def shortened_names(names: Sequence[str], width: int) -> list[str]:
-    """The names without their middle, in so many columns of a terminal, or in more if only so they stay different.
+    """The names without their middle, in so many columns of a terminal, or in more if they would be equal otherwise.
 
     >>> shortened_names(["consumer-orders-17", "consumer-orders-18"], 11)
     ['consu…rs-17', 'consu…rs-18']
@@ -177,7 +177,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _unique(names: Sequence[str], width: int) -> int:
-    """The smallest width from this one on in which different names are different."""
+    """The smallest width, `width` at least, in which different names stay different."""
     distinct = set(names)
     longest = max(map(cell_len, distinct), default=0)
     while width < longest and len({_cut(name, width) for name in distinct}) < len(distinct):

@@ -19,11 +19,11 @@ MOST_PARTITIONS = 400
 """With more partitions a map by topic is more readable than one by partition."""
 
 NO_COMMIT = -1
-"""Stands for the lag of a partition that has none for lack of a commit."""
+"""The value in place of the lag of a partition without a commit."""
 
 # A longer name would leave no room for the map on the line.
 _NAME = 80
-# The part of a line that names get, if they stay different in it.
+# Names get a fifth of a line, or more if they would be equal otherwise.
 _PART = 5
 # The shades of a lag: none, then thirds of the largest.
 _SHADES = "░▒▓█"
@@ -53,7 +53,7 @@ def ownership_map(
     Args:
         members: their names, a row each.
         topics: for each partition, by number, the row of its owner, None without one; and its lag, None if it is not
-            known, `NO_COMMIT` if it has none.
+            known, `NO_COMMIT` without a commit.
         width: how many columns a line may have. Topics that do not fit are on the next lines.
 
     O(members x partitions).
@@ -86,7 +86,7 @@ def ownership_map(
 
 
 def _upto(step: int, most: int) -> int:
-    """The largest lag in the map."""
+    """The largest lag that has the shade of this step."""
     return (step * (most + 1) - 1) // 3
 
 
@@ -120,9 +120,9 @@ def count_map(
 
     Args:
         members: their names, a row each.
-        topics: their names, a column each; names that do not fit above the map are below it.
+        topics: their names, a column each; the first and the last of a block are above it.
         counts: row and column to the number of partitions.
-        width: how many columns a line may have; more topics stand below.
+        width: how many columns a line may have; further topics are in blocks below.
     """
     members = shortened_names([printable(name, _NAME) for name in members], max(12, width // _PART))
     most = max(counts.values(), default=0)

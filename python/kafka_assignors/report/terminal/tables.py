@@ -124,7 +124,7 @@ def _line(text: str, style: str = "") -> Text:
 
 
 def _in_ascii(text: str) -> str:
-    """The text with a mark of ASCII for what is left out."""
+    """The text with an ASCII character in place of the ellipsis."""
     return text.replace("…", "~")
 
 
