@@ -6,7 +6,7 @@ from kafka_assignors.stdout import guarded
 
 
 def main() -> None:
-    """The entry point; without its libraries, one sentence and exit status 2."""
+    """The entry point. If its libraries are missing, it prints one sentence and exits with status 2."""
     try:
         from kafka_assignors.cli.app import app
     except ImportError as error:

@@ -66,9 +66,9 @@ def compare(
             _show(console(wide), found)
 
 
-# Only where a strategy is weighted.
+# The heading of a column that is shown only if a strategy is weighted.
 _LOAD = "heaviest carries"
-# The first ones are left out first in a narrow terminal.
+# In a narrow terminal columns are left out, the first of these first.
 _LEAST = [
     "unassigned",
     "lag skew",

@@ -102,7 +102,7 @@ def _show(out: Console, found: DescribedGroup, show_map: bool, *, rated: bool) -
     columns = ["client", "host"] if with_clients else []
     lacking = ["no commit"] if found.uncommitted else []
     rate = ["records/s"] if rated else []
-    # The map shows who has what; without one the members' rows do.
+    # The map shows the owners; without a map the members' rows show their partitions.
     mapped = show_map and bool(found.members and found.topics)
     held = [] if mapped else ["has"]
     headings = ["member", "id", *columns, "rack", "topics", "partitions", "lag", *rate, *lacking, *held]

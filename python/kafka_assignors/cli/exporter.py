@@ -107,7 +107,7 @@ def _serve(made: Exporter, endpoint: Endpoint) -> None:
     """Looks and serves until SIGTERM or Ctrl-C."""
 
     def end(_signal: int, _frame: FrameType | None) -> None:
-        # In the middle of a look, too, which may wait for a broker.
+        # This also ends a look that is under way, which may be waiting for a broker.
         raise KeyboardInterrupt
 
     server = threading.Thread(target=endpoint.serve_forever, name="kafka-assignors-exporter", daemon=True)

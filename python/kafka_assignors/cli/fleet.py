@@ -194,7 +194,7 @@ class _Live:
             )
 
     def twice(self, interval: float) -> tuple[Look, Snapshot, float]:
-        """A look, the one before it, and the seconds between them by a clock that nobody sets."""
+        """A look, the look before it, and the seconds between them by the monotonic clock."""
         first = self.look(ages=False)
         began = time.monotonic()
         time.sleep(interval)
@@ -205,9 +205,10 @@ class _Live:
 def _watch(
     live: _Live, answered: Any, every: float, most: int | None, form: Format, wide: bool, top: int | None
 ) -> tuple[Fleet, Look]:
-    """Looks again and again, and redraws the answer in its place; returns the last one.
+    """Looks at the cluster again and again, and redraws the answer; returns the last answer and its look.
 
-    Ctrl-C ends it as its last look ends a command. Before the first answer it ends the command like any other.
+    After the first answer, Ctrl-C only ends the looks, and the command goes on with the last answer. Before the first
+    answer, Ctrl-C ends the command, as any other.
     """
     out = console(wide)
     redrawn = form is Format.TEXT and out.is_terminal
@@ -244,7 +245,7 @@ def _watch(
 
 
 def _rows(out: Any, top: int | None) -> int:
-    """How many groups fit on the screen, with what stands above and below them."""
+    """How many groups fit on the screen, with the lines above and below them."""
     height: int = out.size.height
     fit = max(3, height - 14)
     return fit if top is None else min(top, fit)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["page_of", "write_page"]
 
-# What a column is sorted by, where it is not the field of its name.
+# The field by which a column is sorted, if its name is not the column's heading.
 _SORTED = {
     "waits": "lag_seconds",
     "growth /s": "growth",
@@ -29,10 +29,10 @@ _SORTED = {
 }
 _BAD = frozenset(("dead", "stuck", "unread", "late", "behind"))
 _GOOD = frozenset(("ok", "empty"))
-# A map by partition has a mark for each; a larger group's has a number for each member and topic.
+# A map by partition has a mark for each partition. With more partitions it has a number for each member and topic.
 _MOST_MARKS = 2_000
 _MOST_TOPICS = 100
-# The partitions of all maps of a page, which keep it at a few megabytes; the worst groups come first.
+# The most partitions of all maps of a page, so that it has only a few megabytes; the worst groups come first.
 _MOST_DRAWN = 200_000
 
 

@@ -1,4 +1,4 @@
-"""The answer of `kafka-assignors fleet` as text: the groups, and the answers to what a platform team asks first."""
+"""The answer of `kafka-assignors fleet` as text: the groups, and answers to the first questions of a platform team."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CELLS: dict[str, Callable[[FleetGroup], str]] = {
 """The columns of the table, by heading, behind that of the group."""
 
 _LEFT = ("verdict", "strategy", "state", "protocol", "KIP-848", "rules not met")
-# The first ones are left out first in a narrow terminal.
+# In a narrow terminal columns are left out, the first of these first.
 _LEAST = [
     "protocol",
     "state",
@@ -66,7 +66,7 @@ _LEAST = [
 
 
 def title(fleet: Fleet) -> str:
-    """What was looked at, in a sentence."""
+    """The look in a sentence: the cluster, the number of groups, and the time."""
     taken = datetime.fromtimestamp(fleet.taken_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     count = "1 group" if len(fleet.groups) == 1 else f"{len(fleet.groups):,} groups"
     apart = "" if fleet.seconds is None else f", compared with {duration(fleet.seconds)} before"
@@ -79,7 +79,7 @@ def renderables(fleet: Fleet, top: int | None = None, trouble: str | None = None
     Args:
         fleet: the groups, in their order.
         top: how many of them are shown; None shows all.
-        trouble: why this is not the present.
+        trouble: the error of the last look, if the groups are those of an earlier one.
     """
     shown = fleet.groups if top is None else fleet.groups[:top]
     lines = [
@@ -103,7 +103,7 @@ def renderables(fleet: Fleet, top: int | None = None, trouble: str | None = None
 
 
 def answers(fleet: Fleet) -> list[str]:
-    """Sentences about the fleet: who rebalances most, whose strategy costs moves, who has idle members, KIP-848."""
+    """Sentences about the fleet: the most rebalances, moves that strategies cost, idle members, KIP-848."""
     lines = []
     often = max(fleet.groups, key=lambda group: group.rebalances or 0, default=None)
     if often is not None and often.rebalances:

@@ -51,7 +51,7 @@ def looks_at(
         settings: see `options`.
         config: see `options`.
         timeout: the seconds that a look may take.
-        count: how many live looks; with files of earlier ones a single one is enough.
+        count: how many live looks; with files of earlier looks there is only one.
 
     Raises:
         KafkaAssignorsError: options that do not fit together, or a cluster or a file that cannot be read.

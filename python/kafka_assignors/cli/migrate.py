@@ -1,4 +1,4 @@
-"""`kafka-assignors migrate`: the way of a group, or of all groups, to the protocol in which the broker assigns."""
+"""`kafka-assignors migrate`: the migration of one or all groups to the protocol in which the broker assigns."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def strategy_of(text: str) -> Assignor:
 
 
 def settings_of(bootstrap: str | None, settings: Sequence[str] | None, config: str | None) -> dict[str, Any]:
-    """The settings of the connection, as `connection_settings` reads them; the commands take a file, too."""
+    """The settings of the connection, as `connection_settings` reads them; its errors also propose `--snapshot`."""
     return connection_settings(bootstrap, settings, config, instead=", or --snapshot FILE for a file")
 
 

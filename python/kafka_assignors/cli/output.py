@@ -50,7 +50,7 @@ SCHEMAS = dict.fromkeys(
     ),
     1,
 )
-"""The version of each answer in JSON and CSV. A field that goes, or changes its meaning, makes a new one."""
+"""The version of each answer in JSON and CSV. It grows when a field is removed or changes its meaning."""
 
 # More findings of one rule would hide those of other rules.
 _OF_ONE_RULE = 20
@@ -73,7 +73,7 @@ class TextOrJson(StrEnum):
 
 
 class _SafeConsole(Console):
-    """A console whose texts cannot steer the terminal: members of a group may call themselves anything."""
+    """A console whose texts cannot steer the terminal: members of a group choose their own names."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         shown = (printable(each, LINE) if isinstance(each, str) else each for each in objects)

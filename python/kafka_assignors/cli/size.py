@@ -23,7 +23,7 @@ from kafka_assignors.report.terminal import duration, number, table
 if TYPE_CHECKING:
     from rich.console import Console
 
-# More divisors say nothing.
+# The most numbers of members with even shares that are shown.
 _MOST_EVEN = 12
 
 
@@ -69,7 +69,7 @@ def size(
     """
     with exit_on_error():
         options.check_reset(reset)
-        # Before a cluster is asked.
+        # Checked here too, before a cluster is read.
         deadline_ms("--deadline", deadline, time.time_ns() // 1_000_000 if snapshot is None else 0)
         assignors = [options.strategy_of(text) for text in strategy] if strategy else list(STANDARD)
         looks, name = looks_at(

@@ -38,7 +38,7 @@ class Autoscaled:
         rate: how many records a second one member reads.
         deadline: within how many seconds a record has to be read.
         runs: one for each policy, strategy and membership.
-        notes: what was left out, or is not known, a sentence each.
+        notes: a sentence for each fact that is not known, and for each part that was left out.
     """
 
     group_id: str
@@ -64,11 +64,11 @@ def autoscale(
     """Replays one group with each policy, strategy and membership.
 
     Args:
-        load: what the group has to read.
+        load: the records that the group has to read.
         policies: the policies.
         assignors: the strategies.
         memberships: some of `MEMBERSHIPS`.
-        timing: what takes how long; the defaults if None.
+        timing: the durations; the defaults if None.
         progress: is called with the number of replays that are done, and of all.
 
     Raises:
@@ -105,13 +105,13 @@ def autoscale(
 def load_of_looks(
     looks: Sequence[Snapshot], group_id: str, *, rate: float | None = None, reset: str = "latest"
 ) -> Workload:
-    """What a group has to read, from snapshots of its cluster. Their order does not matter.
+    """The records that a group has to read, from snapshots of its cluster. Their order does not matter.
 
     A look that lacks the group is left out, with a note. The topics are those of its members in the last look, or those
     with a commit if it has none.
 
     Raises:
-        GroupError: fewer than two looks have the group, or its commits do not tell what a member reads.
+        GroupError: fewer than two looks have the group; or `rate` is None, and its commits do not advance.
         OptionError: the snapshots are of several clusters.
     """
     clusters = {look.cluster for look in looks}
@@ -157,7 +157,7 @@ def load_of_tables(
     rate: float | None = None,
     reset: str = "latest",
 ) -> Workload:
-    """What a group has to read, from the tables of a capture: `offset_snapshots`, and also `membership_events`.
+    """The records that a group has to read, from a capture's tables `offset_snapshots` and `membership_events`.
 
     Args:
         folders: where the tables are, a folder of Parquet files each. Without `membership_events` there is one member.
@@ -167,7 +167,7 @@ def load_of_tables(
         reset: likewise.
 
     Raises:
-        GroupError: the table lacks the group, or its commits do not tell what a member reads.
+        GroupError: the table lacks the group; or `rate` is None, and its commits do not advance.
         MissingDependencyError: pyarrow is not installed.
         OptionError: several clusters have the group.
         SnapshotError: a table is missing or cannot be read.

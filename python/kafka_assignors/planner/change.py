@@ -47,7 +47,7 @@ class Change:
 
     Attributes:
         join: new members.
-        leave: members that leave, by any name that `ObservedGroup.find` knows.
+        leave: members that leave, by any name that `ObservedGroup.find` accepts.
         partitions: topic to its new partition count.
         subscribe: member to its new topics, instead of its present ones.
     """
@@ -219,10 +219,10 @@ class Situation:
         return Group({name: topic.topic() for name, topic in self.topics.items()}, members)
 
     def group_for(self, assignor: Assignor) -> Group:
-        """As `group`, with what each member says of itself to this strategy.
+        """As `group`, with the `data` of each member for this strategy.
 
-        The members of a group that runs it have said it. Others, such as one that joins, say what they would with the
-        strategy as it is given: its `member_data`, or its capacity.
+        If the group runs the strategy, the members have sent their data in JoinGroup. A member without such data, such
+        as one that joins, gets the data of the given strategy: what its `member_data` returns, or its capacity.
         """
         if not isinstance(assignor, CustomAssignor):
             return self.group

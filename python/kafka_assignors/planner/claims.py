@@ -86,9 +86,9 @@ def claim_of(member_id: str, subscription: Subscription, assignor: str) -> Claim
 
 
 def data_of(member: GroupMember, assignor: str) -> bytes | None:
-    """What a member says of itself to the assignor of this name: a user's own one, or a weighted strategy.
+    """The data that a member sent to the assignor of this name: a user's own one, or a weighted strategy.
 
-    None if it says nothing that can be read: it is no member of the classic protocol, or its user data is of another
+    None if there is no data that can be read: the member is not of the classic protocol, or its user data has another
     layout.
     """
     if not isinstance(member, ClassicMember) or not member.subscription:
@@ -101,7 +101,7 @@ def data_of(member: GroupMember, assignor: str) -> bytes | None:
         if assignor in WEIGHTED:
             decode_capacity(data)
     except (UserDataError, OptionError):
-        # A leader counts it as a member that says nothing.
+        # A leader of a weighted strategy counts it as a member without data.
         return b"" if assignor in WEIGHTED else None
     return data
 

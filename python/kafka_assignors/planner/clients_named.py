@@ -1,4 +1,4 @@
-"""What the client ids of members hint about their libraries. Any program may call itself anything."""
+"""Hints about the libraries of members, from their client ids. A program may choose any client id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ClientHint", "client_hints"]
 
 _UUID = re.compile(r"-[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$")
-# By the beginning of a default client id: the library, and what it needs.
+# Patterns of default client ids, each with its library and the needs of this library.
 _LIBRARIES: tuple[tuple[str, str, str], ...] = (
     (
         r"kafka-python",
@@ -36,13 +36,13 @@ _LIBRARIES: tuple[tuple[str, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ClientHint:
-    """What a client id hints. It is no more than a hint.
+    """A hint about a library, from a client id. It is no more than a hint.
 
     Attributes:
         client_id: the client id; of several that differ in a number, the first one.
         library: the library whose default it is; None if it is no library's.
         members: how many members have such a client id.
-        text: what that library needs; empty without one.
+        text: the needs of that library; empty without one.
     """
 
     client_id: str
@@ -66,7 +66,7 @@ def client_hints(members: Iterable[GroupMember]) -> list[ClientHint]:
 
 
 def _client_id(member: GroupMember) -> str | None:
-    """The client id; without one, the beginning of a dynamic member's id, which a broker makes of it."""
+    """The client id; if it is not known, the beginning of a dynamic member's id, since brokers put it there."""
     if member.client_id is not None:
         return member.client_id
     if member.instance_id is not None or not _UUID.search(member.id):

@@ -35,8 +35,8 @@ class ComparedStrategy:
     Attributes:
         strategy: its name with its options; `now` is the group as it is, without the change.
         moves: all changes of owner.
-        forced: those of them that the change alone makes.
-        moved: the others, which the strategy chose.
+        forced: the moves that the change alone makes.
+        moved: the other moves, which the strategy chose.
         least_moved: the least possible value of `moved`, for a plan with the least balance score.
         kept: partitions that stay.
         fewest: the fewest partitions of a member.
@@ -53,7 +53,7 @@ class ComparedStrategy:
         warnings: the names of the rules that are not met.
         error: why the strategy cannot plan this; then the figures are 0.
         in_use: whether it is the group's own strategy, with the options that it has by default.
-        load: of a weighted strategy, what the heaviest member carries relative to its capacity; None for others.
+        load: of a weighted strategy, the load of the heaviest member relative to its capacity; None for others.
         load_bound: a proven lower bound of it in any plan.
     """
 
@@ -104,7 +104,7 @@ class Comparison:
         return tuple(row for row in self._by_lag() if rises(self.now.most_lag, row.most_lag))
 
     def heaviest_lag(self) -> list[str]:
-        """A sentence for each of these strategies, with the compared ones by lag that avoid it."""
+        """A sentence for each strategy of `raised`, with the compared strategies by lag that are not in it."""
         calm = [row.strategy for row in self._by_lag() if not rises(self.now.most_lag, row.most_lag)]
         instead = f"; {avoiding(calm)}" if calm else ""
         return [

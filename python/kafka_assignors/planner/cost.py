@@ -121,7 +121,7 @@ class Cost:
         static: members that are static, whose restart within their session needs no rebalance.
         observer: whether the broker assigns the group, so that no client-side strategy is asked.
         strategies: one row each, in the order asked.
-        intervals: what the times without an owner depend on, in seconds.
+        intervals: the heartbeat intervals, on which the times without an owner depend.
     """
 
     group_id: str
@@ -149,7 +149,7 @@ def rolling_restart(situation: Situation) -> list[Cause]:
 
 
 def scaling(situation: Situation, by: int, *, at_once: bool = False) -> list[Cause]:
-    """So many members join, or leave: the last by id.
+    """The causes of scaling: `by` members join, or the last `-by` members by id leave.
 
     Raises:
         OptionError: `by` is 0, too large, or leaves no member.
@@ -177,7 +177,7 @@ def scaling(situation: Situation, by: int, *, at_once: bool = False) -> list[Cau
 def deployment(
     situation: Situation, count: int, *, order: Literal["new-first", "old-first"] = "new-first"
 ) -> list[Cause]:
-    """New members replace so many members, the first by id, one after the other.
+    """New members replace the first `count` members by id, one after the other.
 
     Raises:
         OptionError: `count` is 0 or above the number of members; or old members first in a group of one.

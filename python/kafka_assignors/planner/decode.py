@@ -55,7 +55,7 @@ class Decoded:
         numbers: the partition numbers of a stream join.
         generation: as written; None if there is none. For `sticky-join` the epoch.
         rack: of a subscription.
-        user_data: the bytes of it, if there are any.
+        user_data: the bytes of the user data, if there are any.
         inner: the decoded user data.
         other: the parsed value of JSON.
         also: other kinds that the same bytes fit.

@@ -112,7 +112,7 @@ class DescribedGroup:
         conflicts: partitions that several members claimed when they last joined.
         record_bytes: the size of the group's record on the broker; None where there is none.
         record_limit: the largest record that the broker accepts.
-        record_limit_told: whether the cluster named this limit; else it is Kafka's default.
+        record_limit_told: whether this limit was read from the cluster; else it is Kafka's default.
         findings: the rules that are not met, and notes.
     """
 

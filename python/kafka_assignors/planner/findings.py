@@ -57,12 +57,12 @@ RULES: dict[str, str] = {
 """Every rule that a finding may name."""
 
 _NEAR = 0.9
-# Behind the version and the number of topics.
+# The first topic of a subscription is behind the version and the number of topics.
 _TOPICS_AT = 6
 
 
 def of_record(size: int | None, limit: int, of_cluster: bool) -> list[Finding]:
-    """A record that does not fit the broker's limit, or nearly does not (docs/operations.md)."""
+    """A record that does not fit the broker's limit, or hardly fits (docs/operations.md)."""
     if size is None or size < _NEAR * limit:
         return []
     whose = "this cluster accepts" if of_cluster else "brokers accept by default"

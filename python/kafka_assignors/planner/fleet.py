@@ -36,7 +36,7 @@ FLEET_RULES: dict[str, str] = {
     "keeps-up": "lag does not grow",
     "within-limits": "the lag is within the limits that were given",
 }
-"""The rules that only `fleet` knows, since they need two looks or limits; the others are those of `describe`."""
+"""The rules that only `fleet` checks, since they need two looks or limits; the others are those of `describe`."""
 
 VERDICTS: dict[str, str] = {
     "dead": "records wait, and the group has no member",
@@ -52,7 +52,7 @@ VERDICTS: dict[str, str] = {
     "empty": "no member, and nothing waits",
     "ok": "nothing is wrong",
 }
-"""The verdicts, the worst first. A group has that of its worst finding."""
+"""The verdicts, the worst first. The verdict of a group is that of its worst finding."""
 
 _OF_RULE = {
     "somebody-reads": "dead",
@@ -67,9 +67,9 @@ _OF_RULE = {
     "least-balance-score": "uneven",
 }
 _RANK = {verdict: place for place, verdict in enumerate(VERDICTS)}
-# A lag that is worked off within a commit interval is none: clients commit every five seconds.
+# A lag of no more than so many seconds of arrivals is none: clients commit only every five seconds.
 _BEHIND_S = 10.0
-# The part of the arrivals by which a lag has to grow: consumers read in batches.
+# A lag counts as growing only above this part of the arrivals: consumers read in batches.
 _BEHIND_PART = 0.05
 
 
@@ -106,7 +106,7 @@ class FleetGroup:
         balance_score: the balance score (KIP-54).
         least_balance_score: the least possible one; None if it is not known.
         lag: its lag in records; None if it is not known, or if no partition has a commit.
-        lag_seconds: how many seconds the record has waited that has waited longest; None if that is not known.
+        lag_seconds: how many seconds the oldest unread record has waited; None if that is not known.
         growth: by how many records a second the lag grows; None with one look.
         arrivals: how many records a second arrive; None with one look.
         commits: by how many records a second the commits advance; None with one look.
@@ -168,7 +168,7 @@ class Fleet:
         taken_ms: the time of the look, in milliseconds since 1970.
         seconds: how long before it the other look was; None with one look.
         groups: the worst first.
-        missing: what could not be read.
+        missing: the parts of the cluster that could not be read.
         notes: remarks about the looks.
     """
 
@@ -235,7 +235,7 @@ def fleet(
             described = describe(observed, reset=reset)
             changed = movement(observed, before, seconds, look.ages)
         except GroupError as error:
-            # A group that no broker can have does not cost the answer about the others.
+            # A group that no broker can have must not prevent the answer about the others.
             found.append(_unreadable(observed, error))
         else:
             found.append(_group(observed, described, changed, reset, limits or Limits()))
@@ -273,7 +273,7 @@ def _group(observed: ObservedGroup, found: DescribedGroup, changed: Movement, re
     ready = readiness(observed)
     findings = (*found.findings, *_of_movement(observed, changed, found.lag, limits))
     moves, least = _moves_on_join(observed, reset)
-    # A broker does not tell who has what while a group of the classic protocol rebalances.
+    # While a group of the classic protocol rebalances, a broker does not return the assignments.
     assigned = observed.by_broker or found.state == "Stable"
     fewest, most = found.spread if assigned and found.spread else (None, None)
     return FleetGroup(
@@ -308,7 +308,7 @@ def _group(observed: ObservedGroup, found: DescribedGroup, changed: Movement, re
 
 
 def _unreadable(observed: ObservedGroup, error: GroupError) -> FleetGroup:
-    """A group of which only this is known: why it cannot be described."""
+    """A group that cannot be described, with the reason; nothing else is known of it."""
     return FleetGroup(
         group_id=observed.group_id,
         verdict="faulty",
@@ -352,7 +352,7 @@ def _verdict(observed: ObservedGroup, findings: Iterable[Finding]) -> str:
 
 
 def _of_movement(observed: ObservedGroup, changed: Movement, lag: int | None, limits: Limits) -> list[Finding]:
-    """The findings of the rules that only two looks or limits show."""
+    """The findings of the rules that need two looks, or limits."""
     found = []
     if changed.stuck and observed.members:
         what = "1 partition" if changed.stuck == 1 else f"{changed.stuck:,} partitions"
@@ -403,7 +403,7 @@ def _moves_on_join(observed: ObservedGroup, reset: str) -> tuple[int | None, int
 
 
 def _moves(situation: Situation, assignor: Assignor, reset: str) -> int | None:
-    """The moves of a strategy; where it goes by the order of ids, with the new id in their middle."""
+    """The moves of a strategy. If its plan depends on the order of ids, the new id is in the middle of this order."""
     group = situation.group_for(assignor)
     names: Mapping[str, str] | None = None
     if goes_by_ids(assignor):
@@ -420,7 +420,7 @@ def _moves(situation: Situation, assignor: Assignor, reset: str) -> int | None:
 
 
 def _moves_by_broker(situation: Situation) -> int | None:
-    """The moves of the broker's assignor. None if no release that we know has it, or the group cannot go on."""
+    """The moves of the broker's assignor. None if no known release has it, or no broker can have such a group."""
     observed = situation.observed
     alone = replace(observed.snapshot, groups={observed.group_id: observed.group}, topics=situation.topics)
     try:
@@ -444,7 +444,7 @@ def _moved(situation: Situation, plan: Plan, names: Mapping[str, str] | None = N
     Args:
         situation: the group.
         plan: of it.
-        names: the real id of each member of the plan, if it has another one there.
+        names: the real id of each member of the plan, if the plan has other ids.
     """
     after, _ = final_owners(plan)
     real = names or {}

@@ -19,17 +19,17 @@ PATIENCE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """The changes of one group between two looks; None for what two looks are needed for, with one.
+    """The changes of one group between two looks. With one look, the figures that need two are None.
 
     Attributes:
         growth: by how many records a second the lag grew; negative if it shrank.
         arrivals: how many records a second were written to partitions with a commit.
         commits: by how many records a second the commits advanced.
-        lag_seconds: how many seconds the record has waited that has waited longest; None if that is not known.
+        lag_seconds: how many seconds the oldest unread record has waited; None if that is not known.
         stuck: partitions whose commit stands still although records wait in both looks: more than one record, or the
             end moves as well. None if the looks are less than `PATIENCE_S` apart.
         rewound: partitions whose commit went back.
-        remade: partitions whose end went back: their topic is another one of this name. No rate counts them.
+        remade: partitions whose end went back: their topic was deleted and made anew. No rate counts them.
         rebalances: how often it rebalanced, at least; None if that is not known.
     """
 
@@ -112,7 +112,7 @@ def movement(
 
 
 def _compare(sums: _Sums, end: int, commit: int, end_before: int | None, commit_before: int | None) -> int | None:
-    """Adds what changed in one partition; returns how many records arrived, None if that is not known."""
+    """Adds the changes of one partition to `sums`; returns how many records arrived, None if that is not known."""
     if end_before is None:
         return None
     if end < end_before:
@@ -132,8 +132,8 @@ def _compare(sums: _Sums, end: int, commit: int, end_before: int | None, commit_
 
 
 def rebalances_between(before: GroupSnapshot, now: GroupSnapshot) -> int | None:
-    """How often a group rebalanced, at least: by its epoch or its generation where the looks have it; else once if it
-    differs. None if that is not known."""
+    """How often a group rebalanced, at least: the difference of its epochs or generations, if both looks have them;
+    otherwise once if its assignment or its members differ. None if that is not known."""
     if before.protocol != now.protocol:
         return 1
     if before.epoch is not None and now.epoch is not None:
@@ -148,7 +148,7 @@ def rebalances_between(before: GroupSnapshot, now: GroupSnapshot) -> int | None:
 
 
 def _generation(group: GroupSnapshot) -> int | None:
-    """The generation that a leader of this package wrote into the assignments; another leader writes none."""
+    """The generation that a leader of this package wrote into the assignments; other packages write none there."""
     found = {member.generation for member in group.members if isinstance(member, ClassicMember) and member.assignment}
     return found.pop() if len(found) == 1 else None
 

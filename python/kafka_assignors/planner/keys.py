@@ -179,7 +179,7 @@ class KeyAudit:
 
     @property
     def agree(self) -> bool:
-        """Whether all topics join; of a single partition count, whether all hashes agree."""
+        """Whether all topics join; if there is only one topic, whether all hashes agree."""
         if self.joins:
             return all(join.joins for join in self.joins)
         return not any(disagreement.differ for disagreement in self.disagreements)
@@ -445,7 +445,7 @@ class PlacementAudit:
 
     @property
     def agree(self) -> bool:
-        """Whether all topics join; a single topic, whether one hash explains all of it."""
+        """Whether all topics join; if there is only one topic, whether one hash explains all of its records."""
         if self.joins:
             return all(join.joins for join in self.joins)
         return all(placement.hashes for placement in self.placements)
@@ -461,7 +461,7 @@ def compare(topics: Sequence[tuple[str, int, Sequence[tuple[bytes | None, int]]]
         topics: of each the name, the partition count, and the key and partition of records.
 
     Raises:
-        OptionError, PartitionerTypeError: as `infer`; there is no topic, or no record with a key in any.
+        OptionError, PartitionerTypeError: as `infer`; or there is no topic, or a topic has no record with a key.
     """
     if not topics:
         raise OptionError("there is no topic; give at least one")

@@ -1,7 +1,7 @@
 """Whether a group can be moved to the protocol in which the broker assigns (KIP-848), member by member.
 
-A broker converts a group when the first member of the new protocol joins it, and refuses that for the reasons below. An
-empty group is always converted. `obstacles` are those of the group; `broker_obstacles` those of its brokers.
+A broker converts a group when the first member of the new protocol joins it, unless an obstacle blocks that. An empty
+group is always converted. `obstacles` returns those in the group, `broker_obstacles` those in the brokers' settings.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ OBSTACLES: dict[str, str] = {
     "no-user-data": "no assignment has user data",
     "same-purpose": "a broker's assignor does what the strategy does",
 }
-"""Every rule that may be in the way, as the condition that is met where it is not."""
+"""Every rule that an obstacle can break, as the condition that must hold."""
 
 Blocks: TypeAlias = Literal["always", "online", "nothing"]
 
 POLICY = "group.consumer.migration.policy"
 _UPGRADES = ("bidirectional", "upgrade")
-# The strategies whose plans the broker's own assignors replace; any other one has a purpose that they do not have.
+# The strategies that the broker's assignors can replace; any other strategy has a purpose that these do not serve.
 _REPLACED = frozenset(("range", "roundrobin", "sticky", "cooperative-sticky"))
 _OURS, _LIBRDKAFKA, _OTHER = "ours", "librdkafka", "other"
 _REMEDIES = {
@@ -56,14 +56,14 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Something that is in the way.
+    """A reason why a group cannot be moved, or should not be.
 
     Attributes:
         rule: the rule that is not met; one of `OBSTACLES`.
-        text: what is in the way.
-        remedy: what to do about it.
-        blocks: `always`: no way leads over. `online`: the group can be moved only while it is empty. `nothing`: the
-            broker would convert it, and the group would lose something.
+        text: the reason.
+        remedy: how to remove the obstacle.
+        blocks: `always`: the group cannot be moved. `online`: the group can be moved only while it is empty. `nothing`:
+            the broker would convert the group, and the group would lose something.
     """
 
     rule: str
@@ -79,7 +79,7 @@ class Readiness:
     Attributes:
         state: `moved` for a KIP-848 group without members of the classic protocol, `moving` with some, `ready`,
             `blocked`, or `unknown` while the group rebalances.
-        reasons: what blocks it, a sentence each; empty unless it is `blocked`.
+        reasons: the obstacles, a sentence each; empty unless the state is `blocked`.
     """
 
     state: Literal["moved", "moving", "ready", "blocked", "unknown"]
@@ -87,7 +87,7 @@ class Readiness:
 
 
 def readiness(observed: ObservedGroup) -> Readiness:
-    """Whether the group can be moved, as far as the group tells it. O(members)."""
+    """Whether the group can be moved, as far as the snapshot of the group shows. O(members)."""
     if observed.by_broker:
         classic = any(getattr(member, "classic", None) for member in observed.members)
         return Readiness("moving" if classic else "moved")
@@ -100,7 +100,7 @@ def readiness(observed: ObservedGroup) -> Readiness:
 
 
 def obstacles(observed: ObservedGroup) -> list[Obstacle]:
-    """What is in the way of a classic group, as far as the group tells it. O(members)."""
+    """The obstacles of a classic group that the snapshot of the group shows. O(members)."""
     group = observed.group
     if observed.by_broker:
         return []
@@ -153,10 +153,10 @@ def obstacles(observed: ObservedGroup) -> list[Obstacle]:
 
 
 def broker_obstacles(brokers: NewProtocol, observed: ObservedGroup, assignor: str) -> list[Obstacle]:
-    """What is in the way of a classic group, as far as its brokers tell it.
+    """The obstacles of a classic group in the releases and settings of its brokers.
 
     Args:
-        brokers: what they said.
+        brokers: these releases and settings.
         observed: the group.
         assignor: the broker's assignor that the group is to have.
     """
@@ -217,14 +217,14 @@ def broker_obstacles(brokers: NewProtocol, observed: ObservedGroup, assignor: st
 
 
 def _assignors(setting: str) -> list[str]:
-    """The names in the setting; Kafka's own classes by their names."""
+    """The names of the assignors in the setting; it may contain the classes of Kafka's assignors instead."""
     classes = {"UniformAssignor": "uniform", "RangeAssignor": "range"}
     names = [each.strip() for each in setting.split(",")]
     return [classes.get(name.rpartition(".")[2], name) for name in names]
 
 
 def _author(members: list[ClassicMember], assignor: str) -> str | None:
-    """Whose user data the assignments have; None if they have none."""
+    """The kind of leader that wrote the user data of the assignments; None if they have no user data."""
     found: str | None = None
     for member in members:
         try:

@@ -1,4 +1,4 @@
-"""Which two of many looks at a cluster are compared."""
+"""The choice of the two looks at a cluster that are compared."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _WINDOW_S = 30.0
 
 
 class Window:
-    """Which of the looks that were seen another one is compared with.
+    """Chooses the earlier look with which the present one is compared.
 
-    It is half a minute to a minute old, if there is such a look: over less, clients may not have committed. So only two
-    looks are kept.
+    The earlier look is half a minute to a minute old, if there is such a look: within a shorter time clients may not
+    have committed. So only two looks are kept.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The way of groups to the protocol in which the broker assigns (KIP-848): obstacles, the order, what changes."""
+"""The migration of groups to the protocol in which the broker assigns (KIP-848): obstacles, steps and effects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WAYS: dict[Way, str] = {
     "blocked": "no way leads over",
     "unknown": "the group rebalances, and brokers do not tell what members subscribe to",
 }
-"""The ways, as sentences."""
+"""The ways of a migration, each with its meaning."""
 
 # Members that are named in one sentence.
 _NAMED = 8
@@ -50,7 +50,7 @@ _CO_LOCATING = ("range", "sticky-join", "cooperative-sticky-join")
 
 @dataclass(frozen=True, slots=True)
 class EventCost:
-    """What one kind of event costs before and after.
+    """The cost of one kind of event before the group is moved, and after.
 
     Attributes:
         event: the event in words.
@@ -65,7 +65,7 @@ class EventCost:
 
 @dataclass(frozen=True, slots=True)
 class MigratedGroup:
-    """The way of one group.
+    """The migration of one group.
 
     Attributes:
         group_id: the group.
@@ -73,15 +73,15 @@ class MigratedGroup:
         state: Kafka's name of its state.
         strategy: the strategy, or the broker's assignor.
         members: how many it has.
-        classic: how many of these speak the classic protocol; None if the broker does not tell.
+        classic: how many of these use the classic protocol; None if the broker does not return it.
         assignor: the broker's assignor that it is to have.
-        in_the_way: what is in the way, with what to do about it.
-        unknown: what nobody can tell from outside.
+        in_the_way: the obstacles, with their remedies.
+        unknown: facts that cannot be read from outside, a sentence each.
         clients: hints about the client libraries of its members.
-        order: the steps of the way over.
-        back: the steps of the way back.
-        change: what changes when it is moved; None if that cannot be computed.
-        events: what later events cost; empty where several groups were asked about.
+        order: the steps of the migration.
+        back: the steps of the migration back.
+        change: the effect of the move; None if it cannot be computed.
+        events: the cost of later events; empty if there are several groups.
         notes: remarks about the figures.
     """
 
@@ -104,14 +104,14 @@ class MigratedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """The ways of groups.
+    """The migrations of groups.
 
     Attributes:
         cluster: the cluster's id; empty where it has none.
         taken_ms: the time of the look, in milliseconds since 1970.
         broker: the release whose plans are simulated.
         groups: by id.
-        missing: what could not be read.
+        missing: the parts of the cluster that could not be read.
     """
 
     cluster: str
@@ -122,7 +122,7 @@ class Migration:
 
     @property
     def wrong(self) -> bool:
-        """Whether something is in the way of a group, or could not be read."""
+        """Whether a group has an obstacle, or something could not be read."""
         return any(group.in_the_way for group in self.groups) or any(each.kind != "gone" for each in self.missing)
 
     @property
@@ -142,15 +142,15 @@ def migrate(
     missing: tuple[Missing, ...] = (),
     progress: Callable[[int, int], object] | None = None,
 ) -> Migration:
-    """The way of one group, or of all groups of a snapshot.
+    """The migration of one group, or of all groups of a snapshot.
 
     Args:
         snapshot: the groups.
-        group_id: the group; None takes all. What later events cost is computed for a single group only.
-        brokers: what the brokers say of themselves; None if nobody asked them.
+        group_id: the group; None takes all. The cost of later events is computed for a single group only.
+        brokers: the releases and settings of the brokers; None if they were not read.
         assignor: the broker's assignor; None takes `range` for a group with a strategy that co-locates, else `uniform`.
         broker: the release whose plans are simulated.
-        missing: what could not be read.
+        missing: the parts of the cluster that could not be read.
         progress: called with the number of groups that are done, and of all.
 
     Raises:
@@ -335,7 +335,7 @@ def _events(observed: ObservedGroup, assignor: ServerSideName, broker: str) -> t
     situation = Situation(observed)
     server = UniformAssignor(broker=broker) if assignor == "uniform" else ServerSideRangeAssignor(broker=broker)
     asked: list[Assignor] = [server]
-    # A user's own strategy has no figures.
+    # The cost of a user's own strategy is not computed: `by_name` refuses its name.
     with contextlib.suppress(OptionError):
         if observed.strategy_in_use is not None:
             asked = [by_name(observed.strategy_in_use), server]

@@ -93,9 +93,9 @@ class PlannedGroup:
         withheld: partitions that a cooperative rebalance hands out only in its second step.
         record_bytes: the size of the group's record on the broker.
         record_limit: the largest record that the broker accepts.
-        record_limit_told: whether the cluster named this limit; else it is Kafka's default.
+        record_limit_told: whether this limit was read from the cluster; else it is Kafka's default.
         findings: the rules that are not met, and notes.
-        load: of a weighted plan, what the heaviest member carries relative to its capacity; None for other strategies.
+        load: of a weighted plan, the load of the heaviest member relative to its capacity; None for other strategies.
         load_bound: a proven lower bound of it in any plan.
     """
 
@@ -285,7 +285,7 @@ def _findings(
     found += rules.of_loads(loads, situation.subscriptions, counts, situation.names, wanted=_why(assignor))
     found += _not_optimal(assignor, certificate)
     if isinstance(assignor, WeightedAssignor):
-        # What another assignor of the user's leaves out is found partition by partition.
+        # Warnings of other own assignors are about partitions that are left out: `of_unassigned` names them already.
         found += [Finding("known-weights", each, warning=False) for each in plan.warnings]
     if certificate.rack_misses:
         least = "the least possible is not known"

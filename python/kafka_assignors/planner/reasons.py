@@ -1,6 +1,7 @@
 """The reason of each move, derived from the group before and after it.
 
-Each kind is a statement about the two that can be checked. Of several that hold, the first one in this order is given.
+Each kind of reason is a statement about the group before and after, and can be checked. If several kinds hold for a
+move, the first one that `_Reasons` checks is given.
 """
 
 from __future__ import annotations

@@ -27,13 +27,13 @@ __all__ = ["LargestPartition", "SizedGroup", "SizedStrategy", "measured_rate", "
 
 # Numbers of members that are tried with each strategy, each with a plan.
 _MOST_TRIED = 300
-# As many members as a record of a group holds.
+# A record of a group has no room for more members.
 _MOST_MEMBERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class LargestPartition:
-    """The partition that needs the fastest member. No number of members helps it: one member reads a partition.
+    """The partition that needs the fastest member. More members do not help: only one member reads a partition.
 
     Attributes:
         topic: its topic.
@@ -52,7 +52,7 @@ class LargestPartition:
 
 @dataclass(frozen=True, slots=True)
 class SizedStrategy:
-    """What a strategy needs.
+    """The members that the group needs with one strategy.
 
     Attributes:
         strategy: its name with its options.
@@ -87,13 +87,14 @@ class SizedGroup:
         rate: how many records a second one member reads.
         rate_source: `given`; `measured` from members that had lag all the time; `at least` if no member had.
         members: how many it has.
-        now_seconds: when the last member is done as the group is, in seconds from the look on; null if that is never.
+        now_seconds: when the last member is done if the group stays as it is, in seconds from the look on; null if
+            that is never.
         partitions: how many it reads.
         lag: the records that wait.
         arrivals: how many records a second arrive.
-        least: the fewest members that could be enough if they all had exactly as much to read.
+        least: the fewest members that could be enough if all of them had equally much to read.
         largest: the partition that needs the fastest member; null if no record waits or arrives.
-        possible: whether one member is fast enough for it, so that some number of members is enough.
+        possible: whether one member is fast enough for `largest`, so that some number of members is enough.
         even: the numbers of members that divide all partitions evenly.
         even_by_topic: those that divide the partitions of each topic, as `range` does.
         strategies: one row each, in the order asked.
@@ -122,7 +123,7 @@ class SizedGroup:
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """What has to be read by when: lag and arrivals of each partition, and the rate of a member."""
+    """The work until the deadline: lag and arrivals of each partition, and the rate of a member."""
 
     lags: Mapping[Partition, int]
     arrivals: Mapping[Partition, float]
@@ -133,7 +134,7 @@ class _Demand:
     def finish(self, partitions: Sequence[Partition], startup: float) -> float | None:
         """When a member is done with its partitions, in seconds from the look on; None if it never is.
 
-        It begins after the startup. What arrives meanwhile waits as well.
+        The member begins after the startup. Records that arrive meanwhile wait as well.
         """
         arrivals = sum(self.arrivals[each] for each in partitions)
         lag = sum(self.lags[each] for each in partitions) + arrivals * startup
@@ -176,7 +177,7 @@ def size(
         progress: is called with the number of strategies that are done, and of all.
 
     Raises:
-        GroupError: the group cannot be planned, or its commits do not tell what a member reads.
+        GroupError: the group cannot be planned; or `rate` is None, and its commits do not advance.
         OptionError: a deadline that is past, or a rate or a time that is not positive.
     """
     seconds = (deadline - observed.snapshot.taken_ms) / 1000
@@ -242,12 +243,12 @@ def size(
 
 
 def measured_rate(observed: ObservedGroup, earlier: ObservedGroup | None) -> tuple[float, str]:
-    """What one member reads in a second: the median of the members that had lag all the time.
+    """The records that one member reads in a second: the median of the members that had lag all the time.
 
     Only partitions count that the member had in both looks, and whose commits did not go back.
 
     Raises:
-        GroupError: the commits do not tell.
+        GroupError: the commits did not advance.
         OptionError: there is no earlier look at the group, or it is not earlier.
     """
     if earlier is None:
@@ -267,7 +268,7 @@ def measured_rate(observed: ObservedGroup, earlier: ObservedGroup | None) -> tup
         lag = lags.setdefault(owners[0], [0, 0])
         lag[0] += max(0, before[1] - before[0])
         lag[1] += max(0, now[1] - now[0])
-    # What was read since the last commit looks like lag, too.
+    # Records that were read since the last commit still count as lag.
     busy = [speed for member, speed in speeds.items() if speed and min(lags[member]) > COMMIT_S * speed]
     if busy:
         return median(busy), "measured"
@@ -341,7 +342,7 @@ def _forbidden(assignor: Assignor, largest: LargestPartition | None, rate: float
 
 
 def _now(observed: ObservedGroup, demand: _Demand) -> float | None:
-    """When the last member is done as the group is; None if that is never."""
+    """When the last member is done if the group stays as it is; None if that is never."""
     of_members: dict[str, list[Partition]] = {}
     for partition, owners in observed.owners.items():
         if partition in demand.lags:

@@ -62,10 +62,10 @@ def plan_of(assignor: Assignor, group: Group, lags: Mapping[str, Sequence[int]] 
     """The plan of a strategy; one by lag gets the lags.
 
     Raises:
-        GroupError: a user's own assignor fails, or returns what is no plan; the error says where.
+        GroupError: a user's own assignor fails, or returns a value that is no plan; the error says where.
     """
     with warnings.catch_warnings():
-        # The planner has a finding for it, with the limit of the group's own cluster.
+        # Instead of this warning the planner has a finding, with the limit of the group's own cluster.
         warnings.simplefilter("ignore", RecordSizeWarning)
         if isinstance(assignor, LagBasedAssignor):
             return assignor.assign(group, lags=lags)

@@ -1,4 +1,4 @@
-"""What changes when a group is moved to the protocol in which the broker assigns, by the broker's own assignor."""
+"""The effect of moving a group to the protocol in which the broker assigns, planned with the broker's assignor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Switch", "switch"]
 
-# The most partitions that all plans of the whole way may have together.
+# The most partitions that all plans of the whole move may have together.
 _BUDGET = 3_000_000
 
 
@@ -27,11 +27,11 @@ class Switch:
 
     Attributes:
         assignor: the broker's assignor.
-        exact: whether also which partitions move is certain, not only how many.
+        exact: whether not only the number of moved partitions is certain, but also which partitions move.
         partitions: how many have an owner now.
         moves: partitions that change their owner when the first member of the new protocol joins beside all others.
-        all_moves: partitions that do so until every classic member is replaced, one after the other, each new one
-            before the old one stops; None if that is too much to compute.
+        all_moves: changes of owner until every classic member is replaced, one after the other, each new one before
+            the old one stops; None if that is too much to compute.
         fewest_now: the fewest partitions of a member now.
         most_now: the most.
         fewest: the fewest partitions of a member after.
@@ -65,7 +65,7 @@ class Switch:
 
 
 def switch(observed: ObservedGroup, assignor: ServerSideName, broker: str) -> Switch:
-    """Takes the group over, member by member. O(members × partitions), within a budget.
+    """Replaces the classic members one by one. O(members × partitions), within a budget.
 
     Args:
         observed: the group; one of the classic protocol, or one that is being moved.
@@ -83,7 +83,8 @@ def switch(observed: ObservedGroup, assignor: ServerSideName, broker: str) -> Sw
     members = sorted(observed.members, key=lambda member: (member.instance_id is None, member.id))
     if observed.by_broker:
         members = [member for member in members if getattr(member, "classic", None)]
-    # A static member's successor takes its place over; that of another one is its own until the old one has left.
+    # The successor of a static member takes over its target, so `labels` makes it the same owner. The successor of a
+    # dynamic member is another owner; only `final` gives it the seat of the member that it replaces.
     labels: dict[str, str] = {}
     seats = {member.id: member.id for member in observed.members}
     owners: Mapping[Partition, str] = before
@@ -134,7 +135,7 @@ def switch(observed: ObservedGroup, assignor: ServerSideName, broker: str) -> Sw
 def _moved(
     before: Mapping[Partition, str], group: ServerSideGroup, labels: Mapping[str, str], made: list[int]
 ) -> dict[Partition, str]:
-    """The owners by now; adds the number of partitions that had another one."""
+    """The present owners; appends to `made` the number of partitions whose owner changed."""
     after = {
         (topic, number): labels.get(member, member)
         for member, topics in group.target.items()
