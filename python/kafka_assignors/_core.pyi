@@ -292,8 +292,8 @@ def decode_stream_join_user_data(data: bytes | None) -> tuple[list[int], int]: .
 # trusted: work and memory are linear in its bytes. Names are those of Kafka's message definitions; fields that a
 # version lacks have their defaults. Linear in the bytes; reading releases the GIL.
 
-# What ApiVersions answers: key -> (lowest, highest version). A broker that does not know the version asked with answers
-# version 0 with error_code 35, which is read here too: ask again with a version in its range.
+# The answer to ApiVersions: key -> (lowest, highest version). A broker that does not support the version of the request
+# answers in version 0 with error_code 35, which is read here too: ask again with a version in its range.
 class _ApiVersions(TypedDict):
     error_code: int
     api_keys: dict[int, tuple[int, int]]
@@ -484,7 +484,7 @@ def encode_consumer_group_describe(
 ) -> bytes: ...
 def decode_consumer_group_describe(version: int, correlation_id: int, frame: bytes) -> _ConsumerGroupDescribe: ...
 
-# DescribeConfigs, of one topic (type 2) or broker (4). A setting that the broker does not know is not in the answer.
+# DescribeConfigs, of one topic (type 2) or broker (4). A setting that is unknown to the broker is not in the answer.
 def encode_describe_configs(
     version: int,
     correlation_id: int,

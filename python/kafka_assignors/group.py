@@ -521,8 +521,8 @@ class Plan(Mapping[str, dict[str, list[int]]]):
     def notices(self) -> list[Notice]:
         """Remarks about the topics of a stream join; empty for other strategies.
 
-        A topic has a remark if it has no metadata, if it has fewer partitions than members held of it or than the
-        numbers that they held, and if it is smaller than the others, so that their higher numbers stay unassigned.
+        A topic has a remark if it does not exist or has no partition; if members held partition numbers that it does
+        not have; or if it is smaller than other topics, so that their higher numbers stay unassigned.
         """
         return [Notice(topic, count, _NOTICES[kind]) for topic, kind, count in self._core.notices()]
 

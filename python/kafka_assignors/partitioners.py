@@ -171,7 +171,7 @@ class AdaptivePartitioner(_core.AdaptivePartitioner, Partitioner):
 
     - Keys are hashed as by `DefaultPartitioner`, unless `ignore_keys`.
     - A partition gets `batch_size` bytes. Then it is left with the next `on_new_batch`, when its last batch is full or
-      sent, or after twice as many bytes. The size of a record is what it adds to a batch, without its headers.
+      sent, or after twice as many bytes. The size of a record is that of its part of a batch, without its headers.
     - The next partition is drawn from those with a leader, and may be the same again. After `update_load` those with
       short queues are more likely; without it all are equally likely.
 

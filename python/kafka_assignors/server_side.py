@@ -228,7 +228,8 @@ class ServerSideGroup:
     def target(self) -> dict[str, dict[str, list[int]]]:
         """Member to topic to partition numbers, in the orders of the coordinator's maps.
 
-        The members come in the order in which the assignor saw them, topics and partitions in that of their record.
+        The members come in the order in which the assignor processed them; topics and partitions come in the order of
+        the member's target record.
         """
         return self._core.target()
 

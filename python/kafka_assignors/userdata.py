@@ -191,7 +191,7 @@ class StreamJoinUserData:
 
     @classmethod
     def decode(cls, data: bytes | None, *, strict: bool = False) -> Self:
-        """Reads numbers and epoch; what follows them is ignored.
+        """Reads numbers and epoch; bytes behind them are ignored.
 
         Args:
             data: the user data; None and zero bytes are no numbers and epoch 0.
@@ -363,7 +363,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A ConsumerProtocolAssignment: what a member gets from SyncGroup.
+    """A ConsumerProtocolAssignment: the assignment that a member receives in SyncGroup.
 
     Args:
         partitions: topic to partition numbers; kept as in `StickyUserData`.

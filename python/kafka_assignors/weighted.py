@@ -93,8 +93,8 @@ class WeightedAssignor(CustomAssignor):
         weights: topic to the weight of each partition by number, in any unit, or to one for all of them; or a
             `WeightSource` such as `RateSource`; or a function of topic names. None weighs all partitions equally. An
             unknown weight is the mean of the known ones of its topic, or of all topics. If all are 0, partitions count.
-        capacity: what this member can take, relative to the others. It travels in the member's metadata; the other
-            options count at the leader only.
+        capacity: the load that this member can take, relative to the others. It travels in the member's metadata; the
+            other options count at the leader only.
         tolerance: how far the worst relative load may be above the bound, as a part of the bound, from 0 to 10.
         protocol: `"eager"`, on the wire `weighted`; or `"cooperative"`, on the wire `cooperative-weighted`.
         deadline: how many seconds a leader waits for a source of weights. If they are not there in time, or are no

@@ -149,7 +149,8 @@ class Members:
                 if before is None:
                     self._changed = True
                 else:
-                    # The broker knows its instance id, and gives it the same partitions without a rebalance.
+                    # Its instance id is still in the group: the broker assigns it the same partitions, without a
+                    # rebalance.
                     pod.id = before.id
         if not self._changed:
             return None

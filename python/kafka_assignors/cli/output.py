@@ -81,7 +81,7 @@ class _SafeConsole(Console):
 
 
 def console(wide: bool = False) -> Console:
-    """Standard output in the width of the terminal; where there is none, in that of COLUMNS, or of 200 characters.
+    """Standard output in the width of the terminal; without a terminal, in the width of COLUMNS, or of 200 characters.
 
     Args:
         wide: whether lines may be as long as they need.

@@ -58,7 +58,7 @@ def read_topic_offsets(
 ) -> ClusterOffsets:
     """The partitions of topics with their first and next offsets. It joins no group and changes nothing.
 
-    A partition without a leader costs only its own offsets, which are None then.
+    If a partition has no leader, its offsets are None; the others are still read.
 
     Args:
         config: settings as for `confluent_kafka`, `bootstrap.servers` among them; docs/connections.md has those of

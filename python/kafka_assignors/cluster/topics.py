@@ -80,8 +80,8 @@ def read_topics(
 ) -> tuple[str, list[ReadTopic]]:
     """The topics with these names, or all but Kafka's own, with their offsets.
 
-    A topic that does not exist or may not be read is left out: any member may subscribe to any name. A partition
-    without a leader costs only its own offsets.
+    A topic that does not exist or may not be read is left out: any member may subscribe to any name. If a partition has
+    no leader, its offsets are -1; the others are still read.
 
     Args:
         questions: asks the brokers.

@@ -103,7 +103,7 @@ class DecodedGroup:
 
     Attributes:
         group_id: its id.
-        strategy: the one that its members agreed on.
+        strategy: the strategy on which its members agreed.
         members: by id.
         conflicts: partitions that several members claimed.
     """
@@ -147,7 +147,7 @@ def decode(data: bytes, kind: str | None = None, *, assignor: str | None = None)
     Args:
         data: the bytes.
         kind: a key of `KINDS`; None takes the first kind, in their order, that fits the bytes without a rest. `also`
-            has the others that fit.
+            contains the other kinds that fit.
         assignor: the strategy that wrote the user data, if it is known.
 
     Raises:

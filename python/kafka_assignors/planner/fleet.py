@@ -1,4 +1,4 @@
-"""All groups of a cluster, the worst first: what is wrong with each, how its lag moves, what its rebalances cost."""
+"""All groups of a cluster, the worst first: broken rules, the growth of lag, and the cost of rebalances."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class FleetGroup:
         moves: partitions that change their owner when the next member joins; None if that is not known.
         least_moves: the same under `sticky`, the fewest of any plan with the least balance score.
         kip848: `moved`, `moving`, `ready`, `blocked` or `unknown`: whether it can be moved to KIP-848 while it works.
-        kip848_reasons: what blocks it.
+        kip848_reasons: the obstacles, a sentence each.
         findings: the rules that are not met, and notes.
     """
 
@@ -166,7 +166,7 @@ class Fleet:
     Attributes:
         cluster: the cluster's id; empty where it has none.
         taken_ms: the time of the look, in milliseconds since 1970.
-        seconds: how long before it the other look was; None with one look.
+        seconds: the time between the earlier look and this one; None with one look.
         groups: the worst first.
         missing: the parts of the cluster that could not be read.
         notes: remarks about the looks.
@@ -208,7 +208,7 @@ def fleet(
 
     Args:
         look: the present.
-        earlier: another snapshot of the same cluster, for what changed since.
+        earlier: another snapshot of the same cluster, for the changes since.
         seconds: the time between both; None computes it from the times in the snapshots.
         reset: the consumers' `auto_offset_reset`, on which the lag of partitions without a commit depends.
         limits: the lag that a group may have.

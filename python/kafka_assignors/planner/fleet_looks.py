@@ -1,4 +1,4 @@
-"""What changed in a group between two looks: how fast lag grows, what stands still, and how often it rebalanced."""
+"""The changes of a group between two looks: the growth of lag, commits that stand still, and rebalances."""
 
 from __future__ import annotations
 

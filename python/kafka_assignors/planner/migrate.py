@@ -127,7 +127,7 @@ class Migration:
 
     @property
     def ways(self) -> dict[Way, int]:
-        """How many groups go each way; a way that none goes is left out."""
+        """How many groups have each way; a way that no group has is left out."""
         counts = Counter(group.way for group in self.groups)
         return {way: counts[way] for way in WAYS if counts[way]}
 

@@ -239,7 +239,7 @@ class GroupReport:
 
     @property
     def changes(self) -> bool:
-        """Whether another strategy is recommended than the one that it has."""
+        """Whether a strategy is recommended that is not the present one."""
         return self.recommendation.strategy not in (None, KEEP)
 
 
@@ -318,7 +318,7 @@ class Report:
 
     @property
     def changing(self) -> int:
-        """For how many groups another strategy is recommended than the one that they have."""
+        """For how many groups a strategy is recommended that is not their present one."""
         return sum(count for name, count in self.recommendations.items() if name not in (KEEP, "none"))
 
     def to_json(self) -> dict[str, Any]:
