@@ -141,7 +141,7 @@ def _of_topic(topic: str, given: object, count: int) -> list[float | None]:
 
 
 class Cluster(Protocol):
-    """The reader of a `RateSource`: `kafka_assignors.lag.ConfluentLagSource` and the other clients' sources."""
+    """The cluster of a `RateSource`: `kafka_assignors.lag.ConfluentLagSource` and the other clients' sources."""
 
     def look(self, topics: Iterable[str], *, sizes: bool = False) -> Look:
         """The end offsets of the topics' partitions and, with `sizes`, the mean size of their records."""

@@ -28,8 +28,8 @@ The parameters of `keda`, besides those of `hpa`'s behaviour, are from the pages
 | `minReplicas`, `maxReplicas` | 1, none | |
 | `syncPeriod` | 15 | seconds between two decisions; also of the HPA that KEDA makes, as the parameters below |
 | `tolerance` | 0.1 | how far the lag for each replica may be from the threshold without a change |
-| `scaleUp.stabilizationWindowSeconds` | 0 | the lowest recommendation of the last so many seconds counts |
-| `scaleDown.stabilizationWindowSeconds` | 300 | the highest recommendation of the last so many seconds counts |
+| `scaleUp.stabilizationWindowSeconds` | 0 | the lowest recommendation within so many seconds counts |
+| `scaleDown.stabilizationWindowSeconds` | 300 | the highest recommendation within so many seconds counts |
 | `scaleUp.policies` | `Percent:100:15+Pods:4:15` | the most added replicas in so many seconds, as type:value:seconds |
 | `scaleDown.policies` | `Percent:100:15` | the most removed replicas |
 | `scaleUp.selectPolicy`, `scaleDown.selectPolicy` | `Max` | `Max`, `Min` or `Disabled` |
