@@ -3,7 +3,7 @@
 //! The crate is pure: it does no I/O, reads no clock and draws no random number. Names become dense ids once, at the edge
 //! ([`planning::group`]); behind it there are only ids and flat arrays.
 //!
-//! A room knows the rooms that its arrows lead to, and no other (`tests/test_core_architecture.py` of the repository):
+//! A module imports only the modules that its arrows lead to (`tests/test_core_architecture.py` of the repository checks this):
 //!
 //! ```text
 //!      verify            a proof: knows the values of planning (group, ownership, objective, plan), no solver
@@ -23,7 +23,7 @@
 #[doc = include_str!("../README.md")]
 pub struct Readme;
 
-/// The crate under the name that the encoders of the tests know it by.
+/// The crate under its public name, which the tests' encoders import.
 #[cfg(test)]
 extern crate self as kafka_assignors_core;
 #[path = "../tests/encode/mod.rs"]

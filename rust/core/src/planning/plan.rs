@@ -42,7 +42,7 @@ pub enum UnassignedReason {
     NoSubscriber,
     /// Another member still holds the partition and must revoke it first (KIP-429). The next rebalance hands it out.
     Withheld {
-        /// Who holds it.
+        /// The member that holds it.
         holder: u32,
     },
     /// Stream join: the partition's number is not below the partition count of the group's smallest topic.
@@ -110,12 +110,12 @@ pub struct Outcome {
 /// Whether, and why, a plan may leave out partitions that have subscribers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LeavesOut {
-    /// It may not.
+    /// No partition that has subscribers may be left out.
     #[default]
     Nothing,
-    /// The user's own assignor made the plan, and may leave out anything.
+    /// Any partition may be left out: the user's own assignor made the plan.
     Anything,
-    /// Those for which these restrictions leave no member.
+    /// Partitions for which these restrictions leave no member may be left out.
     Restricted(Box<Restrictions>),
 }
 

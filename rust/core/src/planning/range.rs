@@ -58,9 +58,9 @@ pub fn assign(group: &Group) -> Plan {
 /// How many partitions of one topic each subscriber may still get.
 #[derive(Clone)]
 struct TopicCounts {
-    /// What every subscriber gets.
+    /// The number of partitions that every subscriber gets.
     each: u32,
-    /// How many may get one more.
+    /// The number of subscribers that may get one more.
     extra: u32,
     /// By place in the lineup, the partitions that members got before the runs are laid; empty as long as no member got any.
     got: Vec<u32>,
@@ -177,7 +177,7 @@ impl<'a> Matcher<'a> {
             let rack = self.rack(member);
             let room = counts.room(place);
             let mut count = 0;
-            // The partitions before a rack's head have an owner, so no list is gone through twice.
+            // Every partition before the head of a rack has an owner. The head only moves forward, so each list is read once.
             while let Some(&partition) = self.lists[rack].get(self.heads[rack]).filter(|_| count < room) {
                 self.heads[rack] += 1;
                 if owner[partition as usize] == NONE {

@@ -12,7 +12,7 @@ use crate::protocol::subscription::NO_GENERATION;
 #[derive(Debug)]
 pub struct GroupBuilder {
     group: Group,
-    /// The subscriptions, each with its hash: they may be long.
+    /// The ids of the subscriptions, each with its hash, so that a long subscription is hashed only once.
     known: HashTable<(u64, u32)>,
     scratch: Vec<u32>,
 }
@@ -164,14 +164,18 @@ impl<'a> MemberBuilder<'a> {
         self.builder.group.claims.push(partition);
     }
 
-    /// Adds claims by topic name and partition number, as they were sent. Those on partitions that do not exist are left out.
+    /// Adds claims by topic name and partition number, as they were sent. Claims on partitions that do not exist are left out.
     /// The topics of the member's subscription, in their order, are tried first.
     #[inline]
     pub fn claim_named<'n, N: IntoIterator<Item = i32>>(&mut self, claimed: impl IntoIterator<Item = (&'n [u8], N)>) {
         let Group { topics, subscriptions, claims, .. } = &mut self.builder.group;
         let expected = subscriptions.row(self.subscription);
-        // Writers sort, and plans deal in turn: the next topic is mostly as far behind the last one as that was behind the
-        // one before it, else right behind it. Positions are those in `expected`.
+        // Members write topics in sorted order, and a plan that deals in turn gives a member topics at a constant distance. So
+        // the first guess is the topic at the same distance as between the last two, the second guess is the topic right behind
+        // the last one. Positions are those in `expected`:
+        //
+        // expected   a b c d e f g h
+        // claimed    a     d     g       after a and d: next = 4 (e), step = 3; the first guess is position 4 + 3 - 1 (g)
         let (mut next, mut step) = (0, 1);
         for (name, numbers) in claimed {
             let is_at = |position: usize| expected.get(position).is_some_and(|&topic| topics.is_named(topic, name));

@@ -1,26 +1,27 @@
 //! The claims of a group, and how they are kept once they are settled.
 //!
-//! A leader keeps the claims for the verification. In a healthy group nearly every claim is that of the owner, so what is kept
-//! is the difference to the owners: a million claims, of 4 MB, are a few bytes.
+//! A leader keeps the claims for the verification. In a healthy group nearly every claim comes from the partition's owner, so
+//! the leader keeps only the difference between claims and owners: a few bytes instead of 4 MB for a million claims.
 
 use super::slab::hash_of;
 use super::{Group, NONE};
 
-/// From this many claims on their list, of 256 KB, is worth the time of packing.
+/// The least number of claims that are worth the time of packing: their list has 256 KB.
 pub const MANY_CLAIMS: usize = 1 << 16;
 
-/// Claims that are not listed, since the owners made them.
+/// The claims that partitions' owners made. They are not listed; the owners stand for them.
 #[derive(Debug, Clone)]
 pub(super) struct OwnersClaims {
     /// The partitions whose owner does not claim them, ascending.
     unclaimed: Vec<u32>,
-    /// The hash of the owners: other owners would stand for other claims.
+    /// The hash of these owners. With other owners, the difference would mean other claims.
     owners: u64,
 }
 
 impl Group {
     /// Keeps the claims as their difference to these owners, by flat partition, if there are at least `least` of them and the
-    /// difference is shorter. Afterwards [`Group::claims`] has only those that are not the owner's. O(claims + partitions).
+    /// difference is shorter. Afterwards [`Group::claims`] contains only claims of members that are not the owner. O(claims +
+    /// partitions).
     pub fn pack_claims(&mut self, owner: &[u32], least: usize) {
         if self.owners_claims.is_some() || self.claims.len() < least {
             return;
@@ -63,8 +64,8 @@ impl Group {
         open.map(|(partition, _)| partition).collect()
     }
 
-    /// Calls `visit` with the member and the partition of every claim. `owner` has the owners to which the claims were settled;
-    /// false, without a call, if the claims are kept as a difference to other owners.
+    /// Calls `visit` with the member and the partition of every claim. `owner` contains the owners to which the claims were
+    /// settled. Returns false, without a call, if the claims are kept as a difference to other owners.
     pub fn each_claim(&self, owner: &[u32], mut visit: impl FnMut(u32, u32)) -> bool {
         if let Some(OwnersClaims { unclaimed, owners }) = &self.owners_claims {
             if hash_of(owner) != *owners {

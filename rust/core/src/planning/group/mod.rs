@@ -324,7 +324,8 @@ impl Group {
         &self.shrunk
     }
 
-    /// Replaces the claims and numbers of all members: the starts of the members' rows with the end, and the items.
+    /// Replaces the claims and the numbers of all members. Each pair is the starts of the members' rows, with the end, and the
+    /// items.
     pub(crate) fn replace_claims(&mut self, claims: (Vec<u32>, Vec<u32>), numbers: (Vec<u32>, Vec<u32>)) {
         debug_assert!(claims.0.len() == self.claim_starts.len() && numbers.0.len() == self.number_starts.len());
         (self.claim_starts, self.claims) = claims;

@@ -235,7 +235,8 @@ mod tests {
         assert_eq!(hash_of(b"orders".as_slice()), hash_of(b"orders".as_slice()));
     }
 
-    /// Solvers, verifiers and the catalogue of the broker may hash without a seed: their keys are ids that the core has given.
+    /// Solvers, verifiers and the catalogue of the broker may hash without a seed: the core itself assigns the ids that are
+    /// their keys.
     #[test]
     fn tables_of_names_have_a_seed() {
         let mut left = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];

@@ -20,8 +20,8 @@ pub fn lag_bound(group: &Group) -> u128 {
     lag_bound_within(group, &Limit::default()).0
 }
 
-/// As [`lag_bound`], within a limit. If the limit was too small, the bound holds, but a larger one may be provable. The second
-/// value says so.
+/// As [`lag_bound`], within a limit. If the limit was too small, the bound holds, but a larger one may be provable, and the
+/// second value is the search that ended early.
 #[must_use]
 pub fn lag_bound_within(group: &Group, limit: &Limit<'_>) -> (u128, Option<Limited>) {
     let topics = group.topics();
@@ -63,8 +63,8 @@ pub(in crate::planning) fn most_crowded(
         }
         let members: u128 = has.iter().zip(size).filter(|(has, _)| **has).map(|(_, size)| size).sum();
         let lag: u128 = crowd.iter().map(|&set| supply[set as usize]).sum();
-        // The sets that the flow cannot serve within the old bound have a larger one. If rounding ever says otherwise, the loop
-        // ends.
+        // The sets that the flow cannot serve within the old bound have a larger bound. If rounding ever gives no larger one,
+        // the loop ends.
         let next = lag.div_ceil(members);
         if next <= bound {
             break;
@@ -121,8 +121,8 @@ impl<'a> LagFlow<'a> {
         }
     }
 
-    /// Lets as much lag flow as can. Returns the sets with lag that has not flowed, and the sets that share subscriptions with
-    /// them: none if all lag flows.
+    /// Sends as much lag as possible from the sets to the subscriptions. Returns the sets with lag that is left, and the sets
+    /// that share subscriptions with them: none if all lag flows.
     fn unserved(mut self, budget: &Budget<'_>) -> Result<Vec<u32>, Spent> {
         while self.layer(budget)? {
             self.set_next.fill(0);
@@ -165,7 +165,7 @@ impl<'a> LagFlow<'a> {
         Ok(found)
     }
 
-    /// Sends as much as one shortest path from `source` takes; false if the layers have no path.
+    /// Sends as much lag as one shortest path from `source` can take; false if the layers have no path.
     fn augment(&mut self, source: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
         // The items of the path: by turns forward out of a set, and back into the next set.
         let mut path: Vec<u32> = Vec::new();

@@ -1,11 +1,11 @@
-//! The change that takes most lag off the heaviest member: a move of one partition or, where none is worth anything, a swap.
+//! The change that takes most lag off the heaviest member: a move of one partition or, where no move gains anything, a swap.
 
 use std::borrow::Cow;
 
 use super::level::Holdings;
 
-/// A search visits the subscribers of some partitions instead of all members where all members are more than this many times
-/// as many.
+/// If the members of a group are more than this many times the subscribers of some partitions, a search visits only these
+/// subscribers.
 const FEW: usize = 8;
 
 /// A change that takes `gain` of lag off the heavier member: the partition `gives` goes to the member at place `target`, and in
@@ -47,8 +47,9 @@ impl Holdings<'_> {
         Some(Box::new(self.order.iter().map(move |&(lag, place)| (most - lag, place)).take_while(|&(gap, _)| gap > 0)))
     }
 
-    /// The most valuable move of one partition or, where no move has a value, the most valuable swap. `None` if there is neither,
-    /// and once the budget is spent: the best of an unfinished search is no reason to move anything.
+    /// The most valuable move of one partition or, where no move has a value, the most valuable swap. `None` if there is
+    /// neither, and once the budget is spent: the search is then unfinished, and its best change so far may move partitions for
+    /// little.
     pub(super) fn best_change(&self, heaviest: usize) -> Option<Change> {
         match self.best_move(heaviest)? {
             Some(change) => Some(change),
@@ -99,7 +100,7 @@ impl Holdings<'_> {
                     best = Some(Change { gain, gives, target, takes: None });
                 }
             }
-            // The lighter the target, the more a move is worth. With equal subscriptions no later target has a better one.
+            // The lighter the target, the more a move is worth. With equal subscriptions no later target has a better move.
             if self.equal {
                 break;
             }
@@ -124,7 +125,7 @@ impl Holdings<'_> {
         Some([above, below])
     }
 
-    /// As [`Holdings::nearest`], of partitions in one order, each with its set. At most `most` are examined on either side.
+    /// As [`Holdings::nearest`], from one sorted list of partitions with their sets. At most `most` are examined on either side.
     fn nearest_of_merged(
         &self,
         merged: &[(u32, u32)],

@@ -1,8 +1,8 @@
 //! Provably the fewest moves for a heaviest lag, where they are easy to find.
 //!
 //! A member that owned more than the heaviest lag must give partitions away: at least as many as its largest partitions that
-//! make up the difference. No plan with that heaviest lag moves fewer than all of these together. Finding members that can take
-//! them is a packing problem. It is tried twice: first with the members that give, then with all.
+//! make up the difference. No plan with that heaviest lag moves fewer than the sum of these numbers. Finding members that can
+//! take the partitions is a packing problem. Packing is tried twice: first with the members that give, then with all.
 
 use std::cmp::Reverse;
 
@@ -16,8 +16,9 @@ enum Step {
 }
 
 impl Holdings<'_> {
-    /// Replaces the moves by the fewest that there can be for the present heaviest lag, if that is fewer and the partitions can
-    /// be packed. `moved` are the partitions that are not with their previous owner. Returns whether it did.
+    /// Replaces the moves by the fewest moves that are possible for the present heaviest lag, if they are fewer and the
+    /// partitions can be packed. `moved` are the partitions that are not with their previous owner. Returns whether the moves
+    /// were replaced.
     pub(super) fn move_fewest(&mut self, moved: &mut Vec<u32>) -> bool {
         // With a limit on the skew the numbers of partitions count too, and this search ignores them.
         if self.max_skew.is_some() || moved.is_empty() {
@@ -31,7 +32,8 @@ impl Holdings<'_> {
         }
         let mut gives: Vec<(u32, usize)> = Vec::new();
         for (giver, own) in &own {
-            // The largest of its partitions, which are the last, and in the end the smallest that is enough.
+            // Gives the largest partitions, from the end of the list; the last one to go is the smallest that is enough. Example
+            // with `most` 10: lags 2, 4, 5, 8 (19 in all) are 9 too many. The 8 goes; then 1 is still too many, and the 2 goes.
             let mut own = own.as_slice();
             let mut left = own.iter().map(|&partition| self.lag(partition)).sum::<u128>();
             while left > most {
@@ -51,8 +53,8 @@ impl Holdings<'_> {
         self.remake(moved, &gives, &givers, most) || self.remake(moved, &gives, &all, most)
     }
 
-    /// Gives all moved partitions back to their previous owners. Then packs the partitions in `gives`, and those without a
-    /// previous owner that these places have. Returns whether all could be packed; if not, it is rolled back.
+    /// Gives all moved partitions back to their previous owners. Then packs the partitions in `gives`, and the partitions at
+    /// these places that have no previous owner. Returns whether all could be packed; if not, every step is rolled back.
     fn remake(&mut self, moved: &mut Vec<u32>, gives: &[(u32, usize)], places: &[usize], most: u128) -> bool {
         let rows: usize = places.iter().map(|&place| self.held[place].len()).sum();
         if self.spend(rows + 256 * moved.len()).is_none() {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// another member may have skips all others at once.
 #[derive(Default)]
 pub(super) struct Held {
-    /// Sets of subscribers in ascending order, each with its partitions in order of their keys. None is empty.
+    /// Sets of subscribers in ascending order, each with its partitions in order of their keys. No set is without partitions.
     parts: Vec<(u32, Vec<u32>)>,
     len: usize,
 }
@@ -22,7 +22,7 @@ impl Held {
         &self.parts
     }
 
-    /// All partitions, in no order that counts.
+    /// All partitions, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
         self.parts.iter().flat_map(|(_, part)| part).copied()
     }

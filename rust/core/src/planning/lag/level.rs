@@ -6,7 +6,7 @@
 //!    committed as soon as they have lowered the heaviest lag by more than the threshold. Changes that are not committed when
 //!    none is left are rolled back.
 //! 2. Partitions that moved go back to their previous owner where that makes no member heavier than the heaviest.
-//! 3. A plan with provably the fewest moves ([`super::fewest`]) replaces these, where it is easy to find.
+//! 3. A plan with provably the fewest moves ([`super::fewest`]) replaces the present one, where it is easy to find.
 //!
 //! A commit lowers the heaviest lag. The other steps do not raise it and leave fewer moves, so the loop ends.
 
@@ -62,7 +62,7 @@ impl Placing<'_> {
         let total: Vec<u128> = members.iter().map(|&member| self.totals.lag[member as usize]).collect();
         let placed = partitions.clone().filter(|&partition| self.owner[partition as usize] != NONE);
         let largest = placed.map(|partition| self.lags[partition as usize]).max().unwrap_or(0);
-        // No plan gets the heaviest member below the bound; once the threshold does not reach down to it, all is done.
+        // No plan has a heaviest lag below the bound. At `within` or below, no change can take more than the threshold off.
         let bound = u128::from(largest).max(total.iter().sum::<u128>().div_ceil(members.len() as u128));
         let within = bound.saturating_add(u128::from(threshold));
         if total.iter().all(|&total| total <= within) {
@@ -154,7 +154,7 @@ impl Holdings<'_> {
     }
 
     /// Makes changes until none is left, or until the heaviest lag is at most `within`. Changes that are not committed in the
-    /// end are rolled back. The partitions of the committed ones are added to `moved`.
+    /// end are rolled back. The partitions of the committed changes are added to `moved`.
     fn search(&mut self, threshold: u64, within: u128, moved: &mut Vec<u32>) {
         let mut committed = self.most();
         let mut open: Vec<(u32, usize, usize)> = Vec::new();
@@ -247,7 +247,7 @@ impl Holdings<'_> {
         self.recount(to, self.held[to].len() - 1, self.total[to] + self.lag(partition));
     }
 
-    /// Enters a member's new number and total.
+    /// Updates `counts`, `order` and `total` for a member whose partitions have changed.
     fn recount(&mut self, place: usize, number_before: usize, total: u128) {
         *self.counts.entry(self.held[place].len()).or_insert(0) += 1;
         if let Some(members) = self.counts.get_mut(&number_before) {

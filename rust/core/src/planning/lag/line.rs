@@ -16,8 +16,8 @@ const SCANNED_PER_ENTRY: usize = 64;
 /// How many members are compared for each partition once the budget is spent.
 const CHOICES: usize = 8;
 
-/// Heaps over one set of subscribers. The totals of members only grow, by other lines too. So no entry overstates, and a top
-/// entry with the present totals is the least.
+/// Heaps over one set of subscribers. The totals of members only grow, but other lines grow them too, so entries may be out of
+/// date. An entry is never above the member's present total: a top entry that equals the present total is the least.
 #[derive(Default)]
 pub(super) struct Line {
     /// Number, lag, member.
@@ -63,8 +63,8 @@ impl Line {
         member
     }
 
-    /// The member with the least. If other lines gave partitions to most of these members since the last call, a scan of all
-    /// members is quicker than an update of the heaps.
+    /// The member that gets the next partition: the least by lag, number and skew. If other lines gave partitions to most of
+    /// these members since the last call, a scan of all members is quicker than an update of the heaps.
     fn least(
         &mut self,
         members: &[u32],
@@ -91,7 +91,7 @@ impl Line {
         Ok(lightest(all.filter(|&member| totals.count[member as usize] < ceiling), totals))
     }
 
-    /// The member with the least, by the heaps; `None` if more than `left` of their entries are out of date.
+    /// As [`Line::least`], from the heaps; `None` if more than `left` of their entries are out of date.
     fn top(&mut self, totals: &Totals, lag: u64, max_skew: Option<u32>, left: &mut usize) -> Option<u32> {
         match max_skew {
             Some(skew) if skew > 0 && lag > 0 => {

@@ -1,4 +1,4 @@
-//! The lag-based strategy: partitions in decreasing lag, each to the member that has the least so far.
+//! The lag-based strategy: partitions in decreasing lag, each to the member with the least lag so far.
 //!
 //! The rule is that of KAFKA-5337 and of the published lag-based assignor. [`Options`] change the meaning of "least", and
 //! whether members keep their partitions. The lags are [`crate::planning::group::Topics::lags`]. Totals are 128-bit sums, which
@@ -49,9 +49,10 @@ pub enum Keep {
     /// They keep nothing: previous owners do not count.
     #[default]
     None,
-    /// They keep all of them, but for changes that together take more than `threshold` off the heaviest member's lag.
+    /// They keep all of them. Partitions move only in changes that together take more than `threshold` off the heaviest member's
+    /// lag.
     Owners {
-        /// The least gain that makes up for changes, in records of lag.
+        /// The gain, in records of lag, that changes must exceed.
         threshold: u64,
     },
 }
@@ -59,7 +60,7 @@ pub enum Keep {
 /// The options of the strategy; the default is the published rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Each topic is balanced, or the group.
+    /// Whether each topic is balanced, or the whole group.
     pub scope: Scope,
     /// The largest difference between the numbers of partitions of a topic's subscribers that a lower lag justifies. With 0 the
     /// number comes before the lag, which leaves a difference of at most one. With `None` only the lag counts. Partitions
@@ -80,9 +81,9 @@ impl Default for Options {
 ///
 /// Without lags, members keep their partitions and the rest is balanced by number.
 ///
-/// With [`Scope::Topic`] and [`Keep::None`]: O(P log P + P log M), and for each topic once its subscribers. With
-/// [`Scope::Group`] and differing subscriptions each distinct set of subscribers has a heap of its own, which is brought up
-/// to date only at its top.
+/// With [`Scope::Topic`] and [`Keep::None`]: O(P log P + P log M), plus the number of subscribers of each topic. With
+/// [`Scope::Group`] and differing subscriptions each distinct set of subscribers has a heap of its own, of which only the top is
+/// brought up to date.
 #[must_use]
 pub fn assign(group: &Group, ownership: &Ownership, options: Options) -> Plan {
     assign_within(group, ownership, options, &Limit::default()).0

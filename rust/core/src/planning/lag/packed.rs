@@ -1,5 +1,5 @@
-//! The partitions of one set of subscribers who get no others. The choices are those of [`super::line`], but an entry of a heap
-//! is one integer that has the member's lag and number of partitions in it.
+//! Places the partitions of one set of subscribers, where these members get no partitions of other sets. The choices are those
+//! of [`super::line`], but an entry of a heap is one integer that contains the member's lag and number of partitions.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +8,7 @@ use std::collections::binary_heap::PeekMut;
 use super::Totals;
 use super::order::Weighed;
 
-/// What a subscriber has, compared by lag, then number of partitions, then place among the subscribers:
+/// A subscriber's load, compared by lag, then number of partitions, then place among the subscribers:
 ///
 /// ```text
 /// 127            64            32             0
@@ -40,7 +40,7 @@ impl ByLag {
     }
 }
 
-/// What a subscriber has, compared by number of partitions, then lag, then place among the subscribers:
+/// A subscriber's load, compared by number of partitions, then lag, then place among the subscribers:
 ///
 /// ```text
 /// 127            96            32             0
@@ -72,7 +72,7 @@ impl ByCount {
     }
 }
 
-/// What a subscriber has where all have the same number of partitions, compared by lag, then place among the subscribers:
+/// A subscriber's load where all have the same number of partitions, compared by lag, then place among the subscribers:
 ///
 /// ```text
 /// 127                          32             0
@@ -109,8 +109,8 @@ pub(super) struct PackedHeap {
 
 impl PackedHeap {
     /// Gives `open`, in decreasing lag, to `lineup`, whose members ascend and have the partitions and the lag in `totals`. New
-    /// partitions are added to `totals`. `give` is called with each partition and its member. No sum of lags that may come up,
-    /// those of `totals` included, needs more than 64 bits: it would run into the next field of an entry.
+    /// partitions are added to `totals`. `give` is called with each partition and its member. Every sum of lags, those in
+    /// `totals` included, must fit 64 bits: a larger sum would run into the next field of an entry.
     pub(super) fn place(
         &mut self,
         lineup: &[u32],
@@ -127,7 +127,7 @@ impl PackedHeap {
             self.by_rounds(lineup, open, totals, &mut |partition, place| give(partition, lineup[place as usize]));
             return;
         }
-        // From nothing, everybody gets one before anybody gets two.
+        // If no member has a partition, every member gets one before any member gets two.
         let (first, open) = open.split_at(if fresh { lineup.len().min(open.len()) } else { 0 });
         for (&(lag, partition), &member) in first.iter().zip(lineup) {
             give(partition, member);
@@ -174,7 +174,7 @@ impl PackedHeap {
         }
     }
 
-    /// By number first, from nothing: everybody gets one partition in each round, the members with the least lag first.
+    /// By number first, if no member has a partition: every member gets one in each round, the members with the least lag first.
     fn by_rounds(
         &mut self,
         lineup: &[u32],
