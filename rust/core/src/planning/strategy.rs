@@ -35,7 +35,8 @@ pub enum Strategy {
     RoundRobin,
     /// KAFKA-5337: by the lag of the partitions, which the topics carry.
     Lag(lag::Options),
-    /// The user's own, which plans outside of the core: see [`custom`](crate::planning::custom). Run by the core, it is the sticky strategy.
+    /// The user's own, which plans outside of the core: see [`custom`](crate::planning::custom). If the core plans it, it is the
+    /// sticky strategy.
     Custom {
         /// Whether in the two phases of KIP-429.
         cooperative: bool,
@@ -45,7 +46,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The rules that its plans are verified by. A strategy that promises no objective is measured by the default one.
+    /// The rules that its plans are verified by. A strategy that promises no objective is measured by the default objective.
     #[must_use]
     pub fn rules(self) -> Rules {
         let eager = |objective| Rules::Partitions { objective, cooperative: false };
@@ -67,7 +68,7 @@ pub fn assign(group: &Group, strategy: Strategy, forming: Option<i32>) -> Outcom
     plan(group, strategy, settle(group, strategy, forming), &Limit::default())
 }
 
-/// Settles the claims as far as the strategy needs them. The strategy reads [`Group::claims`] no more; a verification does.
+/// Settles the claims as far as the strategy needs them. From then on, only a verification reads [`Group::claims`].
 #[must_use]
 pub fn settle(group: &Group, strategy: Strategy, forming: Option<i32>) -> Ownership {
     match strategy.rules() {

@@ -89,7 +89,7 @@ pub struct Weights {
     tolerance: u64,
     /// A weight is the given one times 2 to this power.
     shift: i32,
-    /// Whether the given weights were all 0, so that partitions count instead.
+    /// Whether all the given weights were 0. Then every partition weighs 1.
     counts: bool,
 }
 
@@ -151,7 +151,7 @@ impl Weights {
         Share { load, capacity: self.capacity[member as usize] }
     }
 
-    /// Whether the given weights were all 0, so that partitions count instead.
+    /// Whether all the given weights were 0. Then every partition weighs 1.
     #[must_use]
     pub fn are_counts(&self) -> bool {
         self.counts
@@ -171,7 +171,7 @@ impl Weights {
     pub fn loads(&self, owner: &[u32]) -> Vec<u64> {
         let mut loads = vec![0; self.capacity.len()];
         for (&owner, weight) in owner.iter().zip(&self.of_partition) {
-            // Nobody is beyond the last member.
+            // `NONE` is beyond the last member: a partition without an owner is no load.
             if let Some(load) = loads.get_mut(owner as usize) {
                 *load += weight;
             }
@@ -179,7 +179,7 @@ impl Weights {
         loads
     }
 
-    /// The largest relative load of these.
+    /// The largest relative load, of the loads by member.
     #[must_use]
     pub fn worst(&self, loads: &[u64]) -> Share {
         (0u32..).zip(loads).map(|(member, &load)| self.share(member, load)).max().unwrap_or(Share::ZERO)
@@ -198,15 +198,15 @@ impl Weights {
     }
 }
 
-/// Weights without gaps, by flat partition: an unknown one is the mean of the known ones of its topic, or where there are none, of
-/// all topics; and 1 where none is known at all. The second value says how many were unknown.
+/// Weights without gaps, by flat partition. An unknown weight becomes the mean of the known weights of its topic; if the topic
+/// has none, of all topics; if no weight is known at all, 1. The second value is the number of unknown weights.
 #[must_use]
 pub fn without_gaps(topics: &Topics, known: &[Option<f64>]) -> (Vec<f64>, usize) {
     let mean = |of: &[Option<f64>]| {
-        // What is no weight is refused later, by itself.
+        // Values that are no weights do not enter the mean. [`Weights::new`] refuses them later.
         let usable = || of.iter().flatten().filter(|weight| weight.is_finite() && **weight >= 0.0);
         let count = usable().count() as f64;
-        // Each is divided before they are added: the sum of large numbers may be none.
+        // Each weight is divided before it is added: the sum of large weights may be infinite.
         (count > 0.0).then(|| usable().map(|weight| weight / count).sum::<f64>())
     };
     let (unknown, mut weights) =
@@ -229,7 +229,7 @@ fn exponent(number: f64) -> i32 {
     ((number.to_bits() >> 52) & 0x7ff) as i32 - 1022 - less
 }
 
-/// A number times a power of two, in two steps: the power alone may be no number.
+/// A number times a power of two, in two steps: the power alone may be too large or too small for a number.
 fn scaled(number: f64, shift: i32) -> f64 {
     let half = shift / 2;
     number * 2f64.powi(half) * 2f64.powi(shift - half)
@@ -246,23 +246,28 @@ pub enum LoadProof {
         /// The topics.
         topics: Vec<u32>,
     },
-    /// With `m` members, one of them has `layers + 1` of the `layers × m + 1` heaviest partitions, at least the lightest of these.
+    /// One of `m` members has `layers + 1` of the `layers × m + 1` heaviest partitions. Its load is at least that of the
+    /// lightest `layers + 1` of these.
     Layers {
         /// The topics.
         topics: Vec<u32>,
         /// How many partitions each member can have before one has more.
         layers: u32,
     },
-    /// The members have room for fewer than `count` of the `count` heaviest partitions, if each counts as the lightest of these and
-    /// every relative load is below the bound.
+    /// Let each of the `count` heaviest partitions weigh no more than the lightest of them. As long as every relative load is
+    /// below the bound, the members have room for fewer than `count` such partitions.
     Slots {
         /// The topics.
         topics: Vec<u32>,
         /// How many partitions count.
         count: u32,
     },
-    /// With `m` members, of the `m + pairs` heaviest partitions either three are with one member, or `pairs` members have two each;
-    /// then the partition at place `m - pairs + 1`, or one before it, is with another one of them.
+    /// When `m` members have the `m + pairs` heaviest partitions, one member has three of them, or at least `pairs` members have
+    /// two each. In the second case, at most `m - pairs` of these partitions are alone with their member. So one of the first
+    /// `m - pairs + 1` shares its member with another one.
+    ///
+    /// Example: 3 members have the 4 heaviest partitions, and none has three. Then at most two of the four are alone. So one of
+    /// the first three is in a pair, and the pair weighs at least as much as the third and the fourth.
     Pairs {
         /// The topics.
         topics: Vec<u32>,

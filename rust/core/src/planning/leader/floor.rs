@@ -7,8 +7,8 @@ use crate::planning::plan::Plan;
 use crate::protocol::writer::WriteError;
 
 /// Reads the bytes as [`super::perform_assignment`] does and writes assignments of the same size with the same code, but plans
-/// nothing: the partitions of each topic are dealt in turn to the members that subscribe to it, whatever they held and however
-/// much they have. A benchmark divides by the time of this call, so the ratio is what planning adds.
+/// nothing: the partitions of each topic are dealt in turn to the members that subscribe to it, without regard to previous
+/// owners and to balance. A benchmark divides by the time of this call, so the ratio is the cost that planning adds.
 ///
 /// # Errors
 /// As [`super::perform_assignment`].

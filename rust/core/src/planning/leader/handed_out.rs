@@ -37,8 +37,7 @@ pub struct Memory<'a> {
 }
 
 /// Removes the false claims from a group, and lowers `max_generation` to the newest epoch there has been, where that is known.
-/// By member, how many claims were false.
-/// O(plans × (claims + members × log members + topics)).
+/// Returns by member how many claims were false. O(plans × (claims + members × log members + topics)).
 pub(super) fn void_false_claims(
     group: &mut Group,
     source: ClaimSource,
@@ -90,11 +89,11 @@ enum Verdict {
     Believed,
     /// The group has not reached the generation, or epoch, yet: no claim counts.
     False,
-    /// These plans are of the generation. A claim counts if one of them gave the partition to the member or, where partitions
-    /// wait for their holder, found it with the member.
+    /// These plans are of the generation. A claim counts if one of the plans gave the partition to the member or, in a group in
+    /// which partitions wait for their holder, if the member held the partition when one of them was made.
     Planned(Vec<usize>),
-    /// The generation is older than the plans, and no other plan was made since the oldest of them. A claim counts if one of
-    /// them gave the partition to the member or found it with the member.
+    /// The generation is older than the plans, and no other plan was made since the oldest of them. A claim counts if one of the
+    /// plans gave the partition to the member, or if the member held the partition when one of them was made.
     Older,
 }
 
@@ -243,8 +242,8 @@ impl<'a> RememberedPlans<'a> {
                 owner.is_some_and(|owner| past.may_be(member, owner, self.anonymous))
                     || self.holds && place.is_some_and(|place| past.held(member, place))
             }),
-            // A member that missed the answer to SyncGroup keeps its partitions until an assignment lacks them. Of a topic that
-            // is in none of the plans the leader knows nothing, so it believes the claim.
+            // A member that missed the answer to SyncGroup keeps its partitions until an assignment lacks them. If no plan has
+            // the topic, the leader cannot judge the claim and believes it.
             Verdict::Older => {
                 let mut pasts = self.pasts.iter().filter(|past| past.knows_topic(topic)).peekable();
                 pasts.peek().is_none()

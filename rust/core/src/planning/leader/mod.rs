@@ -36,7 +36,7 @@ pub struct Performed {
     pub outcome: Outcome,
     /// What the members sent, as dense ids, without the claims that the leader knows to be false.
     pub group: Group,
-    /// The generation that was being formed, where the client gave one that can be.
+    /// The generation that was being formed, where the client gave one that is not negative.
     pub forming: Option<i32>,
     /// By member of the group, its position in the input.
     pub order: Vec<u32>,
@@ -44,15 +44,15 @@ pub struct Performed {
     pub assignments: Assignments,
     /// The generation in the assignments' user data; `None` for a strategy that writes none.
     pub generation: Option<i32>,
-    /// What could not be read of which member.
+    /// The parts of the members' subscriptions that could not be read or not be used.
     pub faults: Vec<Fault>,
     /// The size of the record that the broker will write for this generation: see [`record_bytes`].
     pub record_bytes: u64,
 }
 
-/// Plans a rebalance, bytes to bytes. `forming` is the generation that is being formed, where the client knows it. Claims that
-/// are not older are false and do not count. `forming` is written into the assignments' user data; where it is not known, that
-/// generation is one more than the newest that any member claims.
+/// Plans a rebalance, bytes to bytes. `forming` is the generation that is being formed, where the client knows it. Claims of
+/// this generation or a later one are false and do not count. `forming` is written into the assignments' user data; where it is
+/// not known, the generation written is one more than the newest that any member claims.
 ///
 /// Whatever the members' bytes are, every member gets an assignment. A member that is listed twice counts once.
 ///

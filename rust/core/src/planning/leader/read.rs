@@ -35,8 +35,8 @@ pub enum ClaimSource {
         /// Whether partitions in `owned_partitions` must be revoked first (KIP-429).
         cooperative: bool,
     },
-    /// The user's own assignor: partitions and generation from [`CustomUserData`], or where members keep their partitions
-    /// (KIP-429) from the subscription's fields.
+    /// The user's own assignor: partitions and generation from [`CustomUserData`]; in a cooperative group, where members keep
+    /// their partitions (KIP-429), from the subscription's fields.
     Custom {
         /// Whether partitions in `owned_partitions` must be revoked first (KIP-429).
         cooperative: bool,
@@ -50,7 +50,8 @@ impl ClaimSource {
     #[must_use]
     pub fn of(strategy: Strategy) -> Self {
         match strategy {
-            // Nobody leads with an assignor of the broker; a benchmark compares it with those that lead, from the same bytes.
+            // No leader runs an assignor of the broker. A benchmark compares such an assignor with a leader's strategy, from the
+            // same bytes.
             Strategy::Sticky(_) | Strategy::Lag(_) | Strategy::ServerSide(..) => Self::Sticky,
             Strategy::CooperativeSticky(_) => Self::Cooperative,
             Strategy::StreamJoin { cooperative } => Self::StreamJoin { cooperative },
@@ -98,13 +99,14 @@ pub enum FaultReason {
     /// A later field of the subscription cannot be read.
     #[error("its subscription is damaged, so the damaged field and all after it are ignored: {0}")]
     Field(ReadError),
-    /// The user data has no form that the assignor knows.
+    /// The user data has no form that the assignor can read.
     #[error("it counts as without history: {0}")]
     UserData(UnknownForm),
-    /// The user's own assignor says more of the member than it may: the number of bytes.
+    /// The user's own assignor adds more data about the member than is allowed: the number of bytes.
     #[error("its assignor says {0} bytes of it, which do not count: at most {MOST_MEMBER_DATA} may be")]
     MemberData(usize),
-    /// The number of claims on partitions, or numbers, that the leader knows not to have handed out to the member.
+    /// The number of claims on partitions, or numbers, that the leader did not hand out to the member, by the plans that it
+    /// remembers.
     #[error(
         "{0} of its claims are false and do not count: the leader knows that it did not hand these partitions to it"
     )]
@@ -223,7 +225,8 @@ impl<'a> Reading<'a> {
         {
             self.add_fault(position, member.id, FaultReason::MemberData(data.len()));
         }
-        // A false generation, or epoch, would fix the next one for good.
+        // A claim of [`NEVER`] is false. If it counted as the newest, the first generation, or epoch, would be written in every
+        // rebalance.
         if !history.stands_in && history.generation < NEVER {
             self.max_generation = self.max_generation.max(history.generation);
         }
@@ -297,7 +300,8 @@ fn read_cooperative(member: &mut MemberBuilder<'_>, subscription: &Subscription<
     }
 }
 
-/// Adds the claims of a member whose assignor is the user's own. The second value is the error if its user data could not be read.
+/// Adds the claims of a member whose assignor is the user's own. The second value is the error if its user data could not be
+/// read.
 fn read_custom(
     member: &mut MemberBuilder<'_>,
     subscription: &Subscription<'_>,
@@ -319,7 +323,8 @@ fn read_custom(
     (History::of(generation), fault)
 }
 
-/// What the user's own assignor says of a member, from the member's metadata; nothing where it cannot be read or is too long.
+/// The data that the user's own assignor adds about a member, from the member's metadata; empty if it cannot be read or is too
+/// long.
 #[must_use]
 pub fn member_data(metadata: &[u8]) -> &[u8] {
     let subscription = Subscription::read(metadata).ok();

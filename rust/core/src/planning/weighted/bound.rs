@@ -1,4 +1,4 @@
-//! The worst relative load that no plan is below, with the proof that a verification repeats.
+//! A lower bound of the worst relative load of any plan, with the proof that a verification repeats.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,12 +8,12 @@ use crate::planning::budget::Budget;
 use crate::planning::lag::most_crowded;
 use crate::planning::weights::{LoadBound, LoadProof, Share};
 
-/// How many layers of partitions are looked at. With more, the sum of all weights proves nearly as much.
+/// The most layers of partitions that are tried. With more layers, the sum of all weights proves nearly as much.
 const LAYERS: u32 = 8;
-/// Loads are multiplied by 2 to this power for the search of the most crowded topics, which knows whole numbers only.
+/// For the search of the most crowded topics, which is in whole numbers, loads are multiplied by 2 to this power.
 const PRECISION: u32 = 24;
 
-/// The largest bound that is found. O(partitions log partitions), and flows where subscriptions differ.
+/// The largest of the bounds. O(partitions log partitions), and flows where subscriptions differ.
 pub(super) fn load_bound(setting: &Setting<'_>, budget: &Budget<'_>) -> LoadBound {
     let mut best = LoadBound { share: Share::ZERO, proof: LoadProof::Nothing };
     let mut offer = |share: Share, proof: &dyn Fn() -> LoadProof| {
@@ -35,7 +35,7 @@ pub(super) fn load_bound(setting: &Setting<'_>, budget: &Budget<'_>) -> LoadBoun
         all.sort_unstable();
         all
     };
-    // By subscription, what its members can take together.
+    // By subscription, the sum of its members' capacities.
     let mut together = vec![0u128; setting.group.subscriptions().len()];
     for (&subscription, &capacity) in setting.group.subscription_of().iter().zip(weights.capacities()) {
         together[subscription as usize] += u128::from(capacity);
@@ -89,7 +89,7 @@ pub(super) fn load_bound(setting: &Setting<'_>, budget: &Budget<'_>) -> LoadBoun
         if capacities.iter().all(|&capacity| capacity == most) {
             return;
         }
-        // The next partition of each member, if all weigh the same: the least relative load first.
+        // Where all partitions weigh the same: the next partition of each member, the least relative load first.
         let slot = |capacity: u64, taken: u64| (Reverse(Share { load: taken, capacity }), capacity);
         let mut slots: BinaryHeap<_> = capacities.iter().map(|&capacity| slot(capacity, 1)).collect();
         for (&weight, count) in heaviest.iter().zip(1..=LAYERS.saturating_mul(members)) {

@@ -1,19 +1,25 @@
 //! The weighted strategy: partitions of different weight, members of different capacity.
 //!
-//! The objective, in this order: the load of the most loaded member relative to its capacity, the fewest moves, the evenness of the
-//! rest. A worst load within the tolerance above a proven bound counts as the least. With equal weights and equal capacities this is
-//! the sticky strategy. Otherwise it is bin packing, and there are these steps:
+//! The objective, in this order: the load of the most loaded member relative to its capacity, the fewest moves, the evenness of
+//! the rest. A worst load within the tolerance above a proven bound counts as the least. With equal weights and equal capacities
+//! this is the sticky strategy. Otherwise it is bin packing, and there are these steps:
 //!
-//! 1. `bound`: what no plan is below, with a proof.
-//! 2. `place`: members keep what they have; the rest goes to the least loaded, the heaviest partition first.
-//! 3. If a member has more than the tolerance allows, it gives away the fewest partitions that do, and they are placed again.
-//! 4. `search`: if that is not enough, moves and swaps take load off the most loaded member. A plan from nothing is tried as well.
-//! 5. What moved goes home where there is room.
+//! 1. `bound`: a lower bound of the worst load of any plan, with a proof.
+//! 2. `place`: members keep their partitions; the others go to the least loaded member, the heaviest partition first.
+//! 3. A member above the tolerance gives away the fewest partitions that bring it within, and these are placed again.
+//! 4. `search`: if that is not enough, moves and swaps take load off the most loaded member. A plan without previous owners is
+//!    tried as well.
+//! 5. Moved partitions return to their previous owners where these have room.
 //!
-//! Without owners, with equal capacities and equal subscriptions, the second step alone is within 4/3 of the bound. Let the worst
-//! member's last partition weigh `w` and be at place `l` of `m` members. If `w` is at most a third of the bound, the worst load is at
-//! most the mean plus `w`. Else `l` is at most `2m`, by `Layers`; and the partition joins one that is not heavier than that at place
-//! `2m - l + 1`, which together is at most the bound, by `Pairs` (three partitions of more than a third are above the bound).
+//! Without owners, with equal capacities and equal subscriptions, the second step alone is within 4/3 of the bound. Let `m`
+//! members get the partitions in decreasing weight. The worst member's last partition weighs `w` and is number `l` in this
+//! order.
+//!
+//! - If `w` is at most a third of the bound: the member was the least loaded one before, so its load is at most the mean plus
+//!   `w`.
+//! - If `w` is more than a third of the bound: `l` is at most `2m`, by `Layers`. The partition joins one partition, which
+//!   is not heavier than number `2m - l + 1`. The two together are at most the bound, by `Pairs`, since three partitions of more than a third
+//!   are above the bound.
 
 mod bound;
 mod place;
@@ -35,10 +41,11 @@ use place::Draft;
 /// The steps that bound, placing and search may take together, and the additional ones for each partition.
 const STEPS: u64 = 1 << 22;
 const STEPS_PER_PARTITION: u64 = 64;
-/// A plan from nothing moves nearly everything. It counts if its worst load is lower by more than this part.
+/// A plan without previous owners moves nearly everything. It counts only if its worst load is lower by more than this part.
 const GAIN: f64 = 0.01;
 
-/// A group with its weights, and the members in classes: those of one class may have the same partitions and can take as much.
+/// A group with its weights, and its members in classes: the members of one class have the same subscription and the same
+/// capacity.
 struct Setting<'a> {
     group: &'a Group,
     weights: &'a Weights,
@@ -104,7 +111,7 @@ impl<'a> Setting<'a> {
         self.group.subscription_of()[a as usize] == self.group.subscription_of()[b as usize]
     }
 
-    /// Whether all partitions with subscribers weigh the same, and all members with topics can take the same.
+    /// Whether all partitions with subscribers weigh the same, and all members with topics have the same capacity.
     fn is_flat(&self) -> bool {
         let topics = self.group.topics();
         let served = |&topic: &u32| !self.line_of(self.subscribers.set_of[topic as usize]).is_empty();
@@ -119,9 +126,10 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Plans a group with settled claims, within a limit. `cooperative` withholds what another member still holds (KIP-429).
+/// Plans a group with settled claims, within a limit. `cooperative` withholds partitions that another member still holds
+/// (KIP-429).
 ///
-/// O(partitions log partitions + partitions × classes of members), and the steps of the search where the tolerance asks for it.
+/// O(partitions log partitions + partitions × classes of members), and the steps of the search where the tolerance requires one.
 ///
 /// # Panics
 /// If there is not one weight for each partition and one capacity for each member.
@@ -158,7 +166,7 @@ pub fn assign_within(
     (Plan { owner }, bound, budget.spent().map(|spent| spent.seeking(Goal::Load)))
 }
 
-/// What the most loaded members give away before the search.
+/// Which partitions the members above their room give away before the search.
 #[derive(Clone, Copy, PartialEq)]
 enum ReleaseOrder {
     /// The fewest partitions, and of these the lightest that are enough.
@@ -177,7 +185,7 @@ fn solve(setting: &Setting<'_>, before: &[u32], bound: &LoadBound, budget: &Budg
     let mut draft = kept.clone();
     place::place(setting, &mut draft, bound.share, budget);
     if fresh {
-        // Nothing moves, so that the least worst load costs nothing.
+        // Without owners no partition can move, so the search lowers the worst load as far as it can, also below the tolerance.
         let _ = search::search(setting, &mut draft, &setting.weights.room(bound.share, false), budget);
         return draft.owner;
     }
@@ -189,7 +197,7 @@ fn solve(setting: &Setting<'_>, before: &[u32], bound: &LoadBound, budget: &Budg
         let room: Vec<u64> = room.iter().zip(allowed).map(|(room, allowed)| allowed.max(*room)).collect();
         place::send_home(setting, draft, before, &room);
     };
-    // What is released, and what the search moves on its own account: the better of up to three plans.
+    // The best of up to three plans: two release partitions before the search; in the third, only the search moves partitions.
     let mut fewest = 0;
     let mut found: Option<Draft> = None;
     for release in [ReleaseOrder::Lightest, ReleaseOrder::Heaviest, ReleaseOrder::Nothing] {
@@ -218,7 +226,7 @@ fn solve(setting: &Setting<'_>, before: &[u32], bound: &LoadBound, budget: &Budg
             home(&mut anew);
             found = anew;
         }
-        // What was there may be no worse than what was found.
+        // The plan before any release may be no worse than the one that was found. Then it stays.
         if place::compare(setting, before, &room, &draft, &found).is_le() {
             found = draft;
         }

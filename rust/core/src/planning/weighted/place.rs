@@ -1,5 +1,5 @@
-//! Places partitions: in decreasing weight, each where the relative load is least then. Partitions of next to no weight go by
-//! number.
+//! Places partitions in decreasing weight, each where the relative load is then least. The lightest partitions go by number
+//! instead.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -9,7 +9,8 @@ use crate::planning::budget::Budget;
 use crate::planning::group::NONE;
 use crate::planning::weights::Share;
 
-/// The last partitions that together weigh at most this part of what the weakest member may carry go by number.
+/// The lightest partitions go by number: as many as together weigh at most one part in this many of the smallest room of a
+/// member.
 const LIGHT: u64 = 100;
 
 /// A plan in the making.
@@ -44,7 +45,8 @@ impl Draft {
     }
 }
 
-/// Members of one class, the one that gets the next partition first: first the value that decides, then the other one, and the id.
+/// The members of one class, first the one that gets the next partition. The order is the value that decides (load or number),
+/// then the other value, then the id.
 type Line = BinaryHeap<Reverse<(u64, u64, u32)>>;
 
 /// What decides which member gets a partition.
@@ -74,7 +76,8 @@ impl<'a> Lines<'a> {
         if by == By::Load { (load, count, member) } else { (count, load, member) }
     }
 
-    /// The class whose first member is the best one for what adds `more` to the value that decides; none if all lines are empty.
+    /// The class whose first member has the least value relative to its capacity after `more` is added; none if all lines are
+    /// empty.
     fn best(&self, set: u32, more: u64) -> Option<u32> {
         let capacity = |class: u32| self.setting.class_capacity[class as usize];
         let first = |class: u32| self.of_class[class as usize].peek().map(|&Reverse(first)| (class, first));
@@ -100,7 +103,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Gives an owner to each partition that has subscribers and no owner. Steps that run out cost evenness, not validity.
+/// Gives an owner to each partition that has subscribers and no owner. Once the budget is spent, the plan is less even, but
+/// valid.
 pub(super) fn place(setting: &Setting<'_>, draft: &mut Draft, bound: Share, budget: &Budget<'_>) {
     let weights = setting.weights;
     let mut open: Vec<(Reverse<u64>, u32)> = Vec::new();
@@ -141,12 +145,13 @@ pub(super) fn place(setting: &Setting<'_>, draft: &mut Draft, bound: Share, budg
     if light.is_empty() {
         return;
     }
-    // By number, among the members that stay below the worst of all. A member without room for a partition gets no room again.
+    // By number, among the members that stay at or below the worst load. Loads only grow: a member without room for a partition
+    // never has room for it again.
     let worst = weights.worst(&draft.load).max(bound);
     let room = weights.room(worst, false);
     let mut lines = Lines::new(setting, draft, By::Number);
     let mut left = Vec::new();
-    // The lightest come first: a member without room for one has none for the heavier ones.
+    // The lightest come first: a member without room for one partition has none for the heavier ones that follow.
     for &(Reverse(weight), partition) in light.iter().rev() {
         let set = setting.set(partition);
         let found = loop {
@@ -170,8 +175,10 @@ pub(super) fn place(setting: &Setting<'_>, draft: &mut Draft, bound: Share, budg
     by_load(draft, &left);
 }
 
-/// Takes partitions from members that have more than their room: from each the fewest, the heaviest ones or, of so many, the lightest
-/// ones that do. Returns how many: no plan within the room moves fewer.
+/// Takes from each member above its room the fewest partitions that bring it within: its heaviest or, if `lightest`, the
+/// lightest ones of this number that are enough. Returns how many in all: no plan within the room moves fewer.
+///
+/// Example: weights 9, 7, 5, 1, and 11 too much. Two partitions must go: 9 and 7 or, the lightest, 7 and 5.
 pub(super) fn release(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], lightest: bool) -> usize {
     let weights = setting.weights;
     let mut held: Vec<Vec<u32>> = vec![Vec::new(); room.len()];
@@ -191,7 +198,7 @@ pub(super) fn release(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], li
             !enough
         });
         let fewest = fewest.count();
-        // A window of so many, slid to the lightest that suffice.
+        // A window of `fewest` neighbours slides towards the lighter ones as long as its sum is at least the excess.
         let mut start = 0;
         while let Some(&next) = partitions.get(start + fewest).filter(|_| lightest) {
             let slid = sum - weights.of(partitions[start]) + weights.of(next);
@@ -216,7 +223,7 @@ pub(super) fn send_home(setting: &Setting<'_>, draft: &mut Draft, before: &[u32]
     let away = |(partition, (&now, &then)): (u32, (&u32, &u32))| (then != NONE && now != then).then_some(partition);
     let mut moved: Vec<u32> = (0u32..).zip(draft.owner.iter().zip(before)).filter_map(away).collect();
     moved.sort_unstable_by_key(|&partition| (setting.weights.of(partition), partition));
-    // Room that a partition leaves is found by the next pass; a few find nearly all of it.
+    // A partition that returns leaves room for others, which the next pass finds. A few passes find nearly all of it.
     for _ in 0..4 {
         let away = moved.len();
         moved.retain(|&partition| {
@@ -234,9 +241,9 @@ pub(super) fn send_home(setting: &Setting<'_>, draft: &mut Draft, before: &[u32]
     }
 }
 
-/// Exchanges the shares of members that could have one another's, so that they keep more of what they had.
+/// Exchanges all partitions of members of the same class, so that more partitions stay with their earlier owners.
 pub(super) fn rename(setting: &Setting<'_>, draft: &mut Draft, before: &[u32]) {
-    // By the member that has the share now and the one that had the partitions: how many.
+    // By present and earlier owner, the number of partitions.
     let mut common: std::collections::BTreeMap<(u32, u32), u32> = std::collections::BTreeMap::new();
     for (&now, &then) in draft.owner.iter().zip(before) {
         if now != NONE && then != NONE && setting.class_of[now as usize] == setting.class_of[then as usize] {
@@ -268,7 +275,7 @@ pub(super) fn rename(setting: &Setting<'_>, draft: &mut Draft, before: &[u32]) {
     *draft = Draft::new(setting, owner);
 }
 
-/// How far one plan is better than another, in the order of the objective.
+/// Compares two plans in the order of the objective; the better one is less.
 pub(super) fn compare(setting: &Setting<'_>, before: &[u32], room: &[u64], a: &Draft, b: &Draft) -> Ordering {
     let weights = setting.weights;
     let value = |draft: &Draft| {

@@ -8,10 +8,11 @@ use crate::planning::budget::{Budget, Spent};
 use crate::planning::group::NONE;
 use crate::planning::weights::Share;
 
-/// How many of the least loaded members are looked at before a change is made that helps. If none of them helps, all are.
+/// The best change with one of this many least loaded members is made. If no change with them helps, the search goes on to the
+/// others, up to the first that helps.
 const TARGETS: usize = 16;
 
-/// A change of a plan: what the most loaded member gives, and what it gets for it.
+/// A change of a plan: the partition that the most loaded member gives to the target, and in a swap the one that it takes back.
 struct Change {
     worst: Share,
     target: u32,
@@ -19,7 +20,7 @@ struct Change {
     takes: Option<u32>,
 }
 
-/// Changes the plan until every member has at most its `room`, or no change of two members helps.
+/// Changes the plan until every member has at most its `room`, or no change between two members helps.
 pub(super) fn search(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], budget: &Budget<'_>) -> Result<(), Spent> {
     let weights = setting.weights;
     let share = |draft: &Draft, member: u32| weights.share(member, draft.load[member as usize]);
@@ -69,7 +70,8 @@ pub(super) fn search(setting: &Setting<'_>, draft: &mut Draft, room: &[u64], bud
     Ok(())
 }
 
-/// The change between two members after which the more loaded of the two has the least; none if it has not less than `most`.
+/// The change between two members after which the more loaded of the two has the least relative load; none unless that is below
+/// `most`.
 fn change(
     setting: &Setting<'_>,
     draft: &Draft,
@@ -91,7 +93,7 @@ fn change(
     budget.spend((1 + held[from as usize].len() + 8 * (1 + held[to as usize].len())) as u64)?;
     let [(load_from, capacity_from), (load_to, capacity_to)] =
         [from, to].map(|member| (draft.load[member as usize], weights.capacities()[member as usize]));
-    // The load after whose move both would have the same relative load.
+    // A move of this load gives both members the same relative load.
     let wide = |load: u64, capacity: u64| i128::from(load) * i128::from(capacity);
     let even = (wide(load_from, capacity_to) - wide(load_to, capacity_from))
         / (i128::from(capacity_from) + i128::from(capacity_to));
