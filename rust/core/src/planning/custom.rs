@@ -35,7 +35,7 @@ pub enum DraftError {
         /// The topic's partition count.
         count: u32,
     },
-    /// A member that does not subscribe to what it gets.
+    /// A member that does not subscribe to a topic of which it gets partitions.
     #[error("the plan gives member {member:?} partitions of {topic:?}, to which it does not subscribe")]
     NotSubscribed {
         /// The member.
@@ -52,7 +52,7 @@ pub enum DraftError {
         number: i64,
         /// The member that got it first.
         first: String,
-        /// The member that was to get it next, maybe the same one.
+        /// The member that was to get it next, maybe the same member.
         second: String,
     },
 }
@@ -82,7 +82,7 @@ impl<'a> Draft<'a> {
     /// Gives partitions of a topic to a member. O(partitions + log topics).
     ///
     /// # Errors
-    /// The first partition that cannot be given; those before it are.
+    /// The first partition that cannot be given; the partitions before it are given.
     pub fn give(&mut self, member: u32, topic: &str, numbers: impl IntoIterator<Item = i64>) -> Result<(), DraftError> {
         let (group, name) = (self.group, |member: u32| self.group.member_ids().get(member).to_owned());
         let mut numbers = numbers.into_iter().peekable();
@@ -117,7 +117,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// A plan that was made outside as a rebalance's outcome: a cooperative one withholds what another member still holds.
+/// A plan that was made outside as a rebalance's outcome. A cooperative plan withholds partitions that another member still
+/// holds.
 #[must_use]
 pub fn outcome(target: Plan, ownership: Ownership, cooperative: bool) -> Outcome {
     let (plan, withholding) =

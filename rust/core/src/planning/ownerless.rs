@@ -1,39 +1,41 @@
 //! How long partitions are without an owner in a rebalance, expected from the intervals of heartbeats.
 //!
-//! A member hears of a rebalance at a heartbeat only, so nearly all of that time is waiting for heartbeats. Times are in
-//! milliseconds; sums are partitions × milliseconds. Sessions that expire are not looked at: a member that leaves says so.
+//! A member learns of a rebalance only from the answer to a heartbeat, so it waits for heartbeats nearly all of that time. Times
+//! are in milliseconds; sums are partitions × milliseconds. Sessions that expire do not count: a member that leaves sends a
+//! request.
 
-/// The way in which partitions change hands.
+/// The protocol by which partitions go from one member to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handover {
-    /// The classic protocol: everything is given up before a rebalance.
+    /// The classic protocol: members give up all partitions before a rebalance.
     Eager,
-    /// The classic protocol: what moves is given up after one rebalance, and assigned by a second one (KIP-429).
+    /// The classic protocol: members give up the partitions that move after one rebalance, and a second one assigns them
+    /// (KIP-429).
     Cooperative,
     /// The protocol in which the broker assigns (KIP-848).
     Consumer,
 }
 
-/// When members hear of a rebalance.
+/// The intervals after which members learn of a rebalance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Intervals {
     /// Between two heartbeats of a member of the classic protocol: `heartbeat.interval.ms`.
     pub heartbeat: f64,
     /// From the beginning of a generation to its first heartbeat.
     pub first_heartbeat: f64,
-    /// Whether the members send their heartbeats at moments of their own. Those of a generation begin together, and drift apart
-    /// with most clients.
+    /// Whether the members' heartbeats are independent of each other in time. At the start of a generation they begin together;
+    /// with most clients they drift apart.
     pub apart: bool,
     /// Between two heartbeats of a member of the consumer protocol.
     pub consumer_heartbeat: f64,
     /// The same while the member waits for partitions.
     pub waiting_heartbeat: f64,
-    /// From a request to what the application does about its answer.
+    /// From a request until the application acts on its answer.
     pub round_trip: f64,
 }
 
 impl Default for Intervals {
-    /// librdkafka's and the broker's.
+    /// The defaults of librdkafka and of the broker.
     fn default() -> Self {
         Self {
             heartbeat: 3_000.0,
@@ -77,7 +79,8 @@ impl Intervals {
         let last = self.last_to_hear(changes.staying);
         match handover {
             Handover::Eager => {
-                // Each member stops when it hears, on average after half an interval, and goes on when the last one has heard.
+                // A member stops when it learns of the rebalance, on average after half an interval, and goes on when the last
+                // one has.
                 let stopped = if changes.staying == 0 { 0.0 } else { last - half };
                 held * (stopped + exchange) + (taken + by_joining) * (last + exchange)
             }
@@ -85,7 +88,7 @@ impl Intervals {
                 given_up * (self.second_rebalance(changes) + exchange) + (taken + by_joining) * (last + exchange)
             }
             Handover::Consumer => {
-                // What is free is in the first answer to a member that joins.
+                // Free partitions are in the first answer to a member that joins.
                 given_up * (self.waiting_heartbeat / 2.0 + exchange)
                     + taken * (self.consumer_heartbeat / 2.0 + self.round_trip)
                     + by_joining * self.round_trip
@@ -93,22 +96,22 @@ impl Intervals {
         }
     }
 
-    /// From a change until the last of so many members has heard of it, in the classic protocol.
+    /// From a change until the last of this many members has learned of it, in the classic protocol.
     fn last_to_hear(&self, members: u32) -> f64 {
         let members = f64::from(members);
         match self.apart {
             _ if members == 0.0 => 0.0,
             false => self.heartbeat / 2.0,
-            // The largest of so many independent times within an interval.
+            // The largest of this many independent times within an interval.
             true => self.heartbeat * members / (members + 1.0),
         }
     }
 
-    /// From the end of the first rebalance of a cooperative group until everybody has heard of the second one. Members that lose
-    /// something begin it, and need not hear.
+    /// From the end of the first rebalance of a cooperative group until all members have learned of the second one. Members that
+    /// lose partitions begin the second one themselves.
     fn second_rebalance(&self, changes: &Changes) -> f64 {
         let all_begin_it = changes.joining == 0 && changes.losing >= changes.staying;
-        // The first rebalance has just begun a generation for everybody.
+        // The first rebalance has just begun a generation for all members.
         if all_begin_it { 0.0 } else { self.first_heartbeat.min(self.heartbeat) }
     }
 }
@@ -127,7 +130,7 @@ mod tests {
     };
     const TOGETHER: Intervals = Intervals { first_heartbeat: 500.0, apart: false, ..APART };
 
-    // Nine members of 10 partitions each, one of 9 more joins: each of the nine gives one up.
+    // Nine members have 10 partitions each. A tenth joins and gets 9: each of the nine gives one up.
     const JOIN: Changes =
         Changes { staying: 9, losing: 9, joining: 1, held: 90, given_up: 9, taken: 0, taken_by_joining: 0 };
     // One of ten leaves: nine members take one each.
@@ -140,10 +143,10 @@ mod tests {
 
     #[test]
     fn an_eager_group_waits_for_the_last_one() {
-        // The last of nine hears after 2,700 ms, each after 1,500 ms on average.
+        // The last of nine learns of it after 2,700 ms, each after 1,500 ms on average.
         close(APART.ownerless(Handover::Eager, &JOIN), 90.0 * (1_200.0 + 20.0));
         close(APART.ownerless(Handover::Eager, &LEAVE), 81.0 * (1_200.0 + 20.0) + 9.0 * (2_700.0 + 20.0));
-        // All hear at the same moment.
+        // All learn of it at the same moment.
         close(TOGETHER.ownerless(Handover::Eager, &JOIN), 90.0 * 20.0);
         close(TOGETHER.ownerless(Handover::Eager, &LEAVE), 81.0 * 20.0 + 9.0 * (1_500.0 + 20.0));
     }

@@ -1,4 +1,4 @@
-//! Who may have which partitions, and how many a member may have at most: a value that narrows a group.
+//! The members that may have each partition, and the most partitions of each member: a value that narrows a group.
 
 use hashbrown::HashMap;
 
@@ -22,12 +22,13 @@ pub struct Restrictions {
 pub enum LeftOutReason {
     /// No subscriber may have it.
     NotAllowed,
-    /// All that may have it have as many partitions as they may.
+    /// All members that may have it have their most partitions already.
     Full,
 }
 
 /// A group in which the subscribers of a topic are those that may have its partitions: a topic whose partitions have several
-/// sets of members is several topics. Its last member is nobody, who may have every partition, where capacities are limited.
+/// sets of members is several topics. Where capacities are limited, there is one more member, the last: *nobody*, which may have
+/// every partition and stands for the partitions that no real member has room for.
 #[derive(Debug, Clone)]
 pub struct Narrowed {
     /// The group. It has no claims; the names of topics and members are numbers.
@@ -87,8 +88,8 @@ impl Restrictions {
         for member in 0..group.members() as u32 {
             group.subscription(member).iter().for_each(|&topic| subscribers[topic as usize].push(member));
         }
-        // By topic, who may have a part of it, and the partitions of the part. Sets that differ in other members than the topic's
-        // subscribers are one part, so that the plan does not depend on how restrictions were written.
+        // By topic, its parts: the members that may have a part, and its partitions. Sets that differ only in members that do
+        // not subscribe to the topic are one part, so that the plan does not depend on how restrictions were written.
         let mut parts: Vec<Vec<(Vec<u32>, Vec<u32>)>> = Vec::with_capacity(topics.len());
         for topic in 0..topics.len() as u32 {
             let mut of_topic: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();

@@ -1,16 +1,17 @@
 //! The claims of the members, settled by generation.
 //!
-//! Every member says which partitions it owned and in which generation. Per partition the newest generation wins. Two members
-//! that claim it with the same newest generation both lose it, since one of them must be wrong (KIP-341, KAFKA-14639). The
-//! result is a function of the set of claims: it depends neither on the order of the members nor on an earlier call.
+//! Every member claims the partitions that it owned, with the generation in which it owned them. Per partition the newest
+//! generation wins. Two members that claim a partition with the same newest generation both lose it, since one of them must be
+//! wrong (KIP-341, KAFKA-14639). The result is a function of the set of claims: it depends neither on the order of the members
+//! nor on an earlier call.
 
 use crate::planning::group::{Group, NONE};
 use crate::planning::ownership::{CONTESTED, NEVER, Ownership};
 
 /// Settles the claims of a group. O(claims + partitions + subscriptions).
 ///
-/// `forming` is the generation that is being formed, where the client knows it. A claim must be older: another one is false and
-/// does not count. Where it is not known, [`NEVER`] stands for it. `held` asks for [`Ownership::held`].
+/// `forming` is the generation that is being formed, where the client knows it; [`NEVER`] takes its place where it is not known.
+/// A claim of this generation or a later one is false and does not count. With `held`, [`Ownership::held`] is settled too.
 #[must_use]
 pub fn settle(group: &Group, forming: Option<i32>, held: bool) -> Ownership {
     let partitions = group.topics().partitions();

@@ -38,7 +38,7 @@ pub enum Notice {
     /// Members claim partitions, or numbers, that this topic of theirs does not have. Either it lost partitions, which KIP-315
     /// calls unsafe, or it is new and has fewer than the others.
     Shrunk(u32),
-    /// The topic has the smallest partition count, and others have more: it keeps their higher numbers out.
+    /// The topic has the smallest partition count, and others have more: their higher numbers stay unassigned.
     Cuts(u32),
 }
 
@@ -136,8 +136,8 @@ pub fn assign(group: &Group, ownership: &Ownership) -> (Plan, Numbers) {
     (Plan { owner: expand(group, &owner) }, Numbers { owner, smallest, subscribed: topics_of(group) })
 }
 
-/// By number below `count`, the member that has partitions with it. The inverse of [`expand`]: the owner of a number subscribes
-/// to some topic, and has that number of it.
+/// By number below `count`, the member that has partitions of this number. The inverse of [`expand`]: the owner of a number
+/// subscribes to some topic, and has that number of it.
 fn contract(group: &Group, owner: &[u32], count: u32) -> Vec<u32> {
     let mut numbers = vec![NONE; count as usize];
     for topic in topics_of(group) {
@@ -151,7 +151,7 @@ fn contract(group: &Group, owner: &[u32], count: u32) -> Vec<u32> {
     numbers
 }
 
-/// Numbers as partitions: each of the topics that its owner subscribes to. O(partitions + subscriptions).
+/// Numbers as partitions: the owner of a number gets it of each topic that it subscribes to. O(partitions + subscriptions).
 fn expand(group: &Group, numbers: &[u32]) -> Vec<u32> {
     let mut owner = vec![NONE; group.topics().partitions()];
     let mut used = vec![false; group.subscriptions().len()];

@@ -16,8 +16,8 @@ pub enum Kind {
     Join,
     /// The member changed its subscription.
     Subscribe,
-    /// The member is in the group, and no member is that has no such event in the same step. A snapshot of an empty group is
-    /// one event with an empty id.
+    /// The member is in the group, and so are all others with such an event in the same step; no other member is. A snapshot of
+    /// an empty group is one event with an empty id.
     Snapshot,
 }
 
@@ -40,7 +40,7 @@ pub struct GroupEvent<'a> {
     pub topics: &'a [&'a str],
 }
 
-/// A new partition count of a topic. Of several counts of one moment the largest holds.
+/// A new partition count of a topic. Of several counts of one moment the largest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CountChange<'a> {
     /// When, in milliseconds since 1970.
@@ -436,7 +436,7 @@ impl<'a> Timeline<'a> {
             self.last_ids.push(event.member_id);
         }
         let before = std::mem::replace(&mut self.last_ids[identity as usize], event.member_id);
-        // A static member that came back under another id takes the place of the one that it was.
+        // A static member that came back under another id replaces the present member with its earlier id.
         if before != event.member_id && self.members.get(before).is_some_and(|member| member.identity == identity) {
             self.members.remove(before);
         }

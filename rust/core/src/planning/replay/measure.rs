@@ -34,7 +34,7 @@ pub struct Figures {
     /// partitions of different topics. A join by number is not possible for them.
     pub copartition_violations: u32,
     /// How long partitions are expected to be without an owner: partitions × milliseconds, see
-    /// [`ownerless`](crate::planning::ownerless). `None` for an observed assignment, whose way of handing over is not known.
+    /// [`ownerless`](crate::planning::ownerless). `None` for an observed assignment: its group's protocol is not known.
     pub ownerless_ms: Option<u64>,
     /// The loads, if the strategy weighs partitions.
     pub loads: Option<Loads>,

@@ -262,7 +262,8 @@ struct Moment {
 }
 
 impl Moment {
-    /// `present` says by identity who was there at the rebalance before, and afterwards who is there now.
+    /// `present` is by identity: before the call, whether it was in the group at the last rebalance; after the call, whether it
+    /// is now.
     fn new(mut topics: Topics, timeline: &mut Timeline<'_>, present: &mut Vec<bool>) -> Self {
         timeline.fill_lags(&mut topics);
         let mut builder = GroupBuilder::new(topics);
@@ -291,8 +292,8 @@ struct Run<'a, 'b, C> {
     intervals: &'a Intervals,
     clock: &'a mut C,
     planner: &'a mut Planner<'b>,
-    /// The best plans of this moment that were needed so far, by the owners before it. Strategies often agree: they all
-    /// begin without owners, and what was observed is what one of them plans.
+    /// The best plans of this moment that were needed so far, by the owners before it. Strategies often agree: they all begin
+    /// without owners, and the observed assignment is often the plan of one of them.
     best: Vec<(Vec<u32>, Plan)>,
 }
 

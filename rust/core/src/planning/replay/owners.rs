@@ -16,7 +16,7 @@ impl Owners {
         Self { owner: vec![NONE; partitions] }
     }
 
-    /// Goes over to other partition counts of the same topics.
+    /// Changes the partition counts of the same topics.
     pub(super) fn carry_over(&mut self, before: &Topics, after: &Topics) {
         let mut owner = vec![NONE; after.partitions()];
         for topic in 0..after.len() as u32 {
@@ -35,7 +35,8 @@ impl Owners {
         let all: Vec<u32> = self.owner.iter().map(local).collect();
         let mut owner = all.clone();
         for topic in 0..group.topics().len() as u32 {
-            // The partitions of one member mostly follow each other, so the last answer is mostly the next one.
+            // The partitions of one member mostly follow each other, so the answer for the last partition is mostly that for the
+            // next one.
             let mut last = (NONE, true);
             let range = group.topics().range(topic);
             for slot in &mut owner[range.start as usize..range.end as usize] {

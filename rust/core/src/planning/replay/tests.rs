@@ -385,7 +385,7 @@ proptest! {
         let strategies = [STICKY, COOPERATIVE, Strategy::Range, Strategy::RoundRobin, JOIN];
         let rows = run(&history, &strategies);
         for (index, &strategy) in strategies.iter().enumerate() {
-            // A stream join's members send numbers, which the claims above are not.
+            // The members of a stream join send numbers; the claims above are partitions.
             if strategy == JOIN { continue }
             let of = rows.iter().filter(|row| row.source == Source::Strategy(index));
             let short: Vec<_> = of
@@ -400,7 +400,7 @@ proptest! {
         }
     }
 
-    /// Order and repetition of the input mean nothing.
+    /// Order and repetition of the input do not change the result.
     #[test]
     fn the_order_of_the_input_does_not_matter(history in any_history(), seed in any::<u64>()) {
         let mut shuffled = history.clone();

@@ -12,7 +12,7 @@ pub enum CoordinatorError {
     /// An empty name.
     #[error("the {what} id or name is empty, which brokers refuse (INVALID_REQUEST, 42)")]
     Empty {
-        /// What has no name.
+        /// The kind of thing without a name: a member, an instance or a topic.
         what: &'static str,
     },
     /// A member that is not in the group.
@@ -21,7 +21,7 @@ pub enum CoordinatorError {
         /// Its id.
         member: String,
     },
-    /// A member that is in the group.
+    /// A member that is in the group already.
     #[error("member {member:?} is listed twice, or its instance id")]
     Twice {
         /// Its id.
@@ -41,7 +41,7 @@ pub enum CoordinatorError {
     Instance {
         /// The instance id.
         instance: String,
-        /// Who has it.
+        /// The member that has it.
         holder: String,
     },
     /// A member without an instance id that wants to return.
@@ -56,7 +56,7 @@ pub enum CoordinatorError {
         /// Its name.
         topic: String,
     },
-    /// A partition count that is none.
+    /// A partition count of 0, or one that is too large.
     #[error("topic {topic:?} has {count} partitions; give a number from 1 to 2147483647")]
     Count {
         /// Its name.
@@ -77,7 +77,7 @@ pub enum CoordinatorError {
         topic: String,
         /// The partition count.
         before: u32,
-        /// The one that was given.
+        /// The count that was given.
         count: u32,
     },
     /// Another id than before.

@@ -4,7 +4,8 @@ use super::java::{HashMap, IntSet};
 use super::release::Extras;
 use super::spec::{AssignorError, Draft, NewTargets, Spec, Target, TopicKey};
 
-/// Plans a group: everybody gets the same number but for one, and keeps what it has up to that. O(partitions + members).
+/// Plans a group: the members get equal numbers, up to one, and each keeps its partitions up to its number. O(partitions +
+/// members).
 ///
 /// # Errors
 /// Targets that overlap, or that have partitions which do not exist.
@@ -52,20 +53,20 @@ pub(crate) fn assign(spec: &Spec<'_>, rule: Extras) -> Result<NewTargets, Assign
     }
 }
 
-/// The subscribed topics in the order in which their free partitions are handed out: that of the first member's set.
+/// The subscribed topics in the order in which their free partitions are handed out: the order of the first member's set.
 pub(crate) fn topic_order(spec: &Spec<'_>) -> Vec<TopicKey> {
     let subscription = spec.subscription(0);
     let set = HashMap::of_set(subscription.names, subscription.topics.iter().map(|&topic| spec.key(topic)));
     set.keys().collect()
 }
 
-/// What a member may not keep, if it keeps so many partitions: those that come last in its maps.
+/// The partitions that a member gives up if it keeps `keeps` of them: those that come last in its maps.
 pub(crate) fn leaving(target: &Target, kept: &[bool], keeps: usize) -> impl Iterator<Item = (TopicKey, u32)> {
     let visited = target.topics.iter().filter(|(key, _)| kept[key.topic as usize]);
     visited.flat_map(|(key, list)| list.iter().map(|&partition| (*key, partition))).skip(keeps)
 }
 
-/// What a member keeps of what it has, and how much it gets in addition.
+/// How many of its partitions a member keeps, and how many it gets in addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quota {
     pub(crate) keeps: usize,
@@ -74,7 +75,7 @@ pub(crate) struct Quota {
 
 /// How many partitions each member may have, member by member.
 pub(crate) struct Quotas {
-    /// What every member gets.
+    /// The number that every member gets.
     least: usize,
     /// How many of the members to come get one more.
     extras: usize,
@@ -88,14 +89,14 @@ impl Quotas {
         Self { least: partitions / members, extras: partitions % members, members, rule }
     }
 
-    /// The quota of the next member, which has so many partitions of subscribed topics.
+    /// The quota of the next member, which has `has` partitions of subscribed topics.
     pub(crate) fn next(&mut self, has: usize) -> Quota {
         let mut extra = self.extras > 0;
         let quota = self.least + usize::from(extra);
         let keeps = has.min(quota);
         let mut gets = quota - keeps;
         if self.rule == Extras::Wanted && gets > 0 && extra && self.members > self.extras {
-            // It does not have the extra one, and enough others are to come: one of them may.
+            // This member does not have the extra partition yet, and enough members follow: one of them may have it.
             gets -= 1;
             extra = false;
         }

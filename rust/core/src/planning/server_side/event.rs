@@ -3,13 +3,13 @@
 /// When an event is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// In the request that tells of it.
+    /// In the request that reports the event.
     Now,
     /// With a later event, or in [`ServerSideGroup::plan`](super::ServerSideGroup::plan).
     Later,
 }
 
-/// What a member asks for.
+/// The subscription in a member's request.
 #[derive(Debug, Clone, Copy)]
 pub struct Subscribing<'a> {
     /// The names of topics, in the order of the request.

@@ -25,7 +25,7 @@ pub fn assign(group: &Group, ownership: &Ownership, assignor: Assignor, release:
         let [one, other] = [pair[0], pair[1]].map(|member| group.subscription_of()[member as usize]);
         one == other || group.subscription(pair[0]) == group.subscription(pair[1])
     });
-    // Only where subscriptions differ do all targets count with their orders.
+    // The orders of all targets count only where subscriptions differ.
     let levelled = assignor == Assignor::Uniform && !equal;
     let wanted = vec![levelled; group.members()];
     let targets = targets(group, ownership, &topics, &wanted);
@@ -47,7 +47,7 @@ pub fn assign(group: &Group, ownership: &Ownership, assignor: Assignor, release:
             plan.owner[(first + run.start) as usize..(first + run.end) as usize].fill(order[member]);
         });
     } else if levelled {
-        // The targets come from one owner for each partition, so the assignor finds no fault with them.
+        // The targets come from one owner for each partition, so the assignor returns no error.
         for (&member, record) in order.iter().zip(unequal::assign(&spec).unwrap_or_default()) {
             for (key, list) in record.as_ref().unwrap_or(&targets[member as usize].topics) {
                 let first = group.topics().range(key.topic).start;
@@ -62,8 +62,8 @@ pub fn assign(group: &Group, ownership: &Ownership, assignor: Assignor, release:
     plan
 }
 
-/// `uniform` with equal subscriptions, from the owners in the plan. The orders of a member's maps count only where it has to give
-/// something up, so that only then they are made.
+/// `uniform` with equal subscriptions, from the owners in the plan. The order of a member's maps decides only which partitions
+/// it gives up. So the maps are made only for members that give up partitions.
 fn share_out(group: &Group, spec: &Spec<'_>, order: &[u32], release: Release, plan: &mut Plan) {
     let topics = topic_order(spec);
     let loads = plan.loads(group.members());
@@ -97,7 +97,7 @@ fn share_out(group: &Group, spec: &Spec<'_>, order: &[u32], release: Release, pl
     }
 }
 
-/// The members as the assignor sees them, if they joined in the order of their ids.
+/// The members in the order in which the assignor sees them, if they joined in the order of their ids.
 fn in_map_order(group: &Group) -> Vec<u32> {
     let mut timeline = Timeline::new();
     let mut map = HashMap::<&str>::new();
@@ -123,7 +123,7 @@ fn in_name_order(group: &Group, row: &[u32]) -> Subscription {
     Subscription { topics: set.keys().map(|name| number[name]).collect(), names: row.len() }
 }
 
-/// The partitions that the wanted members own, as targets that are read from their records. The others' are empty.
+/// The partitions that the wanted members own, as targets that are read from their records. The targets of the others are empty.
 fn targets(group: &Group, ownership: &Ownership, topics: &[Topic], wanted: &[bool]) -> Vec<Target> {
     let mut records: Vec<Vec<(TopicKey, Vec<u32>)>> = vec![Vec::new(); group.members()];
     if !wanted.contains(&true) {

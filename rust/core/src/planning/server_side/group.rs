@@ -1,7 +1,8 @@
 //! A group of the new protocol as its coordinator sees it: events in, targets out.
 //!
-//! There is no clock. An event is planned in the request that tells of it, or in the next request of any member; which member
-//! that is makes no difference to the plan. An event may also be put off, as a broker of 4.3 does within a second of a plan.
+//! There is no clock. An event is planned in the request that reports it, or in the next request of any member; the plan does
+//! not depend on which member sends that request. An event may also be put off, as a broker of 4.3 does within a second of a
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap as StdMap, HashSet};
 
@@ -14,7 +15,7 @@ use super::release::Release;
 use super::spec::{Member, Spec, Subscription, Target, Topic, TopicKey};
 use super::{Assignor, assign_spec};
 
-/// What a member of the group is.
+/// A member of the group.
 #[derive(Debug, Clone)]
 struct Entry {
     id: String,
@@ -84,8 +85,8 @@ impl ServerSideGroup {
     }
 
     /// Goes on from a live group: `members` in the order of ConsumerGroupDescribe, each with its target. The topics and the
-    /// expressions are known already ([`ServerSideGroup::grow`], [`ServerSideGroup::resolve`]). Whether a coordinator can have
-    /// listed them in this order; if not, they count as having joined in it.
+    /// expressions are known already ([`ServerSideGroup::grow`], [`ServerSideGroup::resolve`]). Returns whether a coordinator
+    /// can have listed the members in this order; if not, they count as having joined in this order.
     ///
     /// # Errors
     /// A member or an instance that is listed twice, or a target with partitions that do not exist.
@@ -129,7 +130,7 @@ impl ServerSideGroup {
         Ok(exact)
     }
 
-    /// A topic appears, or gets more partitions. Whether that is planned.
+    /// A topic appears, or gets more partitions. Returns whether a plan was made.
     ///
     /// # Errors
     /// Fewer partitions than before, more than [`MAX_PARTITIONS`] in all, another id than before, or the id of another topic.
@@ -175,7 +176,7 @@ impl ServerSideGroup {
         self.happened(changed, when)
     }
 
-    /// A topic is deleted. Whether that is planned.
+    /// A topic is deleted. Returns whether a plan was made.
     ///
     /// # Errors
     /// There is no such topic.
@@ -187,8 +188,8 @@ impl ServerSideGroup {
         self.happened(changed, when)
     }
 
-    /// A member joins; with the id of a member, that member asks anew. With the instance id of a static member that left to
-    /// return, it replaces that one and takes over its target. Whether that is planned.
+    /// A member joins; if `id` is that of a present member, this member subscribes anew. With the instance id of a static member
+    /// that left to return, the new member replaces that member and takes over its target. Returns whether a plan was made.
     ///
     /// # Errors
     /// An empty id, or the instance id of a member that has not left.
@@ -235,7 +236,7 @@ impl ServerSideGroup {
         Ok(planned)
     }
 
-    /// A member subscribes to something else. Whether that is planned.
+    /// A member changes its subscription. Returns whether a plan was made.
     ///
     /// # Errors
     /// There is no such member.
@@ -256,8 +257,8 @@ impl ServerSideGroup {
         Ok(planned)
     }
 
-    /// A member leaves for good, or is thrown out; or, with `returning`, a static one leaves for a while, which changes nothing.
-    /// Whether that is planned: not if the group is empty then.
+    /// A member leaves for good, or is removed; or, with `returning`, a static member leaves for a while, which changes nothing.
+    /// Returns whether a plan was made: not if the group is empty then.
     ///
     /// # Errors
     /// There is no such member, or it is not static and cannot return.
@@ -275,8 +276,8 @@ impl ServerSideGroup {
         self.happened(true, when)
     }
 
-    /// The broker has found out which topics an expression matches. Whether that is planned: only if it changed something for
-    /// some member.
+    /// The broker has found out which topics an expression matches. Returns whether a plan was made: only if the subscription of
+    /// some member changed.
     ///
     /// # Errors
     /// As for [`ServerSideGroup::plan`].
@@ -288,7 +289,7 @@ impl ServerSideGroup {
         self.happened(used && changed, when)
     }
 
-    /// Plans what was put off, in some member's request. Whether there was anything.
+    /// Plans the events that were put off, in some member's request. Returns whether there were any.
     ///
     /// # Errors
     /// The assignor gives no plan; the targets stay.
@@ -302,7 +303,7 @@ impl ServerSideGroup {
         self.assignor
     }
 
-    /// The members vote for another assignor, with the next plan.
+    /// Sets the assignor of the next plan: the one that the members have voted for.
     pub fn set_assignor(&mut self, assignor: Assignor) {
         self.assignor = assignor;
     }
@@ -319,7 +320,7 @@ impl ServerSideGroup {
         self.pending
     }
 
-    /// The expressions of the members that are to be resolved or are resolved.
+    /// The expressions of the members, resolved or not.
     pub fn expressions(&self) -> impl Iterator<Item = &str> {
         self.entries().filter_map(|entry| entry.expression.as_deref()).collect::<BTreeSet<_>>().into_iter()
     }
@@ -367,7 +368,7 @@ impl ServerSideGroup {
     }
 
     fn id_for(&self, name: &str) -> Uuid {
-        // A topic that was deleted keeps its id, so one that is made anew gets another.
+        // A topic that was deleted keeps its id, so a new topic with the same name gets another id.
         let before = self.topics.iter().filter(|entry| entry.name == name).count();
         Uuid::of_name(name, before)
     }
@@ -429,7 +430,7 @@ impl ServerSideGroup {
         number
     }
 
-    /// The records of a join put the member into the map twice: its subscription, and its assignment.
+    /// A join writes two records, the subscription and the assignment. Each of them puts the member into the map.
     fn remember(&mut self, number: u32) {
         let hash = self.entry(number).hash;
         self.timeline.put(number, hash);
@@ -446,7 +447,7 @@ impl ServerSideGroup {
             self.statics.remove(instance);
         }
         if self.numbers.is_empty() {
-            // Members that come and go for ever take no memory.
+            // In a group whose members come and go for ever, these lists would grow for ever.
             self.members.clear();
             self.seen.clear();
         }
@@ -480,8 +481,8 @@ impl ServerSideGroup {
         Ok(planned)
     }
 
-    /// The members in the order in which the assignor sees them: those of the map, then the one whose request is handled. A
-    /// static member that it replaces goes; before or after, as the broker's map of changes has it.
+    /// The members in the order in which the assignor sees them: those of the map, then the member whose request is handled. A
+    /// static member that it replaces is removed before or after, in the order of the broker's map of changes.
     fn order(&self, requester: Option<u32>, replaced: Option<u32>) -> Vec<u32> {
         let mut map = HashMap::<&str>::new();
         let id = |number: u32| self.entry(number).id.as_str();
@@ -535,7 +536,7 @@ impl ServerSideGroup {
         Ok(())
     }
 
-    /// What a member subscribes to. `asked` are its names in the order of the request that is handled.
+    /// The subscription of a member. `asked` are its names in the order of the request that is handled.
     fn subscription(&self, entry: &Entry, asked: Option<&[&str]>) -> Subscription {
         let asked = asked.map(|names| {
             let mut seen = BTreeSet::new();

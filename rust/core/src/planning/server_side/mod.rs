@@ -3,7 +3,7 @@
 //!
 //! The plans depend on the orders of Java's hash maps (`java`) and on the group's history. [`ServerSideGroup`] follows a group
 //! through its events, exactly. [`assign`] plans a group at a glance: its members join in the order of their ids, and then one
-//! plan is made, with the partitions that they own as the targets so far. Racks are not looked at, as in the broker.
+//! plan is made, with the partitions that they own as the targets so far. Racks do not count, as in the broker.
 
 mod coordinator_error;
 mod equal;

@@ -12,8 +12,9 @@ pub(crate) fn assign(spec: &Spec<'_>) -> NewTargets {
     let first = order[0];
     let mut runs = runs(spec);
     for member in order {
-        // In a homogeneous group all follow the first member's set of names, whose request may have another order than theirs.
-        // Java counts the topics of such a group that exist, and the names of another one.
+        // In a homogeneous group, every member's topics are in the order of the first member's set of names: the requests may
+        // list the names in different orders. For the capacity of the map, Java counts the topics that exist in such a group,
+        // and the names in any other group.
         let subscription = spec.subscription(if spec.equal { first } else { member });
         let room = room_for(if spec.equal { subscription.topics.len() } else { subscription.names });
         let mut map = HashMap::with_capacity(room);
@@ -72,7 +73,7 @@ struct Run {
     subscribers: u32,
     /// How many members had their turn.
     turns: u32,
-    /// What the last of them got.
+    /// The run of the last of these members.
     last: std::ops::Range<u32>,
 }
 
@@ -81,7 +82,7 @@ impl Run {
         Self { partitions, subscribers: 0, turns: 0, last: 0..0 }
     }
 
-    /// What the next member gets.
+    /// The run of the next member.
     fn give(&mut self) -> std::ops::Range<u32> {
         let more = self.turns < self.partitions % self.subscribers;
         let end = self.last.end + self.partitions / self.subscribers + u32::from(more);

@@ -2,19 +2,19 @@
 
 use thiserror::Error;
 
-/// Who gets one partition more where they cannot be shared out evenly.
+/// The members that get one partition more if the partitions cannot be divided evenly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extras {
     /// The first members.
     First,
-    /// Those that have it already, then the last members (KAFKA-18688).
+    /// Members that have one more already, then the last members (KAFKA-18688).
     Wanted,
 }
 
 /// A release of a broker, as far as plans depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Release {
-    /// 4.0.0: `uniform` gives the first members one more, also if another has it.
+    /// 4.0.0: `uniform` gives the first members one more, even if other members have one more already.
     V4_0_0,
     /// 4.0.1 to 4.4: the same code in effect.
     V4,

@@ -1,4 +1,4 @@
-//! What the coordinator gives an assignor, and what it gets back.
+//! The input of an assignor, from the coordinator, and its result.
 
 use thiserror::Error;
 
@@ -64,7 +64,7 @@ impl Target {
     }
 }
 
-/// What a member subscribes to, as an assignor sees it.
+/// The topics that a member subscribes to, as an assignor sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Subscription {
     /// The topics that exist, in the order of the set of names.
@@ -80,7 +80,7 @@ pub(crate) struct Member<'a> {
     pub(crate) instance: Option<&'a str>,
     /// A place in [`Spec::subscriptions`].
     pub(crate) subscription: u32,
-    /// What the last plan gave it.
+    /// The partitions that the last plan gave it.
     pub(crate) target: &'a Target,
 }
 

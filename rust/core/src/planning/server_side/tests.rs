@@ -294,7 +294,7 @@ fn static_members_return() {
     assert_eq!(group.join("C", Some("i1"), asked, When::Now), Ok(false));
     assert_eq!(plan(&group), "B t1 2 3; C t1 0 1");
     assert_eq!(group.leave("A", false, When::Now), Err(CoordinatorError::Member { member: "A".to_owned() }));
-    // With another subscription it is planned, with the target of the member that left.
+    // With another subscription the return is planned; the new member has the target of the member that left.
     assert_eq!(group.leave("C", true, When::Now), Ok(false));
     let both = Subscribing { names: &["t1", "t2"], expression: None };
     assert_eq!(group.join("D", Some("i1"), both, When::Now), Ok(true));

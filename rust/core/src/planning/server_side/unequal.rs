@@ -10,8 +10,8 @@ use super::spec::{AssignorError, Draft, NewTargets, Spec};
 /// The most passes over the topics.
 const PASSES: usize = 16;
 
-/// Plans a group: members keep what they still subscribe to, free partitions go to the smallest subscribers, and then topics
-/// are levelled one after another until nothing changes, but not for ever.
+/// Plans a group: members keep their partitions of topics that they still subscribe to, free partitions go to the smallest
+/// subscribers, and then topics are levelled one after another until nothing changes, at most [`PASSES`] times.
 ///
 /// # Errors
 /// Targets with partitions that do not exist.
@@ -129,7 +129,8 @@ impl<'a> Builder<'a> {
             return false;
         }
         let mut balancer = Balancer::new(subscribers, &self.sizes);
-        // By subscriber, what it may still give: a partition that moves does not join those of its new owner.
+        // By subscriber, the partitions that it may still give. A moved partition is not added to those of its new owner, so it
+        // moves once.
         let mut gives = hashbrown::HashMap::<u32, Vec<u32>>::default();
         for (partition, &owner) in (0u32..).zip(&self.owners[topic as usize]) {
             gives.entry(owner).or_default().push(partition);
@@ -168,10 +169,15 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Names the smallest and the largest of some members in turn, as if each one named got or gave a partition.
+/// Returns the smallest and the largest of some members in turn, as if each returned member got or gave a partition.
 ///
-/// The small ones are a prefix of the list and the large ones a range at its end. Each grows over its neighbours when the sizes
-/// of its members, which are equal, have come to theirs.
+/// The smallest members are a prefix of the list, and the largest members a range at its end. The members of each range have the
+/// same size. Once all of them were returned, this size changes by one, and the neighbours that have it join the range:
+///
+/// ```text
+/// sizes     [1 1] 2 4 5     the smallest: each of the two gets a partition
+///           [2 2 2] 4 5     now the third has the same size: it joins, and the round begins again at the first
+/// ```
 struct Balancer {
     /// By size, then by number, when the balancing began.
     members: Vec<u32>,
@@ -180,7 +186,7 @@ struct Balancer {
     low_size: i64,
     high_start: usize,
     high_end: usize,
-    /// One past the next to be named: it may stand before the first member.
+    /// The place behind the next member to be returned; 0 if there is none.
     high_next: usize,
     high_size: i64,
 }
@@ -238,7 +244,7 @@ impl Balancer {
         Some(self.members[self.high_next])
     }
 
-    /// The member that was named last has nothing to give.
+    /// Excludes the member that [`Balancer::most`] returned last: it has no partition to give.
     fn exclude(&mut self) {
         self.high_end -= 1;
         self.members.swap(self.high_next, self.high_end);

@@ -17,9 +17,9 @@
 //!
 //! - If `w` is at most a third of the bound: the member was the least loaded one before, so its load is at most the mean plus
 //!   `w`.
-//! - If `w` is more than a third of the bound: `l` is at most `2m`, by `Layers`. The partition joins one partition, which
-//!   is not heavier than number `2m - l + 1`. The two together are at most the bound, by `Pairs`, since three partitions of more than a third
-//!   are above the bound.
+//! - If `w` is more than a third of the bound: `l` is at most `2m`, by `Layers`. The partition joins one partition, which is not
+//!   heavier than number `2m - l + 1`. The two together are at most the bound, by `Pairs`, since three partitions of more than a
+//!   third are above the bound.
 
 mod bound;
 mod place;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// What a key of a Java map is.
+/// A key of a Java map.
 pub(crate) trait Key: Copy + Eq {
     /// `hashCode()`.
     fn hash_code(self) -> i32;
@@ -26,8 +26,8 @@ impl Uuid {
         Self { upper: (bits >> 64) as i64, lower: bits as i64 }
     }
 
-    /// An id for a topic whose id is not known: always the same for the name and the number of topics that had it before.
-    /// FNV-1a of 128 bits.
+    /// An id for a topic whose id is not known. It depends only on the name and on the number of topics that had the name
+    /// before. FNV-1a of 128 bits.
     #[must_use]
     pub fn of_name(name: &str, before: usize) -> Self {
         const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

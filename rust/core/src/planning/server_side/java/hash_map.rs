@@ -6,7 +6,7 @@ use super::hash::Key;
 use super::node::Node;
 use super::tree::{self, Links};
 
-/// A bin with so many nodes becomes a tree with the next one, if the table is large enough; else the table grows.
+/// A bin with this many nodes becomes a tree with the next node, if the table is large enough; otherwise the table grows.
 const TREEIFY: usize = 8;
 const LEAST_TREE_CAPACITY: usize = 64;
 const UNTREEIFY: usize = 6;
@@ -36,7 +36,7 @@ impl<K: Key> HashMap<K> {
         Self { threshold: capacity.next_power_of_two(), ..Self::new() }
     }
 
-    /// `new HashSet(collection)`, where the collection says that its size is `size`.
+    /// `new HashSet(collection)`, where `size` is the collection's own `size()`.
     pub(crate) fn of_set(size: usize, keys: impl IntoIterator<Item = K>) -> Self {
         let mut set = Self::with_capacity(super::room_for(size).max(DEFAULT_CAPACITY));
         for key in keys {

@@ -6,7 +6,7 @@
 use super::hash_map::HashMap;
 use super::room_for;
 
-/// As many nodes fit a bin that is no tree.
+/// The most nodes of a bin that is not a tree.
 const PLAIN_BIN: u8 = 8;
 const LEAST_CAPACITY: usize = 16;
 
@@ -15,9 +15,9 @@ const LEAST_CAPACITY: usize = 16;
 pub(crate) enum IntSet {
     /// A copy of a set with this order.
     Copied(Vec<u32>),
-    /// Made empty with this capacity; these were added in this order, and nothing was removed.
+    /// A set that was made empty with this capacity. These partitions were added in this order, and none was removed.
     Fresh(usize, Vec<u32>),
-    /// Anything else.
+    /// Any other set.
     Live(HashMap<u32>),
 }
 
@@ -64,7 +64,8 @@ impl IntSet {
             IntSet::Live(map) => map.keys().collect(),
             IntSet::Fresh(capacity, list) => {
                 let last = grown(capacity.next_power_of_two(), list.len());
-                // So many runs put no more into a bin than a list may have, whatever the capacity was when they were added.
+                // With so few runs of consecutive numbers, no bin has more nodes than a list may have, whatever the capacity was
+                // when they were added.
                 let runs = 1 + list.windows(2).filter(|pair| pair[0].wrapping_add(1) != pair[1]).count();
                 let plain = (runs <= usize::from(PLAIN_BIN)).then(|| by_bins(&list, last)).flatten();
                 plain.unwrap_or_else(|| IntSet::Fresh(capacity, list).live().keys().collect())
@@ -112,7 +113,7 @@ fn grown(capacity: usize, count: usize) -> usize {
     capacity
 }
 
-/// The list in order of bins; of one bin in the list's order. `None` if a bin is crowded.
+/// The list in order of bins, and within a bin in the list's own order. `None` if a bin is crowded.
 fn by_bins(list: &[u32], capacity: usize) -> Option<Vec<u32>> {
     let bin = |partition: u32| (partition ^ partition >> 16) as usize & (capacity - 1);
     if list.windows(2).all(|pair| bin(pair[0]) < bin(pair[1])) {

@@ -6,7 +6,7 @@ const GOLDEN: i64 = -7_046_029_254_386_353_131;
 /// Numbers of members in the order of a `TimelineHashMap` with their ids as keys. It never shrinks.
 #[derive(Debug, Clone)]
 pub(crate) struct Timeline {
-    /// By slot, numbers with their hash codes. The last one comes first in the order.
+    /// By slot, numbers with their hash codes. The last number of a slot comes first in the order.
     slots: Vec<Vec<(u32, i32)>>,
     size: usize,
 }
@@ -17,8 +17,8 @@ impl Timeline {
         Self { slots: vec![Vec::new(); 2], size: 0 }
     }
 
-    /// A map that lists these entries in this order, with as few slots as `put` would have made for them. `None` if they are in
-    /// the order of no such map.
+    /// A map that lists these entries in this order, with as few slots as `put` would have made for them. `None` if no such map
+    /// has this order.
     pub(crate) fn listing(entries: &[(u32, i32)]) -> Option<Self> {
         let mut timeline = Self::new();
         while (entries.len() + 1) * 3 > timeline.slots.len() * 4 {
@@ -42,7 +42,7 @@ impl Timeline {
         self.slots.iter().flat_map(|slot| slot.iter().rev()).map(|&(number, _)| number)
     }
 
-    /// `put`, of a member that is there or not. The slots double before, if they would be too few for one entry more.
+    /// `put`, of a member that is there or of a new one. Before, the slots double if one entry more would be too many for them.
     pub(crate) fn put(&mut self, number: u32, hash: i32) {
         if (self.size + 1) * 3 > self.slots.len() * 4 {
             let old = std::mem::take(&mut self.slots);

@@ -80,7 +80,7 @@ pub(super) fn insert<K: Key>(nodes: &mut [Node<K>], links: &mut [Links], head: &
     root_to_front(nodes, links, head, root);
 }
 
-/// Removes a node. Whether the bin stays a tree; a small one becomes a plain list again.
+/// Removes a node. Returns whether the bin stays a tree; a small tree becomes a plain list again.
 pub(super) fn remove<K: Key>(nodes: &mut [Node<K>], links: &mut [Links], head: &mut u32, node: u32) -> bool {
     let (before, after) = (links[node as usize].prev, nodes[node as usize].next);
     let first = *head;
