@@ -80,7 +80,7 @@ impl Intervals {
         match handover {
             Handover::Eager => {
                 // A member stops when it learns of the rebalance, on average after half an interval, and goes on when the last
-                // one has.
+                // member has learned of it.
                 let stopped = if changes.staying == 0 { 0.0 } else { last - half };
                 held * (stopped + exchange) + (taken + by_joining) * (last + exchange)
             }

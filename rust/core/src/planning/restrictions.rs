@@ -28,7 +28,7 @@ pub enum LeftOutReason {
 
 /// A group in which the subscribers of a topic are those that may have its partitions: a topic whose partitions have several
 /// sets of members is several topics. Where capacities are limited, there is one more member, the last: *nobody*, which may have
-/// every partition and stands for the partitions that no real member has room for.
+/// every partition and gets those that no real member has room for.
 #[derive(Debug, Clone)]
 pub struct Narrowed {
     /// The group. It has no claims; the names of topics and members are numbers.

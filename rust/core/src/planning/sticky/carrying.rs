@@ -1,5 +1,5 @@
 //! The arcs of each member that carry something. A search goes from a member to the rows of these arcs only; a member that reads
-//! thousands of topics carries a few of them. Likewise the detours of each node that can carry a unit away from it.
+//! thousands of topics carries a few of them. The same bits mark the detours of each node that can carry a unit away from it.
 
 use crate::planning::group::Csr;
 
@@ -9,7 +9,7 @@ pub(super) struct Carrying {
 }
 
 impl Carrying {
-    /// `members` has the member of each arc, and `arcs_of` the arcs of each member. O(arcs).
+    /// `members` is the member of each arc, and `arcs_of` the arcs of each member. O(arcs).
     pub(super) fn new(members: &[u32], arcs_of: &Csr, carries: impl Fn(usize) -> bool) -> Self {
         let mut words = vec![0u64; members.len().div_ceil(64)];
         let mut next: Vec<u32> = (0..arcs_of.len() as u32).map(|member| arcs_of.start(member)).collect();
@@ -49,7 +49,7 @@ impl Carrying {
         Some(found).filter(|&found| found < end)
     }
 
-    /// Says whether an arc of the member carries something. O(log arcs of the member).
+    /// Sets whether an arc of the member carries something. O(log arcs of the member).
     pub(super) fn set(&mut self, arcs_of: &Csr, member: u32, arc: u32, carries: bool) {
         let within = arcs_of.row(member).partition_point(|&other| other < arc) as u32;
         let at = arcs_of.start(member) + within;
@@ -57,7 +57,7 @@ impl Carrying {
         self.put(at, carries);
     }
 
-    /// Says whether the arc at this place carries something.
+    /// Sets whether the arc at this place carries something.
     pub(super) fn put(&mut self, at: u32, carries: bool) {
         let bit = 1u64 << (at % 64);
         if carries {

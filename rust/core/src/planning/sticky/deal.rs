@@ -1,4 +1,4 @@
-//! From numbers to partitions: a member takes so many partitions of a row, and here gets the partitions themselves.
+//! From numbers to partitions: the search decides how many partitions of a row a member gets, this module decides which.
 
 use super::least_loaded::LeastLoaded;
 use super::rows::{Problem, Segment};

@@ -14,8 +14,8 @@ pub(super) struct LeastLoaded<'a> {
     pub loads: Vec<u32>,
     /// By arc, how many more partitions may go over it.
     pub room: Vec<u32>,
-    /// By row, the candidates with their load at the last update of the entry. Loads only grow, so no entry overstates, and a
-    /// top entry with the present load is the least loaded candidate.
+    /// By row, the candidates with their load at the last update of the entry. Loads only grow, so no entry is above the present
+    /// load, and a top entry with the present load is the least loaded candidate.
     heaps: Vec<BinaryHeap<Reverse<(u32, u32)>>>,
     candidates: Vec<(u32, u32)>,
     active: Vec<u32>,
@@ -29,7 +29,8 @@ impl<'a> LeastLoaded<'a> {
     }
 
     /// Gives `count` partitions of the row one by one. Each goes to the least loaded subscriber with room. `gave` is called with
-    /// arcs and a number of rounds: in each round, each of them got the next partition in turn. There must be room for all.
+    /// arcs and a number of rounds: in each round, each of these arcs got the next partition in turn. There must be room for
+    /// all.
     pub(super) fn give(&mut self, row: u32, count: u32, gave: impl FnMut(&[u32], u32)) {
         let candidates = self.problem.arcs_of_row(row).len();
         if count == 0 {
@@ -66,8 +67,8 @@ impl<'a> LeastLoaded<'a> {
         }
     }
 
-    /// The least loaded members come round by round: in the round of load `l`, each member with this load gets one partition,
-    /// by ascending id. Rounds in which no other member joins, and none is full, are one step.
+    /// The least loaded members come round by round: in the round of load `l`, each member with this load gets one partition, by
+    /// ascending id. Several rounds are one step as long as no other member joins and no member is full.
     fn give_by_level(&mut self, row: u32, count: u32, mut gave: impl FnMut(&[u32], u32)) {
         let Self { problem, loads, room, candidates, active, merged, .. } = self;
         candidates.clear();

@@ -32,7 +32,7 @@ use rows::{Lineups, Problem, Rows};
 pub use within::assign_restricted;
 
 /// The steps that the searches may take, and the additional ones for each arc. Groups whose members join and leave stay far
-/// below.
+/// below these limits.
 const STEPS: u64 = 3 << 24;
 const STEPS_PER_ARC: u64 = 256;
 
@@ -52,7 +52,7 @@ pub fn assign(group: &Group, ownership: &Ownership, objective: Objective) -> Pla
 }
 
 /// As [`assign`], within a limit. Where the limit was too small, the plan is valid all the same: each partition goes to the
-/// least loaded member, and the steps that there were have made the loads more even. The second value says which search ended
+/// least loaded member, and the search up to the limit has made the loads more even. The second value is the search that ended
 /// early.
 #[must_use]
 pub fn assign_within(

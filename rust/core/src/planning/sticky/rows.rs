@@ -212,8 +212,9 @@ impl<'a> Collector<'a> {
 
 /// Partitions with the same possible owners form a row; a row and one of its subscribers form an arc.
 ///
-/// Topics with equal sets of subscribers are one row: a partition of one serves as well as a partition of the other, so only
-/// the number matters that a member holds of all of them. Where racks matter, rows are split by the racks of the replicas.
+/// Topics with equal sets of subscribers are one row: a partition of one topic serves as well as a partition of another, so only
+/// the number of partitions that a member holds of all these topics matters. Where racks matter, rows are split by the racks of
+/// the replicas.
 pub(super) struct Problem {
     pub members: usize,
     /// Partitions of each row that are to be placed.
@@ -238,7 +239,7 @@ pub(super) struct Problem {
     pub free: Vec<u32>,
     /// By member, the most partitions that it may have. Empty where no member has a limit.
     pub capacity: Vec<u32>,
-    /// The member that is nobody: it has the partitions for which others have no room.
+    /// The member *nobody*, which is no real member: it has the partitions for which the others have no room.
     pub nobody: Option<u32>,
 }
 
@@ -362,8 +363,8 @@ impl Problem {
         self.capacity.get(member as usize).copied().unwrap_or(u32::MAX)
     }
 
-    /// How many partitions a member may get up to a threshold. `emptied` is a member that gets none. Without `LIMITED`, nobody has
-    /// a limit, and nobody is emptied.
+    /// How many partitions a member may get up to a threshold. `emptied` is a member that gets none. Without `LIMITED`, no
+    /// member has a limit, and no member is emptied.
     #[inline]
     pub(super) fn room<const LIMITED: bool>(
         &self,

@@ -123,8 +123,8 @@ fn release(group: &Group, plan: &mut Plan, held: &[u32], keeps: &[u32]) {
 
 /// Members that still want partitions, in a ring by ascending id with a pointer.
 ///
-/// Path compression skips members that want nothing more and members that the topic passes over. Otherwise many of either would
-/// make dealing quadratic.
+/// Path compression skips members that want nothing more and members that the topic passes over. Without path compression, many
+/// such members would make dealing quadratic.
 struct Ring {
     member: Vec<u32>,
     wants: Vec<u32>,
@@ -132,9 +132,9 @@ struct Ring {
     pointer: usize,
     /// By member, its place in the ring; [`NONE`] for a member that is not in it.
     place: Vec<u32>,
-    /// By place, a place at or behind it before which no member wants a partition.
+    /// By place, a later place or the same: no member from the place up to, but not including, that one wants a partition.
     alive: Vec<u32>,
-    /// By place, the topic that passes over this member, and a place behind it before which the topic passes over all members.
+    /// By place, a topic and a later place: the topic passes over all members from the place up to, but not including, that one.
     passed: Vec<(u32, u32)>,
 }
 

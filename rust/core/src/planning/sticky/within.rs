@@ -1,9 +1,10 @@
 //! The sticky strategy under restrictions: the most partitions that can be given away, then the least balance score, then the
 //! most partitions kept.
 //!
-//! It is the same search. Who may have what are the arcs; a limit is the most that a member's load may grow to. Partitions for
-//! which there is no room go to a member that is nobody. First as many as possible are taken from it, by chains (`levels`): what
-//! chains reach then is full in every plan that gives away the most, and is cut off from the rest.
+//! The search is that of a group without restrictions. Members have arcs only to the rows that they may have, and a member's
+//! load may grow only to its limit. Partitions for which no member has room go to one more member, *nobody*. First, chains
+//! (`levels`) take as many partitions as possible from *nobody*. The members that chains from *nobody* then still reach are full
+//! in every plan that gives away the most partitions; they are cut off from the rest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +20,7 @@ use crate::planning::ownership::Ownership;
 use crate::planning::plan::Plan;
 use crate::planning::restrictions::{Narrowed, Restrictions};
 
-/// Plans a group under restrictions, within a limit. Racks do not count. The second value says which search ended early.
+/// Plans a group under restrictions, within a limit. Racks do not count. The second value is the search that ended early.
 #[must_use]
 pub fn assign_restricted(
     group: &Group,
@@ -53,7 +54,7 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
     let (taken, limited) = match levels::split(&problem, &proposed, &budget) {
         Err((level, spent)) => (level, Some(spent.seeking(Goal::Balance))),
         Ok(blocks) => {
-            // The search for the fewest moves takes what members hold as its start, also where that is beyond a limit.
+            // The search for the fewest moves starts from all partitions that members hold, also from those beyond a limit.
             let start: Vec<u32> = proposed.iter().zip(&problem.held).map(|(&taken, &held)| taken.max(held)).collect();
             match flow::cheapest(&problem, &blocks, &start, Objective::default().racks, &Detours::default(), &budget) {
                 Err(limited) => (blocks.flow.unwrap_or(proposed), Some(limited)),
@@ -65,8 +66,8 @@ fn within_capacity(narrowed: &Narrowed, nobody: u32, limit: &Limit<'_>) -> (Plan
     (plan, limited)
 }
 
-/// By arc, a plan within the limits: members keep what they hold as far as they may, and the rest of each row goes to the least
-/// loaded with room, and then to nobody. O(arcs + partitions × log arcs).
+/// By arc, a plan within the limits: members keep their partitions up to their limits, and the rest of each row goes to the
+/// least loaded members with room, and then to the member `nobody`. O(arcs + partitions × log arcs).
 fn propose(problem: &Problem, nobody: u32) -> Vec<u32> {
     let mut taken = vec![0; problem.held.len()];
     let mut loads = vec![0; problem.members];

@@ -8,7 +8,7 @@ pub(super) trait Cost:
     Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Neg<Output = Self> + From<i32>
 {
     /// The weight of one partition on another rack, and of a moved one. In the given order, each outweighs any chain of the
-    /// objectives after it. Last comes the distance, which costs 1. Without racks, only moves outweigh it.
+    /// objectives after it. The last objective is the distance, which costs 1. Without racks, only moves outweigh the distance.
     fn weights(order: RackOrder, nodes: usize, racks: bool) -> (Self, Self);
 }
 

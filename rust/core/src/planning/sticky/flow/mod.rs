@@ -26,8 +26,8 @@ use cost::{Cost, fits_64_bits};
 use network::Network;
 use search::Flow;
 
-/// By arc, how many partitions the member takes in the cheapest plan that the blocks allow. Detours follow the problem's arcs;
-/// detours lead to subscribers to which a row has no arc.
+/// By arc, how many partitions the member takes in the cheapest plan that the blocks allow. The detours come behind the
+/// problem's arcs; they lead to subscribers to which a row has no arc.
 ///
 /// # Errors
 /// The budget is spent, or the search contradicts itself. The flow is no plan before the last unit has reached a member, so the
@@ -63,7 +63,7 @@ pub(super) fn cheapest(
     }
 }
 
-/// What a search begins with.
+/// The input of a search.
 struct Input<'a> {
     problem: &'a Problem,
     proposed: &'a [u32],
@@ -119,8 +119,8 @@ pub(super) struct Detours {
     pub edges: Vec<Detour>,
 }
 
-/// The start: each row has a price, and its arcs carry the units that cost less. What is too much (positive) or missing
-/// (negative) is the excess.
+/// The start: each row has a price, and its arcs carry the units that cost less. The excess of a node is the number of units
+/// that it has too many (positive) or too few (negative).
 struct Start {
     /// By arc, the units that it carries.
     taken: Vec<u32>,
@@ -155,8 +155,9 @@ impl Start {
             let arcs = problem.arcs_of_row(row);
             let inside = |arc: u32| blocks.of_member[problem.member(arc) as usize] == block;
             if racks {
-                // The price is that of a moved unit without distance: exactly the proposal costs less. On another rack the
-                // proposal has units only where the block has no member on a better one.
+                // The price is that of a moved unit without distance, so exactly the proposed units cost less. If the block has
+                // a member on a rack of the row, arcs to other racks differ: none of their units costs less if racks come before
+                // stickiness, and only held units do otherwise.
                 let elsewhere = &mut elsewhere[row as usize];
                 *elsewhere &= arcs.clone().all(|arc| !inside(arc) || problem.mismatched(arc));
                 for arc in arcs.clone().filter(|&arc| problem.mismatched(arc) && !*elsewhere) {
@@ -195,7 +196,7 @@ impl Start {
         Self { taken, of_row, of_member, of_block, raised, elsewhere }
     }
 
-    /// The blocks in which something is too much or missing, ascending.
+    /// The blocks in which a node has units too many or too few, ascending.
     fn uneven(&self, blocks: &Blocks) -> Vec<u32> {
         let mut uneven: Vec<bool> = self.of_block.iter().map(|&excess| excess != 0).collect();
         let members = blocks.of_member.iter().zip(&self.of_member);

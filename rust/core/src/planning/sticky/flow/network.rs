@@ -21,7 +21,7 @@ pub(super) struct Network<'a> {
     pub arcs_of: Cow<'a, Csr>,
     /// Whether members, rows and arcs have the numbers that the problem gives them.
     pub whole: bool,
-    /// Otherwise the arcs, members and rows as the problem numbers them.
+    /// Where they do not, the arcs, members and rows as the problem numbers them.
     pub origin: Vec<u32>,
     members: Vec<u32>,
     rows: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Successive shortest paths from where there is too much to where something is missing.
+//! Successive shortest paths from nodes with units too many to nodes with units missing.
 
 use super::buckets::{Buckets, Entry};
 use super::cost::Cost;
@@ -126,13 +126,13 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         }
     }
 
-    /// By arc, what it carries; those of the detours come last.
+    /// By arc, the units that it carries; the detours come last.
     pub(super) fn into_taken(self) -> Vec<u32> {
         self.arcs.iter().map(|arc| arc.taken).collect()
     }
 
-    /// Carries every unit that is too many to where one is missing. False if there is no path: the blocks admit a plan, so that
-    /// is a defect of the blocks or of this search.
+    /// Carries every unit that is too many to a node where one is missing. False if there is no path: the blocks admit a plan,
+    /// so that is a defect of the blocks or of this search.
     pub(super) fn carry_all(&mut self, budget: &Budget<'_>) -> Result<bool, Spent> {
         let mut search = PathSearch::new(self.excess.len());
         let Network { member_starts, row_starts, first_row, first_block, .. } = self.network;
@@ -151,7 +151,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
                 sources.retain(|&source| self.excess[source as usize] > 0);
             }
         }
-        // More missing units than there were too many would be lost without a word.
+        // If more units were missing than too many, the units that no node can send would be missing from the plan without an
+        // error.
         Ok(self.excess.iter().all(|&excess| excess == 0))
     }
 
@@ -172,8 +173,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         cost
     }
 
-    /// Calls `visit` with the edges out of `node` that have a unit to carry, from the given place of its list on, until it
-    /// returns true. Returns the edge at which that was.
+    /// Calls `visit` with the edges out of `node` that can carry a unit, from the given place of its list on, until it returns
+    /// true. Returns the edge for which it returned true.
     #[inline]
     fn find_edge(&self, node: u32, from: u32, mut visit: impl FnMut(&Edge<C>) -> bool) -> Option<Edge<C>> {
         let network = self.network;
@@ -285,8 +286,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         }
     }
 
-    /// Breadth-first layers over the edges that cost nothing, up to the first one with a deficit; whether there is one. The
-    /// nodes behind edges that cost something become candidates of [`Flow::shorten`].
+    /// Breadth-first layers over the edges that cost nothing, up to the first layer with a deficit. Returns whether there is
+    /// such a layer. The nodes behind edges that cost something become candidates of [`Flow::shorten`].
     fn layer(&self, sources: &[u32], search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
         budget.spend(sources.len() as u64)?;
         search.begin();
@@ -327,7 +328,7 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
     fn shorten(&mut self, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<bool, Spent> {
         let without_cost = search.layered.len();
         let mut farthest = None;
-        // Nodes as near as the present bucket, to which edges that cost nothing lead. They come by layer.
+        // The nodes at the distance of the present bucket to which edges that cost nothing lead, by layer.
         let mut level = std::mem::take(&mut search.level);
         let mut found = false;
         while !found && let Some((distance, mut candidates)) = search.candidates.pop() {
@@ -378,7 +379,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         search.level = level;
         let Some((farthest, last)) = farthest else { return Ok(false) };
         search.last = last;
-        // Relative to all that is farther away, whose potential stays as it is.
+        // Nodes that are farther away keep their potential. So the potentials of nearer nodes fall by the difference in
+        // distance.
         for (at, &node) in search.layered.iter().enumerate() {
             let nearer = if at < without_cost { C::from(0) } else { search.visits[node as usize].distance };
             self.potential[node as usize] = self.potential[node as usize] + nearer - farthest;
@@ -386,8 +388,8 @@ impl<'a, C: Cost, const RACKS: bool> Flow<'a, C, RACKS> {
         Ok(true)
     }
 
-    /// Sends units from `source` to deficits along shortest paths through the layers, as many as it has too many and as there are
-    /// paths for.
+    /// Sends units from `source` to deficits along shortest paths through the layers, until the source has no unit too many or
+    /// there is no path.
     fn send(&mut self, source: u32, search: &mut PathSearch<C>, budget: &Budget<'_>) -> Result<(), Spent> {
         search.path.clear();
         let mut node = source;
@@ -454,10 +456,11 @@ struct Step {
     arc: u32,
 }
 
-/// What the last search knows of a node. One struct, since a search looks at a node by an edge, anywhere in memory.
+/// The state of a node in the last search. It is one struct: edges lead to nodes anywhere in memory, and a visit then reads one
+/// place.
 #[derive(Clone, Copy)]
 struct Visit<C> {
-    /// The round of the search in which the node got its layer: what an earlier one left means nothing.
+    /// The round of the search in which the node got its layer. In another round the layer is invalid.
     round: u32,
     layer: u32,
     /// The first place in its list of edges that the search has not tried.
@@ -513,7 +516,8 @@ impl<C: Cost> PathSearch<C> {
         self.layered.push(node);
     }
 
-    /// Enters a distance if it is the least so far, of equal ones that with the fewest edges; whether it is.
+    /// Enters a distance and its number of edges if they are less than those so far, the distance first. Returns whether they
+    /// are.
     fn nearer(&mut self, node: u32, distance: C, edges: u32) -> bool {
         let visit = &mut self.visits[node as usize];
         let nearer = visit.reached != self.round || (distance, edges) < (visit.distance, visit.edges);

@@ -1,8 +1,9 @@
 //! Chains of moves between members: a maximum flow at a threshold.
 //!
-//! Most members above a threshold have one below it close by. So first each of them looks around, nearest first, and what a
-//! search without success has seen is not searched again. That is quick, but there are groups in which it would take a search of
-//! everything for each partition. Therefore it may take so many steps only; the rest is found by layers.
+//! Most members above a threshold have a member below it close by. So the first search starts at each member above the threshold
+//! and looks around it, nearest first. The members and rows that a search without success has seen are not searched again. This
+//! is quick, but in some groups it would search the whole group for each partition. Therefore its steps are limited
+//! ([`STEPS_AROUND`]), and a second search finds the remaining chains by breadth-first layers.
 
 use super::{Blocks, Piece};
 use crate::planning::budget::{Budget, Spent};
@@ -12,7 +13,7 @@ use crate::planning::sticky::rows::Problem;
 
 const UNREACHED: u32 = u32::MAX;
 
-/// The round of what a search without success has seen.
+/// The round that marks the members and rows that a search without success has seen.
 const DEAD: u32 = u32::MAX;
 
 /// The steps for looking around at one threshold, for each member, row and arc of the piece.
@@ -32,14 +33,14 @@ pub(super) struct ChainFlow<'a, const LIMITED: bool> {
     member_next: Vec<u32>,
     queue: Vec<u32>,
     around: Around,
-    /// The member that gives all it has, and gets nothing, while the others are filled.
+    /// The member that gives away all its partitions, and gets none, while the others are filled.
     emptied: Option<u32>,
 }
 
 /// The arcs of rows that still connect: a cut removes those between the two parts.
 struct Connections<'a> {
     arcs: &'a Csr,
-    /// By row, how many are left, at the places of the row's arcs in `left`; [`UNCUT`] for all.
+    /// By row, how many arcs are left, at the places of the row's arcs in `left`; [`UNCUT`] for all.
     count: Vec<u32>,
     left: Vec<u32>,
 }
@@ -49,12 +50,12 @@ const UNCUT: u32 = u32::MAX;
 /// The searches around one member after another.
 struct Around {
     round: u32,
-    /// By member and by row, the last round that saw it; [`DEAD`] if that found nothing.
+    /// By member and by row, the last round that saw it; [`DEAD`] if that round found no member with room.
     member_seen: Vec<u32>,
     row_seen: Vec<u32>,
     /// By row, how many of its first members have no room.
     full: Vec<u32>,
-    /// By member that was seen, the arc on which the member before it gives, and the one on which it receives.
+    /// By seen member, the arc on which the member before it gives, and the arc on which it receives.
     through: Vec<(u32, u32)>,
     rows: Vec<u32>,
     steps: u64,
@@ -62,11 +63,11 @@ struct Around {
 
 /// How a search around a member ended.
 enum Seen {
-    /// The member has no surplus any more, or the steps are over.
+    /// The member has no surplus any more, or no steps are left.
     Enough,
-    /// A chain took the last of an arc, so what was seen behind it has to be seen again.
+    /// A chain took the last partition of an arc, so the members and rows seen behind this arc have to be seen again.
     Broken,
-    /// Everything was seen.
+    /// All members and rows that chains reach were seen.
     All,
 }
 
@@ -110,8 +111,8 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         self.row_layer[row as usize] != UNREACHED
     }
 
-    /// Takes as many partitions from nobody as chains allow. What chains still reach is full in every plan that leaves out as few
-    /// partitions: a block of its own. Returns the rest.
+    /// Takes as many partitions from the member `nobody` as chains allow. The members that chains from `nobody` still reach are
+    /// full in every plan that leaves out as few partitions: they are a block of their own. Returns the rest.
     pub(super) fn fill(
         &mut self,
         whole: &Piece,
@@ -150,10 +151,10 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
     }
 
     /// Moves as many partitions as chains allow from members above the threshold to members below it. Afterwards the members
-    /// with a layer are those that chains reach from a member still above.
+    /// with a layer are those that chains reach from a member that is still above.
     pub(super) fn level(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<(), Spent> {
         if self.look_around(piece, threshold, budget)? {
-            // Chains from a member still above reach exactly what was seen without success.
+            // Chains from a member that is still above reach exactly the members and rows that were seen without success.
             let Around { member_seen, row_seen, .. } = &self.around;
             let layer = |seen: u32| if seen == DEAD { 0 } else { UNREACHED };
             piece.members.iter().for_each(|&at| self.member_layer[at as usize] = layer(member_seen[at as usize]));
@@ -168,8 +169,8 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         Ok(())
     }
 
-    /// Moves partitions from each member above the threshold to the nearest below it, as long as the steps allow; whether they
-    /// were enough.
+    /// Moves partitions from each member above the threshold to the nearest members below it, as long as steps are left. Returns
+    /// whether the steps were enough.
     fn look_around(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
         for &member in &piece.members {
             self.around.member_seen[member as usize] = 0;
@@ -201,7 +202,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         Ok(self.around.steps > 0)
     }
 
-    /// Looks around one member, nearest first, and moves partitions to the members with room.
+    /// Searches around one member, nearest first, and moves partitions to the members with room.
     fn spread(&mut self, source: u32, threshold: u32) -> Seen {
         let problem = self.problem;
         let arcs_of = problem.arcs_of();
@@ -240,7 +241,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         Seen::All
     }
 
-    /// A member of a row that has room. Those before it have none, and will not have any at this threshold.
+    /// A member of a row that has room. The members before it have no room, and will have none at this threshold.
     fn next_with_room(&mut self, row: u32, gives: u32, threshold: u32) -> Option<u32> {
         let Self { problem, connections, loads, emptied, around, .. } = self;
         let mut found = None;
@@ -254,7 +255,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         Some(member)
     }
 
-    /// Sees the members of a row, none of which has room: the search goes on at those that it has not seen.
+    /// Marks the members of a row as seen; none of them has room. The search goes on at those that it has not seen before.
     fn see(&mut self, row: u32, gives: u32) {
         let Self { connections, around: Around { round, member_seen, row_seen, through, rows, .. }, queue, .. } = self;
         row_seen[row as usize] = *round;
@@ -270,8 +271,8 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         });
     }
 
-    /// Moves partitions from `source` to a member with room, along the way by which it was seen. False if an arc on the way has
-    /// nothing left, so that what was seen behind it cannot be reached any more.
+    /// Moves partitions from `source` to a member with room, along the chain by which the member was seen. Returns false if an
+    /// arc of the chain has no partition left: members seen behind this arc may be out of reach.
     fn carry(&mut self, source: u32, target: u32, threshold: u32) -> bool {
         let problem = self.problem;
         let mut amount = self.surplus(source, threshold).min(self.room(target, threshold));
@@ -295,7 +296,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         whole
     }
 
-    /// Adds to, or takes from, what an arc carries.
+    /// Adds `amount` to the flow of an arc, or takes it off.
     fn change(&mut self, arc: u32, amount: u32, more: bool) {
         let flow = &mut self.flow[arc as usize];
         let before = *flow;
@@ -305,7 +306,7 @@ impl<'a, const LIMITED: bool> ChainFlow<'a, LIMITED> {
         }
     }
 
-    /// Breadth-first layers from the members above the threshold; whether a member below it was reached.
+    /// Breadth-first layers from the members above the threshold. Returns whether a member below it was reached.
     fn layer(&mut self, piece: &Piece, threshold: u32, budget: &Budget<'_>) -> Result<bool, Spent> {
         budget.spend((piece.rows.len() + piece.members.len()) as u64)?;
         for &row in &piece.rows {
@@ -466,19 +467,19 @@ impl Connections<'_> {
 }
 
 impl Around {
-    /// Whether this search has seen the row, or one without success.
+    /// Whether this search, or an earlier one without success, has seen the row.
     fn has_seen(&self, row: u32) -> bool {
         let seen = self.row_seen[row as usize];
         seen == self.round || seen == DEAD
     }
 
-    /// Spends the steps for the members of a row; false if that takes the last.
+    /// Spends the steps for the members of a row; false if no step is left.
     fn spend(&mut self, members: u32) -> bool {
         self.steps = self.steps.saturating_sub(1 + u64::from(members));
         self.steps > 0
     }
 
-    /// Marks what a search without success has seen.
+    /// Marks the members and rows that a search without success has seen.
     fn bury(&mut self, members: &[u32]) {
         for &member in members {
             self.member_seen[member as usize] = DEAD;

@@ -1,9 +1,16 @@
 //! Balance: members split into blocks whose loads, in every optimal plan, are `low` or `low + 1`.
 //!
 //! A plan is balanced if no chain of moves leads from a member to one with at least two partitions fewer (Harvey, Ladner,
-//! Lovász, Tamir 2006). A member that chains reach from a member above a threshold has, in every optimal plan, at least the
-//! threshold, or is full. A member that no chain reaches has at most the threshold. So a maximum flow at a threshold cuts the group in two,
-//! and partitions that the lower part can take never go to the upper part.
+//! Lovász, Tamir 2006):
+//!
+//! ```text
+//! a subscribes to t, b to t and u, c to u      a: t t t    b: u      c: -       loads 3 1 0
+//! the chain a ─t─► b ─u─► c                    a: t t      b: t      c: u       loads 2 1 1
+//! ```
+//!
+//! A member that chains reach from a member above a threshold has, in every optimal plan, at least the threshold, or is full. A
+//! member that no chain reaches has at most the threshold. So a maximum flow at a threshold cuts the group in two, and
+//! partitions that the lower part can take never go to the upper part.
 
 mod chains;
 
@@ -29,8 +36,8 @@ pub(super) struct Blocks {
     pub of_row: Vec<u32>,
     /// By arc, a plan that the blocks allow; `None` where the blocks allow the plan that the search began with.
     pub flow: Option<Vec<u32>>,
-    /// By member, the most that it may have; it has at most the least of that and the levels of its block. Empty where no member
-    /// has a limit.
+    /// By member, the most partitions that it may have: its load is a level of its block, but at most this number. Empty where
+    /// no member has a limit.
     pub most: Vec<u32>,
 }
 
@@ -46,9 +53,9 @@ struct Piece {
 /// differ by at most one needs none.
 ///
 /// # Errors
-/// The budget is spent. The error has the plan reached so far, which is at least as even as `proposed`.
+/// The budget is spent. The error contains the plan reached so far, which is at least as even as `proposed`.
 pub(super) fn split(problem: &Problem, proposed: &[u32], budget: &Budget<'_>) -> Result<Blocks, (Vec<u32>, Spent)> {
-    // The searches of a group without limits are compiled without them: they are most of the time of an uneven group.
+    // The searches are compiled once more without limits: in an uneven group without limits they take most of the time.
     if problem.capacity.is_empty() {
         split_pieces::<false>(problem, proposed, budget)
     } else {
@@ -137,7 +144,7 @@ impl Blocks {
         self.enter(piece, id);
     }
 
-    /// A block of nobody and of the members that are full as long as nobody has partitions that they could have.
+    /// A block of the member `nobody` and of the members that stay full as long as `nobody` has partitions that they could have.
     fn close_full(&mut self, piece: &Piece, nobody: u32, loads: &[u32]) {
         let id = self.blocks.len() as u32;
         self.blocks.push(Block { low: u32::MAX, high_members: 0 });

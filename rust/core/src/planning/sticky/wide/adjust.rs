@@ -5,7 +5,7 @@ use super::{Gift, Lanes};
 use crate::planning::group::Csr;
 use crate::planning::sticky::rows::Problem;
 
-/// What members take of the lanes, added up for each arc of the problem without racks.
+/// The numbers that members take of the lanes, added up for each arc of the problem without racks.
 pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, taken: &[u32]) -> Vec<u32> {
     let mut sum = vec![0; merged.held.len()];
     for (arc, &taken) in (0u32..).zip(taken) {
@@ -17,9 +17,9 @@ pub(super) fn merge(problem: &Problem, lanes: &Lanes, merged: &Problem, taken: &
     sum
 }
 
-/// Changes the proposed numbers to those of `target`, which are by arc of the problem without racks. It takes partitions from
-/// members that have too many: first those that the member neither holds nor is near. It gives them to members that have too
-/// few: first to those that are near.
+/// Changes the proposed numbers to those of `target`, which are by arc of the problem without racks. Takes partitions from
+/// members with too many: first those that the member did not hold, and of these first those on other racks. Gives them to
+/// members with too few: first to members near the partitions.
 pub(super) fn adjust(
     problem: &Problem,
     lanes: &Lanes,
@@ -57,7 +57,7 @@ pub(super) fn adjust(
             }
         }
         let hubs = lanes.hubs.of_lineup(lanes.rows.keys[lanes_of.row(row)[0] as usize].0);
-        // By hub, how many of its members lack nothing more.
+        // By hub, how many of its first members need no more partitions.
         let mut done = vec![0; hubs.len()];
         for near in [true, false] {
             for &lane in lanes_of.row(row) {

@@ -8,8 +8,8 @@ use rustc_hash::FxBuildHasher;
 use crate::planning::group::{Csr, Group, NONE};
 use crate::planning::sticky::rows::Lineups;
 
-/// The hubs of all lineups. A partition that none of them holds costs the same for all subscribers on one rack, so rows share
-/// the arcs from a hub to its members.
+/// The hubs of all lineups. A partition costs the same for all subscribers on one rack that do not hold it, so rows share the
+/// arcs from a hub to its members.
 pub(super) struct Hubs {
     /// By lineup, its first hub, and at the end the number of all hubs. The hubs of a lineup are ordered by their first member:
     /// ordered by rack, the plan would depend on the order in which racks were read.

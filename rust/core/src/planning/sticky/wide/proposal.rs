@@ -7,8 +7,8 @@ use super::Lanes;
 use crate::planning::group::NONE;
 use crate::planning::sticky::rows::Lineups;
 
-/// Members by their load at the last update of their entry. Loads only grow, so no entry overstates, and a top entry with the
-/// present load is the least loaded member.
+/// Members by their load at the last update of their entry. Loads only grow, so no entry is above the present load, and a top
+/// entry with the present load is the least loaded member.
 type Heap = BinaryHeap<Reverse<(u32, u32)>>;
 
 /// Gives every partition without an owner to the least loaded of its near subscribers, or of all where none is near, ties to

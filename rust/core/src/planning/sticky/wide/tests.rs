@@ -143,7 +143,7 @@ fn compare_with_all_arcs(seeds: Range<u64>) {
     assert!(compared > 3 * least && through_hubs > least / 2, "{compared} plans, {through_hubs} not as proposed");
 }
 
-/// Racks are numbered as they are read; the plan must not depend on it.
+/// Racks are numbered in the order in which they are read; the plan must not depend on this order.
 #[test]
 fn the_order_in_which_racks_are_read_means_nothing() {
     read_racks_in_another_order(0..40);
