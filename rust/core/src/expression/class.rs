@@ -37,7 +37,7 @@ impl Class {
         Self::of(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
 
-    /// White space as POSIX has it, the vertical tab included.
+    /// White space as POSIX defines it, the vertical tab included.
     pub(super) fn space() -> Self {
         Self::of(|byte| matches!(byte, b' ' | b'\t'..=b'\r'))
     }
@@ -57,7 +57,7 @@ impl Class {
         Self { members: !self.members }
     }
 
-    /// In the syntax of the `regex` crate. With `negated`, all other bytes.
+    /// Writes the set in the syntax of the `regex` crate; with `negated`, the set of all other bytes.
     pub(super) fn write(&self, negated: bool, text: &mut String) {
         text.push_str(if negated { "[^" } else { "[" });
         let mut code = 0_u32;

@@ -54,8 +54,8 @@ impl ExpressionError {
 pub struct Expression(Regex);
 
 impl Expression {
-    /// POSIX extended syntax with GNU's additions, found anywhere in a name. So librdkafka reads a subscription, by `regcomp` of
-    /// the C library, in the C locale. Back-references are refused, since no engine matches them in linear time.
+    /// POSIX extended syntax with GNU's additions, found anywhere in a name. This is how librdkafka reads a subscription, by
+    /// `regcomp` of the C library, in the C locale. Back-references are refused, since no engine matches them in linear time.
     ///
     /// # Errors
     ///
@@ -64,11 +64,11 @@ impl Expression {
         compile(text, &OWN, posix::translate)
     }
 
-    /// RE2's syntax, matched against the whole name. So a broker reads the subscription of a KIP-848 member.
+    /// RE2's syntax, matched against the whole name. This is how a broker reads the subscription of a KIP-848 member.
     ///
     /// # Errors
     ///
-    /// An expression that RE2 refuses, or that is too large for one of a stranger.
+    /// An expression that RE2 refuses, or that is too large for a stranger's expression.
     pub fn re2(text: &str) -> Result<Self, ExpressionError> {
         let whole = |text: &str| Ok(format!(r"\A(?:{})\z", re2::translate(text)?));
         compile(text, &STRANGERS, whole)

@@ -33,7 +33,7 @@ impl Output {
                 let _ = write!(self.text, r"\x{:02X}", other as u32);
             }
             other => {
-                // Its bytes in one group, or a following repetition would apply to the last byte only.
+                // The bytes of the character form one group. Otherwise a following repetition would apply to its last byte only.
                 let _ = write!(self.text, "(?:{other})");
             }
         }

@@ -1,7 +1,7 @@
 //! POSIX extended expressions as glibc's `regcomp` reads them, with its GNU operators.
 //!
 //! The order of decisions is that of glibc's parser (`posix/regcomp.c`, `RE_SYNTAX_POSIX_EXTENDED`), so that every expression
-//! that it takes is taken here and means the same.
+//! that glibc accepts is accepted here and means the same.
 
 use super::class::Class;
 use super::output::Bounds;
@@ -9,7 +9,7 @@ use super::{ExpressionError, Parser};
 
 /// The largest count that glibc allows.
 const MOST_REPEATS: u32 = 0x7fff;
-/// A name in `[: :]`, `[. .]` or `[= =]` has fewer characters.
+/// A name in `[: :]`, `[. .]` or `[= =]` has fewer characters than this.
 const CLASS_NAME_END: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -51,7 +51,7 @@ impl Parser<Re2> {
         Ok(())
     }
 
-    /// Reads `wanted`, if it comes next. Whether it did.
+    /// Reads `wanted`, if it comes next. Returns whether it came.
     fn take(&mut self, wanted: &str) -> bool {
         let wanted: Vec<char> = wanted.chars().collect();
         let found = self.text[self.at..].starts_with(&wanted);

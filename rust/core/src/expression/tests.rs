@@ -122,7 +122,7 @@ fn what_would_be_too_large_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever a stranger writes: taken or refused by ourselves, never by an engine that reads another syntax.
+    /// Every text of a stranger is accepted or refused by this module, never by an engine that reads another syntax.
     #[test]
     fn anything_is_taken_or_refused(text in r"[\[\]\(\)\{\}\\^$|*+?.:=,<>a-c0-3QEpPLdwsx&~\-é]{0,24}", name in "[a-c0-3._-]{0,8}") {
         for compile in [Expression::posix, Expression::re2] {

@@ -524,8 +524,8 @@ fn fill<'a>(found: &mut Member<'a>, protocol: &str, bytes: &'a [u8], mut fault: 
     }
 }
 
-/// The claim in a member's subscription; `None` if it has none. A row has what the member wrote; a leader decides what of it
-/// counts (`planning::leader::ClaimSource`).
+/// The claim in a member's subscription; `None` if the subscription has no claim. A row contains the claim as the member wrote
+/// it; a leader decides which claims count (`planning::leader::ClaimSource`).
 fn claim<'a>(protocol: &str, subscription: &Subscription<'a>) -> Result<Option<Claim<'a>>, String> {
     let Subscription { user_data, owned, generation, .. } = *subscription;
     let known = |generation: i32| Some(generation).filter(|&generation| generation >= 0);

@@ -108,7 +108,7 @@ impl Spent {
 pub(crate) struct Budget<'a> {
     /// The steps left before the next poll.
     near: Cell<u64>,
-    /// The steps left after it.
+    /// The steps left after the next poll.
     far: Cell<u64>,
     end: Cell<Option<Cause>>,
     interrupted: Option<&'a dyn Fn() -> bool>,

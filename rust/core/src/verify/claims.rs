@@ -1,8 +1,8 @@
 //! The claims, settled a second time.
 //!
 //! `planning::settlement` and `planning::stream_join` sort the members by age and let the first claim of a partition win. Here
-//! the members come in any order and each partition remembers the newest claim so far. The two share no code, so a mistake in
-//! one of them is a difference between them.
+//! the members come in any order, and the newest claim so far is kept for each partition. The two share no code, so a mistake in
+//! one of them shows as a difference between their results.
 
 use super::{PlanFault, member_name, name, subscribed_topics};
 use crate::planning::group::{Group, NONE};
@@ -22,7 +22,7 @@ impl Newest {
         Self { age: vec![i64::MIN; count], claimant: vec![NONE; count] }
     }
 
-    /// Enters a claim; one of a number that is not eligible does not count.
+    /// Enters a claim. A claim of a number that is not eligible does not count.
     fn enter(&mut self, at: u32, age: i64, member: u32) {
         let (Some(newest), Some(claimant)) = (self.age.get_mut(at as usize), self.claimant.get_mut(at as usize)) else {
             return;
@@ -35,7 +35,8 @@ impl Newest {
     }
 }
 
-/// The topic and the number of a partition. Claims come topic by topic, so the last topic is mostly the next one's.
+/// The topic and the number of a partition. Claims come topic by topic, so the next claim is mostly of the same topic as the
+/// last.
 struct Place<'a> {
     group: &'a Group,
     topic: u32,
@@ -67,7 +68,7 @@ fn ages(group: &Group, rules: Rules, forming: Option<i32>) -> Vec<Option<i64>> {
     (0..group.members() as u32).map(age).collect()
 }
 
-/// The ownership that the members' claims make; `None` if the group has the claims as a difference to other owners.
+/// The ownership that the members' claims make; `None` if the group keeps the claims as a difference to other owners.
 fn settled(group: &Group, rules: Rules, forming: Option<i32>, owner: &[u32]) -> Option<Ownership> {
     let partitions = group.topics().partitions();
     let ages = ages(group, rules, forming);
@@ -122,7 +123,7 @@ fn owners_of(group: &Group, numbers: &[u32]) -> Vec<u32> {
     owner
 }
 
-/// Whether the ownership is the one that the members' claims make.
+/// Checks that the ownership is the one that the members' claims make.
 pub(super) fn check(group: &Group, rules: Rules, forming: Option<i32>, ownership: &Ownership) -> Result<(), PlanFault> {
     let Some(settled) = settled(group, rules, forming, &ownership.owner) else {
         return Err(PlanFault::Ownership { partition: "the list of owners".to_owned() });

@@ -15,13 +15,13 @@ pub enum PlanFault {
         /// Partitions of the group.
         expected: usize,
     },
-    /// The ownership is not one of this group's.
+    /// The ownership does not belong to this group.
     #[error("the ownership does not fit the group at {partition}; settle the claims of the group that is verified")]
     Ownership {
         /// The partition, or the list that does not fit.
         partition: String,
     },
-    /// A partition that was settled otherwise than the members' claims say.
+    /// A partition that was settled differently from the members' claims.
     #[error(
         "partition {partition} was settled with {given}, but by the members' claims with {settled}; this is a defect, please \
          report it"
@@ -31,7 +31,7 @@ pub enum PlanFault {
         partition: String,
         /// The owner, or the holder of cooperative rebalancing, in the ownership.
         given: String,
-        /// The same by the claims.
+        /// The owner, or the holder, by the claims.
         settled: String,
     },
     /// An owner that is no member.
@@ -83,7 +83,7 @@ pub enum PlanFault {
         partition: String,
         /// The member that is to have it.
         member: String,
-        /// Who holds it.
+        /// The member that holds it.
         holder: String,
     },
     /// A partition that goes to another member than in the target plan.
@@ -99,9 +99,9 @@ pub enum PlanFault {
     Parted {
         /// The number.
         number: u32,
-        /// One of them.
+        /// One of the two members.
         first: String,
-        /// Another.
+        /// The other member.
         second: String,
     },
     /// An assigned partition of a stream join whose number is not below the smallest partition count.
@@ -113,7 +113,7 @@ pub enum PlanFault {
     /// A plan that withholds partitions although its strategy does not wait for their holders.
     #[error("the plan is eager but withholds partitions; this is a defect, please report it")]
     Withholding,
-    /// A partition that is unassigned for another reason than the plan says.
+    /// A partition that is unassigned for another reason than the reason in the plan.
     #[error(
         "partition {partition} is unassigned for another reason than the plan gives; this is a defect, please report it"
     )]

@@ -10,13 +10,18 @@
 //!
 //! 1. *Balance.* No plan has a lower KIP-54 score if no chain of moves leads from a member to one with at least two
 //!    partitions fewer (Harvey, Ladner, Lovász, Tamir 2006). Chains are applied to the scratch plan until none is left.
-//! 2. *Racks and stickiness.* All plans with that score come from the scratch plan by moving partitions in circles, where
-//!    a circle may close from a member to one with exactly one partition more: the two swap loads. So the scratch plan is the
+//! 2. *Racks and stickiness.* All plans with that score come from the scratch plan by moving partitions in circles. A circle may
+//!    also be open, from a member to one with exactly one partition fewer: the two swap loads. So the scratch plan is the
 //!    cheapest iff the graph of possible moves has no negative cycle (Klein 1967), and it has none iff potentials exist under
 //!    which no move has a negative reduced cost. Negative cycles are cancelled until potentials are found.
 //!
-//! The bounds count only after one more pass over all moves: no chain, and no negative reduced cost. They bind every plan of
-//! the group, Kafka's own strategies' included.
+//! ```text
+//! a ─► b ─► c ─► a     a closed circle: all loads stay
+//! a ─► b ─► c          an open circle: a had one partition more than c, now c has one more than a
+//! ```
+//!
+//! The bounds count only after one more pass over all moves: no chain, and no negative reduced cost. The bounds hold for every
+//! plan of the group, also for the plans of Kafka's own strategies.
 
 mod balance;
 mod claims;
@@ -56,13 +61,13 @@ pub struct Certificate {
     pub kept: u64,
     /// Partitions that were owned and change their owner.
     pub moved: u64,
-    /// The least possible number of them. In [`Mode::Fair`], where it does not count, 0.
+    /// The least possible number of moved partitions. 0 in [`Mode::Fair`], where it does not count.
     pub moved_bound: Option<u64>,
     /// Partitions that their owner reads from another rack; 0 where racks make no difference (see [`racks_matter`]).
     pub rack_misses: u64,
-    /// The least possible number of them.
+    /// The least possible number of rack misses.
     pub rack_misses_bound: Option<u64>,
-    /// Partitions that have subscribers and that an assignor of the user's gives to nobody. Such a plan is not the best one.
+    /// Partitions that have subscribers and to which the user's own assignor gives no owner. Such a plan is not the best one.
     pub left_out: u64,
     /// The search that ended early, if one did. The bounds that it, and the searches after it, were to prove are `None`.
     pub limited: Option<Limited>,
@@ -203,8 +208,8 @@ fn certify(
 }
 
 /// Verifies a plan and what it was made from: plan, target and ownership are those of the outcome. The claims in `group` are
-/// settled again, with the generation that was being formed, where it is known. The reasons for what nobody gets are derived
-/// again. Both are compared with those of the outcome.
+/// settled again, with the generation that was being formed, where it is known. The reasons for partitions without an owner are
+/// derived again. Both are compared with those of the outcome.
 ///
 /// # Errors
 /// As [`verify`] and [`unassigned`]; also a reason that is not the right one, and a plan that withholds partitions
@@ -353,9 +358,9 @@ impl From<PlanFault> for Stop {
     }
 }
 
-/// The steps that the search for the bounds may take, and the additional ones for each arc of the scratch plan. They visit each arc
-/// of the largest scratch plans some tens of times and each arc of ordinary ones thousands of times; the proof for an optimal plan
-/// takes a few visits.
+/// The steps that the search for the bounds may take, and the additional ones for each arc of the scratch plan. These steps are
+/// enough to visit each arc of the largest scratch plans some tens of times and each arc of ordinary ones thousands of times;
+/// the proof for an optimal plan takes a few visits.
 const STEPS: u64 = 1 << 25;
 const STEPS_PER_ARC: u64 = 1 << 6;
 
@@ -394,7 +399,8 @@ fn best(
     }
 }
 
-/// Brings a scratch plan to its optimum and proves that it is there. The error has the least balance score, if that was proven.
+/// Changes a scratch plan until it is optimal, and proves that it is. The error contains the least balance score, if that was
+/// proven.
 fn improve(scratch: &mut ScratchPlan, patience: usize, budget: &Budget<'_>) -> Result<(), (Option<u128>, Stop)> {
     balance::level(scratch, patience, budget).map_err(|stop| (None, stop))?;
     let score = scratch.score();
@@ -419,7 +425,7 @@ fn rack_misses(group: &Group, plan: &Plan) -> u64 {
     owned.filter(|(owner, set)| is_off_rack(group, **owner, **set)).count() as u64
 }
 
-/// Whether a member has a rack and reads a partition with this set of racks from another one.
+/// Whether a member has a rack and reads a partition with this set of racks from another rack.
 fn is_off_rack(group: &Group, member: u32, rack_set: u32) -> bool {
     let rack = group.racks()[member as usize];
     rack != NONE && !group.topics().racks().sets.row(rack_set).contains(&rack)
@@ -435,7 +441,7 @@ fn check_ownership(group: &Group, ownership: &Ownership) -> Result<(), PlanFault
     }
 }
 
-/// The first partition whose owner is no subscriber of it.
+/// The first partition whose owner does not subscribe to its topic.
 fn misplaced(group: &Group, owner: &[u32]) -> Option<u32> {
     for topic in 0..group.topics().len() as u32 {
         for partition in group.topics().range(topic) {
@@ -469,7 +475,7 @@ fn left_out(group: &Group, plan: &Plan) -> u64 {
     subscribed_topics(group).map(open).sum()
 }
 
-/// That every partition with subscribers has an owner.
+/// Checks that every partition with subscribers has an owner.
 fn check_complete(group: &Group, plan: &Plan) -> Result<(), PlanFault> {
     for topic in subscribed_topics(group) {
         if let Some(partition) = group.topics().range(topic).find(|&p| plan.owner[p as usize] == NONE) {

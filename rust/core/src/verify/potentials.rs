@@ -1,11 +1,18 @@
 //! Potentials under which no move has a negative reduced cost: the proof that the scratch plan is the cheapest of its balance.
 //!
-//! Nodes are members, rows, sets of subscribers, parties, classes and, between any two loads that differ by one, a hub. An
-//! arc is a possible move. A member gives a partition back to its row (which takes back what it cost). A row gives a partition
-//! to a member that owned more than it has, to any member of the classes of a near party, or to any member of its set at the
-//! price of a rack miss; a near member costs more over the set than over its party, so the cheapest path has the right price.
-//! A member leads to the hub above its load and a hub to the members above it: one ends up with one more, the other with one
-//! fewer, and the balance is the same. Every difference between two plans of the least score is a set of cycles of such arcs.
+//! Nodes are members, rows, sets of subscribers, parties, classes and, between any two loads that differ by one, a hub. An arc
+//! is a possible move, or a part of one:
+//!
+//! ```text
+//! member ─► row                              gives a partition back, which takes back its cost
+//! row ─► member                              gives a partition to a member that owned more of the row than it has
+//! row ─► party ─► class ─► member            gives a partition to any member that is near the row
+//! row ─► set ─► party ─► class ─► member     gives a partition to any subscriber, at the price of a rack miss
+//! member ─► hub ─► member                    the first gets one more, the second one fewer: they swap loads that differ by one
+//! ```
+//!
+//! A near member costs more over the set than over its party, so the cheapest path has the right price. Every difference between
+//! two plans of the least score is a set of cycles of such arcs.
 
 use std::collections::VecDeque;
 
@@ -17,7 +24,7 @@ use crate::planning::group::{Csr, NONE};
 /// By node, its potential.
 pub(super) struct Potentials(Vec<i64>);
 
-/// Cancels negative cycles until there is none, and returns potentials that show it. The scratch plan must be level.
+/// Cancels negative cycles until there is none, and returns potentials that prove it. The scratch plan must be level.
 pub(super) fn cheapen(scratch: &mut ScratchPlan, patience: usize, budget: &Budget<'_>) -> Result<Potentials, Stop> {
     let mut search = CycleSearch::new(scratch);
     let mut cancelled = 0;
@@ -37,7 +44,7 @@ pub(super) fn cheapen(scratch: &mut ScratchPlan, patience: usize, budget: &Budge
     }
 }
 
-/// Goes through all arcs once more: none has a negative reduced cost.
+/// Checks all arcs once more: none has a negative reduced cost.
 pub(super) fn prove(scratch: &ScratchPlan, potentials: &Potentials) -> Result<(), PlanFault> {
     let nodes = Nodes::new(scratch);
     if potentials.0.len() != nodes.len() {
@@ -91,7 +98,7 @@ impl Nodes {
         nodes
     }
 
-    /// All of them, with one hub below each load; the lowest one's has no arcs.
+    /// The number of nodes. There is one hub below each load; the hub below the lowest load has no arcs.
     fn len(&self) -> usize {
         self.hub(0) as usize + self.loads.len()
     }
@@ -121,7 +128,7 @@ impl Nodes {
         node >= self.hub(0)
     }
 
-    /// Whether the load has a neighbour that is one lower.
+    /// Whether the next lower load is lower by exactly one.
     fn has_hub(&self, level: u32) -> bool {
         let level = level as usize;
         level > 0 && level < self.loads.len() && self.loads[level - 1] + 1 == self.loads[level]
@@ -204,7 +211,7 @@ struct Parent {
     cell: u32,
 }
 
-/// Label-correcting shortest paths (Bellman, Ford, Moore) from everywhere at once.
+/// Label-correcting shortest paths (Bellman, Ford, Moore) from all nodes at once.
 struct CycleSearch {
     nodes: Nodes,
     label: Vec<i64>,
@@ -226,8 +233,8 @@ impl CycleSearch {
         }
     }
 
-    /// Corrects labels until all are right, or until the arcs by which nodes got theirs contain cycles, which are negative:
-    /// returned as nodes, each after the one it got its label from.
+    /// Corrects labels until all are right, or until the parents of nodes, by whose arcs they got their labels, form cycles.
+    /// Such cycles are negative. Each is returned as a list of nodes, each node after its parent.
     fn correct(&mut self, scratch: &ScratchPlan, budget: &Budget<'_>) -> Result<Vec<Vec<u32>>, Spent> {
         let mut corrections = 0;
         while let Some(node) = self.queue.pop_front() {
@@ -284,7 +291,7 @@ impl CycleSearch {
         cycles
     }
 
-    /// Moves partitions along a negative cycle, as many as have the same cost. Nodes whose arcs changed correct other labels.
+    /// Moves partitions along a negative cycle, as many as have the same cost. The nodes whose arcs changed are queued again.
     fn cancel(&mut self, scratch: &mut ScratchPlan, cycle: &[u32]) -> Result<(), PlanFault> {
         let mut count = u32::MAX;
         for &to in cycle {
@@ -308,7 +315,7 @@ impl CycleSearch {
             let Parent { node: from, cell } = self.parent[to as usize];
             if to < self.nodes.members && !self.nodes.is_hub(from) {
                 let taken = if cell == NONE {
-                    // Back over the class, its party and perhaps the set to the row.
+                    // Goes back over the class, its party and perhaps the set to the row.
                     let mut row = from;
                     while row >= self.nodes.set(0) {
                         row = self.parent[row as usize].node;

@@ -1,8 +1,9 @@
 //! The sticky plan under restrictions: as good as the best one under the same restrictions?
 //!
-//! That the plan keeps the restrictions is checked on the restrictions as they were given. The bounds are those of the narrowed
-//! group, in which who may have what are subscriptions, and what nobody can have belongs to a member of its own: see
-//! [`crate::planning::restrictions`]. No chain leads from that member to one with room, so no plan gives away more.
+//! The restrictions as they were given decide whether the plan keeps them. The bounds are those of the narrowed group: its
+//! subscriptions stand for the restrictions, and its last member, *nobody*, has the partitions for which the others have no
+//! room; see [`crate::planning::restrictions`]. No chain leads from *nobody* to a member with room, so no plan gives away more
+//! partitions.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +114,7 @@ fn check_restrictions(group: &Group, restrictions: &Restrictions, plan: &Plan) -
     Ok(())
 }
 
-/// The reasons once more: nobody subscribes, nobody may have it, or all that may are full.
+/// Checks the reasons: no member subscribes, no subscriber may have the partition, or all members that may have it are full.
 fn check_reasons(group: &Group, restrictions: &Restrictions, outcome: &Outcome) -> Result<(), PlanFault> {
     let mut subscribed = vec![false; group.topics().len()];
     subscribed_topics(group).for_each(|topic| subscribed[topic as usize] = true);

@@ -15,7 +15,7 @@ use crate::planning::score::balance_score;
 /// The steps of levelling a set of rows for each of its members, which are sorted and visited several times.
 const STEPS_PER_MEMBER: u64 = 16;
 
-/// RowNumbers of interchangeable partitions, members, and how many partitions of a row each member has.
+/// Rows of interchangeable partitions, members, and how many partitions of a row each member has.
 ///
 /// Partitions with the same subscribers are one row; where racks matter, a row's partitions are also near the same subscribers.
 /// Members with the same subscription (and rack) are one class: an additional partition of a row costs the same for all members
@@ -55,7 +55,7 @@ pub(super) struct ScratchPlan<'a> {
     owned: u64,
     /// By member, the most partitions that it may have. Empty where no member has a limit.
     pub(super) most: Vec<u64>,
-    /// The member that is nobody: what it has is left out, and its load does not count.
+    /// The member *nobody*, which is no real member: its partitions are left out, and its load does not count.
     pub(super) nobody: Option<u32>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Cell {
     pub(super) member: u32,
     /// Partitions that it has.
     pub(super) has: u32,
-    /// Partitions that it owned before. As many as these can be with the member without a move.
+    /// Partitions that it owned before. Up to this number, its partitions count as kept, and not as moved.
     pub(super) owned: u32,
     pub(super) off_rack: bool,
 }
@@ -331,7 +331,7 @@ impl<'a> ScratchPlan<'a> {
         Ok(changed)
     }
 
-    /// The sets that have rows, each with these.
+    /// The sets that have rows, each with its rows.
     fn rows_of_sets(&self) -> Vec<(u32, Vec<u32>)> {
         let rows_of_set = Csr::group_by(&self.set_of, self.parties_of.len());
         (0u32..).zip(rows_of_set.rows().map(<[u32]>::to_vec)).filter(|(_, rows)| !rows.is_empty()).collect()
@@ -348,7 +348,8 @@ impl<'a> ScratchPlan<'a> {
         }
     }
 
-    /// The load of a member, where that of nobody is above all others: whatever it has, another member had better have.
+    /// The load of a member. The load of the member `nobody` is above all others, so that chains take from it every partition
+    /// that another member can have.
     pub(super) fn weight(&self, member: u32) -> u64 {
         if self.nobody == Some(member) { u64::MAX } else { self.loads[member as usize] }
     }
@@ -361,7 +362,7 @@ impl<'a> ScratchPlan<'a> {
         self.most.get(member as usize).map_or(u64::MAX, |most| most.saturating_sub(self.loads[member as usize]))
     }
 
-    /// How many partitions nobody has.
+    /// The number of partitions that the member `nobody` has.
     pub(super) fn left_out(&self) -> u64 {
         self.nobody.map_or(0, |nobody| self.loads[nobody as usize])
     }
@@ -376,8 +377,8 @@ impl<'a> ScratchPlan<'a> {
         self.pinned_misses + cells.map(|cell| u64::from(cell.has)).sum::<u64>()
     }
 
-    /// The costs of a rack miss and of a move: those of the lesser objective on a whole simple path are less than one of the
-    /// greater. 0 for one that does not count.
+    /// The costs of a rack miss and of a move. On a whole simple path, the costs of the lesser objective are less than one cost
+    /// of the greater objective. 0 for an objective that does not count.
     pub(super) fn weights(&self, nodes: usize) -> (i64, i64) {
         let heavy = 4 * nodes as i64 + 4;
         let (miss, moved) = match self.objective.racks {
@@ -425,8 +426,8 @@ impl RowNumbers {
     }
 }
 
-/// By topic, the number of its set of subscribers; by set, the subscriptions that have the topic and that somebody has,
-/// ascending. The solvers have such sets too. This is other code, so that a mistake of theirs is not repeated here.
+/// By topic, the number of its set of subscribers; by set, the subscriptions that have the topic and that some member has,
+/// ascending. The solvers have such sets too. This is other code, so that a mistake in the solvers is not repeated here.
 fn sets_of_subscribers(group: &Group) -> (Vec<u32>, Csr) {
     let mut used = vec![false; group.subscriptions().len()];
     group.subscription_of().iter().for_each(|&subscription| used[subscription as usize] = true);

@@ -1,4 +1,4 @@
-//! A stream join's plan against the rules of KIP-315, by the closed form of what can be kept.
+//! A stream join's plan against the rules of KIP-315, by a closed form for the most numbers that can be kept.
 
 use super::{
     Certificate, PlanFault, check_ownership, claims, member_name, misplaced, name, no_such_member, subscribed_topics,
@@ -50,7 +50,7 @@ pub(super) fn verify(
     Ok(certify(group, &before, &after))
 }
 
-/// By number, the member that has partitions with it.
+/// By number, the member that has partitions of this number.
 fn by_number(group: &Group, topics: &[u32], owner: &[u32], eligible: u32) -> Result<Vec<u32>, PlanFault> {
     let mut found = vec![NONE; eligible as usize];
     for &topic in topics {
@@ -71,7 +71,7 @@ fn by_number(group: &Group, topics: &[u32], owner: &[u32], eligible: u32) -> Res
     Ok(found)
 }
 
-/// Derives the partitions without an owner and the reasons, and compares.
+/// Derives the partitions without an owner, with the reasons, and compares them with those of the outcome.
 fn check_reasons(
     group: &Group,
     outcome: &Outcome,

@@ -1,6 +1,6 @@
 //! A weighted plan: valid, and how far from the least worst load and from the fewest moves?
 //!
-//! The outcome has a bound of the worst relative load and says why it holds: a set of topics and a counting argument. The argument
+//! The outcome contains a bound of the worst relative load and its proof: a set of topics and a counting argument. The argument
 //! is carried out here once more, from the group and the weights alone.
 
 use super::{
@@ -13,12 +13,12 @@ use crate::planning::objective::{Objective, Rules};
 use crate::planning::plan::Outcome;
 use crate::planning::weights::{LoadBound, LoadProof, Share, Weighed, Weights};
 
-/// The measures of a valid weighted plan. Those of cooperative plans are of the target.
+/// The measures of a valid weighted plan; for a cooperative plan, those of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadCertificate {
     /// The largest load of a member relative to its capacity.
     pub worst: Share,
-    /// No complete plan of the group has less.
+    /// A lower bound of the worst load: no complete plan of the group has a lower one.
     pub bound: Share,
     /// Whether the worst load is within the tolerance above the bound.
     pub tolerable: bool,
@@ -26,7 +26,7 @@ pub struct LoadCertificate {
     pub kept: u64,
     /// Partitions that were owned and change their owner.
     pub moved: u64,
-    /// No plan moves fewer whose worst load is as low as this one's, or within the tolerance.
+    /// A lower bound of the moves in any plan whose worst load is as low as that of this plan, or within the tolerance.
     pub moved_bound: u64,
     /// Where all weights and all capacities are equal: the certificate of the sticky plan that this one is.
     pub sticky: Option<Certificate>,
@@ -44,7 +44,8 @@ impl LoadCertificate {
     }
 }
 
-/// Verifies a weighted plan, and what it was made from; `cooperative` if a partition waits until its holder has revoked it. `forming` is the generation that was being formed, where it is known.
+/// Verifies a weighted plan, and what it was made from; `cooperative` if a partition waits until its holder has revoked it.
+/// `forming` is the generation that was being formed, where it is known.
 ///
 /// # Errors
 /// As [`super::verify_outcome`]; also a bound whose proof does not hold.
@@ -107,7 +108,8 @@ pub fn verify_weighted(
     })
 }
 
-/// The partitions that their owners cannot keep all, if each may carry the larger of two loads: the fewest of each, the heaviest.
+/// The fewest partitions that the members must give away if each may carry the larger of `tolerated` and `reached`: from each
+/// member the heaviest.
 fn fewest_moves(weights: &Weights, owner: &[u32], tolerated: &[u64], reached: &[u64]) -> u64 {
     let mut held: Vec<Vec<u64>> = vec![Vec::new(); reached.len()];
     for (&owner, &weight) in owner.iter().zip(weights.of_partitions()).filter(|(owner, _)| **owner != NONE) {
@@ -125,7 +127,7 @@ fn fewest_moves(weights: &Weights, owner: &[u32], tolerated: &[u64], reached: &[
     moves
 }
 
-/// Whether all partitions with subscribers weigh the same and all members with topics can take the same.
+/// Whether all partitions with subscribers weigh the same and all members with topics have the same capacity.
 fn is_flat(group: &Group, weights: &Weights) -> bool {
     let mut of_partitions: Vec<u64> =
         subscribed_topics(group).flat_map(|topic| group.topics().range(topic)).map(|p| weights.of(p)).collect();
@@ -167,7 +169,7 @@ fn check_bound(group: &Group, weights: &Weights, bound: &LoadBound) -> Result<()
         LoadProof::Nothing => None,
         LoadProof::Crowd { .. } => Some(Share { load: heaviest.iter().sum(), capacity: together }),
         LoadProof::Layers { layers, .. } => {
-            // Of one more partition than `members` hold with `layers` each, somebody has one more.
+            // If there is one partition more than `layers` for each member, some member has `layers + 1`.
             let last = (layers as usize).checked_mul(members).filter(|&last| last < heaviest.len());
             last.map(|last| Share {
                 load: heaviest[..=last].iter().rev().take(layers as usize + 1).sum(),
@@ -176,7 +178,7 @@ fn check_bound(group: &Group, weights: &Weights, bound: &LoadBound) -> Result<()
         }
         LoadProof::Slots { count, .. } => {
             let lightest = (count as usize).checked_sub(1).and_then(|last| heaviest.get(last));
-            // Below the bound, a member has at most so many of them.
+            // As long as its relative load is below the bound, a member has at most this many of these partitions.
             let below = |&lightest: &u64| {
                 let most = |&capacity: &u64| {
                     let limit = u128::from(bound.share.load) * u128::from(capacity);
@@ -191,8 +193,8 @@ fn check_bound(group: &Group, weights: &Weights, bound: &LoadBound) -> Result<()
             let count = members + pairs;
             (pairs > 0 && pairs <= members && count <= heaviest.len()).then(|| {
                 let three: u64 = heaviest[..count].iter().rev().take(3).sum();
-                // With two at most for each member, only `pairs - 1` members could have two of the partitions after the first
-                // `members - pairs + 1`, if all of these were alone: one too few.
+                // If no member has three and the first `members - pairs + 1` partitions are all alone, `pairs - 1` members have
+                // the other `2 * pairs - 1`: one too many for two each.
                 let two = heaviest[members - pairs] + heaviest[count - 1];
                 Share { load: if count < 3 { two } else { two.min(three) }, capacity: strongest }
             })
@@ -209,7 +211,7 @@ struct Crowd {
     capacities: Vec<u64>,
     /// The sum of the members' capacities.
     together: u64,
-    /// The largest of them.
+    /// The largest of the members' capacities.
     strongest: u64,
 }
 
