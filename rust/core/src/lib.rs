@@ -6,15 +6,15 @@
 //! A module imports only the modules that its arrows lead to (`tests/test_core_architecture.py` of the repository checks this):
 //!
 //! ```text
-//!      verify            a proof: knows the values of planning (group, ownership, objective, plan), no solver
+//!      verify            a proof: imports the values of planning (group, ownership, objective, plan), no solver
 //!         │
 //!         ▼
 //!     planning ◄── embedded     member     offsets_topic     partitioner
 //!         │           │           │              │                │
 //!         └───────────┴───────────┼──────────────┴────────────────┘
 //!                                 ▼
-//!                             protocol       split_mix (numbers from a seed): member and embedded know it
-//!                                            expression (of a subscription): embedded knows it
+//!                             protocol       split_mix (numbers from a seed): member and embedded import it
+//!                                            expression (of a subscription): embedded imports it
 //! ```
 #![forbid(unsafe_code)]
 

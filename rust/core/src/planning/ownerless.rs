@@ -61,7 +61,7 @@ pub struct Changes {
     pub held: u64,
     /// Those of them that get another owner.
     pub given_up: u64,
-    /// The partitions of members that left, or of nobody, that staying members get.
+    /// The partitions of members that left, and those without an owner, that staying members get.
     pub taken: u64,
     /// The same for members that join.
     pub taken_by_joining: u64,

@@ -70,9 +70,9 @@ pub enum UnassignedReason {
 pub struct Numbers {
     /// By number, the owner. The length is the eligible count: the smallest partition count of a subscribed topic.
     pub owner: Vec<u32>,
-    /// The subscribed topic with that partition count, the first of several; [`NONE`] if nobody subscribes to anything.
+    /// The subscribed topic with that partition count, the first of several; [`NONE`] if no member subscribes to a topic.
     pub smallest: u32,
-    /// The topics that somebody subscribes to.
+    /// The topics that some member subscribes to.
     pub(super) subscribed: BTreeSet<u32>,
 }
 

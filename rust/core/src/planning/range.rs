@@ -102,7 +102,7 @@ impl TopicCounts {
                 *owner = member;
                 count += 1;
             }
-            // A member that got one more uses up an extra. No later step needs to know which member.
+            // A member that got one more uses up an extra. No later step depends on which member this was.
             self.extra -= u32::from(count > 0 && self.got(place) + count > self.each);
         }
     }

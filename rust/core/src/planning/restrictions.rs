@@ -37,9 +37,9 @@ pub struct Narrowed {
     pub owner: Vec<u32>,
     /// By flat partition of this group, the flat partition of the group that was narrowed.
     pub partition_of: Vec<u32>,
-    /// By member, as [`Restrictions::capacity`]; nobody has no limit.
+    /// By member, as [`Restrictions::capacity`]; the member *nobody* has no limit.
     pub capacity: Vec<u32>,
-    /// The number of nobody, where capacities are limited.
+    /// The number of the member *nobody*, where capacities are limited.
     pub nobody: Option<u32>,
 }
 

@@ -41,7 +41,7 @@ pub enum Strategy {
         /// Whether in the two phases of KIP-429.
         cooperative: bool,
     },
-    /// KIP-848: what a broker's own assignor would plan. For reading only: no member can join a group with it.
+    /// KIP-848: the plan of a broker's own assignor. For reading only: no member can join a group with it.
     ServerSide(server_side::Assignor, server_side::Release),
 }
 

@@ -24,7 +24,7 @@ use crate::planning::score::balance_score;
 ///
 /// # Errors
 /// As [`super::verify_outcome`]; also a partition that goes to a member that may not have it, a member with more than it may
-/// have, and a partition that is left out for another reason than the outcome says.
+/// have, and a partition that is left out for another reason than that in the outcome.
 pub fn verify_restricted(
     group: &Group,
     restrictions: &Restrictions,

@@ -89,8 +89,8 @@ pub fn assign(group: &Group, ownership: &Ownership, options: Options) -> Plan {
     assign_within(group, ownership, options, &Limit::default()).0
 }
 
-/// As [`assign`], within a limit. Where the limit was too small, the plan is valid all the same, and the second value says
-/// which search ended early.
+/// As [`assign`], within a limit. Where the limit was too small, the plan is valid all the same, and the second value is the
+/// search that ended early.
 #[must_use]
 pub fn assign_within(
     group: &Group,

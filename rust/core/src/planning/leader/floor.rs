@@ -1,4 +1,4 @@
-//! What the bytes alone cost a leader. Only with the feature `bench`.
+//! The time that a leader spends on the bytes alone. Only with the feature `bench`.
 
 use super::read::{ClaimSource, Joined, JoinedMember, read_group};
 use super::write::{Assignments, write_assignments};

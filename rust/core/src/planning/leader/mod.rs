@@ -34,7 +34,7 @@ use crate::protocol::writer::WriteError;
 pub struct Performed {
     /// The plan and what it was made from.
     pub outcome: Outcome,
-    /// What the members sent, as dense ids, without the claims that the leader knows to be false.
+    /// The members' subscriptions and claims as dense ids, without the claims that the leader knows to be false.
     pub group: Group,
     /// The generation that was being formed, where the client gave one that is not negative.
     pub forming: Option<i32>,
@@ -69,8 +69,8 @@ pub fn perform_assignment(
 
 /// As [`perform_assignment`], within a limit, for a leader that remembers the plans that it made.
 ///
-/// If the limit was too small, the plan is valid, and the outcome says which search ended early. Claims that the memory proves
-/// false do not count, and are among the faults.
+/// If the limit was too small, the plan is valid, and the outcome contains the search that ended early. Claims that the memory
+/// proves false do not count, and are among the faults.
 ///
 /// # Errors
 /// As [`perform_assignment`].

@@ -25,7 +25,7 @@ pub struct JoinedMember<'a> {
 /// Where a member's claims and their generation are in its subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimSource {
-    /// Partitions and generation from the user data, whatever `owned_partitions` says (KIP-54).
+    /// Partitions and generation from the user data, whatever `owned_partitions` contains (KIP-54).
     Sticky,
     /// Partitions from `owned_partitions`; the generation from its field, else from the user data (KIP-429, KIP-792).
     Cooperative,
@@ -120,7 +120,7 @@ pub struct Joined {
     pub group: Group,
     /// By member of the group, its position in the input.
     pub order: Vec<u32>,
-    /// What could not be read, by position in the input.
+    /// The parts that could not be read, by position in the input.
     pub faults: Vec<Fault>,
     /// The newest generation, for a stream join the highest epoch, that any member claims, without [`NEVER`]; [`NO_GENERATION`]
     /// if there is none.

@@ -99,7 +99,7 @@ pub fn record_bytes_of_plan(group: &Group, plan: &Plan, strategy: Strategy) -> u
                 let numbers = size.partitions.div_ceil(topics);
                 (8 + 4 * numbers, if cooperative { list } else { 4 }, 4)
             }
-            // Version, generation, the claims of an eager member, and the length of what the assignor says of it.
+            // Version, generation, the claims of an eager member, and the length of the data that the assignor adds about it.
             Strategy::Custom { cooperative: false } => (2 + 4 + list + 4, 4, 4),
             Strategy::Custom { cooperative: true } => (2 + 4 + 4 + 4, list, 4),
             Strategy::Range | Strategy::RoundRobin | Strategy::ServerSide(..) => (0, 4, 0),

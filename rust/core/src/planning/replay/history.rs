@@ -40,7 +40,7 @@ pub struct GroupEvent<'a> {
     pub topics: &'a [&'a str],
 }
 
-/// A new partition count of a topic. Of several counts of one moment the largest counts.
+/// A new partition count of a topic. Of several counts of one moment the largest is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CountChange<'a> {
     /// When, in milliseconds since 1970.

@@ -46,7 +46,7 @@ pub enum Source {
 pub enum RebalanceCause {
     /// Members joined, left or subscribed anew.
     Members,
-    /// The partition count of a topic that somebody subscribes to changed.
+    /// The partition count of a subscribed topic changed.
     Partitions,
 }
 
@@ -136,7 +136,7 @@ pub fn replay_plans(
     replay_planned(history, strategies, &Intervals::default(), clock, &mut planner, row)
 }
 
-/// Plans a group for a [`Strategy::Custom`], by its index in the list of strategies; or says why there is no plan.
+/// Plans a group for a [`Strategy::Custom`], by its index in the list of strategies; or returns the reason why there is no plan.
 pub type Planner<'a> = dyn FnMut(usize, &Group, &Ownership) -> Result<Planned, String> + 'a;
 
 /// The plan of a [`Planner`].

@@ -1,4 +1,4 @@
-//! What happens in a group.
+//! The events of a group.
 
 /// When an event is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -276,8 +276,8 @@ impl ServerSideGroup {
         self.happened(true, when)
     }
 
-    /// The broker has found out which topics an expression matches. Returns whether a plan was made: only if the subscription of
-    /// some member changed.
+    /// The broker has found out which topics an expression matches. Returns whether a plan was made. The event itself needs a
+    /// plan only if a member uses the expression and the topics changed.
     ///
     /// # Errors
     /// As for [`ServerSideGroup::plan`].

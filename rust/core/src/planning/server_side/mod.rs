@@ -1,4 +1,4 @@
-//! What a broker would plan: the assignors `uniform` and `range` of the new protocol (KIP-848), as brokers from 4.0.0 to 4.4
+//! The plans of a broker: the assignors `uniform` and `range` of the new protocol (KIP-848), as brokers from 4.0.0 to 4.4
 //! compute them.
 //!
 //! The plans depend on the orders of Java's hash maps (`java`) and on the group's history. [`ServerSideGroup`] follows a group

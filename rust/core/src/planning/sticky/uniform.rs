@@ -1,4 +1,4 @@
-//! Equal subscriptions: a closed form says how many partitions each member keeps, and the rest is dealt in a ring.
+//! Equal subscriptions: a closed form gives how many partitions each member keeps, and the rest is dealt in a ring.
 
 use crate::planning::group::{Group, NONE};
 use crate::planning::plan::Plan;

@@ -226,7 +226,7 @@ fn solve(setting: &Setting<'_>, before: &[u32], bound: &LoadBound, budget: &Budg
             home(&mut anew);
             found = anew;
         }
-        // The plan before any release may be no worse than the one that was found. Then it stays.
+        // The plan before any release is kept unless the plan that was found is better.
         if place::compare(setting, before, &room, &draft, &found).is_le() {
             found = draft;
         }

@@ -49,7 +49,7 @@ impl Draft {
 /// then the other value, then the id.
 type Line = BinaryHeap<Reverse<(u64, u64, u32)>>;
 
-/// What decides which member gets a partition.
+/// The value that decides which member gets a partition.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     Load,

@@ -182,7 +182,8 @@ fn read_racks_in_another_order(seeds: Range<u64>) {
     assert!(numbered_otherwise > least, "{numbered_otherwise}");
 }
 
-/// Under any limit the plan is valid and, with enough steps for the balance, even; it says which search ended early.
+/// Under any limit the plan is valid and, with enough steps for the balance, even. The result contains the search that ended
+/// early.
 #[test]
 fn every_limit_ends_in_a_valid_plan() {
     plan_under_limits(0..10);
