@@ -47,9 +47,9 @@ impl fmt::Debug for Limit<'_> {
 /// Why work ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// It took all its steps.
+    /// The work took all its steps.
     Steps,
-    /// It was interrupted.
+    /// The work was interrupted.
     Interrupted,
     /// The search contradicted itself. A defect of the solver, never of the group.
     Defect,

@@ -28,7 +28,7 @@ pub struct Intervals {
     pub apart: bool,
     /// Between two heartbeats of a member of the consumer protocol.
     pub consumer_heartbeat: f64,
-    /// The same while the member waits for partitions.
+    /// Between two heartbeats of such a member while it waits for partitions.
     pub waiting_heartbeat: f64,
     /// From a request until the application acts on its answer.
     pub round_trip: f64,
@@ -51,19 +51,19 @@ impl Default for Intervals {
 /// What a rebalance changes. Only partitions that have an owner after it count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// The members that were there before and are there after it.
+    /// The members that are in the group before and after the rebalance.
     pub staying: u32,
-    /// Those of them that give a partition to another member.
+    /// The staying members that give a partition to another member.
     pub losing: u32,
-    /// The members that are there after it only.
+    /// The members that are in the group only after the rebalance.
     pub joining: u32,
-    /// The partitions that staying members had before it.
+    /// The partitions that staying members had before the rebalance.
     pub held: u64,
-    /// Those of them that get another owner.
+    /// The partitions of staying members that get another owner.
     pub given_up: u64,
     /// The partitions of members that left, and those without an owner, that staying members get.
     pub taken: u64,
-    /// The same for members that join.
+    /// The partitions of members that left, and those without an owner, that joining members get.
     pub taken_by_joining: u64,
 }
 
@@ -73,7 +73,7 @@ impl Intervals {
     pub fn ownerless(&self, handover: Handover, changes: &Changes) -> f64 {
         let [held, given_up] = [changes.held, changes.given_up].map(|count| count as f64);
         let [taken, by_joining] = [changes.taken, changes.taken_by_joining].map(|count| count as f64);
-        // Two requests one after the other: JoinGroup and SyncGroup, or the acknowledgement and the next heartbeat of another.
+        // Two requests one after the other: JoinGroup and SyncGroup, or the acknowledgement and another member's heartbeat.
         let exchange = 2.0 * self.round_trip;
         let half = self.heartbeat / 2.0;
         let last = self.last_to_hear(changes.staying);

@@ -11,7 +11,7 @@ use crate::planning::weights::Weighed;
 /// Who gets which partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// By flat partition, the member that gets it; [`NONE`] for a partition that nobody gets.
+    /// By flat partition, the member that gets it; [`NONE`] for a partition that no member gets.
     pub owner: Vec<u32>,
 }
 
@@ -38,7 +38,7 @@ impl Plan {
 /// Why a partition gets no owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnassignedReason {
-    /// Nobody subscribes to its topic.
+    /// No member subscribes to its topic.
     NoSubscriber,
     /// Another member still holds the partition and must revoke it first (KIP-429). The next rebalance hands it out.
     Withheld {
@@ -59,7 +59,7 @@ pub enum UnassignedReason {
     NotPlanned,
     /// No subscriber may have it, by restrictions.
     NotAllowed,
-    /// All members that may have it, by restrictions, have as many partitions as they may.
+    /// All members that may have it, by restrictions, have their most partitions already.
     Full,
     /// Several members claim the partition with the same generation. All of them must revoke it first (KIP-429).
     Contested,

@@ -251,7 +251,7 @@ pub enum LoadProof {
     Layers {
         /// The topics.
         topics: Vec<u32>,
-        /// How many partitions each member can have before one has more.
+        /// The number of partitions that every member can have before some member has one more.
         layers: u32,
     },
     /// Let each of the `count` heaviest partitions weigh no more than the lightest of them. As long as every relative load is
@@ -259,7 +259,7 @@ pub enum LoadProof {
     Slots {
         /// The topics.
         topics: Vec<u32>,
-        /// How many partitions count.
+        /// The number of partitions in the proof.
         count: u32,
     },
     /// When `m` members have the `m + pairs` heaviest partitions, one member has three of them, or at least `pairs` members have
@@ -271,7 +271,7 @@ pub enum LoadProof {
     Pairs {
         /// The topics.
         topics: Vec<u32>,
-        /// How many more partitions than members count.
+        /// The number of partitions in the proof, less the number of members.
         pairs: u32,
     },
 }

@@ -159,7 +159,7 @@ impl<'a> ScratchPlan<'a> {
             if sets.row(set).is_empty() {
                 continue;
             }
-            // A set's parties are by ascending rack. A member without a rack reads nothing from another one.
+            // A set's parties are by ascending rack. A member without a rack reads nothing from another rack.
             let parties = parties_of.row(set);
             let party_on = |rack: u32| {
                 parties.binary_search_by_key(&rack, |&party| rack_of[party as usize]).ok().map(|at| parties[at])

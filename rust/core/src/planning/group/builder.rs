@@ -216,7 +216,7 @@ impl<'a> MemberBuilder<'a> {
         self.builder.group.numbers.extend(numbers.filter_map(|number| u32::try_from(number).ok()));
     }
 
-    /// Says that claims and generation stand in for the member's own data: see [`Group::is_stand_in`].
+    /// Marks claims and generation as a stand-in for the member's own data: see [`Group::is_stand_in`].
     pub fn stand_in(&mut self) {
         self.stand_in = true;
     }

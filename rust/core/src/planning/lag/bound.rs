@@ -46,8 +46,8 @@ pub fn lag_bound_within(group: &Group, limit: &Limit<'_>) -> (u128, Option<Limit
     (crowded.max(largest.into()), budget.spent().map(|spent| spent.seeking(Goal::Lag)))
 }
 
-/// The largest share of a member, rounded up, over the sets of rows of `sets`, and the rows of that set. Once the budget is
-/// spent, only the sets that were examined count.
+/// The most crowded rows of `sets`: the sum of their supplies, divided by the sum of the sizes of their subscriptions, is the
+/// largest. Returns this quotient, rounded up, and the rows. Once the budget is spent, only the rows that were examined count.
 pub(in crate::planning) fn most_crowded(
     sets: &Csr,
     supply: &[u128],

@@ -109,8 +109,8 @@ impl Holdings<'_> {
         given.chunk_by(|one, other| one.0 == other.0).map(of_one).collect()
     }
 
-    /// Takes these partitions from their places and gives them, in decreasing lag, each to the heaviest member that it makes no
-    /// heavier than `most`. Returns whether there was one for each.
+    /// Takes these partitions from their places and gives them, in decreasing lag, each to the heaviest member that stays at
+    /// or below `most`. Returns whether there was such a member for each.
     fn pack(&mut self, mut open: Vec<(u32, usize)>, most: u128, steps: &mut Vec<Step>) -> bool {
         for &(partition, place) in &open {
             self.take(partition, place);

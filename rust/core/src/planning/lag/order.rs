@@ -3,7 +3,7 @@
 /// A partition's lag and id.
 pub(super) type Weighed = (u64, u32);
 
-/// Below this many, comparing is faster than counting.
+/// With fewer partitions than this, a sort by comparison is faster than a radix sort.
 const RADIX_FROM: usize = 128;
 
 /// Sorts by decreasing lag; equal lags stay in their order. `spare` is memory to work in. O(n) for lags of bounded size.

@@ -7,7 +7,7 @@ thread_local! {
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether this call is to do its work twice: every third one of a thread is.
+/// Whether this call is to do its work twice: true for every third call in a thread.
 pub(super) fn is_due() -> bool {
     CALLS.replace((CALLS.get() + 1) % 3) == 2
 }

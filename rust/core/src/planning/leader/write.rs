@@ -129,7 +129,7 @@ impl Pen {
 }
 
 /// Writes every member's assignment, an empty one included, in canonical form (version 3, topics and numbers ascending).
-/// `generation` goes into the user data, which without it is null. O(partitions + bytes).
+/// `generation` is written into the user data; without a generation, the user data is null. O(partitions + bytes).
 ///
 /// # Errors
 /// An assigned topic's name has more than 32,767 bytes.

@@ -142,7 +142,7 @@ pub(super) struct Timeline<'a> {
     last_seq: i64,
 }
 
-/// The most bytes of problems that a row reports: a step may have a million of them.
+/// The most bytes of problems that a row reports: a step may have a million problems.
 const MOST_TOLD: usize = 1_000;
 const MORE: &str = "; and more";
 

@@ -45,7 +45,7 @@ pub struct Figures {
 pub struct Loads {
     /// The load of the most loaded member, divided by its capacity.
     pub worst: f64,
-    /// A lower bound of it in any plan.
+    /// A lower bound of the worst load in any plan.
     pub bound: f64,
 }
 

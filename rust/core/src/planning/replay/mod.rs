@@ -60,7 +60,7 @@ pub struct Row {
     /// When, in milliseconds since 1970.
     pub ts: i64,
     /// The generation that was formed: the observed one, or the strategy's own count from 1. A cooperative rebalance that
-    /// takes a partition from a member takes two.
+    /// takes a partition from a member forms two.
     pub generation: i32,
     /// Why.
     pub cause: RebalanceCause,

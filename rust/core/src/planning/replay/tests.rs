@@ -84,7 +84,7 @@ fn only_what_a_planner_weighs_has_loads() {
     assert_eq!(of(0), [(None, false); 3]);
     assert_eq!(of(1), [(Some((6.0, 0.5)), false), (Some((3.0, 0.5)), false), (Some((6.0, 0.5)), false)]);
     assert_eq!(of(2), [(None, false); 3]);
-    // The fallback weighs nothing.
+    // The fallback plan has no loads.
     assert_eq!(of(3), [(Some((6.0, 6.0)), false), (None, true), (Some((6.0, 6.0)), false)]);
 }
 
@@ -509,7 +509,7 @@ fn without_any_known_count_there_are_no_figures() {
             at(1, Kind::Join, "a", &["t", "u"]),
             at(2, Kind::Join, "b", &["t"]),
             at(3, Kind::Leave, "b", &[]),
-            // Before 350 t has a count, and u has none: that is enough for figures.
+            // At 350, before this event, t gets a count; u has none. One known count is enough for figures.
             at(4, Kind::Join, "b", &["u"]),
             at(5, Kind::Snapshot, "c", &[]),
         ],

@@ -1,4 +1,4 @@
-//! A group at a glance: one plan for members and what they own, without a history.
+//! A group at a glance: one plan for members and the partitions that they own, without a history.
 
 use crate::planning::group::{Group, NONE};
 use crate::planning::ownership::Ownership;

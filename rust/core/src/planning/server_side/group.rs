@@ -56,7 +56,7 @@ pub struct ServerSideGroup {
     ids: HashSet<Uuid>,
     /// Whether something happened that is not planned.
     pending: bool,
-    /// How often something happened that has to be planned.
+    /// The number of changes that had to be planned.
     changes: u64,
     /// The members in the order in which the assignor saw them last.
     seen: Vec<u32>,
@@ -308,7 +308,7 @@ impl ServerSideGroup {
         self.assignor = assignor;
     }
 
-    /// How often something happened that has to be planned. A coordinator raises the group's epoch with it.
+    /// The number of changes that had to be planned. A coordinator raises the group's epoch with each.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes

@@ -121,7 +121,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Moves partitions of one topic from the largest of its subscribers to the smallest. Whether anything moved.
+    /// Moves partitions of one topic from the largest of its subscribers to the smallest. Returns whether any moved.
     fn balance_topic(&mut self, topic: u32) -> bool {
         let subscribers = &self.subscribers[topic as usize];
         let sizes = subscribers.iter().map(|&member| self.sizes[member as usize]);

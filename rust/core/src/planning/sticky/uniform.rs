@@ -15,7 +15,7 @@ pub(super) fn only_subscription(group: &Group) -> Option<u32> {
 }
 
 /// Turns the previous owners into the plan of a group whose subscribers all have this subscription. O(partitions + members),
-/// and for each member that loses partitions as much again as it held.
+/// plus, for each member that loses partitions, the number that it held.
 ///
 /// With `q, r = divmod(partitions, members)`, a member with at most `q` partitions keeps all of them. Of the members with more,
 /// the first `r` keep `q + 1` and the others `q`. No balanced plan keeps more.

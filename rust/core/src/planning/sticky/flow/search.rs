@@ -27,7 +27,7 @@ struct Arc {
 struct RackCost {
     /// The member is on another rack than the row's partitions.
     mismatch: bool,
-    /// Whether an edge before has the cost: on a detour beyond its first hub.
+    /// Whether an earlier edge has the cost: on a detour, the edge out of the row has all of it.
     paid: bool,
 }
 
@@ -43,7 +43,7 @@ struct Edge<C> {
 
 pub(super) struct Flow<'a, C, const RACKS: bool> {
     network: &'a Network<'a>,
-    /// Those of the network: row to its members, and member to its arcs.
+    /// The arcs of the network: row to its members, and member to its arcs.
     rows: &'a Csr,
     arcs_of: &'a Csr,
     members: u32,
