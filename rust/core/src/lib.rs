@@ -3,7 +3,7 @@
 //! The crate is pure: it does no I/O, reads no clock and draws no random number. Names become dense ids once, at the edge
 //! ([`planning::group`]); behind it there are only ids and flat arrays.
 //!
-//! A module imports only the modules that its arrows lead to (`tests/test_core_architecture.py` of the repository checks this):
+//! A room, as docs/design.md calls these modules, imports only the rooms that its arrows lead to:
 //!
 //! ```text
 //!      verify            a proof: imports the values of planning (group, ownership, objective, plan), no solver
