@@ -1,7 +1,7 @@
 //! Which of its assigned partitions a member takes.
 
 use crate::config;
-use crate::script::{Asked, Script, owned, share};
+use crate::script::{Asked, Script, assignment, owned};
 use kafka_assignors_core::member::{Action, Event, Level, NoticeKind, Stage};
 use kafka_assignors_core::protocol::assignment::Assignment;
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
@@ -23,7 +23,7 @@ fn given(partitions: &[(&str, &[i32])]) -> Script {
     script.actions.clear();
     // The member's metadata is older than the assignment.
     script.pass(1);
-    script.sync(share(partitions, 1));
+    script.sync(assignment(partitions, 1));
     script
 }
 
@@ -120,7 +120,7 @@ fn of_a_topic_whose_size_is_not_known_nothing_is_taken_until_it_is() {
     script.answer(&asked, &script.follows(1));
     script.pass(1);
     let all: Vec<i32> = (0..250_000).collect();
-    script.sync(share(&[("new", &all), ("t", &[0])], 1));
+    script.sync(assignment(&[("new", &all), ("t", &[0])], 1));
     script.discover();
     let notice = script.obey();
     assert_eq!((notice.kind, &notice.owned), (NoticeKind::Assign, &owned(&[("t", &[0])])));
@@ -142,7 +142,7 @@ fn a_rebalance_overtakes_a_share_that_is_looked_at() {
     assert!(script.notices().iter().all(|notice| notice.kind == NoticeKind::Prepare), "{:?}", script.notices());
     let joining: Asked<JoinGroupRequest> = script.asked();
     script.answer(&joining, &script.follows(2));
-    script.sync(share(&[("t", &[1])], 2));
+    script.sync(assignment(&[("t", &[1])], 2));
     assert_eq!(script.obey().owned, owned(&[("t", &[1])]));
 }
 
@@ -153,7 +153,7 @@ fn a_topic_that_is_gone_has_no_partitions() {
     let asked = script.joining();
     script.answer(&asked, &script.follows(1));
     script.pass(1);
-    script.sync(share(&[("t", &[0]), ("u", &[0, 1])], 1));
+    script.sync(assignment(&[("t", &[0]), ("u", &[0, 1])], 1));
     script.discover();
     assert_eq!(script.obey().owned, owned(&[("t", &[0])]));
 }

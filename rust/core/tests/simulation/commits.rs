@@ -1,6 +1,6 @@
 //! Scenarios 34 to 38 and 40: offsets.
 
-use crate::script::{Asked, Script, owned, share};
+use crate::script::{Asked, Script, assignment, owned};
 use crate::world::{Weather, World};
 use crate::{config, group};
 use kafka_assignors_core::member::{Action, CommitOffset, Config, Event, Role, Stage};
@@ -104,7 +104,7 @@ fn scenario_35_commits_before_during_and_after_a_rebalance() {
     let joined = script.follows(2);
     script.answer(&joining, &joined);
     assert!(!script.asks(ApiKey::OffsetCommit));
-    script.sync(share(&[("t", &[0])], 2));
+    script.sync(assignment(&[("t", &[0])], 2));
     script.obey();
     assert_eq!(script.ended(2), Some(ErrorCode::NONE), "dropped");
     // A commit after the rebalance: it is sent with the new generation, and the member drops the partition that it lost.
@@ -129,7 +129,7 @@ fn scenario_35_what_a_cooperative_member_keeps_is_committed_after_the_rebalance(
     assert!(!script.asks(ApiKey::OffsetCommit), "not between JoinGroup and SyncGroup");
     let joined = script.follows(2);
     script.answer(&joining, &joined);
-    script.sync(share(&[("t", &[0, 1])], 2));
+    script.sync(assignment(&[("t", &[0, 1])], 2));
     let body = script.committed(ErrorCode::NONE);
     assert_eq!((body.generation_id, body.topics[0].partitions.len()), (2, 2));
     assert_eq!(script.ended(1), Some(ErrorCode::NONE));
@@ -163,7 +163,7 @@ fn scenario_35_a_last_commit_that_waits_for_another_one_is_sent_before_the_membe
     // After JoinGroup no offset of these partitions is committed.
     script.commit(3, &[("t", 0, 7)]);
     script.answer(&joining, &script.follows(2));
-    script.sync(share(&[("t", &[1])], 2));
+    script.sync(assignment(&[("t", &[1])], 2));
     script.obey();
     assert!(!script.asks(ApiKey::OffsetCommit));
 
@@ -201,7 +201,7 @@ fn scenario_35_a_last_commit_of_what_goes_to_others_is_sent_before_they_get_it()
     script.obey();
     let joining: Asked<JoinGroupRequest> = script.asked();
     script.answer(&joining, &script.follows(2));
-    script.sync(share(&[("t", &[0])], 2));
+    script.sync(assignment(&[("t", &[0])], 2));
     script.commit(1, &[("t", 0, 5)]);
     let notice = script.notice().unwrap();
     assert_eq!(notice.revoked, owned(&[("t", &[1])]));
@@ -252,7 +252,7 @@ fn late_for_its_generation(settings: Config) {
     let joining: Asked<JoinGroupRequest> = script.asked();
     let joined = script.follows(2);
     script.answer(&joining, &joined);
-    script.sync(share(&[("t", &[0])], 2));
+    script.sync(assignment(&[("t", &[0])], 2));
     script.obey();
     {
         let partition = kafka_assignors_core::protocol::offsets::OffsetCommitPartitionResponse {
@@ -304,7 +304,7 @@ fn scenario_35_a_commit_of_what_was_away_in_between_is_dropped() {
         let joining = until_joining(&mut script);
         let joined = script.follows(generation);
         script.answer(&joining, &joined);
-        script.sync(share(&[("t", numbers)], generation));
+        script.sync(assignment(&[("t", numbers)], generation));
         script.obey();
     }
     script.connects = true;
@@ -351,7 +351,7 @@ fn scenario_35_a_commit_across_a_generation_that_was_missed_is_dropped() {
     let joining: Asked<JoinGroupRequest> = script.asked();
     let joined = script.follows(3);
     script.answer(&joining, &joined);
-    script.sync(share(&[("t", &[0])], 3));
+    script.sync(assignment(&[("t", &[0])], 3));
     script.obey();
     assert!(!script.asks(ApiKey::OffsetCommit));
     let dropped = script.actions.iter().find_map(|action| match action {
@@ -373,12 +373,12 @@ fn scenario_35_an_eager_member_commits_what_came_straight_back() {
     let joining = until_joining(&mut script);
     let joined = script.follows(2);
     script.answer(&joining, &joined);
-    script.sync(share(&[("t", &[0])], 2));
+    script.sync(assignment(&[("t", &[0])], 2));
     script.connects = true;
     let conn = script.conn(Role::Offsets);
     let versions = script.versions.clone();
     script.tell(Event::Connected { conn, versions });
-    assert!(!script.asks(ApiKey::OffsetCommit), "not before the share is taken");
+    assert!(!script.asks(ApiKey::OffsetCommit), "not before the assignment is taken");
     script.obey();
     script.pass(1_500);
     let body = script.committed(ErrorCode::NONE);
@@ -398,7 +398,7 @@ fn scenario_35_a_commit_of_what_was_given_up_is_not_waited_for() {
     assert_eq!(script.ended(1), Some(ErrorCode::NONE));
     let joined = script.follows(2);
     script.answer(&joining, &joined);
-    script.sync(share(&[("t", &[0])], 2));
+    script.sync(assignment(&[("t", &[0])], 2));
     script.commit(2, &[("t", 0, 5)]);
     assert_eq!(script.ended(2), Some(ErrorCode::NONE));
     for number in [1, 2] {

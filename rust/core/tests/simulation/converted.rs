@@ -1,7 +1,7 @@
 //! Scenarios 41 and 42, for the member: a group in which the broker assigns (KIP-848).
 
 use crate::config;
-use crate::script::{Asked, Script, share};
+use crate::script::{Asked, Script, assignment};
 use kafka_assignors_core::member::{Action, Converted, NoticeKind, Stage};
 use kafka_assignors_core::protocol::join_group::JoinGroupRequest;
 use kafka_assignors_core::protocol::{ApiKey, ErrorCode};
@@ -40,7 +40,7 @@ fn scenario_42_a_member_that_carries_on_takes_the_brokers_plan_until_the_group_i
         let mut joined = script.follows(generation);
         joined.leader = String::new();
         script.answer(&asked, &joined);
-        let body = script.sync(share(&[("t", &[generation % 4])], generation));
+        let body = script.sync(assignment(&[("t", &[generation % 4])], generation));
         assert!(body.assignments.is_empty(), "it plans nothing");
         assert_eq!(script.obey().kind, NoticeKind::Assign);
         assert_eq!(conversions(&script), 1, "reported once");

@@ -1,6 +1,6 @@
 //! Scenarios 6 to 16: joining a generation, and every failure of that.
 
-use crate::script::{Asked, Script, owned, share};
+use crate::script::{Asked, Script, assignment, owned};
 use crate::world::World;
 use crate::{config, group, world};
 use kafka_assignors_core::member::{Action, Event, NoticeKind, Role, Stage};
@@ -65,7 +65,7 @@ fn scenario_07_a_join_may_take_longer_than_a_request() {
     }
     let joined = script.follows(1);
     script.answer(&asked, &joined);
-    script.sync(share(&[("t", &[0])], 1));
+    script.sync(assignment(&[("t", &[0])], 1));
     assert_eq!(script.obey().kind, NoticeKind::Assign);
 }
 
@@ -191,7 +191,7 @@ fn scenario_11_a_share_of_a_generation_that_is_over_is_not_applied() {
     let asked = rejoining(&mut script);
     let joined = script.follows(2);
     script.answer(&asked, &joined);
-    script.sync(share(&[("t", &[0, 1])], 2));
+    script.sync(assignment(&[("t", &[0, 1])], 2));
     let stale = script.notice().unwrap();
     assert_eq!(stale.kind, NoticeKind::Assign);
     script.heartbeat(ErrorCode::UNKNOWN_MEMBER_ID);
@@ -221,7 +221,7 @@ fn scenario_12_a_group_of_another_kind_or_an_assignor_that_was_not_offered_is_fa
     let body = SyncGroupResponse {
         protocol_type: Some("consumer".to_owned()),
         protocol_name: Some("range".to_owned()),
-        assignment: share(&[], 1),
+        assignment: assignment(&[], 1),
         ..Default::default()
     };
     script.answer(&asked, &body);
@@ -251,7 +251,7 @@ fn scenario_13_topics_that_are_not_subscribed_to_are_not_taken() {
     let asked = script.joining();
     let joined = script.follows(1);
     script.answer(&asked, &joined);
-    script.sync(share(&[("t", &[0, 0, 1]), ("foreign", &[0])], 1));
+    script.sync(assignment(&[("t", &[0, 0, 1]), ("foreign", &[0])], 1));
     let notice = script.obey();
     assert_eq!(notice.owned, owned(&[("t", &[0, 1])]));
     script.pass(500);

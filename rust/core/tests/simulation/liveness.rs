@@ -1,6 +1,6 @@
 //! Scenarios 17 to 22: heartbeats, sessions, applications that do not poll, and closing.
 
-use crate::script::{Asked, Script, owned, share};
+use crate::script::{Asked, Script, assignment, owned};
 use crate::world::World;
 use crate::{config, group};
 use kafka_assignors_core::member::{Action, Config, Converted, Event, NoticeKind, Role, Stage};
@@ -43,7 +43,7 @@ fn scenario_17_a_heartbeats_answer_to_a_generation_that_is_over_is_ignored() {
     assert_eq!(script.member.identity().1, stamp);
     let joined = script.follows(2);
     script.answer(&joining, &joined);
-    script.sync(share(&[("t", &[0])], 2));
+    script.sync(assignment(&[("t", &[0])], 2));
     script.obey();
     assert_eq!(script.member.stage(), Stage::Stable);
     assert!(script.asks(ApiKey::JoinGroup).eq(&false), "no second rebalance");
@@ -246,7 +246,7 @@ fn scenario_20_a_static_member_that_does_not_poll_only_falls_silent() {
     let asked = script.joining();
     let joined = script.follows(1);
     script.answer(&asked, &joined);
-    script.sync(share(&[("t", &[0])], 1));
+    script.sync(assignment(&[("t", &[0])], 1));
     script.obey();
     for _ in 0..9 {
         script.heartbeat(ErrorCode::NONE);
@@ -336,7 +336,7 @@ fn scenario_22_closing_during_a_rejoin_commits_what_was_read() {
         let (mut script, asked) = rejoining();
         let joined = JoinGroupResponse { leader: leader.to_owned(), ..script.follows(2) };
         script.answer(&asked, &joined);
-        script.sync(share(&[("t", &[0])], 2));
+        script.sync(assignment(&[("t", &[0])], 2));
         leaves_with_a_commit(&mut script, 2);
     }
 }
@@ -378,7 +378,7 @@ fn scenario_22_closing_twice_and_inside_a_callback() {
     let asked = script.joining();
     let joined = script.follows(1);
     script.answer(&asked, &joined);
-    script.sync(share(&[("t", &[0])], 1));
+    script.sync(assignment(&[("t", &[0])], 1));
     let notice = script.notice().unwrap();
     assert!(script.member.begin(notice.ticket));
     script.tell(Event::Close { timeout_ms: 5_000 });

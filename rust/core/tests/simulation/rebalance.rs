@@ -1,7 +1,7 @@
 //! Scenarios 23 to 30: which member has which partitions while the group changes.
 
 use crate::host::flat;
-use crate::script::{Asked, Script, owned, share};
+use crate::script::{Asked, Script, assignment, owned};
 use crate::world::World;
 use crate::{config, group, world};
 use kafka_assignors_core::member::{Action, Event, NoticeKind, Partitions, Stage};
@@ -108,7 +108,7 @@ fn scenario_25_a_subscription_that_changes_during_a_rebalance_is_for_the_next() 
     script.subscribe(&["u"]);
     let joined = script.follows(1);
     script.answer(&asked, &joined);
-    script.sync(share(&[("t", &[0])], 1));
+    script.sync(assignment(&[("t", &[0])], 1));
     let notice = script.obey();
     assert!(notice.owned.is_empty(), "nothing of a topic that is not wanted any more: {notice:?}");
     script.discover();
@@ -216,7 +216,7 @@ fn scenario_26_what_a_member_has_that_missed_a_plan_is_lost() {
     assert_eq!(asked.body.member_id, "me");
     let joined = script.follows(4);
     script.answer(&asked, &joined);
-    script.sync(share(&[("t", &[1])], 4));
+    script.sync(assignment(&[("t", &[1])], 4));
     let notice = script.obey();
     assert!(!notice.lost);
     assert_eq!(notice.added, owned(&[("t", &[1])]), "read on from what is committed");
@@ -240,7 +240,7 @@ fn scenario_26_a_plan_that_was_made_with_the_claims_costs_nothing() {
     let asked: Asked<JoinGroupRequest> = script.asked();
     let joined = script.follows(3);
     script.answer(&asked, &joined);
-    script.sync(share(&[("t", &[0, 1])], 3));
+    script.sync(assignment(&[("t", &[0, 1])], 3));
     let notice = script.obey();
     assert!(!notice.lost && notice.revoked.is_empty() && notice.added.is_empty());
 }

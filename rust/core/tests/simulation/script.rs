@@ -46,7 +46,7 @@ pub(crate) struct Script {
     pub(crate) leaderless: Vec<String>,
 }
 
-pub(crate) fn share(partitions: &[(&str, &[i32])], generation: i32) -> Vec<u8> {
+pub(crate) fn assignment(partitions: &[(&str, &[i32])], generation: i32) -> Vec<u8> {
     let list = CanonicalPartitions::new(partitions.iter().map(|&(topic, numbers)| (topic, numbers.to_vec())));
     assignment::encode(&list, Some(generation)).unwrap()
 }
@@ -296,7 +296,7 @@ impl Script {
     pub(crate) fn stable(&mut self, partitions: &[(&str, &[i32])]) {
         let asked = self.joining();
         self.answer(&asked, &self.follows(1));
-        self.sync(share(partitions, 1));
+        self.sync(assignment(partitions, 1));
         self.discover();
         self.obey();
         self.discover();

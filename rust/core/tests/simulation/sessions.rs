@@ -1,6 +1,6 @@
 //! Scenarios 19, 20 and 39: the member's own clock for its session, and its identity for transactions.
 
-use crate::script::{Asked, Script, owned, share};
+use crate::script::{Asked, Script, assignment, owned};
 use crate::world::World;
 use crate::{config, group};
 use kafka_assignors_core::member::{Action, Event, NoticeKind, Role, Stage};
@@ -170,7 +170,7 @@ fn scenario_19_the_clock_stands_while_the_coordinator_holds_a_join_or_a_sync() {
     polled(&mut script, 25_000);
     assert!(script.asks(ApiKey::SyncGroup));
     assert!(!script.member.is_lost());
-    script.sync(share(&[("t", &[0])], 2));
+    script.sync(assignment(&[("t", &[0])], 2));
     assert_eq!(script.member.session_end(), Some(script.now + SESSION));
     script.obey();
     assert_eq!(script.member.owned(), owned(&[("t", &[0])]));

@@ -1,6 +1,6 @@
 //! Scenarios 32 and 33: static members.
 
-use crate::script::{Asked, Script, share};
+use crate::script::{Asked, Script, assignment};
 use crate::world::World;
 use crate::{config, world};
 use kafka_assignors_core::member::{Config, Role, Stage};
@@ -142,7 +142,7 @@ fn stable_static() -> Script {
     assert_eq!(asked.body.group_instance_id.as_deref(), Some("i1"));
     let joined = script.follows(1);
     script.answer(&asked, &joined);
-    script.sync(share(&[("t", &[0, 1, 2, 3])], 1));
+    script.sync(assignment(&[("t", &[0, 1, 2, 3])], 1));
     script.obey();
     script.discover();
     // The member checks with DescribeGroups whether the plan fits, but the broker does not allow that.
@@ -200,7 +200,7 @@ fn scenario_33_a_fencing_of_a_generation_that_is_over_is_not_fatal() {
     let mut joined = script.follows(2);
     joined.member_id = "me-again".to_owned();
     script.answer(&asked, &joined);
-    script.sync(share(&[("t", &[1])], 2));
+    script.sync(assignment(&[("t", &[1])], 2));
     script.obey();
     let partition = kafka_assignors_core::protocol::offsets::OffsetCommitPartitionResponse {
         partition_index: 0,
