@@ -23,7 +23,7 @@ SESSION_MS = 6000
 
 
 class Noting(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Notes its calls. ``during`` is called within each, and awaited if that can be."""
+    """Notes the calls of the listener. Each call runs ``during``, and awaits its result if it is a coroutine."""
 
     def __init__(self, during: Callable[[str, set[TopicPartition]], Any] | None = None) -> None:
         self.calls: list[tuple[str, set[TopicPartition]]] = []
@@ -60,7 +60,7 @@ class Members:
             await each.stop()
 
     def topic(self, partitions: int, records: int = 0) -> tuple[str, set[TopicPartition]]:
-        """A new topic with so many records in each partition; its name and its partitions."""
+        """A new topic with `records` records in each partition; returns its name and its partitions."""
         name = self.kafka.create_topic(unique("topic"), partitions)
         self.fill(name, partitions, records)
         return name, {TopicPartition(name, each) for each in range(partitions)}

@@ -100,8 +100,8 @@ def describe_groups(members: int) -> bytes:
 
 
 def consumer_group_describe(shares: list[int]) -> bytes:
-    """ConsumerGroupDescribe 0: one member for each number in `shares`. So many partitions are its assignment and its
-    target assignment.
+    """ConsumerGroupDescribe 0: one member for each number in `shares`. The number is that of the partitions in the
+    member's assignment, and in its target assignment.
     """
 
     def share(count: int) -> bytes:

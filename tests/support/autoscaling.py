@@ -1,7 +1,8 @@
 """A plain simulation of a group and its autoscaler, to compare `kafka_assignors.autoscale` with.
 
-It shares no code with it: it keeps everything that ever happened in lists, and looks it all up again at each step. Only
-the plans are the package's, since the strategies are not what it tests. Slow and simple on purpose.
+The simulation shares no code with that module. It keeps every event in lists, and searches the lists again at each
+step. Only the plans come from the package, since these tests do not check the strategies. The simulation is slow and
+simple on purpose.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Pod:
 
 
 class Simulation:
-    """One run; `figures` has what a `Replayed` has, under the same names."""
+    """One run. `figures` returns figures of a `Replayed`, under the same names."""
 
     def __init__(self, load: Workload, policy: Policy, assignor: Assignor, static: bool, timing: Timing) -> None:
         self.load, self.policy, self.assignor, self.static, self.timing = load, policy, assignor, static, timing
@@ -282,7 +283,7 @@ class Simulation:
                 most = {name: min(self.waiting(name, until), rate * there[name] // 1000) for name in own}
                 left = rate * max(there.values(), default=0) // 1000
                 open_ = sorted(own, key=lambda name: (most[name], name))
-                # A partition with no more than an equal part waiting is read whole; the others divide the rest.
+                # A partition with at most an equal part of the rate is read to its end; the others share the rest.
                 while open_ and most[open_[0]] <= left // len(open_):
                     new_read[open_[0]] = most[open_[0]]
                     left -= most[open_.pop(0)]
@@ -290,7 +291,7 @@ class Simulation:
                     part = left // (len(open_) - place)
                     new_read[name] = part
                     left -= part
-            # What a partition keeps uncommitted stays as it was while its owner does not read.
+            # `seen` adds the uncommitted records to the lag. A partition that was not read in this step has none.
             self.read_in_step, self.last_step = new_read, length
             for name in self.names:
                 self.read_so_far[name] += new_read[name]

@@ -213,7 +213,7 @@ class Script:
                 part.poll()
 
     def after(self, seconds: float, *, of: tuple[Part, ...] = ()) -> None:
-        """Polls all consumers, or those in `of`, for `seconds`. A test then shows that something did not happen."""
+        """Polls all consumers, or those in `of`, for `seconds`, in a test that something does not happen."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for part in of or self.parts:
@@ -225,9 +225,9 @@ class Script:
 
     @contextlib.contextmanager
     def waiting_for_a_dead_member(self, label: str, strategy: str) -> Iterator[None]:
-        """Keeps the group in a rebalance that cannot end: a member has joined and sends no further request."""
+        """Keeps the group in a rebalance, in which the group waits for a member that sends no further request."""
         names = ("dead", "newcomer")
-        # The rebalance ends with the session of the dead member. A consumer that closes meanwhile may wait for the end.
+        # The rebalance ends when the session of the dead member expires. A consumer that is closed may wait for that.
         others = [
             RawMember(self.kafka.bootstrap_servers, self.group, name, strategy, session_ms=20_000) for name in names
         ]

@@ -78,9 +78,9 @@ class Kafka:
                 _done(self.admin.create_topics([new]))
                 break
             except KafkaException as error:
-                # A broker that has just started may have older metadata than the others. When librdkafka reads them, it
-                # drops a broker that they do not list, and the answer of that broker to this request. The topic may
-                # exist.
+                # A broker that has just started may have older metadata than the others. librdkafka then drops
+                # each broker that this metadata does not list, and with it the broker's answer to this request. The
+                # topic may exist all the same.
                 code = error.args[0].code()
                 if first and code == KafkaError._DESTROY_BROKER:
                     continue
@@ -312,7 +312,7 @@ class _PortTakenError(RuntimeError):
     """The address was in use when the broker started."""
 
 
-# One partition for each internal topic, and no delay of a group's first rebalance: tests would wait for both.
+# Each internal topic has one partition, and a group's first rebalance has no delay: tests would wait for more.
 # `controller.quorum.voters` instead of the newer bootstrap servers: the formatted log directory then contains no port,
 # so that one copy of it serves every start.
 _SETTINGS: dict[str, str] = {
@@ -334,7 +334,7 @@ _SETTINGS: dict[str, str] = {
     "num.network.threads": "2",
     "num.io.threads": "2",
     "log.cleaner.dedupe.buffer.size": "16777216",
-    # Without records that say only that the controller is there: they are half of what an idle broker computes.
+    # The controller writes no no-op records: they cost half of the processor time of an idle broker.
     "metadata.max.idle.interval.ms": "0",
 }
 

@@ -36,8 +36,9 @@ def executable() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
-# The browser reads commands from file descriptor 3 and writes to 4. The pipes may have these two numbers, exchanged:
-# `dup2` to 3 would then close the pipe that belongs at 4. Therefore both are duplicated to 5 or higher first.
+# The browser reads commands from file descriptor 3 and writes its answers to 4. The pipe for the commands may have
+# number 4, and the other pipe number 3: `dup2` to 3 would then close that other pipe. Therefore both are first
+# duplicated to numbers from 5 on.
 _AT_3_AND_4 = """
 import os, sys
 reads, writes = (os.dup(int(each)) for each in sys.argv[1:3])

@@ -21,8 +21,8 @@ class Certificates:
     """Files below one directory.
 
     ``store`` is a broker's key, certificate and CA in one file, in Kafka's format. The certificate names localhost and
-    127.0.0.1; that in ``misnamed_store`` names another host. ``stranger`` is the certificate of another CA. ``revoked``
-    is a revocation list with the broker's certificate, ``unrevoked`` one without it.
+    127.0.0.1; the certificate ``misnamed`` names another host. ``stranger`` is the certificate of another CA.
+    ``revoked`` is a revocation list with the broker's certificate, ``unrevoked`` one without it.
     """
 
     ca: Path

@@ -1,7 +1,8 @@
 """Groups whose members are killed, frozen and replaced at random while records flow, and the checks at the end.
 
-`Storm` kills and freezes. A seed repeats the order of the blows; their effect still depends on the machine. `Findings`
-checks the complete record, without sampling: every line of every member, and the log of the offsets topic.
+`Storm` kills, freezes and closes members; each such act is a blow. A seed repeats the order of the blows; their effect
+still depends on the machine. `Findings` checks the complete record, without sampling: every line of every member, and
+the log of the offsets topic.
 """
 
 from __future__ import annotations
@@ -73,14 +74,14 @@ _WAYS = {
     ),
 }
 OURS = frozenset(_WAYS)
-"""The kinds of members whose consumer is ours: they live through everything."""
+"""The kinds of members whose consumer is ours. These members must not end by themselves."""
 # In seconds. The time between two blows, and the time for which a member is frozen: shorter or longer than its session.
 _PAUSE = (0.5, 2.5)
 _SHORT = (0.2, 2.0)
 _LONG = (SESSION_MS / 1000 + 0.5, SESSION_MS / 1000 + 3.0)
 _REPLACED_AFTER = (0.0, 2.0)
 _SETTLING = 90.0
-# A consumer of ours gives up to leave after 30 seconds without an answer.
+# A consumer of ours that leaves gives up after 30 seconds without an answer.
 _LEAVING = 45.0
 _POLL = 0.05
 
@@ -124,7 +125,7 @@ class Feed:
         self._producer.poll(0)
 
     def end(self) -> None:
-        """Waits until the broker has all records. An offset is the record's number there: none was written twice."""
+        """Waits until the broker has all records. Each offset must be the record's number: none was written twice."""
         assert self._producer.flush(_SETTLING) == 0, "the broker did not take all records"
         assert not self._failures, self._failures[:5]
         assert sum(self.written.values()) == self._sent
@@ -181,7 +182,7 @@ class Storm:
         self._count: Counter[str] = Counter()
         self._topic = ""
         self._members: dict[str, Member] = {}
-        # Members of ours that were told to leave.
+        # Members of ours that received the command `close`; their processes may still run.
         self._leaving: list[Member] = []
         self._kinds = list(kinds)
         # Blows that end later: the time, and the function that ends them.
@@ -196,7 +197,7 @@ class Storm:
             self._add(kind)
 
     def go_on(self) -> None:
-        """Strikes if the time has come."""
+        """Ends the blows that are due, replaces the members that ended, and strikes if the pause is over."""
         now = time.monotonic()
         due = [each for each in self._later if each[0] <= now]
         self._later = [each for each in self._later if each[0] > now]
@@ -215,12 +216,12 @@ class Storm:
         self._replace_the_ended()
 
     def close(self) -> None:
-        """Closes all members, and waits for those that were told to leave during the storm."""
+        """Closes all members, and waits for the end of our members that received `close` during the storm."""
         for name, member in self._members.items():
             try:
                 member.close()
             except RuntimeError:
-                # Other clients may fail here: kafka-python, if it started without a broker, gives up only now.
+                # A member of another client may fail: kafka-python gives up only now if it started without a broker.
                 if _kind(name) in OURS:
                     raise
                 self.ended.append(name)
@@ -281,7 +282,7 @@ class Storm:
         for name, member in list(self._members.items()):
             if member.alive:
                 continue
-            # Ours may end only if librdkafka lost a partition. Other clients may end for reasons of their own.
+            # A member of ours may end only if librdkafka lost a partition. Other members may end for other reasons.
             lost = _kind(name) == "confluent" and member.exit_code == LOST_CODE
             assert lost or _kind(name) not in OURS, member.failure("ended by itself")
             self.ended.append(name)
@@ -324,7 +325,8 @@ class Findings:
         readers: dict[tuple[int, int], str] = {}
         shares: dict[str, dict[int, frozenset[int]]] = defaultdict(dict)
         latest: dict[str, int] = {}
-        # In the new protocol a share shrinks within an epoch: what each member has lost so since its last records.
+        # In the new protocol a share can shrink within an epoch. By member: the partitions that left its share since
+        # its last records.
         gone: dict[str, frozenset[int]] = defaultdict(frozenset)
         for event in events:
             name = event.member
@@ -340,7 +342,7 @@ class Findings:
             elif event.kind == "consumed":
                 for topic, number, first, last in event.fields["offsets"]:
                     assert topic == self.topic
-                    # A call that returns records may span two generations: a record can be from the generation before.
+                    # A call may return records of two generations: the one in which the call began, and the latest one.
                     began = event.fields.get("began", latest[name])
                     generation = began if number in shares[name].get(began, frozenset()) | gone[name] else latest[name]
                     if _kind(name) in OURS:
@@ -355,7 +357,7 @@ class Findings:
         self.generations = len({generation for generation, _ in given})
 
     def _note(self, partition: int, first: int, last: int) -> int:
-        """The number of these records that had been read before."""
+        """Marks these records as read. Returns how many of them had been read before."""
         seen = self.seen.setdefault(partition, bytearray())
         if len(seen) <= last:
             seen.extend(bytes(last + 1 - len(seen)))

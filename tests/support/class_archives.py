@@ -32,7 +32,7 @@ with opened("local[2]") as spark:
 
 
 def spark(target: Path) -> None:
-    """The classes of a short job."""
+    """Writes the archive, with the classes of a short job."""
     options = " ".join([*jvm.SPARK, jvm.QUIET, f"-XX:ArchiveClassesAtExit={target}"])
     with tempfile.TemporaryDirectory() as folder:
         script = (sys.executable, "-P", "-c", _JOB, Path(folder, "table"))
@@ -41,7 +41,7 @@ def spark(target: Path) -> None:
 
 
 def kafka(target: Path) -> None:
-    """The classes of a broker and of a member that joins a group on it."""
+    """Writes the archive, with the classes of a broker and of a member that joins a group on it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         lists = [folder / "broker.classes", folder / "member.classes"]
@@ -78,9 +78,9 @@ def listed(path: Path) -> Iterator[None]:
 
 
 def make(target: Path, train: Callable[[Path], None]) -> None:
-    """Makes an archive if it is not there. It gets its name when it is complete.
+    """Makes an archive if it does not exist. The archive gets its name when it is complete.
 
-    Not by `jars.made_once`, whose lock the broker takes itself for its files.
+    `jars.made_once` cannot do this: the broker takes the same lock for its own files, and the lock does not nest.
     """
     if not target.exists():
         unfinished = target.with_suffix(".unfinished")

@@ -55,7 +55,7 @@ class Cluster(Kafka):
         return self.brokers[self.describe_group(group).coordinator]
 
     def wait_for(self, alive: int) -> None:
-        """Waits until the cluster knows `alive` brokers, and every replica on them is in sync."""
+        """Waits until the metadata list `alive` brokers, and every replica on these brokers is in sync."""
         deadline = time.monotonic() + _TIMEOUT
         while not self._is_in_order(alive):
             if time.monotonic() > deadline:

@@ -1,8 +1,9 @@
 """An embedded Kafka whose group coordinator does what a test commands, step by step.
 
-All requests but those of the group are served by the embedded Kafka. JoinGroup and SyncGroup wait until the test
-answers them, and heartbeats are answered as the test says. So a test sees what a client's own coordinator really sends,
-in any release of the client, and decides who leads, what the leader is told, and when.
+The embedded Kafka serves all requests except those of the group. JoinGroup and SyncGroup wait until the test answers
+them; the test sets the error in the answers to heartbeats. A test can therefore read the requests of a client's own
+coordinator, in any release of the client. The test decides which member leads, which members the leader receives, and
+when.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ LAST_GENERATION = 1_000
 TIMEOUT = 30.0
 
 Joined = list[tuple[str, str | None, bytes]]
-"""Members as a leader is told of them: id, instance id and metadata."""
+"""The members in the leader's answer to JoinGroup: id, instance id and metadata."""
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Request:
 
 
 class CommandedBroker:
-    """The broker that the embedded server serves: the group by commands, everything else by the one behind it."""
+    """The broker of the embedded server. It answers the group's requests by commands, and passes all others on."""
 
     def __init__(self, broker: Any) -> None:
         self._broker = broker
@@ -77,7 +78,7 @@ class CommandedBroker:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
 
-    # What the server's thread calls.
+    # Called by the server's thread.
 
     def handle(self, now_ms: int, connection: int, frame: bytes) -> tuple[bool, list[tuple[int, bytes]]]:
         api, version = struct.unpack_from(">hh", frame)
@@ -108,10 +109,10 @@ class CommandedBroker:
         deadline: int | None = self._broker.next_deadline()
         return deadline
 
-    # What a test calls.
+    # Called by a test.
 
     def waiting(self, client: str, api: int) -> Request | None:
-        """The client's request of this kind that waits."""
+        """The client's request of this kind, if one waits for its answer."""
         with self._lock:
             request = self._waiting.get(client)
         return request if request is not None and request.api == api else None
@@ -122,7 +123,7 @@ class CommandedBroker:
             self._errors[client] = error
 
     def dismiss(self, client: str) -> None:
-        """Answers what waits of a client that is closing, and what still comes."""
+        """Answers the waiting request of a client that is closing, and every further request as soon as it arrives."""
         with self._lock:
             self._dismissed.add(client)
             request = self._waiting.pop(client, None)
@@ -131,7 +132,7 @@ class CommandedBroker:
         self.wake()
 
     def _dismissal(self, request: Request) -> bytes:
-        # kafka-python 2.0 does not leave its `poll` before it is a member. So it becomes one, with nothing.
+        # In kafka-python 2.0 `poll` returns only to a member. Therefore the client becomes one, without partitions.
         strategy = self._strategies.get(request.client, "")
         if request.api == JOIN_GROUP:
             return _join_answer(request, 0, LAST_GENERATION, strategy, "me", "another", ())
@@ -163,7 +164,7 @@ class CommandedBroker:
 
 
 class CommandedKafka(EmbeddedKafka):
-    """An embedded Kafka with such a coordinator."""
+    """An embedded Kafka with a `CommandedBroker`."""
 
     def __init__(self, topics: Mapping[str, int] | None = None, **settings: Any) -> None:
         super().__init__(topics, **settings)
@@ -173,7 +174,7 @@ class CommandedKafka(EmbeddedKafka):
 
 
 def until(true: Callable[[], Any], what: str, failed: Callable[[], BaseException | None] = lambda: None) -> Any:
-    """Waits until `true()` is true, and returns it. Raises what has `failed`."""
+    """Waits until `true()` is true, and returns its result. Raises the error that `failed()` returns."""
     deadline = time.monotonic() + TIMEOUT
     while not (found := true()):
         error = failed()

@@ -1,7 +1,7 @@
 """Consumers of kafka-python and aiokafka with a plug-in, taken through rebalances step by step.
 
-The clients' own coordinators call the plug-ins, in any release of the clients. `CommandedKafka` is the other side: a
-member's JoinGroup waits until the test says which generation it begins, and who leads it.
+The clients' own coordinators call the plug-ins, in any release of the clients. `CommandedKafka` is the broker: a
+member's JoinGroup waits until the test answers it, with the generation and the leader that the test chooses.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Member(ABC):
 
     Attributes:
         name: its client's id.
-        id: of its membership: the name at first, and another one after each loss.
+        id: its member id: the name at first, and another one each time the group has expelled it.
         instance_id: of a static member.
         assignor: its plug-in.
-        consumer: the client's own.
-        errors: what its polls have raised.
+        consumer: the client's own consumer.
+        errors: the exceptions that its polls have raised.
     """
 
     def __init__(self, kafka_: CommandedKafka, name: str, instance_id: str | None) -> None:
@@ -72,7 +72,7 @@ class Member(ABC):
     # Steps of a rebalance.
 
     def metadata(self) -> bytes:
-        """Makes the member join, once more if it has joined already. Returns what its JoinGroup offers."""
+        """Makes the member join, once more if it has joined already. Returns the metadata in its JoinGroup."""
         before = self._broker.waiting(self.name, JOIN_GROUP)
         if before is not None:
             self._broker.answer_join(before, error=NOT_COORDINATOR)
@@ -88,13 +88,13 @@ class Member(ABC):
         return told
 
     def joining(self) -> Request:
-        """Its JoinGroup, which waits."""
+        """Waits for the JoinGroup of the member, and returns it unanswered."""
         request: Request = until(lambda: self._broker.waiting(self.name, JOIN_GROUP), f"{self.id} joins", self._failed)
         return request
 
     @property
     def is_joining(self) -> bool:
-        """Whether a JoinGroup waits."""
+        """Whether a JoinGroup of the member waits for its answer."""
         return self._broker.waiting(self.name, JOIN_GROUP) is not None
 
     def joined(self, generation: int, leader: str, members: Joined = ()) -> None:  # type: ignore[assignment]
@@ -103,7 +103,7 @@ class Member(ABC):
         self._broker.answer_join(self.joining(), **self._join)
 
     def syncing(self) -> Request:
-        """Its SyncGroup, which waits."""
+        """Waits for the SyncGroup of the member, and returns it unanswered."""
 
         def found() -> Request | None:
             self._answer_again()
@@ -113,7 +113,7 @@ class Member(ABC):
         return request
 
     def _answer_again(self) -> None:
-        """kafka-python loses an answer that comes when its `poll` has just ended, and asks again."""
+        """Repeats an answer: kafka-python loses an answer that arrives just after a `poll`, and asks again."""
         request = self._broker.waiting(self.name, JOIN_GROUP)
         if request is not None and self._join is not None:
             self._broker.answer_join(request, **self._join)
@@ -122,7 +122,7 @@ class Member(ABC):
             self._broker.answer_sync(request, **self._sync)
 
     def complete(self, assignment: bytes) -> None:
-        """Answers the SyncGroup, and waits until the consumer has its share."""
+        """Answers the SyncGroup, and waits until the consumer is assigned these partitions."""
         request, before = self.syncing(), self.assignor.last_report
         self._broker.heartbeats(self.name, 0)
         self._sync = {"assignment": assignment, "protocol": self.assignor.name}
@@ -142,12 +142,12 @@ class Member(ABC):
         self._join = self._sync = None
 
     def miss(self) -> None:
-        """The generation is over before the member has its share: it joins again."""
+        """Ends the generation before the member receives its assignment; the member joins again."""
         request, self._join = self.syncing(), None
         self._broker.answer_sync(request, error=REBALANCE_IN_PROGRESS)
 
     def expel(self) -> None:
-        """The group no longer knows the member, which hears of it with its next heartbeat or the answer to its join."""
+        """Expels the member: the answer to its waiting JoinGroup or to its next heartbeat is UNKNOWN_MEMBER_ID."""
         joining = self._broker.waiting(self.name, JOIN_GROUP)
         if joining is None:
             self._broker.heartbeats(self.name, UNKNOWN_MEMBER_ID)
@@ -174,7 +174,7 @@ class Member(ABC):
 
     @abstractmethod
     def do(self, function: Callable[[], Any]) -> Any:
-        """Calls a function where the consumer may be used, between two of its polls."""
+        """Calls a function on the thread or loop of the consumer, between two of its polls."""
 
     @abstractmethod
     def close(self) -> None:
@@ -193,7 +193,7 @@ def _settings(kafka_: CommandedKafka, name: str, strategies: Sequence[Any], more
         "enable_auto_commit": False,
         "heartbeat_interval_ms": 30,
         "retry_backoff_ms": 20,
-        # A fetch that waits for records holds up the metadata on the same connection.
+        # A fetch that waits for records delays the requests for metadata on the same connection.
         "fetch_max_wait_ms": 20,
         "metadata_max_age_ms": 300_000,
         "partition_assignment_strategy": list(strategies),
@@ -219,7 +219,7 @@ class KafkaPythonMember(Member):
         if instance_id is not None:
             more["group_instance_id"] = instance_id
         self.consumer = kafka.KafkaConsumer(**_settings(kafka_, name, strategies, more))
-        # Of a class or a factory, which version 3 takes as well, the client makes the plug-in.
+        # Version 3 also accepts a class or a factory, and makes the plug-in from it.
         is_made = hasattr(strategies[0], "last_report") and not isinstance(strategies[0], type)
         self.assignor = strategies[0] if is_made else next(iter(self.consumer._coordinator._assignors.values()))
         self.consumer.subscribe(sorted(topics), listener=listener)
@@ -228,7 +228,7 @@ class KafkaPythonMember(Member):
         self._thread = threading.Thread(target=self._poll, name=f"member-{name}", daemon=True)
 
     def begin(self) -> None:
-        # Else it may lead before it knows its own topics.
+        # Without this wait the member may lead before it has the metadata of its own topics.
         for topic in self.consumer.subscription() & self._kafka.topics().keys():
             until(partial(self.consumer.partitions_for_topic, topic), f"{self.name} knows {topic}")
         self._thread.start()
@@ -336,7 +336,7 @@ class AiokafkaMember(Member):
                 await asyncio.wait([self._starting])
             with contextlib.suppress(Exception):
                 await self.consumer.stop()
-            # What the client leaves behind when it is stopped within a join.
+            # A client that is stopped within a join leaves tasks behind.
             rest = [each for each in asyncio.all_tasks() if each is not asyncio.current_task()]
             for each in rest:
                 each.cancel()
@@ -398,7 +398,7 @@ class Stage:
         subscribed: Iterable[str] | None = None,
         **more: Any,
     ) -> Any:
-        """A consumer, with a name that no other has. The topics that are not there are made."""
+        """Makes a consumer, whose name must be new. Creates the topics that do not exist."""
         assert all(name != each.name for each in self.members), f"there is a member {name} already"
         for topic, count in topics.items():
             if topic not in self.kafka.topics():

@@ -25,7 +25,7 @@ _FUNCTIONS = {"on_commit", "on_rebalance", "on_broker_assignor", "stats_cb", "er
 
 
 def generation_in(metadata: Any) -> int:
-    """The generation that consumer-group metadata name."""
+    """The generation in the group metadata of a consumer."""
     # The generation follows a magic of seven bytes.
     return int.from_bytes(metadata[7:11], sys.byteorder, signed=True)
 
@@ -33,7 +33,8 @@ def generation_in(metadata: Any) -> int:
 class Observed(Consumer):
     """A consumer that keeps the calls of its callbacks and the records that it read.
 
-    ``events`` are kind and partitions, in order. ``assigned_in`` is the generation of the last call of `on_assign`.
+    ``events`` are the calls in order, each with its name and its partitions. ``assigned_in`` is the generation of the
+    last call of `on_assign`.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -159,7 +160,7 @@ def topic_of(crowd: Crowd, partitions: int, records: int = 0) -> tuple[str, set[
 
 
 def fill(kafka: Kafka, topic: str, partitions: int, each: int, start: int = 0, within: float = TIMEOUT) -> None:
-    """Writes `each` records to every partition within so many seconds. The values are the records' numbers."""
+    """Writes `each` records to every partition, within `within` seconds. The values are the records' numbers."""
     producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     for number in range(start, start + each):
         for partition in range(partitions):

@@ -1,7 +1,7 @@
-"""The public API of the core crate, as rustdoc sees it: what `tests/core-names.txt` holds it to.
+"""The public API of the core crate, as rustdoc reads it. A test compares it with `tests/core-names.txt`.
 
-rustdoc writes it as JSON, and the crate public-api (rust/public-api), the library of cargo-public-api, makes a list of
-it. A line is a name with its type or signature. `make core-names` writes the list, after a change that is meant.
+rustdoc writes the API as JSON. The crate public-api (rust/public-api), the library of cargo-public-api, makes a list
+from the JSON. A line is a name with its type or signature. After an intended change, `make core-names` writes the list.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RUST: str = tomllib.loads((ROOT / ".github" / "release" / "toolchain.toml").read
 
 
 def toolchain() -> dict[str, str]:
-    """The environment in which cargo is that of the releases: another one writes another version of the JSON."""
+    """The environment in which cargo is that of the releases: another release writes another version of the JSON."""
     said = subprocess.check_output(["rustc", "--version"], cwd=ROOT, text=True)
     if said.split()[1] == RUST:
         return {}
@@ -44,9 +44,9 @@ def cargo(*arguments: str, **environ: str) -> str:
 
 def lines() -> list[str]:
     """The list, in the order of the crate public-api: the same for the same sources."""
-    # The JSON is not stable yet, so that rustdoc asks for the flag. The Rust is of one release, and so is its JSON.
+    # The format of the JSON is unstable; therefore rustdoc requires this flag. `toolchain` fixes the format.
     unstable = ("--", "-Z", "unstable-options", "--output-format", "json")
-    # For both commands: cargo compiles what they share again whenever this variable changes.
+    # Both commands need this variable: whenever it changes, cargo compiles the crates that they share again.
     flag = {"RUSTC_BOOTSTRAP": "1"}
     of_core = ("--quiet", "--locked", "--package", "kafka-assignors-core", "--lib")
     cargo("rustdoc", *of_core, *unstable, **flag)

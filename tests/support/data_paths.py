@@ -1,7 +1,7 @@
 """The data paths that the member's test-suite runs on, one row each: consumers with the same few methods.
 
-A test's thread polls the consumers of a group in turn. Another client is one more subclass of `Reader`, and one more
-entry of `DATA_PATHS`.
+A test's thread polls the consumers of a group in turn. A further client needs a subclass of `Reader`, and an entry
+in `DATA_PATHS`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Readers:
             self.kind.fill(self.kafka, topic, partitions, records)
 
     def until(self, true: Callable[[], object], what: str, *readers: Reader, within: float = TIMEOUT) -> None:
-        """Takes turns until `true()` holds."""
+        """Polls the readers in turn until `true()` holds."""
         deadline = time.monotonic() + within
         while not true():
             if time.monotonic() > deadline:
@@ -87,12 +87,12 @@ class Readers:
                 reader.turn()
 
     def for_a_while(self, seconds: float, *readers: Reader) -> None:
-        """Takes turns for so long."""
+        """Polls the readers in turn for `seconds`."""
         end = time.monotonic() + seconds
         self.until(lambda: time.monotonic() > end, "time passes", *readers)
 
     def settle(self, partitions: set[Partition], *readers: Reader) -> None:
-        """Takes turns until these consumers hold the partitions, each partition once, in one generation."""
+        """Polls these consumers in turn until they hold the partitions, each partition once, in one generation."""
         members = readers or tuple(self.all)
 
         def settled() -> bool:

@@ -21,20 +21,20 @@ def install(package: str, executable: Callable[[], str | None], missing: str) ->
     Args:
         package: its name.
         executable: finds the program.
-        missing: the sentence for who may not install it.
+        missing: the message for a user who may not install it.
     """
     if executable() is not None:
         return 0
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         print(missing, file=sys.stderr)
         return 1
-    # A package with a service must not start it.
+    # The installation of a package must not start its service.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     commands = (
         ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300", "update"],
         ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=300", "install", "-y", "--no-install-recommends", package],
     )
-    # Two at once would be in each other's way: the second update fails while the first one holds its lock.
+    # One process at a time: a second `apt-get update` fails while the first one holds its lock.
     with (Path(tempfile.gettempdir()) / "kafka-assignors-apt.lock").open("w") as alone:
         fcntl.flock(alone, fcntl.LOCK_EX)
         for command in commands:

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from kafka_assignors.member.rebalance_report import RebalanceReport
 
 _WAIT_MS = 200
-# Records of one line, where the next record need not be written down at once.
+# The most records in one line. With automatic commits each record has a line of its own (see above).
 _BATCH = 200
-# Seconds between two attempts to start without a broker, and between two looks for a command.
+# Seconds between two attempts to start without a broker, and between two checks for a command.
 _AGAIN = 0.5
 _GLANCE = 0.05
 
 
 class Lines:
-    """What this member writes down.
+    """The lines that this member writes.
 
     Attributes:
-        generation: of the latest share.
+        generation: the generation of the latest assignment.
     """
 
     def __init__(self) -> None:
         self.generation = -1
 
     def synced(self, report: RebalanceReport, member_id: str) -> None:
-        """Writes a share down."""
+        """Writes an assignment down."""
         self.generation = -1 if report.generation is None else report.generation
         synced(report, member_id)
 
@@ -53,7 +53,7 @@ class Lines:
 
 
 def _planning(strategy: str) -> dict[str, Any]:
-    """The settings that say who plans."""
+    """The settings that select the planner: the broker, or the strategy of the members."""
     if strategy == "consumer":
         return {"group_protocol": "consumer"}
     return {"partition_assignment_strategy": strategy}
@@ -66,7 +66,7 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
 
     reads, commits = settings.pop("reads", "poll"), settings.pop("commits", "auto")
     lines = Lines()
-    # A commit was refused: the loop repeats it, since no further record may arrive that would lead to a commit.
+    # Whether a commit was refused. The loop repeats it even without new records, since there may be none any more.
     owes = False
 
     def identity() -> tuple[int, str]:
@@ -108,7 +108,7 @@ def run_kafka_python(strategy: str, settings: dict[str, Any], commands: queue.Si
         lines.consumed(batch, began)
         return count
 
-    # It looks for a broker for 30 seconds.
+    # The constructor tries for 30 seconds to reach a broker.
     consumer: Any = KafkaConsumer(
         on_rebalance=lambda report: lines.synced(report, identity()[1]),
         enable_auto_commit=commits == "auto",
@@ -211,7 +211,7 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
         asked = asyncio.create_task(command())
         await asyncio.wait({asked, reading} if reading else {asked}, return_when=asyncio.FIRST_COMPLETED)
         if reading is not None and reading.done():
-            # Nobody has stopped the consumer.
+            # The reading has ended without a command to stop it: this raises its error.
             reading.result()
         match await asked:
             case "subscribe", topics:
@@ -219,7 +219,7 @@ async def run_aiokafka(strategy: str, settings: dict[str, Any], commands: queue.
                 reading = reading or asyncio.create_task(read_on(get_one if reads == "getone" else get_many))
                 emit("subscribe-done")
             case "stall", milliseconds:
-                # The loop is blocked.
+                # This blocks the event loop.
                 stall(milliseconds)
                 emit("stall-done")
             case "commit", _:

@@ -1,6 +1,6 @@
 """A client in memory, as a data path of `kafka_assignors.member`: its records are a count, and its group is real.
 
-It is what docs/data-path.md describes and nothing more, so it shows how little a client has to do.
+The client implements exactly what docs/data-path.md describes, and so shows how little a client must implement.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SLICE = 0.05
 class FakePath:
     """Reads records from a mapping of partitions to numbers of records.
 
-    ``asked_at`` is when the application last asked for records. ``outcomes`` and ``failures`` are what the membership
-    has told. ``assignments`` counts the changes.
+    ``asked_at`` is when the application last asked for records. ``outcomes`` are the results of
+    commits, and ``failures`` the errors, that the membership has reported.
     """
 
     def __init__(self, log: Mapping[Partition, int]) -> None:
@@ -76,7 +76,7 @@ class FakePath:
 
 
 class FakeConsumer:
-    """The consumer on top of it. All methods are called by one thread."""
+    """A consumer on a `FakePath`. All methods are called by one thread."""
 
     def __init__(self, log: Mapping[Partition, int], config: MemberConfig) -> None:
         self.path = FakePath(log)

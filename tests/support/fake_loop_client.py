@@ -1,7 +1,7 @@
 """The client in memory of `support.fake_client`, on an event loop: all waiting is awaited, listeners are coroutines.
 
-A task of the consumer's takes the turns, so that the group is served while the application awaits a record or anything
-else. The loop is never blocked, not even by leaving.
+A task of the consumer runs the turns, so that the group is served while the application awaits a record or anything
+else. Nothing blocks the loop, not even leaving the group.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GLANCE = 0.01
 
 
 class LoopPath(FakePath):
-    """``asks`` is whether the application awaits a record now; ``arrivals`` wakes the task of the turns."""
+    """``asks`` is whether the application awaits a record now; ``arrivals`` wakes the task that runs the turns."""
 
     asks = False
     arrivals: Arrivals
@@ -39,7 +39,7 @@ class LoopPath(FakePath):
 
 
 class FakeLoopConsumer:
-    """The consumer on top of it. It is made on a running loop, and all methods are called there."""
+    """A consumer on a `LoopPath`. It is made on a running loop, and all methods are called on that loop."""
 
     def __init__(self, log: Mapping[Partition, int], config: MemberConfig) -> None:
         self.path = LoopPath(log)
@@ -53,7 +53,7 @@ class FakeLoopConsumer:
         while not self.closed:
             due = self.side.next_commit - time.monotonic()
             await self._arrivals.wait(None if due == float("inf") else max(0.0, due))
-            # A member that left since nobody polled comes back when the application asks for records.
+            # A member that left because the application did not poll joins again when the application asks for records.
             asks = self.path.asks
             await self.side.attend_on_loop(self._arrivals, can_report=asks)
             if self.side.leaves_later:
@@ -110,7 +110,7 @@ class FakeLoopConsumer:
         if not self.closed:
             await self._leave()
         if asyncio.current_task() is not self._turns:
-            # If a turn is under way, the member leaves when it is over.
+            # If a turn is running, the member leaves after that turn.
             self._arrivals.ring()
             await self._turns
 

@@ -1,8 +1,8 @@
-"""What the installed release of a client has, for tests of what some releases lack.
+"""The features of the installed release of a client, for tests of features that some releases lack.
 
 `make matrix` runs the clients' tests on every supported release. A test with the mark `release_has(feature, ...)` is
-left out, not skipped, where the release lacks a feature: then there is nothing to test. In the project's own
-environment, which has the newest releases, every feature is there, and a test says so.
+left out, not skipped, where the release lacks a feature: then there is nothing to test. The project's own environment
+has the newest releases and therefore every feature; a test checks this.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _confluent(name: str) -> bool:
 def _confluent_stub() -> bool:
     import confluent_kafka
 
-    # Before 2.16 it lacks methods of the producer that are there.
+    # Before 2.16 the stub lacks methods that the producer has.
     stub = Path(confluent_kafka.__file__).with_name("cimpl.pyi")
     return stub.exists() and "def close" in stub.read_text().partition("class Producer")[2].partition("\nclass ")[0]
 
@@ -58,7 +58,7 @@ def _lingering_batches() -> bool:
 
 
 FEATURES: dict[str, Callable[[], bool]] = {
-    # Cooperative rebalancing, coroutines as listeners, partitioners that know the topic, and kafka.net.
+    # Cooperative rebalancing, coroutines as listeners, partitioners that receive the topic, and kafka.net.
     "kafka-python 3": lambda: _kafka_python("AsyncConsumerRebalanceListener"),
     "offsets by the admin client": _admin_lists_offsets,
     "produce_batch": lambda: _confluent("produce_batch"),
@@ -77,13 +77,13 @@ def has(feature: str) -> bool:
 
 
 def release_has(*features: str, of: str = "") -> pytest.MarkDecorator:
-    """The mark of a test for releases with these features only; with `of`, only where its name has this text."""
+    """Marks a test for releases with these features. With `of`, only the tests whose name contains it need them."""
     return pytest.mark.release_has(*features, of=of)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves tests out that the release has nothing for."""
+    """Leaves out the tests of features that the release lacks."""
     left_out = [item for item in items if not all(has(name) for name in _wanted(item))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

@@ -5,7 +5,8 @@ test uses names of its own for topics and groups (`support.broker.unique`) and d
 test that has to change or stop its broker starts one with `start_kafka`.
 
 - ``KAFKA_BOOTSTRAP`` gives these fixtures a broker that already runs.
-- ``KAFKA_VERSIONS`` lists the releases to run, separated by commas. `kafka_broker` uses the first; the default is one.
+- ``KAFKA_VERSIONS`` lists the releases to run, separated by commas. `kafka_broker` uses the first. The
+  default is the newest release alone.
 """
 
 from __future__ import annotations
@@ -183,8 +184,8 @@ class _SharedBroker:
     """One broker for several processes. The first process starts it; the last one that releases it stops it.
 
     No process waits for the others, since their tests may run longer than the time limit of a test. A file beside the
-    broker has its address and the processes that use it. A lock guards the file. A process that died without a release
-    does not count as a user.
+    broker contains its address and the processes that use it. A lock guards the file. A process that died before it
+    called `release` does not count as a user.
     """
 
     kafka: Kafka

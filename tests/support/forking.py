@@ -72,7 +72,7 @@ def in_child(consumer: Consumer, bootstrap_servers: str, group: str, topic: str)
 def main(bootstrap_servers: str, group: str, topic: str) -> None:
     events: list[str] = []
     consumer = Consumer(settings(bootstrap_servers, group))
-    # In no group, and never closed. The child must be able to end with its copy of this consumer, too.
+    # This consumer joins no group, and the child does not close its copy. The child must be able to end all the same.
     idle = Consumer(settings(bootstrap_servers, f"{group}-idle"))
     callbacks: dict[str, Any] = {
         name: lambda _, partitions, name=name: events.append(name) for name in ("on_assign", "on_revoke", "on_lost")

@@ -127,7 +127,7 @@ class ByHand:
     # The owner of each partition: the instance of a static member, else the member.
     owners: dict[Partition, str] = field(default_factory=dict)
     generation: int = 0
-    # Who was there at the rebalance before.
+    # The members at the previous rebalance.
     there: set[str] = field(default_factory=set)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -215,7 +215,7 @@ class ByHand:
         return sum(after.get(at) != who for at, who in self.owners.items())
 
     def _loads(self, plan: Any) -> dict[str, float | None]:
-        """What the heaviest member carries, from the loads of the plan; the bound is checked by the verification."""
+        """The largest load of a member, relative to its capacity, from the plan, and the bound of its verification."""
         if not isinstance(self.assignor, WeightedAssignor):
             return {"worst_load": None, "load_bound": None}
         capacities = {member.id: decode_capacity(member.data) for member in self._group({}).members}
@@ -272,9 +272,10 @@ class ByHand:
         staying = self.there & {self._identity(id) for id in self.members}
         before = {at: who for at, who in self.owners.items() if who in staying}
         lost = {at for at, who in after.items() if before.get(at, who) != who}
-        # Who gives something up begins the second rebalance. Others hear of it an interval after the first.
+        # A member that gives up partitions begins the second rebalance. The heartbeats of the other members report it
+        # one interval after the first rebalance.
         others = {self._identity(id) for id in self.members} - {before[at] for at in lost}
-        # All hear of the first one at the same moment, after half an interval on average.
+        # The heartbeats of all members report the first rebalance at one moment, half an interval later on average.
         last = 1_500 if staying else 0
         total = 0
         for at, who in after.items():

@@ -21,7 +21,7 @@ GRANT = "grant_type=client_credentials"
 
 @contextmanager
 def issuer() -> Iterator[tuple[str, list[str]]]:
-    """Runs an issuer: its address, and the grants that it was asked for."""
+    """Runs an issuer; gives its address, and the list of the requests that it receives."""
     asked: list[str] = []
 
     class Answer(http.server.BaseHTTPRequestHandler):
@@ -29,7 +29,7 @@ def issuer() -> Iterator[tuple[str, list[str]]]:
             asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
             token, _ = unsecured_token("", float(LIFETIME))
             self.send_response(200)
-            # librdkafka reads no other answer.
+            # librdkafka accepts no other type of content.
             self.send_header("Content-Type", "application/json")
             self.end_headers()
             self.wfile.write(json.dumps({"access_token": token, "expires_in": LIFETIME}).encode())
@@ -47,7 +47,7 @@ def issuer() -> Iterator[tuple[str, list[str]]]:
 
 
 def granted(url: str) -> tuple[str, float]:
-    """Asks an issuer: a token, and for how many seconds it is valid. It waits for the answer."""
+    """Requests a token and waits for the answer. Returns the token, and for how many seconds it is valid."""
     with urllib.request.urlopen(url, GRANT.encode(), timeout=TIMEOUT) as answer:
         found = json.load(answer)
     return found["access_token"], found["expires_in"]

@@ -33,14 +33,15 @@ __all__ = [
 OPTIONS = ("-Xms32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
 # Spark's launcher gives the options of this variable to every driver.
 SPARK_VARIABLE = "SPARK_SUBMIT_OPTS"
-# With this compiler alone the JVM reserves 48 MB for code: Spark fills them, and a thread looks for code to throw away.
+# With this compiler alone the JVM reserves 48 MB for compiled code. Spark fills them, and then a thread keeps searching
+# for code to discard.
 SPARK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
-# A JVM says on its standard output that an archive does not fit its class path. Some tests read this output.
+# A JVM prints to its standard output that an archive does not fit its class path. Some tests read this output.
 QUIET = "-Xlog:disable"
 
 
 def archived(archive: Path) -> list[str]:
-    """The options for an archive, if it is there."""
+    """The options for an archive, if it exists."""
     return [QUIET, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
 
 

@@ -41,7 +41,7 @@ def commit(kafka: Kafka, group: str, offsets: Mapping[tuple[str, int], int]) -> 
 
 
 def _offset(offset: int) -> OffsetAndMetadata:
-    """Up to 2.0 without a leader epoch."""
+    """An offset to commit. kafka-python up to 2.0 has no leader epoch in it."""
     return OffsetAndMetadata(*(offset, "", -1)[: len(OffsetAndMetadata._fields)])
 
 

@@ -46,7 +46,7 @@ STRATEGIES: Final = ("--strategies", "range,sticky,uniform")
 
 
 def environment(wheel: Path) -> Path:
-    """The interpreter of an environment with this wheel and that Spark."""
+    """The interpreter of an environment with this wheel and the Spark of requirements/lakes.txt."""
     uv = Path(sys.executable).with_name("uv")
     python = LAKE / "venv" / "bin" / "python"
     if not python.exists():
@@ -59,7 +59,7 @@ def environment(wheel: Path) -> Path:
 
 
 def jars() -> list[Path]:
-    """Of both catalogs, in the cache."""
+    """The jars of both catalogs, in the cache."""
 
     def fetch(target: Path) -> None:
         goal = (tool("mvn"), "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", "-DincludeScope=runtime")
@@ -80,7 +80,7 @@ def command(*arguments: str) -> None:
 
 
 def rows(spark: SparkSession, place: str) -> list[str]:
-    """Of a table or folder, as text, without times of this machine."""
+    """The rows of a table or folder, as text, without times of this machine."""
     frame = spark.read.parquet(place) if place.startswith("/") else spark.table(place)
     kept = [name for name in frame.columns if name != "kernel_ns" and not name.startswith("kernel_ns_")]
     return sorted(json.dumps(row.asDict(recursive=True), sort_keys=True) for row in frame.select(kept).collect())
@@ -124,7 +124,7 @@ def try_one(which: str, found: list[str]) -> None:
 
 
 def main() -> None:
-    """Without a wheel: the part that runs in the environment."""
+    """With a wheel, makes its environment and runs this program there. Without, runs the commands of one catalog."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wheel", type=Path, help="the wheel to install; then everything runs in its environment")
     parser.add_argument("--catalog", choices=list(SETTINGS))

@@ -62,7 +62,7 @@ class Ledger:
 class LiveMember:
     """A consumer on a thread. `assignor` is its plug-in.
 
-    With `begins_at` it reads every partition that it gets from this offset on, and looks no offset up.
+    With `begins_at` the member reads each assigned partition from this offset on, and requests no offset.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class LiveMember:
         self._ledger.release(self, partitions)
 
     def listener_around(self, listener: Any) -> Any:
-        """The listener that the client gets, which must call this one."""
+        """The listener for the client. It must call `listener`."""
         return listener
 
     def stall(self, seconds: float) -> None:
@@ -190,7 +190,7 @@ class KafkaPythonLive(LiveMember):
             return
 
         def stand_still() -> None:
-            # kafka-python 2 sends its heartbeats from a thread, which wants this lock.
+            # kafka-python 2 sends its heartbeats from a thread that needs this lock.
             with self._consumer._coordinator._lock:
                 time.sleep(seconds)
 
@@ -201,7 +201,7 @@ class KafkaPythonLive(LiveMember):
 
 
 class ImpatientKafkaPythonLive(KafkaPythonLive):
-    """A member whose polls end before a join does."""
+    """A member whose polls are shorter than a join."""
 
     poll_ms = 1
 
@@ -247,7 +247,7 @@ class AiokafkaLive(LiveMember):
             await self._consumer.stop()
             task = getattr(self._consumer._coordinator, "_coordination_task", None)
             if task is not None and task.done() and not task.cancelled():
-                task.exception()  # reported by start(); unread, it makes asyncio log an error
+                task.exception()  # start() has raised it; asyncio logs an exception that nothing has retrieved
 
     def stall(self, seconds: float) -> None:
         self.away = True

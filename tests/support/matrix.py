@@ -37,12 +37,12 @@ CONSTRAINTS = ROOT / "requirements" / "constraints.txt"
 RESULTS = ROOT / "docs" / "figures" / "clients" / "matrix.json"
 PAGE = ROOT / "docs" / "clients.md"
 BEGIN, END = "<!-- written by make matrix -->", "<!-- end of what make matrix writes -->"
-# How much of the log of an environment whose tests failed is printed.
+# If the tests of an environment fail, so many lines of its log are printed.
 FAILURE_LINES = 300
-# Unpacks Debian's Python of a version that this machine has not.
+# Unpacks Debian's Python of a version that is missing on this machine.
 DEBIAN_PYTHONS = ROOT / ".github" / "release" / "debian_pythons.py"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-# Old clients on newer Pythons: none of it is ours, and the newest releases have none of it.
+# Warnings of old clients on newer Pythons. Our code does not cause them, and the newest releases do not give them.
 IGNORED = (
     "ignore::DeprecationWarning",
     "ignore::ImportWarning",
@@ -96,7 +96,7 @@ def lock() -> None:
 
 
 def runs_here(environment: Environment) -> bool:
-    """Whether this program runs on the Python and the releases of an environment: so do the tests of `make test`."""
+    """Whether this program runs on the Python and the releases of an environment: `make test` has run its tests."""
     releases = NEWEST | {environment.package: environment.release}
     installed = {package: version(package) for package in releases}
     return environment.python == ".".join(map(str, sys.version_info[:2])) and installed == releases
@@ -136,8 +136,8 @@ def test(environment: Environment, python: Path, workers: int) -> dict[str, int]
     report.unlink(missing_ok=True)
     command = [str(python), "-P", "-m", "pytest", "-v", "-p", "no:cacheprovider", f"--junitxml={report}"]
     command += ["-n", str(workers), "--dist", "loadgroup", "-m", "not needs", "-k", client.names]
-    # A signal does not reach a process that waits inside of librdkafka; a thread ends it. xdist may wait for ever for a
-    # process that replaces it.
+    # A signal does not reach a process that waits inside of librdkafka; therefore a thread ends the process. xdist may
+    # wait for ever for a new process in its place; therefore it may start none.
     command += ["--timeout-method=thread", "--max-worker-restart=0"]
     command += [argument for warning in IGNORED for argument in ("-W", warning)]
     command += [f"tests/{name}" for name in client.tests]
@@ -190,7 +190,7 @@ def write(results: dict[str, dict[str, int]]) -> None:
 
 
 def keep(environment: Environment, counts: dict[str, int]) -> None:
-    """Puts one result to those that are kept, and writes the table."""
+    """Adds one result to the results that are kept, and writes the table."""
     results: dict[str, dict[str, int]] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results[environment.name] = counts
     RESULTS.parent.mkdir(parents=True, exist_ok=True)

@@ -132,13 +132,13 @@ class Member:
         Raises:
             RuntimeError: it failed, or had failed before; the text has the end of its log.
         """
-        # To a process that has ended no command can be written. Its exit code says more than the broken pipe.
+        # The pipe of a process that has ended is broken. `wait_closed` reports its exit code, which explains more.
         with contextlib.suppress(BrokenPipeError):
             self.send("close")
         self.wait_closed()
 
     def wait_closed(self, timeout: float = _CLOSE_TIMEOUT) -> None:
-        """Wait for the end of a member that was told to close."""
+        """Wait for the end of a member that received the command `close`."""
         try:
             code = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -223,7 +223,7 @@ class JavaMember(Member):
         if protocol == "classic":
             settings["partition.assignment.strategy"] = assignor or JAVA_ASSIGNORS[strategy]
         else:
-            # The broker has these settings.
+            # In this protocol they are settings of the broker.
             del settings["session.timeout.ms"], settings["heartbeat.interval.ms"]
         settings |= {key.replace("_", "."): value for key, value in config.items()}
         version = kafka.version if kafka.version[0].isdigit() else DEFAULT_VERSION
@@ -251,7 +251,7 @@ class _PythonMember(Member):
         common = _common(kafka.bootstrap_servers, group, name)
         settings = {key.replace(".", "_"): value for key, value in (common | self.further).items()} | config
         if strategy == "consumer":
-            # The broker has these settings.
+            # In this protocol they are settings of the broker.
             del settings["session_timeout_ms"], settings["heartbeat_interval_ms"]
         tests = jars.ROOT / "tests"
         path = os.pathsep.join(filter(None, [str(tests), os.environ.get("PYTHONPATH")]))

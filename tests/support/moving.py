@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 PATIENCE = 60.0
-# Nobody crashes here: a busy machine must not expel a member.
+# A long session, since no member crashes in these tests: the group must expel no member of a busy machine.
 SESSION_MS = 30_000
-# Ten groups of a test share two cores. Shorter waits and more records would cost them most of that.
+# Ten groups of a test share two cores. Shorter waits and more records would use most of their time.
 _WAIT_MS = 100
 Partition = tuple[str, int]
-# A command replaces the standard streams of the whole process.
+# A command replaces the standard streams of the whole process: only one may run at a time.
 _COMMAND = threading.Lock()
 
 
 class Reader:
-    """A consumer in a thread of its own. `poll` returns records as topic, partition and offset, and what is held."""
+    """A consumer in a thread of its own. `make` returns it; it gives records as topic, partition and offset."""
 
     def __init__(self, name: str, make: Callable[[], Any], group: MovingGroup) -> None:
         self.name = name
@@ -146,7 +146,7 @@ class MovingGroup:
         assert producer.flush(30) == 0
 
     def note(self, record: tuple[str, int, int], reader: str, at: int | None = None) -> None:
-        """A record that a reader got, now or at a time in microseconds."""
+        """Notes that a reader got a record, now or at a time in microseconds."""
         with self._lock:
             self.read[record].append((time.time_ns() // 1_000 if at is None else at, reader))
 
@@ -221,7 +221,7 @@ class MovingGroup:
         reader.close()
 
     def until(self, condition: Callable[[], bool], what: str, every: float = 0.05) -> None:
-        """Waits, and fails with what every reader holds. The condition is asked again after `every` seconds."""
+        """Waits until the condition holds; checks it every `every` seconds. A failure shows what each reader holds."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
             for reader in self.readers:
@@ -232,7 +232,7 @@ class MovingGroup:
             time.sleep(every)
 
     def settle(self, *others: Callable[[], Iterable[Partition]]) -> None:
-        """Waits until all have a share, and every partition is somebody's."""
+        """Waits until each reader and each of `others` holds partitions, and every partition has exactly one holder."""
 
         def shared() -> bool:
             shares = [*(reader.held for reader in self.readers), *(frozenset(other()) for other in others)]
@@ -241,7 +241,7 @@ class MovingGroup:
         self.until(shared, "a share for everybody")
 
     def migrate(self, *further: str) -> dict[str, Any]:
-        """What `kafka-assignors migrate` says of the group. It is asked again until the group is Stable."""
+        """The answer of `kafka-assignors migrate` for the group. It is repeated while its `way` is `unknown`."""
         command = [
             "migrate",
             "--bootstrap-server",
@@ -266,11 +266,11 @@ class MovingGroup:
             time.sleep(0.1)
 
     def stable(self) -> None:
-        """Waits until every member has followed the group. The command holds up those of other groups."""
+        """Waits until the group is Stable. The checks are rare, since the commands for other groups wait for each."""
         self.until(lambda: self.migrate()["state"] == "Stable", "a stable group", every=0.5)
 
     def check_records(self, *forgetful: str) -> None:
-        """Every record was read, and none twice, but for those that one of `forgetful` read first."""
+        """Asserts that every record was read, and none twice except those that a reader in `forgetful` read first."""
         self._producing = False
         self._producer.join(PATIENCE)
         self.until(lambda: len(self.read) >= self.sent, f"all of {self.sent} records")

@@ -1,7 +1,7 @@
 """Producers of kafka-python 3 and aiokafka without a broker, whose accumulators a test reads.
 
-They know their topics, as from a broker's answer, and take records, but drain none. kafka-python's sender waits for a
-producer id that never comes; aiokafka's sender is not started.
+They have the metadata of their topics, as after a broker's answer. They accept records and send none: kafka-python's
+sender waits for a producer id that never arrives, and aiokafka's sender is not started.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ TOPICS = {"orders": 4, "audit": 2}
 
 @dataclass(frozen=True)
 class Sparing(CustomAssignor):
-    """No member has more than so many partitions."""
+    """Assigns at most `most` partitions to each member."""
 
     most: int = 2
     name: ClassVar[str] = "sparing"
@@ -62,7 +62,7 @@ class Failover(CustomAssignor):
 
 
 class Lifted(CustomAssignor):
-    """Plans with any function, and keeps the groups that it got."""
+    """Plans with the function `does`, and keeps the groups that it was called with."""
 
     name = "lifted"
     fallback: ClassVar[Assignor | None] = StickyAssignor()

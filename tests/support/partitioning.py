@@ -42,7 +42,7 @@ class Asked:
 
 
 class Metadata(Asked):
-    """A cluster of a registered type, as a client's: `update` replaces a topic, `move` changes it in place."""
+    """A cluster of a registered type, like a client's: `update` replaces a topic, `move` changes it in place."""
 
     def __init__(self, all_: int) -> None:
         super().__init__(all_)
@@ -77,5 +77,5 @@ def refuses(error: type[Exception], message: str) -> pytest.RaisesExc[Exception]
 
 
 def filled(partitioner: AdaptivePartitioner, cluster: Asked, rounds: int) -> Counter[int]:
-    """How often each partition was chosen. Each choice lasts for twice the partition's bytes."""
+    """How often each partition was chosen in `rounds` calls."""
     return Counter(ask(partitioner, cluster, value=b"x" * 40) for _ in range(rounds))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from support.broker import Kafka
 
-# As a linger: no test waits so long. A record that is sent earlier was sent for another reason than the linger.
+# A linger that is longer than any test. A record that is sent in a test is therefore sent for another reason.
 FOREVER_MS = 60_000
 # Room for about ten records of 80 bytes: the overhead of a batch is 61 bytes, that of a record about 8.
 BATCH_BYTES = 1_024
@@ -109,7 +109,7 @@ def send_aiokafka(kafka: Kafka, records: Sequence[Record], transactional: bool =
 
 
 async def _send_aiokafka(kafka: Kafka, records: Sequence[Record], transactional: bool, config: dict[str, Any]) -> Sent:
-    # Before 0.14 batches do not linger: the sender rests so long after each request.
+    # Before 0.14 batches do not linger: after each request the sender pauses for `linger_ms`.
     linger = FOREVER_MS if has("batches that linger") else 0
     producer = AIOKafkaProducer(
         bootstrap_servers=kafka.bootstrap_servers, linger_ms=linger, max_batch_size=BATCH_BYTES, **config

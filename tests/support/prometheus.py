@@ -86,7 +86,7 @@ class Prometheus:
         """The data of an answer of the API.
 
         Raises:
-            AssertionError: it refuses the question.
+            AssertionError: the API refuses the request.
         """
         address = f"http://{self._address}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:

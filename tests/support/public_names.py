@@ -1,8 +1,8 @@
-"""Every public name of the package, as griffe reads it from the sources: what `tests/public-names.txt` holds it to.
+"""Every public name of the package, as griffe reads it from the sources. A test compares the names with
+`tests/public-names.txt`.
 
-Public is what the API reference shows (docs/reference) and what the modules' `__all__` of the root and of the clients
-name. A line is a name with its signature, its annotation or where it comes from. `make public-names` writes it, after
-a change that is meant.
+A name is public if the API reference (docs/reference) shows it, or if a module of `ROOTS` exports it. A line is a name
+with its signature, its annotation or its origin. After an intended change, `make public-names` writes the file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def shown() -> list[str]:
 
 def lines() -> list[str]:
     """The list, sorted: the same for the same sources."""
-    # The sources of this package alone: neither what is installed beside it nor what is compiled changes the list.
+    # griffe reads the sources of this package alone: installed packages and compiled modules do not change the list.
     package = griffe.load(
         "kafka_assignors",
         search_paths=[str(ROOT / "python")],
@@ -52,7 +52,7 @@ def lines() -> list[str]:
 
 
 def _of(path: str, item: Any) -> Iterator[str]:
-    """The lines of a name and of what is in it: an object of griffe or an alias, which has the same attributes."""
+    """The lines of a name and of its members. `item` is an object of griffe, or an alias with the same attributes."""
     if item.is_module:
         for name, member in item.members.items():
             if _exported(item, name):
@@ -66,7 +66,7 @@ def _of(path: str, item: Any) -> Iterator[str]:
             re.sub(r"^[^(]*", "", _signature(item.members["__init__"])) if "__init__" in item.members else _fields(item)
         )
         yield f"{path}: class{bases}{f' made with {made}' if made else ''}"
-        # What a class of ours inherits from another of ours is part of it, whether or not that one is public.
+        # A class includes the members that it inherits from another class of this package, even from a private one.
         for name, member in item.all_members.items():
             if not name.startswith("_") and (not member.is_alias or getattr(member, "inherited", False)):
                 yield from _of(f"{path}.{name}", member)

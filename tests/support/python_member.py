@@ -30,12 +30,11 @@ _KAFKA_PYTHON_POLL_MS = 1000
 _AIOKAFKA_POLL_MS = 100
 _CONFLUENT_POLL_S = 0.2
 _CONFLUENT_POLLS = 200
-# In statistics, which come once a second. After so many in a row in which librdkafka has lost a partition, `Watch` ends
-# the process.
+# `Watch` receives statistics once a second. After so many in a row that show a lost partition, it ends the process.
 _LOST = 15
 LOST_CODE = 4
 _TOLD = ("partition", "broker", "leader", "fetch_state", "app_offset", "rxmsgs")
-# After so many statistics without a record they are written down, for the analysis of a failure.
+# After so many statistics without a record, `Watch` writes the latest ones down, for the analysis of a failure.
 _IDLE = 30
 # The transaction timeout in milliseconds. The offsets of a killed member stay pending for no longer.
 _TRANSACTION_MS = 5000
@@ -154,7 +153,7 @@ def async_listener(identity: Callable[[], tuple[int, str]]) -> Any:
 
 
 def serve(commands: queue.SimpleQueue[str], idle: Callable[[], object], **actions: Callable[[str], object]) -> None:
-    """Carries commands out until `close`, and idles while there are none. It begins to idle after `subscribe`."""
+    """Carries out commands until `close`. After the first `subscribe`, it calls `idle` while there is no command."""
     subscribed = False
     while True:
         command, argument = "", ""
@@ -321,7 +320,7 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
     reads, commits = settings.pop("reads", "consume"), settings.pop("commits", "auto")
     into = settings.pop("into", None)
     generation = -1
-    # A commit by hand was refused: the loop repeats it, since no further record may arrive that would lead to a commit.
+    # Whether a commit was refused. The loop repeats it even without new records, since there may be none any more.
     owes = False
 
     def synced_now(report: RebalanceReport) -> None:
@@ -368,7 +367,8 @@ def run_confluent(strategy: str, settings: dict[str, Any], commands: queue.Simpl
             began = generation
             written(consumer.consume(1000, _CONFLUENT_POLL_S), began)
             return
-        # A poll may commit the record before it, which must be in the trace by then: one record, then the line.
+        # With automatic commits a poll may commit the previous record. The trace must contain that record by then, so
+        # each line has one record.
         most = 1 if commits == "auto" else _CONFLUENT_POLLS
         messages: list[Any] = []
         began = generation

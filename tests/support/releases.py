@@ -1,4 +1,4 @@
-"""The releases of the clients on which `make matrix` runs the tests, and what of the tests."""
+"""The releases of the clients on which `make matrix` runs tests, and the tests that it runs for each client."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Client:
     """A client with the releases that are tested, and the tests for it.
 
     Attributes:
-        module: that of ours which serves it.
+        module: the name of the client's module in `kafka_assignors.clients`.
         releases: the oldest, the last of each minor release, and the newest, in this order.
         first: for each later Python the oldest release that has a wheel for it.
-        last: the newest Python that a release works on, where it is not the newest.
+        last: for a release that does not work on the newest Python, the newest Python on which it works.
         tests: the files, in `tests`.
-        names: pytest's expression for those of them that are about this client.
+        names: pytest's expression that selects the tests of this client from these files.
     """
 
     module: str

@@ -61,7 +61,7 @@ def sample(names: tuple[str, ...] = HOSTILE) -> Report:
         group = GroupFigures(names[-1 - place], name, 6 + place, 24, of_group)
         advice = recommend(group)
         members = [f"{other}-{number}" for number, other in enumerate(names)]
-        # Only two have pictures, since drawing takes most of the time.
+        # Only two groups have pictures, since drawing takes most of the time.
         timelines = []
         lag = None
         if place < 2:

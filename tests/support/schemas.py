@@ -56,9 +56,9 @@ ROOTS: dict[str, tuple[Any, dict[str, tuple[str, str]]]] = {
     "audit-keys": (keys.KeyAudit, {"agree": ("true or false", "whether all topics join, or all hashes agree")}),
     "audit-topics": (keys.PlacementAudit, {"agree": ("true or false", "whether all topics join")}),
 }
-"""The root of each answer, and the fields before its own."""
+"""The root of each answer, and the fields that precede the root's own fields."""
 
-# Later ones count: `size` imports another class `Join`.
+# Of two classes with one name, the class of the later module counts: `size` imports another class `Join`.
 _MODULES = (
     autoscale,
     size,
@@ -99,7 +99,7 @@ _SIMPLE = {
 
 
 def words(annotation: str) -> str:
-    """An annotation in words, as the value is in JSON."""
+    """The type of an annotated value in JSON, in words."""
     text = annotation.strip().strip('"')
     parts = _split(text, "|")
     if len(parts) > 1:
@@ -147,7 +147,7 @@ def rows(kind: Any) -> list[tuple[str, str, str]]:
 
 
 def parts(root: Any) -> list[Any]:
-    """The dataclasses in the fields of another one, itself first."""
+    """A dataclass, followed by the dataclasses in its fields."""
     found = [root]
     for kind in found:
         for field in dataclasses.fields(kind):

@@ -40,7 +40,7 @@ Written = dict[str, tuple[list[tuple[str, list[int]]], str]]
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 SAMPLE = {broker: DATA / f"server-side-{broker}.jsonl" for broker in ("4.0.0", "4.3")}
-"""Answers of Kafka's classes that are committed, by release: lines of a seed and its plans."""
+"""The files with the plans of Kafka's classes, by release. Each line has a seed and its plans."""
 
 _SAMPLED = {"4.0.0": ("4.0.0", 50), "4.3": ("4.3.1", 200)}
 _EVENTS = 20
@@ -73,7 +73,7 @@ class Draw:
         return self.below(100) < percent
 
     def some(self, values: Sequence[Any], count: int) -> list[Any]:
-        """So many of the values, in a random order."""
+        """`count` of the values, in a random order."""
         left = list(values)
         return [left.pop(self.below(len(left))) for _ in range(min(count, len(left)))]
 
@@ -110,7 +110,7 @@ class _Writer:
         self.events.append(event)
 
     def start(self) -> None:
-        """Members that are all there before the first plan, or that join one by one."""
+        """Adds the first members: all before the first plan, or each with a plan of its own."""
         together = self.draw.chance(50)
         for _ in range(self.draw.between(1, self.most_members * 3 // 4)):
             self.join(later=together)
@@ -218,7 +218,7 @@ class _Writer:
             self.resolve_all()
             self.common = [one for one in self.common if one != name] or [next(iter(self.topics))]
             if self.draw.chance(30):
-                # It is made anew, with another id.
+                # The topic is created again, with another id.
                 self.ids[name] = self.draw.uuid()
                 self.topics[name] = self.draw.between(1, 8)
                 self.add(grow=name, id=self.ids[name], partitions=self.topics[name])
@@ -274,7 +274,7 @@ def _apply(group: _core.ServerSideGroup, event: dict[str, Any]) -> bool:
 
 
 def _text(group: _core.ServerSideGroup, written: Written) -> str:
-    """The plan. `written` has each member's line of the plan before: most plans change few members."""
+    """The plan. `written` keeps each member's line of the previous plan, since most plans change few members."""
     ids = {name: topic_id for name, (_, topic_id) in group.topics().items()}
     lines = []
     for member, topics in group.target().items():
@@ -289,7 +289,7 @@ def _text(group: _core.ServerSideGroup, written: Written) -> str:
 
 
 def classes(version: str) -> Path:
-    """The compiled program that asks the classes of `version`."""
+    """The compiled program that plans with the classes of `version`."""
     return jars.program_classes(version, "ServerSide")
 
 
@@ -324,7 +324,7 @@ def read_sample(broker: str) -> Iterator[tuple[int, Plans]]:
 
 
 def write_sample(broker: str) -> None:
-    """Asks the classes, and writes their answers."""
+    """Plans with Kafka's classes, and writes the sample of a release."""
     version, count = _SAMPLED[broker]
     answers = planned_by_kafka(map(history, range(count)), version)
     lines = (json.dumps([seed, plans], separators=(",", ":")) for seed, plans in enumerate(answers))

@@ -97,7 +97,7 @@ def orders() -> Snapshot:
 
 
 def before(taken: Snapshot, seconds: float, *, arrived: int, read: int) -> Snapshot:
-    """The look so many seconds before another one, with fewer records and smaller commits in each partition."""
+    """The snapshot `seconds` before another one, with fewer records and smaller commits in each partition."""
 
     def less(values: Sequence[int | None] | None, by: int) -> tuple[int | None, ...] | None:
         return None if values is None else tuple(None if each is None else max(0, each - by) for each in values)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def pytest_configure() -> None:
-    """The commands that tests run as processes start a JVM each, which reads this variable.
+    """Sets the options of the JVMs that tests start with a command in a process of its own.
 
     The environments of `make matrix` have no Spark.
     """
@@ -40,7 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """
     jars.tool("java")
     with pytest.MonkeyPatch.context() as environment:
-        # Without it workers run the first python3 on the path.
+        # Without this variable the workers run the first python3 on the path.
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")

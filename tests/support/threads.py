@@ -92,8 +92,8 @@ class KafkaPythonConsumer(Consumer, kafka.ConsumerRebalanceListener):  # type: i
         consumer.subscribe(self.topics, listener=self)
         try:
             while not self._stop.is_set():
-                # If a join outlasts the call, kafka-python 3.0.12 can miss its end and then never returns to the group.
-                # On a busy machine a join has outlasted 1 second.
+                # If a join outlasts the call, kafka-python 3.0.12 can miss the end of the join. The client then never
+                # returns to the group. On a busy machine a join has outlasted 1 second.
                 for records in consumer.poll(timeout_ms=3000).values():
                     self.read.update(record.value for record in records)
         finally:

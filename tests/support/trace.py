@@ -50,7 +50,7 @@ class Settled:
         return Counter({name: loads[name] for name in self.member_ids})
 
     def kept(self, before: Settled) -> int:
-        """The number of partitions whose owner is the same, and was a member all the time."""
+        """The number of partitions whose owner is the same, and did not leave the group in between."""
         return sum(
             before.owners.get(partition) == name and before.member_ids[name] == self.member_ids[name]
             for partition, name in self.owners.items()

@@ -28,7 +28,7 @@ LOG: dict[Partition, int] = defaultdict(int)
 
 
 def fake_config(kafka: Kafka, group: str, strategy: Any, **settings: Any) -> MemberConfig:
-    """The settings of a membership, as the rows of this module want them."""
+    """The settings of a membership for the readers of this module."""
     return MemberConfig(
         **{
             "client": ClientConfig.from_confluent(
@@ -159,7 +159,7 @@ class FakeLoopReader(FakeReader):
 
     def close(self) -> None:
         if threading.current_thread().name == LOOP:
-            # Within the listener: nobody may wait there for the end.
+            # The listener calls this. It must not wait for the end, which waits for the listener.
             self.side.leaves_later = True
         else:
             self.loop.run(self.consumer.stop())

@@ -58,7 +58,7 @@ class AiokafkaReader(Reader):
 
     @staticmethod
     def _close_leftovers(*parts: Any) -> None:
-        """What the client leaves behind of a consumer that nobody stops would fetch for ever."""
+        """Closes the client's parts of a consumer that was not stopped: they would fetch for ever."""
 
         async def close() -> None:
             for part in parts:
@@ -77,7 +77,7 @@ class AiokafkaReader(Reader):
                 if partitions or event == "assigned":
                     self.note(event, partitions)
             except Exception as error:
-                # The client logs it.
+                # The client only logs the error.
                 self.errors.append(error)
                 raise
 
@@ -98,14 +98,14 @@ class AiokafkaReader(Reader):
         held = self.held
         self.loop.call(self.consumer.unsubscribe)
         wait_until(lambda: not self.held, "the next turn has given them up")
-        # The client's listener does not hear of it.
+        # The client does not call its listener here.
         self.note("revoked", held)
 
     def turn(self, timeout: float = 0.02) -> None:
         async def take() -> Any:
             getting = asyncio.ensure_future(self.consumer.getmany(timeout_ms=int(timeout * 1000), max_records=1))
             await asyncio.wait([getting], timeout=timeout)
-            # During an eager rebalance the client's gets wait without regard to their timeout.
+            # During an eager rebalance `getmany` waits longer than its timeout.
             return {} if getting.cancel() else getting.result()
 
         try:
@@ -129,7 +129,7 @@ class AiokafkaReader(Reader):
         if offsets is None:
             held = set(self.loop.call(self.consumer._group_path.positions, self.side.assigned.held))
             return held if self._commit(None) else set()
-        # The client refuses a call in which one partition is another member's.
+        # The client refuses the whole call if another member owns one of the partitions.
         return {each for each, at in offsets.items() if self._commit({aiokafka.TopicPartition(*each): at})}
 
     def _commit(self, offsets: Any) -> bool:
@@ -149,10 +149,10 @@ class AiokafkaReader(Reader):
 
     def close(self) -> None:
         if self.held and not self.side.has_left:
-            # Nor of this.
+            # Here, too, the client does not call its listener.
             self.events.append(("revoked", self.held))
         if threading.current_thread().name == LOOP:
-            # Within the listener: nobody may wait there for the end.
+            # The listener calls this. It must not wait for the end, which waits for the listener.
             self.stopping = asyncio.ensure_future(self.consumer.stop())
         else:
             self.loop.run(self.consumer.stop())

@@ -26,7 +26,7 @@ TELLS_OF_LOSSES = hasattr(kafka.ConsumerRebalanceListener, "on_partitions_lost")
 
 
 class _Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
-    """Notes the calls. The client's listeners hear of each eager rebalance, also if they have nothing to revoke."""
+    """Notes the calls. The client calls its listener in each eager rebalance, also if there is nothing to revoke."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -82,14 +82,14 @@ class KafkaPythonReader(Reader):
     def unsubscribe(self) -> None:
         held = self.held
         self.consumer.unsubscribe()
-        # The client's listener does not hear of it.
+        # The client does not call its listener here.
         self.note("revoked", held)
 
     def turn(self, timeout: float = 0.02) -> None:
         try:
             found = self.consumer.poll(timeout * 1000)
         except Exception as error:
-            # The client wraps what a listener raised.
+            # The client wraps the error of a listener.
             self.errors.append(error.__cause__ or error)
             return
         self.read += [(each.topic, each.partition, each.offset) for records in found.values() for each in records]
@@ -115,7 +115,7 @@ class KafkaPythonReader(Reader):
         return set(offsets or self.held)
 
     def committed_at(self, offsets: dict[Partition, int]) -> set[Partition]:
-        """Those of the partitions that are committed there: the client tells of a commit as a whole."""
+        """The partitions whose committed offset is the given one: the client's error is that of the whole commit."""
         with contextlib.suppress(kafka.errors.KafkaError):
             return {
                 each

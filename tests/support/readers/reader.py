@@ -1,4 +1,4 @@
-"""What the member's test-suite asks of a consumer."""
+"""The interface of a consumer in the member's test-suite."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ HEARTBEAT_MS = 200
 class Reader(ABC):
     """One consumer. `events` are the listener's calls, `read` the records, `errors` what was reported or raised.
 
-    `tells_of_idleness` is whether an error is reported when the member has left because nobody polled, and
-    `hears_of_all` whether its listener hears of each eager rebalance.
+    `tells_of_idleness` is whether the consumer reports an error after the member has left because the application did
+    not poll. `hears_of_all` is whether its listener is called in each eager rebalance.
     """
 
     tells_of_idleness: ClassVar[bool] = True
@@ -32,7 +32,7 @@ class Reader(ABC):
         self.during: dict[Event, Callable[[set[Partition]], object]] = {}
 
     def note(self, event: Event, partitions: Iterable[Partition]) -> None:
-        """The listener. A function in `during` is called within it."""
+        """The listener. It calls the function in `during` for the event, if there is one."""
         self.events.append((event, set(partitions)))
         if event in self.during:
             self.during[event](set(partitions))
