@@ -26,7 +26,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_configure() -> None:
-    """No test depends on the terminal in which pytest runs. pytest-xdist writes its size into these variables."""
+    """No test may depend on the size of the terminal, which pytest-xdist writes into these variables."""
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
 
@@ -45,7 +45,7 @@ def pytest_sessionstart() -> None:
 def pytest_collection() -> Generator[None, object, object]:
     """Keeps the thousands of collected tests, which live to the end, from Python's garbage collector.
 
-    Otherwise it goes through all of them in each full collection: a seventh of the time of collecting the tests.
+    Otherwise each full garbage collection visits all of them, which takes a seventh of the time of pytest's collection.
     """
     gc.disable()
     try:
@@ -57,9 +57,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """xdist keeps a group together by the suffix of the tests' names. Without it, four Spark sessions run at once.
+    """Sorts the tests, and fails if a test of an xdist group has lost the suffix `@group` of its name.
 
-    It hands out groups by their size, and then tests in this order. The members' tests wait for sessions to expire, so
+    xdist keeps a group together by this suffix. Without it, four Spark sessions would run at once. xdist hands out
+    groups by their size, and then tests in the order of `items`. The members' tests wait for sessions to expire, so
     they begin while Spark computes.
     """
     items.sort(key=lambda item: (item.get_closest_marker("first") is None, "/member/" not in item.nodeid))

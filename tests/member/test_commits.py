@@ -1,4 +1,4 @@
-"""Commits of every data path: what is committed, when, and what becomes of a commit that comes too late."""
+"""Commits of every data path: which offsets are committed, when, and that a commit that is too late is refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_offsets_are_committed_by_themselves(readers: Readers) -> None:
     readers.settle(partitions, first, second)
     readers.fill(topic, 2, 2)
     readers.until(lambda: len(first.read) == 22 and len(second.read) == 2, "the new ones are read", first, second)
-    # The first one's share may go as soon as the second one has left: a rebalance has begun.
+    # Reads `held` before the close: after it a rebalance may change the partitions.
     (others,) = second.held
     second.close()
     assert asks.committed(partitions)[others] == 12

@@ -1,4 +1,4 @@
-"""KIP-54's `RebalanceDiffListener` below each client's consumer with our member inside."""
+"""KIP-54's `RebalanceDiffListener` as the listener of each of our consumers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Heard = list[tuple[str, set["Partition"]]]
 
 
 class Noting:
-    """Mixed into each client's listener."""
+    """Notes the calls. A base class of each client's listener."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ def close(reader: Reader, listener: Any) -> None:
 
 @pytest.fixture
 def own() -> Iterator[EmbeddedKafka]:
-    """For faults that meet no other test's members."""
+    """An embedded Kafka for this test alone, so that the injected faults affect no other test."""
     with EmbeddedKafka() as kafka:
         yield kafka
 
@@ -117,7 +117,7 @@ def test_it_hears_what_really_came_or_went(watched: Readers) -> None:
 
 
 def test_what_is_lost_is_given_up_at_once(watched: Readers, own: EmbeddedKafka) -> None:
-    """Nothing counts as kept: others may have had it."""
+    """No lost partition counts as kept: another member may have owned it meanwhile."""
     topic, partitions = watched.topic(2)
     reader = watched.add(session_timeout_ms=2000)
     listener = listen(reader, topic)
@@ -131,13 +131,13 @@ def test_what_is_lost_is_given_up_at_once(watched: Readers, own: EmbeddedKafka) 
 
 
 def test_a_missed_generation_keeps_nothing(watched: Readers, own: EmbeddedKafka) -> None:
-    """The group went on without this member, which comes back as another one."""
+    """The group formed a generation without this member. The member then joins with a new member id."""
     topic, partitions = watched.topic(2)
     away, other = watched.add(session_timeout_ms=2000, max_poll_interval_ms=2000), watched.add()
     listener = listen(away, topic)
     watched.settle(partitions, away)
     other.follow(topic)
-    # The application that stays away is polled no more.
+    # Only the other consumer is polled, so that `away` exceeds its `max_poll_interval_ms` and leaves.
     watched.until(lambda: other.held == partitions, "the other one has everything", other)
     watched.settle(partitions)
     ups = [event for event in listener.heard if event[0] == "given up"]

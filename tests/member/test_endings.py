@@ -33,7 +33,7 @@ def members_of(readers: Readers) -> int:
 
 
 def test_nothing_is_handed_out_past_the_session(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The group does not answer any more, and records are there."""
+    """The member's requests are lost while the data path still has records."""
     topic, partitions = readers.topic(2, 20_000)
     reader = readers.add().follow(topic)
     readers.settle(partitions)
@@ -49,7 +49,7 @@ def test_nothing_is_handed_out_past_the_session(readers: Readers, monkeypatch: p
         reader.turn()
         if len(reader.read) > before:
             handed_out = called
-        # At full speed the topic would be read to its end before the session is over.
+        # Without this pause the topic would be read to its end before the session expires.
         time.sleep(0.005)
         assert time.monotonic() < end + 10, "it is not told"
     assert handed_out < end + 0.25
@@ -58,7 +58,7 @@ def test_nothing_is_handed_out_past_the_session(readers: Readers, monkeypatch: p
     monkeypatch.undo()
     reader.read.clear()
     readers.until(lambda: reader.held == partitions and reader.read, "it is back", within=30)
-    # There was no commit, and others may have read meanwhile.
+    # No offset was committed, so the member reads from the beginning again.
     assert reader.read[0][2] == 0
 
 
@@ -71,7 +71,7 @@ def test_one_that_does_not_poll_leaves_and_comes_back(readers: Readers) -> None:
     readers.until(lambda: len({*first.read, *second.read}) == 10, "all is read")
     away = set(first.held)
     readers.until(lambda: second.held == partitions, "the other has all", second, within=30)
-    # It joins in the turn in which it hears of the loss; the member's own thread reports.
+    # The member joins again in the turn that calls `on_lost`. Its own thread makes the report.
     reports.clear()
     readers.until(lambda: first.told("lost"), "it is told", first)
     assert first.told("lost") == [away]
@@ -85,7 +85,7 @@ def test_one_that_does_not_poll_leaves_and_comes_back(readers: Readers) -> None:
 
 
 @pytest.mark.parametrize("state", ["new", "subscribed", "joining", "assigned", "paused", "lost", "unsubscribed"])
-# The listeners of kafka-python 2 hear of no end, and their errors are logged.
+# kafka-python 2 does not call its listener at the end, and only logs the listener's errors.
 @release_has("kafka-python 3", of="kafka-python")
 def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     topic, partitions = eager.topic(2, 5)
@@ -98,7 +98,7 @@ def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch,
         for partition in partitions:
             reader.pause(partition)
     if state == "joining":
-        # The other joins, and nobody obeys the group's notice.
+        # The other consumer joins. The first one is not polled, so it does not take part in the rebalance.
         other = eager.add().follow(topic)
         time.sleep(0.6)
     if state == "lost":
@@ -113,7 +113,7 @@ def test_closing_in_every_state(eager: Readers, monkeypatch: pytest.MonkeyPatch,
     assert time.monotonic() - started < 5
     assert reader.held == set()
     held = state in ("assigned", "paused", "joining", "unsubscribed")
-    # On a loop the member takes part in the rebalance meanwhile, and gives up what it got of it.
+    # On a loop the member takes part in the rebalance while it closes. A further call revokes its new partitions.
     assert reader.told("revoked")[:1] == ([partitions] if held else [])
     if state == "joining":
         eager.until(lambda: other.held == partitions, "the other has all", other)

@@ -1,7 +1,7 @@
 """Faults between a consumer and its group, for each client: the scenarios that touch a data path.
 
-Every test is in the table of docs/fault-scenarios.md, under the number in its name. The simulation in rust/core has the
-same faults for the member alone; here the records and the errors are the clients'.
+Every test is in the table of docs/fault-scenarios.md, under the number in its name. The simulation in rust/core tests
+the member alone with the same faults; these tests check the records and the errors of each client.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ CLIENTS = ("confluent", "kafka-python", "aiokafka")
 
 @pytest.fixture
 def own() -> Iterator[EmbeddedKafka]:
-    """For faults that meet no other test's members."""
+    """An embedded Kafka for this test alone, so that the injected faults affect no other test."""
     with EmbeddedKafka() as kafka:
         yield kafka
 
 
-# Most of the time is waiting, so one half is enough for `make test`.
+# These tests mostly wait, so `make test` runs one strategy only.
 @pytest.fixture(params=[pytest.param("sticky", marks=pytest.mark.needs("time")), "cooperative-sticky"])
 def strategy(request: pytest.FixtureRequest) -> Any:
     return request.param
@@ -66,7 +66,7 @@ def commit(group: Readers, partitions: set[Partition], offset: int) -> None:
 
 
 def test_02_the_coordinator_moves(group: Readers, own: EmbeddedKafka) -> None:
-    """Nothing is given up and nothing read again, and a commit that met the move is made."""
+    """No partition is revoked and no record is read again. A commit that failed because of the move is repeated."""
     topic, partitions = group.topic(4, 10)
     reader = group.add().follow(topic)
     group.settle(partitions)
@@ -107,7 +107,7 @@ def test_14_a_group_that_is_forbidden_is_told_once(group: Readers, own: Embedded
 
 
 def test_18_an_expelled_member_starts_again_at_the_commits(group: Readers, own: EmbeddedKafka) -> None:
-    """Others may have read on meanwhile, so the positions do not count. The listener hears of one loss."""
+    """Other members may have read on meanwhile, so the member discards its positions. `on_lost` is called once."""
     topic, partitions = group.topic(2, 10)
     reader = group.add(session_timeout_ms=2000).follow(topic)
     group.until(lambda: len(reader.read) == 20, "all is read")
@@ -120,7 +120,7 @@ def test_18_an_expelled_member_starts_again_at_the_commits(group: Readers, own: 
 
 @pytest.mark.needs("time")
 def test_19_brokers_that_are_away_for_longer_than_a_session(group: Readers, own: EmbeddedKafka) -> None:
-    """Heartbeats go unanswered: the partitions are lost. Then it reads on from its commits."""
+    """Without answers to its heartbeats the member loses its partitions. Later it reads on from its commits."""
     topic, partitions = group.topic(2, 10)
     reader = group.add(session_timeout_ms=2000).follow(topic)
     group.until(lambda: len(reader.read) == 20, "all is read")
@@ -147,7 +147,7 @@ def test_25_a_topic_is_deleted(group: Readers, own: EmbeddedKafka) -> None:
 
 
 def test_27_a_rebalance_while_offsets_are_fetched(group: Readers, own: EmbeddedKafka) -> None:
-    """The answer counts for the partitions that are still this member's, and for no others."""
+    """The member uses the fetched offsets only of the partitions that it still owns."""
     topic, partitions = group.topic(4, 10)
     commit(group, partitions, 4)
     own.inject_fault("OffsetFetch", delay=1.0)
@@ -177,14 +177,14 @@ def test_30_partitions_are_added(group: Readers, own: EmbeddedKafka) -> None:
 
 
 def test_32_a_static_member_restarts(group: Readers) -> None:
-    """Within its session: the other member keeps its share, and the new process reads on from the commits."""
+    """Within the session: the other member keeps its partitions, and the new process reads on from the commits."""
     topic, partitions = group.topic(4, 10)
     stays = group.add(instance=unique("stays")).follow(topic)
     name = unique("restarts")
     before = group.add(instance=name).follow(topic)
     group.settle(partitions)
     share, generation = set(before.held), stays.side.latest[1]
-    # Nothing is committed yet, so it reads all of its share, and what the other one has read of it again.
+    # No offset is committed yet. So the member also reads the records that `stays` read before.
     group.until(
         lambda: {(topic, number) for _, number, offset in before.read if offset == 9} >= share, "its share is read"
     )
@@ -200,7 +200,7 @@ def test_32_a_static_member_restarts(group: Readers) -> None:
 
 
 def test_33_the_older_of_two_processes_with_one_instance_id_ends(group: Readers) -> None:
-    """It is told so, holds nothing any more, and its commit is refused."""
+    """The older process gets an error and no further records, and its commit is refused."""
     topic, partitions = group.topic(2, 10)
     name = unique("twice")
     older = group.add(instance=name).follow(topic)
@@ -219,22 +219,22 @@ def test_33_the_older_of_two_processes_with_one_instance_id_ends(group: Readers)
     ("error", "made"), [("COORDINATOR_LOAD_IN_PROGRESS", True), ("OFFSET_METADATA_TOO_LARGE", False)]
 )
 def test_34_errors_of_a_commit(group: Readers, own: EmbeddedKafka, error: str, made: bool) -> None:
-    """One that passes is waited for; another comes out as the client's own."""
+    """After a retriable error the commit is repeated. Any other error is raised as an error of the client."""
     topic, partitions = group.topic(2, 10)
     reader = group.add().follow(topic)
     group.until(lambda: len(reader.read) == 20, "all is read")
     own.inject_fault("OffsetCommit", error=error)
     done = reader.commit(dict.fromkeys(partitions, 5))
-    # For aiokafka the test commits each partition by itself.
+    # `AiokafkaReader` commits each partition by itself, so that only one of its commits is refused.
     assert (done == partitions) is made
     assert bool(reader.errors) is not made
     assert reader.committed(partitions) == {each: 5 if each in done else -1 for each in partitions}
-    # Nor does it keep a later one from being made.
+    # The error does not prevent a later commit.
     assert reader.commit(dict.fromkeys(partitions, 8)) == partitions
 
 
 def test_40_offsets_that_a_transaction_holds_are_waited_for(group: Readers, own: EmbeddedKafka) -> None:
-    """Reading starts at the commit, not at the beginning in the meantime."""
+    """The member waits for the committed offset, and does not start at the beginning meanwhile."""
     topic, partitions = group.topic(2, 10)
     commit(group, partitions, 6)
     own.inject_fault("OffsetFetch", error="UNSTABLE_OFFSET_COMMIT", times=3)

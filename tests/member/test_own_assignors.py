@@ -1,4 +1,4 @@
-"""A user's own assignor in a group of each client's consumers: by object, and as the text that names it."""
+"""A user's own assignor in a group of each client's consumers: given as an object, and by a text that names it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Stubborn(CustomAssignor):
-    """Fails so many times, and nobody plans in its place; then the last member has everything."""
+    """Fails `failures` times, without a fallback. Then it assigns every partition to the last member."""
 
     name = "stubborn"
     fallback = None
@@ -35,7 +35,7 @@ class Stubborn(CustomAssignor):
 
 
 class First(CustomAssignor):
-    """The first member in the order of ids reads everything; a plan fails while it is told to."""
+    """Assigns every partition to the first member in the order of ids. Fails while `fails` is set."""
 
     name = "first"
     fails = False
@@ -92,7 +92,7 @@ def test_without_a_fallback_the_rebalance_is_tried_again(
         readers.until(lambda: sizes(readers) == [4], "the third attempt gives everything")
         # Two attempts failed, the third planned, and its plan was made twice.
         assert assignor.failures == -2
-    # aiokafka's consumers log what they raise, too.
+    # aiokafka's consumers also log the errors that they raise.
     errors = [each for each in records_of_the_package(caplog) if each.levelno == logging.ERROR and each.exc_info]
     assert ["the rebalance is tried again" in each.getMessage() for each in errors] == [True, True]
 

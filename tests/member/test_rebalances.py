@@ -1,4 +1,4 @@
-"""What a listener hears, what is read, and what stays, in the rebalances of every data path."""
+"""The rebalances of every data path: the calls of a listener, the records that are read, the partitions that stay."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def numbers(readers: Collection[Reader]) -> list[tuple[str, int, int]]:
-    """All records that they have read, in order."""
+    """All records that these readers have read, sorted."""
     return sorted(record for reader in readers for record in reader.read)
 
 
 def test_every_record_is_read_once_while_members_come_and_go(readers: Readers) -> None:
-    """No commit is made, so that a partition whose position was lost would be read again from its beginning."""
+    """No offset is committed: a member that lost a position would read the partition again from its beginning."""
     topic, partitions = readers.topic(4, 50)
     first = readers.add().follow(topic)
     readers.settle(partitions)
@@ -33,7 +33,7 @@ def test_every_record_is_read_once_while_members_come_and_go(readers: Readers) -
     kept, moved = set(first.held), set(second.held)
     assert len(kept) == len(moved) == 2
     readers.fill(topic, 4, 10)
-    # What moved starts at its commit, and there is none.
+    # The partitions that moved have no committed offset, so they are read from the beginning.
     readers.until(lambda: len(first.read) == 220 and len(second.read) == 120, "all is read")
     assert {(name, number) for name, number, _ in second.read} == moved
     assert [offset for name, number, offset in first.read[200:] if (name, number) in kept] == [
@@ -50,7 +50,7 @@ def test_every_record_is_read_once_while_members_come_and_go(readers: Readers) -
     assert len(set(first.read)) == 240
 
 
-# The listeners of kafka-python 2 hear of no end, and their errors are logged.
+# kafka-python 2 does not call its listener at the end, and only logs the listener's errors.
 @release_has("kafka-python 3", of="kafka-python")
 def test_the_listener_hears_of_what_comes_and_goes_in_order(readers: Readers) -> None:
     topic, partitions = readers.topic(4)
@@ -74,7 +74,7 @@ def test_the_listener_hears_of_what_comes_and_goes_in_order(readers: Readers) ->
 
 
 def kept_by(reader: Reader, share: set[Any]) -> set[Any]:
-    """What a reader had beside this share."""
+    """The partitions of a reader, without those in `share`."""
     return reader.held - share
 
 
@@ -106,7 +106,7 @@ def test_a_pause_and_a_position_stay_with_a_partition_that_stays(readers: Reader
 
 
 def test_a_seek_counts_before_the_start_is_known_and_after(readers: Readers) -> None:
-    # Many partitions, since librdkafka lost a seek only where the lookup of a start was under way.
+    # Many partitions, since librdkafka lost a seek only while it looked up the start of the partition.
     topic, partitions = readers.topic(20, 10)
     reader = readers.add()
     reader.follow(topic)
@@ -120,7 +120,7 @@ def test_a_seek_counts_before_the_start_is_known_and_after(readers: Readers) -> 
 
 
 @pytest.mark.parametrize("event", ["assigned", "revoked"])
-# The listeners of kafka-python 2 hear of no end, and their errors are logged.
+# kafka-python 2 does not call its listener at the end, and only logs the listener's errors.
 @release_has("kafka-python 3", of="kafka-python")
 def test_a_listener_that_raises_holds_up_nobody(readers: Readers, event: Any) -> None:
     topic, partitions = readers.topic(4, 5)
@@ -161,13 +161,13 @@ def test_unsubscribing_gives_up_everything_and_a_subscription_brings_it_back(rea
 
 
 def test_a_rebalance_does_not_wait_for_one_who_has_nothing_to_give_up(readers: Readers) -> None:
-    """The second does not poll from its subscription on; its share is its own all the same."""
+    """The second consumer subscribes and does not poll. It gets its share all the same."""
     topic, partitions = readers.topic(2)
     first = readers.add().follow(topic)
     readers.settle(partitions)
     second = readers.add().follow(topic)
     if second.hears_of_all:
-        # With a listener that hears of the first rebalance as well, that one waits for it.
+        # Such a listener is also called in the first rebalance, which waits for the call: one poll lets it happen.
         second.turn(0.5)
     readers.until(lambda: len(first.held) == 1, "the first has given one up", first)
     second.turn(0.5)
@@ -175,7 +175,7 @@ def test_a_rebalance_does_not_wait_for_one_who_has_nothing_to_give_up(readers: R
 
 
 def test_the_share_of_one_who_is_away_waits_for_it(eager: Readers) -> None:
-    """A program that is busy for more than two sessions stays a member, since the heartbeats are not its own."""
+    """A program that is busy for more than two sessions stays a member: a thread of ours sends the heartbeats."""
     topic, partitions = eager.topic(2, 3)
     reader = eager.add(session_timeout_ms=6000).follow(topic)
     eager.settle(partitions)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def test_it_works_as_before(readers: Readers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our classes call the methods of the client's. Looked up by name, these would be our own."""
+    """Our classes call methods of the client's classes. They must not look these up by name: it now names our class."""
     monkeypatch.setattr(kafka, "KafkaConsumer", KafkaConsumer)
     monkeypatch.setattr(aiokafka, "AIOKafkaConsumer", AIOKafkaConsumer)
     monkeypatch.setattr(confluent_kafka, "Consumer", Consumer)
@@ -38,7 +38,7 @@ def test_it_works_as_before(readers: Readers, monkeypatch: pytest.MonkeyPatch) -
         first.resume(paused)
     first.seek((topic, 3), 5)
     before = len(first.read)
-    # Records of the other partition that came back may stand before these, between and behind.
+    # Records of the other partition that the first member got back may come before, between and after these.
     again = [(topic, 3, offset) for offset in range(5, 10)]
     readers.until(lambda: again[-1] in first.read[before:], "it reads again", first)
     assert [record for record in first.read[before:] if record[1] == 3] == again

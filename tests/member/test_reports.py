@@ -1,4 +1,4 @@
-"""What the reports of every drop-in say of the course of a rebalance: its times, its causes, its retries."""
+"""The course of a rebalance in the reports of every drop-in: its times, its causes, its retries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_report_tells_when_why_and_for_how_long(eager: Readers) -> None:
     assert (alone.group_id, alone.causes[0], alone.retries) == (eager.group, "member-joined", 0)
     assert alone.began is not None
     assert alone.ended is not None
-    # The membership counts whole milliseconds.
+    # The times of the membership are whole milliseconds.
     assert before - 0.001 <= alone.began <= alone.ended <= time.time()
     assert alone.without_partitions == pytest.approx(alone.seconds, abs=1e-4)
     ours.clear()
@@ -35,7 +35,7 @@ def test_a_report_tells_when_why_and_for_how_long(eager: Readers) -> None:
     assert (joined.leader, joined.causes) == (False, ("member-joined",))
     assert led.seconds is not None
     assert led.without_partitions is not None
-    # It reads on while it waits for the application's turn, and then has nothing until it gets its share.
+    # The member reads on until the application's next turn. From then on it owns no partition until it gets its share.
     assert 0 < led.without_partitions <= led.seconds
     (kept,) = {*led.without_owner[topic].values()}
     assert led.without_owner[topic].keys() == set(led.kept[topic])

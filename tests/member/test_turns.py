@@ -1,4 +1,4 @@
-"""The room's own promises to a client: what a turn may hold up, what is held back, and what listeners hear."""
+"""The turns of the clients in memory: what a turn may block, which records it holds back, when it calls listeners."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def test_a_loop_goes_on_while_its_member_leaves(embedded: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The coordinator does not answer any more, so that leaving takes all of its time."""
+    """The coordinator does not answer any more, so that leaving takes the longest time that it may take."""
     with Readers(embedded, FakeLoopReader, "sticky") as readers:
         topic, partitions = readers.topic(2)
         reader = readers.add().follow(topic)
@@ -46,14 +46,14 @@ def test_a_loop_goes_on_while_its_member_leaves(embedded: Kafka, monkeypatch: py
 
         took, ticks = reader.loop.run(tick())
         assert took > 1.0
-        # A loop that is held up ticks once. A busy machine may leave it a tick in hundreds of milliseconds.
+        # A blocked loop ticks once. On a busy machine a loop may tick only once in hundreds of milliseconds.
         assert ticks >= 3
         assert reader.told("revoked") == [partitions]
 
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 def test_no_record_of_what_goes_is_handed_out_while_a_listener_is_awaited(embedded: Kafka, strategy: str) -> None:
-    """Other tasks read meanwhile. A record after the commit would be read by the next owner as well."""
+    """Other tasks read meanwhile. If one of them got a record after the commit, the next owner would read it, too."""
     with Readers(embedded, FakeLoopReader, strategy) as readers:
         topic, partitions = readers.topic(4, 100_000)
         first = readers.add(auto_commit=True)
@@ -79,7 +79,7 @@ def test_no_record_of_what_goes_is_handed_out_while_a_listener_is_awaited(embedd
         readers.until(lambda: second.read, "the second reads")
         assert given_up
         assert late == []
-        # The offset after the last record of each that went is where the next owner began.
+        # The next owner of each moved partition began at the offset after the last record that the first owner read.
         begun = {(name, number): offset for name, number, offset in reversed(second.read)}
         ended = {(name, number): offset for name, number, offset in first.read}
         assert all(offset == ended.get(partition, -1) + 1 for partition, offset in begun.items())

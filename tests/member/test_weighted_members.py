@@ -34,7 +34,7 @@ def test_members_carry_by_weight_and_capacity(
         for _ in range(2):
             readers.add().follow(topic)
         readers.until(lambda: sum(carried()) == 200 and max(carried()) <= 110, "each carries half, or nearly")
-        # Twice as large as the others: it takes half of all that there is.
+        # The capacity of the third member is twice that of the others: it gets half of the weight.
         readers.strategy = WeightedAssignor(weigh, capacity=2, protocol=protocol)
         readers.add().follow(topic)
         readers.until(
@@ -44,7 +44,7 @@ def test_members_carry_by_weight_and_capacity(
 
 @pytest.mark.parametrize("data_path", [each for each in DATA_PATHS if not each.startswith("in memory")])
 def test_a_source_without_a_cluster_reads_that_of_the_consumer(embedded: Kafka, data_path: str) -> None:
-    """Nothing is written meanwhile: all rates are 0, and partitions count. Without a cluster there were a warning."""
+    """No records are written: all rates are 0, and partitions count. Without a cluster the plan would warn."""
     with Readers(embedded, DATA_PATHS[data_path], WeightedAssignor(RateSource(interval=0.01))) as readers:
         topic, _ = readers.topic(4)
         for _ in range(2):
